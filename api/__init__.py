@@ -1,0 +1,1 @@
+"""The outside of the engine: HTTP service, console and command line."""

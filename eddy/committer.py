@@ -1,0 +1,285 @@
+"""Running a commit: rows become taken, windows move, results leave.
+
+A commit takes the rows its streams released, moves the clock of their timeline from `before` to `after`, and delivers what
+changed to the listeners. It settles: when it returns, every end up to the clock has been applied.
+
+    1  rows whose life ends in the commit leave: per stream and window class a range of positions   (- parts)
+    2  the released rows of all streams are cut, in merged order of (time, order of streams, row), into slices of at
+       most `batch_rows` a stream; each is stored and sent through the eddy                         (+ parts)
+    3  the commit is logged; rows that no window and no reader needs are forgotten
+
+A row that comes and goes inside the commit is in no part: in a slice, legs of a window class count only from that class's
+first living row on, so a slice is cut where such a boundary falls into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from eddy.commit import Buffers, Commit, Outputs
+from eddy.eddy import Eddy, Selection
+from eddy.legs import WindowClass
+from eddy.result_log import MAX_COMMITS, Record, ResultLog
+from eddy.source import Source
+from eddy.timeline import Rows, Timeline
+from lineage.bits import slots_of
+from stems.row_store import PAGE_ROWS
+
+#: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
+_MAX_BITS = 1 << 25
+#: Rows of a part that leaves: the same bound as for rows that come, by default.
+_SETTLE_EVERY = 64
+
+Listener = Callable[[Commit], None]
+
+
+@dataclass(slots=True)
+class _Slice:
+    """Rows first..last of what a source released."""
+
+    source: Source
+    rows: Rows
+    first: int
+    last: int
+
+
+class Committer:
+    """Runs the commits of an engine."""
+
+    def __init__(self, eddy: Eddy, batch_rows: int, log_rows: int) -> None:
+        self.eddy = eddy
+        self.batch_rows = batch_rows
+        self.log_rows = log_rows
+        self.seq = 0
+        self.listeners: list[Listener] = []
+        self._buffers = Buffers()
+        self._selections: dict[Source, tuple[int, Selection]] = {}
+        self._outputs: dict[Source, Outputs] = {}
+        self._part = 0
+        self._failure: Exception | None = None
+
+    def run(
+        self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int, heartbeat: bool
+    ) -> int:
+        """One commit: `released` rows by stream, the clock moves to at least `clock`. Returns its number.
+
+        `sources` are all streams of the timeline. `heartbeat`: time was said to have passed, so forget what it allows.
+        """
+        before = timeline.now
+        after = max(before, clock)
+        for _, rows in released:
+            after = max(after, rows.time_at(rows.n_rows - 1))
+        self.seq += 1
+        self._part = 0
+        self._failure = None
+        ends = {source: source.store.end + rows.n_rows for source, rows in released}
+        leaving = [source for source in sources if source.keeps_ids]
+        if leaving and after > before:
+            self._expire(leaving, after, bool(released))
+        if released:
+            self._take(released, before, after)
+        timeline.now = after
+        log.append(Record(self.seq, before, after))
+        for source in ends:
+            source.ends.append((self.seq, source.store.end))
+        self._trim(log, sources, heartbeat)
+        if self._failure is not None:
+            raise self._failure
+        return self.seq
+
+    # ---- rows that leave
+
+    def _expire(self, sources: list[Source], after: int, more: bool) -> None:
+        """Move each window class to its first row alive at `after`, delivering what left."""
+        ranges: list[tuple[Source, WindowClass, int, int]] = []
+        for source in sources:
+            for window in source.classes.values():
+                if window.window.ends and window.oldest < source.store.end:
+                    oldest = source.store.first_after(after - window.window.width_us)
+                    if oldest > window.oldest:
+                        if self.listeners:
+                            ranges.append((source, window, window.oldest, oldest))
+                        window.oldest = oldest
+        for k, (source, window, first, last) in enumerate(ranges):
+            self._deliver_leaving(source, window, first, last, not more and k == len(ranges) - 1)
+
+    def _deliver_leaving(self, source: Source, window: WindowClass, first: int, last: int, final: bool) -> None:
+        class_on = np.zeros(len(source.classes) + source.free_class_numbers(), np.uint8)
+        class_on[window.number] = 1
+        active = source.active & window.mask
+        selected = Selection(active, slots_of(active), class_on)
+        outputs = self._outputs_of(source)
+        limit = self._slice_rows(source)
+        for page, at, stop in source.store.slices(first, last):
+            for start in range(at, stop, limit):
+                n_rows = min(limit, stop - start)
+                lineage = self.eddy.match_again(source, page, start, n_rows, selected)
+                done = final and page.base + start + n_rows == last
+                self._deliver(
+                    Commit(
+                        self.seq, source, page, start, n_rows, -1, lineage, outputs, self._buffers, self._part, done,
+                        (window.number, window.window.width_us),
+                    )
+                )  # fmt: skip
+
+    # ---- rows that come
+
+    def _take(self, released: list[tuple[Source, Rows]], before: int, after: int) -> None:
+        slices = list(self._slices(released))
+        for k, piece in enumerate(slices):
+            self._take_slice(piece, before, after, k == len(slices) - 1)
+
+    def _slice_rows(self, source: Source) -> int:
+        return max(1, min(self.batch_rows, _MAX_BITS // (source.slots.n_words * 64)))
+
+    def _slices(self, released: list[tuple[Source, Rows]]) -> Iterator[_Slice]:
+        """Cut the merged order into slices: no slice holds a row older than one in an earlier slice."""
+        if len(released) == 1:
+            source, rows = released[0]
+            step = self._slice_rows(source)
+            for first in range(0, rows.n_rows, step):
+                yield _Slice(source, rows, first, min(first + step, rows.n_rows))
+            return
+        at = [0] * len(released)
+        while True:
+            # the next slice ends before the earliest row that would be one too many of its stream
+            cut: tuple[int, int] | None = None
+            for k, (source, rows) in enumerate(released):
+                over = at[k] + self._slice_rows(source)
+                if over < rows.n_rows:
+                    key = (rows.time_at(over), k)
+                    cut = key if cut is None else min(cut, key)
+            progress = False
+            for k, (source, rows) in enumerate(released):
+                stop = min(rows.n_rows, at[k] + self._slice_rows(source))
+                if cut is not None and at[k] < rows.n_rows:
+                    side = "left" if k >= cut[1] else "right"
+                    if k == cut[1]:
+                        stop = min(stop, rows.n_rows)
+                    elif isinstance(rows.times, int):
+                        stop = stop if rows.times < cut[0] or (rows.times == cut[0] and k < cut[1]) else at[k]
+                    else:
+                        stop = min(stop, max(at[k], int(np.searchsorted(rows.times, cut[0], side))))
+                if stop > at[k]:
+                    yield _Slice(source, rows, at[k], stop)
+                    at[k] = stop
+                    progress = True
+            if not progress:
+                return
+
+    def _take_slice(self, piece: _Slice, before: int, after: int, final: bool) -> None:
+        source, rows = piece.source, piece.rows
+        store = source.store
+        first = piece.first
+        while first < piece.last:
+            last = min(piece.last, first + store.room())
+            times = rows.times if isinstance(rows.times, int) else rows.times[first:last]
+            numbers = rows.numbers + first if isinstance(rows.numbers, int) else rows.numbers[first:last]
+            _, at = store.append(rows.cells, rows.nulls, first, last, times, before, numbers)
+            if source.legs:
+                self._match_slice(source, at, last - first, after, final and last == piece.last)
+            first = last
+
+    def _match_slice(self, source: Source, at: int, n_rows: int, after: int, final: bool) -> None:
+        """Match rows just stored, in parts within which every window class counts all rows or none."""
+        stops = [at + n_rows]
+        if source.keeps_ids:
+            stops = self._boundaries(source, at, n_rows, after)
+        start = at
+        for stop in stops:
+            self._match_part(source, start, stop - start, self._alive(source, start), final and stop == at + n_rows)
+            start = stop
+
+    def _boundaries(self, source: Source, at: int, n_rows: int, after: int) -> list[int]:
+        """Offsets at which a window class has its first row alive at the end of the commit, and the end of the slice."""
+        page = source.store.last_page()
+        times = page.times[at : at + n_rows]
+        found = {at + n_rows}
+        for window in source.classes.values():
+            dead_until = after - window.window.width_us
+            if window.window.ends and int(times[0]) <= dead_until:
+                k = int(np.searchsorted(times, dead_until, "right"))
+                window.oldest = page.base + at + k
+                found.add(at + k)
+        return sorted(found)
+
+    def _alive(self, source: Source, start: int) -> Selection:
+        """The legs for whose windows the row at an offset of the last page is alive at the end of the commit."""
+        whole = self._selection_of(source)
+        if not source.keeps_ids:
+            return whole
+        position = source.store.last_page().base + start
+        gone = [window for window in source.classes.values() if window.window.ends and window.oldest > position]
+        if not gone:
+            return whole
+        active, class_on = whole.active.copy(), whole.class_on.copy()
+        for window in gone:
+            active &= ~window.mask
+            class_on[window.number] = 0
+        return Selection(active, slots_of(active), class_on)
+
+    def _match_part(self, source: Source, at: int, n_rows: int, selected: Selection, final: bool) -> None:
+        page = source.store.last_page()
+        lineage = self.eddy.match(source, page, at, n_rows, selected)
+        if self.listeners:
+            outputs = self._outputs_of(source)
+            self._deliver(Commit(self.seq, source, page, at, n_rows, 1, lineage, outputs, self._buffers, self._part, final))
+
+    # ---- what is derived from the legs
+
+    def _selection_of(self, source: Source) -> Selection:
+        held = self._selections.get(source)
+        if held is None or held[0] != source.version:
+            class_on = np.ones(len(source.classes) + source.free_class_numbers(), np.uint8)
+            held = (source.version, Selection(source.active, slots_of(source.active), class_on))
+            self._selections[source] = held
+        return held[1]
+
+    def _outputs_of(self, source: Source) -> Outputs:
+        held = self._outputs.get(source)
+        if held is None or held.version != source.version:
+            held = self._outputs[source] = Outputs(source)
+        return held
+
+    def forget_source(self, source: Source) -> None:
+        self._selections.pop(source, None)
+        self._outputs.pop(source, None)
+
+    # ---- delivery and upkeep
+
+    def _deliver(self, part: Commit) -> None:
+        self._part += 1
+        for listener in list(self.listeners):
+            try:
+                listener(part)
+            except Exception as error:
+                # the commit is finished first: a listener's mistake must not leave half a commit behind
+                self._failure = self._failure or error
+
+    def _trim(self, log: ResultLog, sources: list[Source], heartbeat: bool) -> None:
+        """Bound the log, and forget rows that neither a window nor the log needs."""
+        drop = max(0, len(log.records) - MAX_COMMITS)
+        for source in sources:
+            if not source.legs and not source.paused:
+                self._forget_all(source)
+            elif source.store.end - source.logged_from > self.log_rows:
+                floor = source.store.end - self.log_rows
+                seqs = [seq for seq, end in source.ends if end < floor]
+                if source.ends and len(seqs) < len(source.ends):
+                    seqs.append(source.ends[len(seqs)][0])
+                drop = max(drop, sum(record.seq <= seqs[-1] for record in log.records) if seqs else 0)
+        if drop:
+            log.drop(min(drop, len(log.records) - 1))
+        for source in sources:
+            source.log_dropped(log.gone)
+            held = source.store.end - source.store.watermark
+            if heartbeat or held >= 2 * PAGE_ROWS or self.seq % _SETTLE_EVERY == 0:
+                source.settle(log.records[0].before)
+
+    def _forget_all(self, source: Source) -> None:
+        """No query reads the stream: nothing of it is kept."""
+        source.ends.clear()
+        source.logged_from = source.store.end

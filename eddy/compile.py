@@ -1,0 +1,26 @@
+"""Compiling the kernels: at set-up by `python -m eddy.compile`, else when the first engine is made."""
+
+from __future__ import annotations
+
+import sys
+
+from lineage.kernels import compile_kernels
+
+_done = False
+
+
+def ensure() -> None:
+    """Compile every kernel, or load it from the cache; says on stderr when it has to compile."""
+    global _done
+    if not _done:
+        # importing declares them
+        import eddy.committer
+        import stems.frame  # noqa: F401
+
+        compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True))
+        _done = True
+
+
+if __name__ == "__main__":
+    ensure()
+    print("kernels are compiled")

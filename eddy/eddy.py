@@ -1,0 +1,326 @@
+"""The eddy: sends each batch through the modules of its stream, in an order that the policy chooses batch by batch.
+
+A batch visits the modules some query still needs, each once: runs of grouped filters in one kernel call, predicate modules in
+between. Every row keeps its lineage, so after the last visit the bits left are exactly the results, whatever the route:
+
+    bits(row) = active & AND over modules of what the module admits        (AND commutes)
+
+Two layouts (`lineage/batch.py`). Row-major, for small batches and up to 64 slots: each row skips modules that none of its queries
+needs any more, and visits are counted. Query-major, for large batches: all rows at once, and every `SAMPLE_EVERY`
+batches a few rows go row-major first, only to keep the statistics of the policy fresh.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from eddy.legs import join_disjuncts, join_disjuncts_rows
+from eddy.policies import Policy
+from eddy.source import Source
+from filters.candidates import count_pairs
+from filters.residual import PredicateModule
+from lineage.batch import Lineage
+from lineage.bits import count_ones, trailing_zeros, words
+from lineage.kernels import kernel
+from stems.frame import PageFrame
+from stems.row_store import Page
+
+#: Large batches between two samples of the policy's statistics, and the rows of a sample.
+SAMPLE_EVERY = 32
+SAMPLE_ROWS = 64
+#: Rows after which the visits counted by kernels are handed to the policy.
+LEARN_ROWS = 64
+#: Up to this many rows results are counted and listed row-major.
+FEW_ROWS = 16
+#: From this many rows on a batch is matched query-major, by words of slots (experiments/bench latency).
+_QUERY_MAJOR_ROWS = {1: 1 << 30, 2: 512, 4: 256}
+_QUERY_MAJOR_WIDE = 128
+
+
+@kernel("void(uint64[:,::1], int64, int32[::1], int64[::1])")
+def count_results(rows_of: np.ndarray, n_words: int, slots: np.ndarray, results: np.ndarray) -> None:
+    """Add each slot's rows to its count of results."""
+    for s in range(len(slots)):
+        found = np.int64(0)
+        for w in range(n_words):
+            found += np.int64(count_ones(rows_of[slots[s], w]))
+        results[slots[s]] += found
+
+
+@kernel("void(uint64[:,::1], int64, int64, int64[::1])")
+def count_results_rows(lin: np.ndarray, n_rows: int, n_words: int, results: np.ndarray) -> None:
+    """The same row-major, for few rows."""
+    for i in range(n_rows):
+        for w in range(n_words):
+            x = lin[i, w]
+            while x:
+                results[w * 64 + np.int64(trailing_zeros(x))] += 1
+                x &= x - np.uint64(1)
+
+
+class Selection:
+    """The legs that a batch is matched for: all of a source's, or those of some window classes."""
+
+    __slots__ = ("active", "slots", "class_on")
+
+    def __init__(self, active: np.ndarray, slots: np.ndarray, class_on: np.ndarray) -> None:
+        #: bits of the dense slots, disjuncts included, and the same as a list
+        self.active = active
+        self.slots = slots
+        #: 1 for each window class that is on
+        self.class_on = class_on
+
+
+class Eddy:
+    """Routes the batches of every source of an engine."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.lineage = Lineage()
+        self._sample = Lineage()
+        self._scratch = np.zeros(64, np.uint64)
+        self._large = 0
+        #: nanoseconds spent choosing routes, and in the eddy altogether
+        self.routing_ns = 0
+        self.total_ns = 0
+        self.batches = 0
+        #: counts of rows matched again, which nobody wants
+        self._ignored = np.zeros(64, np.int64)
+
+    def match(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection) -> Lineage:
+        """Match new rows, at..at+n_rows of a page, for the selected legs; results are counted, and outcomes and region ids
+        kept with the rows. The lineage returned is valid until the next call.
+        """
+        began = time.perf_counter_ns()
+        lineage = self.lineage
+        n_words = source.slots.n_words
+        by_query = n_rows >= _QUERY_MAJOR_ROWS.get(n_words, _QUERY_MAJOR_WIDE)
+        lineage.begin(n_rows, n_words, by_query)
+        ready = source.ready_modules()
+        self.batches += 1
+        if len(selected.slots):
+            route = ready
+            if len(ready) > 1:
+                chosen = time.perf_counter_ns()
+                route = self.policy.route(source.ledger, ready)
+                self.routing_ns += time.perf_counter_ns() - chosen
+            if by_query:
+                self._large += 1
+                if self.policy.learns and len(ready) > 1 and self._large % SAMPLE_EVERY == 1:
+                    self._take_sample(source, page, at, min(n_rows, SAMPLE_ROWS), selected, route)
+                self._query_major(source, page, at, n_rows, selected, route)
+            else:
+                self._row_major(source, page, at, n_rows, selected, route)
+        elif by_query:
+            lineage.rows_of(n_rows)
+        if source.indexes:
+            self._candidates(source, page, at, n_rows, selected.class_on)
+            count_pairs(lineage.pair_slot, lineage.n_pairs, source.sparse_results)
+        self.total_ns += time.perf_counter_ns() - began
+        return lineage
+
+    def match_again(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection) -> Lineage:
+        """Match stored rows from the region ids and outcomes kept with them; nothing is computed or counted anew."""
+        began = time.perf_counter_ns()
+        lineage = self.lineage
+        lineage.begin(n_rows, source.slots.n_words, True)
+        if len(selected.slots):
+            rows_of = lineage.rows_of(n_rows)
+            ranks = source.bank.stored_ranks(page.ids, at, n_rows)
+            route = source.filter_of[source.ready_modules()]
+            has_nulls = page.nulls is not None
+            ignored = self._no_counts(source)
+            source.bank.query_major(ranks, n_rows, has_nulls, route[route >= 0], selected.slots, rows_of, ignored)
+            for module in source.modules.values():
+                module.restrict(rows_of, n_rows, _stored_outcome(page, module, at, n_rows))
+            if source.n_clauses:
+                clauses = source.clause_arrays()
+                join_disjuncts(rows_of, words(n_rows), clauses.slot, clauses.at, clauses.disjuncts, ignored)
+        if source.indexes:
+            self._candidates(source, page, at, n_rows, selected.class_on)
+        self.total_ns += time.perf_counter_ns() - began
+        return lineage
+
+    # ---- query-major
+
+    def _query_major(
+        self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray
+    ) -> None:
+        bank, store = source.bank, source.store
+        has_nulls = page.nulls is not None
+        rows_of = self.lineage.rows_of(n_rows)
+        n_words = words(n_rows)
+        ranks = bank.ranks(page.cells, store.nulls_of(page), has_nulls, at, n_rows)
+        if source.keeps_ids:
+            self._keep_ids(source, page, at, n_rows, ranks)
+        results = source.results
+        if not source.has_modules:
+            bank.query_major(ranks, n_rows, has_nulls, source.filter_of[route], selected.slots, rows_of, results)
+        else:
+            frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
+            fresh = True
+            for run in self._runs(source, route):
+                if isinstance(run, PredicateModule):
+                    if fresh:
+                        self._all_rows(source, ranks, n_rows, has_nulls, selected, rows_of)
+                    self._visit_query_major(source, run, page, at, n_rows, frame, rows_of)
+                else:
+                    bank.query_major(ranks, n_rows, has_nulls, run, selected.slots, rows_of, self._no_counts(source), fresh)
+                fresh = False
+            if fresh:
+                self._all_rows(source, ranks, n_rows, has_nulls, selected, rows_of)
+            count_results(rows_of, n_words, selected.slots, results)
+        if source.n_clauses:
+            clauses = source.clause_arrays()
+            join_disjuncts(rows_of, n_words, clauses.slot, clauses.at, clauses.disjuncts, results)
+
+    def _all_rows(
+        self, source: Source, ranks: np.ndarray, n_rows: int, has_nulls: bool, selected: Selection, rows_of: np.ndarray
+    ) -> None:
+        none = np.zeros(0, np.int32)
+        source.bank.query_major(ranks, n_rows, has_nulls, none, selected.slots, rows_of, self._no_counts(source))
+
+    def _visit_query_major(
+        self, source: Source, module: PredicateModule, page: Page, at: int, n_rows: int, frame: PageFrame, rows_of: np.ndarray
+    ) -> None:
+        if len(self._scratch) < words(n_rows):
+            self._scratch = np.zeros(words(n_rows), np.uint64)
+        began = time.perf_counter_ns()
+        outcome, rows_in = module.query_major(rows_of, n_rows, frame, self._scratch)
+        source.store.keep_outcome(page, at, module.number, outcome)
+        spent = time.perf_counter_ns() - began
+        self._visited(source, module.number, rows_in, int(np.count_nonzero(outcome)), 0, spent)
+
+    # ---- row-major
+
+    def _row_major(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray) -> None:
+        bank, store = source.bank, source.store
+        lin = self.lineage.lin
+        has_nulls = page.nulls is not None
+        nulls = store.nulls_of(page)
+        ranks = None
+        if source.keeps_ids or n_rows > 64:
+            ranks = bank.ranks(page.cells, nulls, has_nulls, at, n_rows)
+            if source.keeps_ids:
+                self._keep_ids(source, page, at, n_rows, ranks)
+        active = selected.active
+        step = self.policy.learns and len(route) > 1 and self.batches % SAMPLE_EVERY == 1
+        if not source.has_modules and not step:
+            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, source.filter_of[route], active, lin, ranks)
+        else:
+            frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
+            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), active, lin, ranks)
+            for run in self._runs(source, route, single=step):
+                began = time.perf_counter_ns()
+                if isinstance(run, PredicateModule):
+                    outcome, rows_in, rows_out = run.row_major(lin, n_rows, frame)
+                    store.keep_outcome(page, at, run.number, outcome)
+                    self._visited(source, run.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
+                else:
+                    bank.row_major(page.cells, nulls, has_nulls, at, n_rows, run, active, lin, ranks, fresh=False)
+                    if step:
+                        source.ledger.measure(source.filter_module[int(run[0])], n_rows, time.perf_counter_ns() - began)
+        if source.n_clauses:
+            clauses = source.clause_arrays()
+            join_disjuncts_rows(lin, n_rows, clauses.slot, clauses.at, clauses.disjuncts, source.legs_mask)
+        if n_rows <= FEW_ROWS:
+            count_results_rows(lin, n_rows, lin.shape[1], source.results)
+        else:
+            count_results(self.lineage.to_query_major(), words(n_rows), selected.slots, source.results)
+        source.unlearned_rows += n_rows
+        if source.unlearned_rows >= LEARN_ROWS:
+            self.learn(source)
+
+    def _take_sample(
+        self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray
+    ) -> None:
+        """Send a few rows of a large batch through the filters row by row, for the statistics only."""
+        sample = self._sample
+        sample.begin(n_rows, source.slots.n_words, False)
+        nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
+        bank = source.bank
+        bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), selected.active, sample.lin)
+        for f in source.filter_of[route].tolist():
+            if f >= 0:
+                began = time.perf_counter_ns()
+                bank.row_major(
+                    page.cells, nulls, has_nulls, at, n_rows, np.array([f], np.int32), selected.active, sample.lin, fresh=False
+                )
+                source.ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
+        self.learn(source)
+
+    # ---- statistics
+
+    def learn(self, source: Source) -> None:
+        """Hand the visits that kernels counted to the ledger and the policy."""
+        source.unlearned_rows = 0
+        visits = source.bank.visits
+        for f, (rows_in, rows_out, cleared) in enumerate(visits.tolist()):
+            if rows_in:
+                self._visited(source, source.filter_module[f], rows_in, rows_out, cleared, None)
+        visits[:] = 0
+
+    def _visited(self, source: Source, module: int, rows_in: int, rows_out: int, cleared: int, ns: int | None) -> None:
+        ledger = source.ledger
+        if ns is not None:
+            cleared = (rows_in - rows_out) * int(ledger.predicates[module])
+            ledger.measure(module, rows_in, ns)
+        ledger.record(module, rows_in, rows_out, cleared)
+        if rows_in:
+            self.policy.visited(ledger, module, rows_in, rows_out)
+
+    def _no_counts(self, source: Source) -> np.ndarray:
+        """A place for counts nobody wants."""
+        if len(self._ignored) < len(source.results):
+            self._ignored = np.zeros(len(source.results), np.int64)
+        return self._ignored
+
+    def _runs(self, source: Source, route: np.ndarray, single: bool = False) -> list[np.ndarray | PredicateModule]:
+        """The route cut into runs of filters and single predicate modules."""
+        runs: list[np.ndarray | PredicateModule] = []
+        filters: list[int] = []
+        for number in route.tolist():
+            f = int(source.filter_of[number])
+            if f >= 0 and not single:
+                filters.append(f)
+                continue
+            if filters:
+                runs.append(np.array(filters, np.int32))
+                filters = []
+            runs.append(np.array([f], np.int32) if f >= 0 else source.module_by_number[number])
+        if filters:
+            runs.append(np.array(filters, np.int32))
+        return runs
+
+    def _keep_ids(self, source: Source, page: Page, at: int, n_rows: int, ranks: np.ndarray) -> None:
+        for f, filter_ in enumerate(source.bank.filters):
+            if filter_.n_predicates:
+                source.store.keep_ids(page, at, n_rows, f, filter_.id_array()[ranks[f, :n_rows]])
+
+    # ---- candidates
+
+    def _candidates(self, source: Source, page: Page, at: int, n_rows: int, class_on: np.ndarray) -> None:
+        lineage = self.lineage
+        nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
+        indexes = list(source.indexes.values())
+        done = 0
+        while done < len(indexes):
+            have = lineage.n_pairs
+            found = indexes[done].match(
+                page.cells, nulls, has_nulls, at, n_rows, source.float_columns, source.sparse_class, class_on,
+                lineage.pair_slot[have:], lineage.pair_row[have:],
+            )  # fmt: skip
+            if found < 0:
+                # too little room: start again with more, the pairs of earlier indexes would be lost by growing
+                lineage.more_pairs()
+                lineage.n_pairs = done = 0
+                continue
+            lineage.n_pairs += found
+            done += 1
+
+
+def _stored_outcome(page: Page, module: PredicateModule, at: int, n_rows: int) -> np.ndarray:
+    held = page.outcomes.get(module.number)
+    return np.zeros(n_rows, np.bool_) if held is None else held[at : at + n_rows].view(np.bool_)

@@ -1,0 +1,84 @@
+"""How a query is run, as data: what it shares with others, its route, its update pattern, its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eddy.legs import Leg
+from eddy.policies import Policy
+from eddy.query import Query
+from eddy.source import Source
+from filters.candidates import key_columns
+from filters.predicate import Condition, IndexAtom, normalise
+from queries.bound import BoundQuery
+
+
+def explain_query(query: Query, source: Source, policy: Policy) -> dict[str, Any]:
+    """The plan of a query that was submitted."""
+    found = _explain(query.bound, source, policy, query.leg)
+    return {"query": query.name, "id": query.id, "state": query.state, **found}
+
+
+def explain_bound(bound: BoundQuery, source: Source, policy: Policy) -> dict[str, Any]:
+    """The plan that a query would get."""
+    condition = normalise(bound.condition)
+    return _explain(bound, source, policy, source.legs.get((bound.window, condition.key)))
+
+
+def _explain(bound: BoundQuery, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
+    condition = leg.condition if leg is not None else normalise(bound.condition)
+    pattern = bound.window.update_pattern
+    operators = [_operator(source, condition, i) for i in range(len(_modules(source, condition)))]
+    return {
+        "kind": "stream" if bound.window.is_stream else "relation",
+        "stream": source.name,
+        "timeline": source.timeline.name,
+        "window": str(bound.window),
+        "columns": {column.name: column.type.value for column in bound.columns},
+        "condition": condition.key or "every row",
+        "operators": operators,
+        "modules": [operator["name"] for operator in operators],
+        "policy": policy.name,
+        "matched_by": _placement(source, condition, leg),
+        "shared_with": len(leg.queries) - (1 if leg.queries else 0) if leg is not None else 0,
+        "update_pattern": pattern,
+        "edges": [{"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": True}],
+        "storage": _state(bound, source),
+        "lmerge": {"case": "R0" if pattern == "monotonic" else "R3", "why": "one ordered input, rows end by their own time"},
+        "defaults": list(bound.defaults),
+    }
+
+
+def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:
+    """(name, predicate, other slots with predicates there) of each module the condition needs."""
+    found = []
+    for atom in condition.atoms():
+        if isinstance(atom, IndexAtom):
+            f = source.bank.index(atom.position)
+            others = 0 if f is None else source.bank.filters[f].n_predicates
+            found.append((f"filter:{source.name}.{atom.name}", str(atom), others))
+        else:
+            module = source.modules.get(str(atom))
+            name = module.name if module is not None else "predicate module"
+            found.append((name, str(atom), 0 if module is None else len(module.slots)))
+    return found
+
+
+def _operator(source: Source, condition: Condition, i: int) -> dict[str, Any]:
+    name, predicate, predicates = _modules(source, condition)[i]
+    return {"name": name, "predicate": predicate, "predicates": predicates}
+
+
+def _placement(source: Source, condition: Condition, leg: Leg | None) -> str:
+    if condition.never:
+        return "nothing: no row can satisfy the condition"
+    if leg is not None and leg.index_column is not None:
+        return f"candidates by {source.schema.names[leg.index_column]}"
+    if leg is None and any(column in source.indexes for column in key_columns(condition, source.schema)):
+        return "candidates"
+    return "a bit in the filters of its stream"
+
+
+def _state(bound: BoundQuery, source: Source) -> dict[str, Any]:
+    needed = "nothing" if bound.window.is_stream else "the stream's rows, shared"
+    return {"own": "nothing", "shared": needed, "rows_held": source.store.end - source.store.watermark}

@@ -1,0 +1,97 @@
+"""What a routing policy sees and answers.
+
+A policy sees, per module of one stream, a row of the **ledger**: rows that visited it, rows it returned to the eddy
+(results count as returned), predicates it applies, query bits it cleared, and its measured cost. It answers with a
+route: an order over the modules that are ready. One answer serves a whole batch, so it costs about a microsecond a batch
+and nothing a row. A policy never affects answers, only work. All randomness comes from the seed.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+#: Rows over which measured cost and selectivity are averaged.
+MEMORY_ROWS = 4096.0
+
+
+class Ledger:
+    """Statistics of the modules of one stream, a column each; module m is row m."""
+
+    __slots__ = ("names", "rows_in", "rows_out", "cleared", "predicates", "cost_ns", "tickets", "pass_rate", "cleared_rate", "_free")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.rows_in = np.zeros(0, np.int64)
+        self.rows_out = np.zeros(0, np.int64)
+        #: query bits cleared
+        self.cleared = np.zeros(0, np.int64)
+        #: how many predicates the module applies now
+        self.predicates = np.zeros(0, np.int64)
+        #: moving average of the cost of one row
+        self.cost_ns = np.zeros(0, np.float64)
+        self.tickets = np.zeros(0, np.float64)
+        #: moving averages over the rows that visited: share returned, query bits cleared a row
+        self.pass_rate = np.zeros(0, np.float64)
+        self.cleared_rate = np.zeros(0, np.float64)
+        #: numbers of modules that went
+        self._free: list[int] = []
+
+    def add(self, name: str, cost_ns: float) -> int:
+        """A new module; `cost_ns` is the guess until it is measured. The numbers of modules that went are used again."""
+        if self._free:
+            number = self._free.pop()
+            self.names[number] = name
+            self.cost_ns[number] = cost_ns
+            self.tickets[number], self.pass_rate[number], self.cleared_rate[number] = 1.0, 0.5, 1.0
+            for counts in (self.rows_in, self.rows_out, self.cleared):
+                counts[number] = 0
+            return number
+        self.names.append(name)
+        for field in ("rows_in", "rows_out", "cleared", "predicates"):
+            setattr(self, field, np.append(getattr(self, field), 0))
+        self.cost_ns = np.append(self.cost_ns, cost_ns)
+        self.tickets = np.append(self.tickets, 1.0)
+        self.pass_rate = np.append(self.pass_rate, 0.5)
+        self.cleared_rate = np.append(self.cleared_rate, 1.0)
+        return len(self.names) - 1
+
+    def remove(self, number: int) -> None:
+        """A module has gone for good."""
+        assert self.predicates[number] == 0, "a module goes when it applies no predicate"
+        self.names[number] = ""
+        self._free.append(number)
+
+    def record(self, module: int, rows_in: int, rows_out: int, cleared: int) -> None:
+        """One visit of a batch."""
+        if not rows_in:
+            return
+        self.rows_in[module] += rows_in
+        self.rows_out[module] += rows_out
+        self.cleared[module] += cleared
+        share = min(1.0, rows_in / MEMORY_ROWS)
+        self.pass_rate[module] += share * (rows_out / rows_in - self.pass_rate[module])
+        self.cleared_rate[module] += share * (cleared / rows_in - self.cleared_rate[module])
+
+    def measure(self, module: int, rows: int, ns: int) -> None:
+        """A visit took `ns` for `rows` rows."""
+        if rows:
+            share = min(1.0, 4 * rows / MEMORY_ROWS)
+            self.cost_ns[module] += share * (ns / rows - self.cost_ns[module])
+
+
+class Policy(Protocol):
+    """Chooses routes for one engine; one object serves all its streams."""
+
+    name: str
+    #: whether it learns from visits; others need no samples
+    learns: bool
+
+    def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
+        """The ready modules (ascending int32) in the order of their visits."""
+        ...
+
+    def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
+        """A module took rows and returned some."""
+        ...

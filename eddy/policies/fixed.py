@@ -1,0 +1,41 @@
+"""A fixed order, as written in `fixed:<module,...>`: the experimenter's policy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eddy.policies.base import Ledger
+
+
+class FixedPolicy:
+    """Visits modules in the given order of names; modules not named come after, in the order in which they were made.
+
+    A name may leave out the stream: `filter:temp` stands for `filter:<any stream>.temp`.
+    """
+
+    learns = False
+
+    def __init__(self, names: list[str]) -> None:
+        self.name = "fixed:" + ",".join(names)
+        self._names = names
+        self._cached: tuple[int, bytes, np.ndarray] | None = None
+
+    def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
+        key = ready.tobytes()
+        cached = self._cached
+        if cached is not None and cached[0] == id(ledger) and cached[1] == key:
+            return cached[2]
+        order = np.array(sorted(ready.tolist(), key=lambda m: (self._place(ledger.names[m]), m)), np.int32)
+        self._cached = (id(ledger), key, order)
+        return order
+
+    def _place(self, module: str) -> int:
+        kind, _, rest = module.partition(":")
+        short = f"{kind}:{rest.rpartition('.')[2]}"
+        for i, name in enumerate(self._names):
+            if name in (module, short):
+                return i
+        return len(self._names)
+
+    def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
+        pass

@@ -1,0 +1,145 @@
+"""A running query: its text, its columns, its leg, and the stretches of time in which it ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from filters.vector import Vector
+from queries.bound import BoundQuery
+
+if TYPE_CHECKING:
+    from eddy.changes import Changes
+    from eddy.engine import Engine
+    from eddy.legs import Leg
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """The rows of an answer at a pause, all columns of the stream, with the starts of their lives."""
+
+    vectors: list[Vector]
+    starts: Vector
+    n_rows: int
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A stretch in which a query ran: commits after `after` up to `until` (None: still running)."""
+
+    after: int
+    until: int | None
+    #: the first position of the stream's rows that count
+    born: int
+    #: numbers of its predicate modules by their text, to read stored outcomes after the modules have gone
+    modules: dict[str, int]
+    #: rows of an earlier run's answer that its first commit takes back, and when
+    taken_back: Kept | None = None
+    taken_back_at: int = 0
+
+
+class Query:
+    """A standing query; `engine.submit` makes it. Its methods are those of the engine, for this query."""
+
+    __slots__ = (
+        "_engine", "id", "name", "sql", "params", "tags", "bound", "leg", "runs", "kept", "complete_since_us", "_results_before",
+        "_results_at_start", "errors", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, engine: Engine, id_: int, name: str, sql: str, params: dict[str, Any] | None, tags: tuple[str, ...], bound: BoundQuery) -> None:
+        self._engine = engine
+        self.id = id_
+        self.name = name
+        self.sql = sql
+        self.params = params
+        self.tags = tags
+        self.bound = bound
+        #: None while paused or after cancel
+        self.leg: Leg | None = None
+        #: the stretches in which it ran that the log still reaches, oldest first; never empty
+        self.runs: list[Run] = []
+        #: the answer it keeps while paused
+        self.kept: Kept | None = None
+        self.complete_since_us: int | None = None
+        self._results_before = 0
+        self._results_at_start = 0
+        #: output values that could not be computed, in answers and changes read
+        self.errors = 0
+
+    @property
+    def born(self) -> int:
+        """The first position of the stream's rows that count now."""
+        return self.runs[-1].born
+
+    def begin(self, leg: Leg, run: Run, leg_results: int) -> None:
+        """Start to run on a leg that has had `leg_results` results so far."""
+        self.leg = leg
+        leg.queries.append(self)
+        self.runs.append(run)
+        self._results_at_start = leg_results
+        self.kept = None
+
+    def end(self, until: int, leg_results: int) -> None:
+        """Stop running, after a commit."""
+        assert self.leg is not None
+        self.runs[-1].until = until
+        self._results_before = self.results(leg_results)
+        self.leg.queries.remove(self)
+        self.leg = None
+
+    def results(self, leg_results: int) -> int:
+        """Results so far, given those of the leg."""
+        return self._results_before + (leg_results - self._results_at_start if self.leg is not None else 0)
+
+    @property
+    def kind(self) -> str:
+        """"relation" (+ and -) or "stream" (only +)."""
+        return "stream" if self.bound.window.is_stream else "relation"
+
+    @property
+    def state(self) -> str:
+        if self.leg is not None:
+            return "running"
+        return "paused" if self.kept is not None else "cancelled"
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The output columns and their types."""
+        return {column.name: column.type.value for column in self.bound.columns}
+
+    @property
+    def update_pattern(self) -> str:
+        return self.bound.window.update_pattern
+
+    @property
+    def complete_since(self) -> datetime | None:
+        """From when on the answer misses nothing that came before the submit; None if that time never comes."""
+        from lineage.times import to_datetime
+
+        return None if self.complete_since_us is None else to_datetime(self.complete_since_us)
+
+    def answer(self) -> pa.Table:
+        return self._engine.answer(self)
+
+    def changes(self, since: str | int = "snapshot") -> Changes:
+        return self._engine.changes(self, since)
+
+    def cancel(self) -> None:
+        self._engine.cancel(self)
+
+    def pause(self) -> None:
+        self._engine.pause(self)
+
+    def resume(self) -> None:
+        self._engine.resume(self)
+
+    def explain(self) -> dict[str, Any]:
+        return self._engine.explain(self)
+
+    def __repr__(self) -> str:
+        text = " ".join(self.sql.split())
+        shown = text if len(text) <= 60 else text[:57] + "..."
+        return f"<Query {self.id} {self.name!r} {self.state} {self.kind}: {shown}>"

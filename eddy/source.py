@@ -1,0 +1,459 @@
+"""One stream inside the engine: its rows, its legs, and every module that tests them.
+
+A source owns the row store, the filter bank, the predicate modules and the candidate indexes of its stream, and decides
+where each leg is placed (`eddy/legs.py`). It knows nothing of commits, queries' answers or routes: the eddy asks it for
+modules, the engine tells it which legs there are.
+
+    active            bits of dense slots that rows are matched for: legs and their disjuncts
+    legs_mask         bits of dense legs only
+    slot_class[slot]  the window class of a dense slot; the same for sparse slots
+    results[slot]     rows that satisfied the slot since it was assigned
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from eddy.legs import Clauses, Leg, WindowClass, put_bit
+from eddy.policies.base import Ledger
+from eddy.timeline import Intake, Timeline
+from filters.bank import FilterBank
+from filters.candidates import CandidateIndex, float_columns, key_columns
+from filters.expression import user_functions_of
+from filters.intervals import Intervals
+from filters.predicate import Atom, Condition, IndexAtom
+from filters.residual import PredicateModule
+from lineage.bits import slots_of
+from lineage.dictionary import Dictionary
+from lineage.ingest import Ingestor
+from lineage.schema import Schema, Type
+from lineage.slots import Slots, grown
+from stems.row_store import RowStore
+from windows.spec import FOREVER, WindowSpec
+
+#: Legs that fix one column before a candidate index is made for it: a word of slots.
+MIN_CANDIDATES = 64
+#: Average legs per key value beyond which bits are cheaper than walking candidates (design 3).
+MAX_PER_VALUE = 32
+#: Guesses of the cost of one row until it is measured.
+_FILTER_COST_NS = 5.0
+_EXPRESSION_COST_NS = 100.0
+
+
+class Source:
+    """A stream and all that hangs on it."""
+
+    def __init__(
+        self, name: str, schema: Schema, time_column: int | None, timeline: Timeline, lateness_us: int, drop_late: bool
+    ) -> None:
+        self.name = name
+        self.schema = schema
+        self.time_column = time_column
+        self.timeline = timeline
+        self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in schema.columns]
+        self.ingestor = Ingestor(schema, time_column, self.dictionaries)
+        self.intake = Intake(lateness_us, drop_late, front=timeline.advanced)
+        self.store = RowStore(schema)
+        self.bank = FilterBank(schema, self.dictionaries)
+        self.ledger = Ledger()
+        self.legs: dict[tuple[WindowSpec, str], Leg] = {}
+        self.classes: dict[WindowSpec, WindowClass] = {}
+        self._class_numbers: list[int] = []
+        #: predicate modules by the text of their expression
+        self.modules: dict[str, PredicateModule] = {}
+        self._module_names: dict[str, int] = {}
+        #: ledger number of each filter, and the other way round (-1: a predicate module)
+        self.filter_module: list[int] = []
+        self.filter_of = np.zeros(0, np.int32)
+        self.indexes: dict[int, CandidateIndex] = {}
+        #: per column, legs that could be placed in a candidate index on it
+        self._fixing: dict[int, set[Leg]] = {}
+        self.float_columns = float_columns(schema)
+        self.slots = Slots(self._assign, self._grow)
+        self.sparse_slots = Slots(self._assign_sparse, self._grow_sparse)
+        self.active = np.zeros(1, np.uint64)
+        self.legs_mask = np.zeros(1, np.uint64)
+        self.slot_class = np.zeros(64, np.int32)
+        self.results = np.zeros(64, np.int64)
+        self.sparse_class = np.zeros(64, np.int32)
+        self.sparse_results = np.zeros(64, np.int64)
+        self.leg_of: list[Leg | None] = [None] * 64
+        self.sparse_leg_of: list[Leg | None] = [None] * 64
+        self.clauses = Clauses()
+        self.n_clauses = 0
+        #: counts changes of the set of legs; derived lists remember it
+        self.version = 0
+        self._derived_version = -1
+        self._ready = np.zeros(0, np.int32)
+        self.module_by_number: dict[int, PredicateModule] = {}
+        self.has_modules = False
+        #: rows matched row-major whose visits the policy has not seen yet
+        self.unlearned_rows = 0
+        #: (commit, end of the store after it) of the commits that brought rows and are still logged
+        self.ends: list[tuple[int, int]] = []
+        #: the end of the store before the first of them
+        self.logged_from = 0
+        #: (window, last commit) of runs that ended but can still be read in the log
+        self.paused: list[tuple[WindowSpec, int]] = []
+        #: whether region ids are kept with rows: some leg's window ends
+        self.keeps_ids = False
+
+    # ---- slots
+
+    def _assign(self, slot: int) -> None:
+        self.results[slot] = 0
+
+    def _assign_sparse(self, slot: int) -> None:
+        self.sparse_results[slot] = 0
+
+    def _grow(self, n_words: int) -> None:
+        self.active = grown(self.active, n_words, 0)
+        self.legs_mask = grown(self.legs_mask, n_words, 0)
+        self.slot_class = grown(self.slot_class, n_words * 64, 0)
+        self.results = grown(self.results, n_words * 64, 0)
+        self.leg_of.extend([None] * (n_words * 64 - len(self.leg_of)))
+        self.bank.grow(n_words)
+        for module in self.modules.values():
+            module.grow(n_words)
+        for window in self.classes.values():
+            window.mask = grown(window.mask, n_words, 0)
+
+    def _grow_sparse(self, n_words: int) -> None:
+        self.sparse_class = grown(self.sparse_class, n_words * 64, 0)
+        self.sparse_results = grown(self.sparse_results, n_words * 64, 0)
+        self.sparse_leg_of.extend([None] * (n_words * 64 - len(self.sparse_leg_of)))
+
+    # ---- legs
+
+    def leg(self, window: WindowSpec, condition: Condition) -> Leg:
+        """The leg of that window and condition, made and placed if it is new."""
+        key = (window, condition.key)
+        found = self.legs.get(key)
+        if found is None:
+            found = Leg(key, condition, self._window_class(window))
+            self._place(found)
+            self.legs[key] = found
+            found.window.n_legs += 1
+            self.version += 1
+        return found
+
+    def drop_leg(self, leg: Leg) -> None:
+        """Nobody asks for the leg any more: free its slots and predicates."""
+        del self.legs[leg.key]
+        for column in key_columns(leg.condition, self.schema):
+            self._fixing[column].discard(leg)
+        self._unplace(leg)
+        leg.window.n_legs -= 1
+        if not leg.window.n_legs:
+            del self.classes[leg.window.window]
+            self._class_numbers.append(leg.window.number)
+        self.keeps_ids = any(window.ends for window in self.classes)
+        self.version += 1
+
+    def _window_class(self, window: WindowSpec) -> WindowClass:
+        found = self.classes.get(window)
+        if found is None:
+            number = self._class_numbers.pop() if self._class_numbers else len(self.classes)
+            found = self.classes[window] = WindowClass(number, window, self.store.end, np.zeros(self.slots.n_words, np.uint64))
+            self.keeps_ids = self.keeps_ids or window.ends
+        return found
+
+    def _place(self, leg: Leg) -> None:
+        if leg.condition.never:
+            return
+        column = self._index_column(leg)
+        if column is not None:
+            self._place_sparse(leg, column)
+        else:
+            self._place_dense(leg)
+
+    def _place_dense(self, leg: Leg) -> None:
+        leg.slot = self.slots.take()
+        self._claim(leg.slot, leg)
+        put_bit(self.legs_mask, leg.slot, True)
+        self.leg_of[leg.slot] = leg
+        for atom in (*leg.condition.conjuncts, *leg.condition.residuals):
+            self._add_atom(leg.slot, atom)
+        for clause in leg.condition.clauses:
+            slots = []
+            for atom in clause:
+                slot = self.slots.take()
+                self._claim(slot, leg)
+                self._add_atom(slot, atom)
+                slots.append(slot)
+            leg.disjuncts.append(slots)
+        if leg.disjuncts:
+            self.n_clauses += len(leg.disjuncts)
+
+    def _claim(self, slot: int, leg: Leg) -> None:
+        put_bit(self.active, slot, True)
+        put_bit(leg.window.mask, slot, True)
+        self.slot_class[slot] = leg.window.number
+
+    def _release(self, slot: int, leg: Leg) -> None:
+        put_bit(self.active, slot, False)
+        put_bit(leg.window.mask, slot, False)
+        self.slots.give_back(slot)
+
+    def _place_sparse(self, leg: Leg, column: int) -> None:
+        leg.slot = self.sparse_slots.take()
+        leg.index_column = column
+        self.sparse_leg_of[leg.slot] = leg
+        self.sparse_class[leg.slot] = leg.window.number
+        self.indexes[column].add(leg.slot, leg.condition)
+
+    def _unplace(self, leg: Leg) -> None:
+        if leg.slot is None:
+            return
+        if leg.index_column is not None:
+            self.indexes[leg.index_column].remove(leg.slot)
+            self.sparse_leg_of[leg.slot] = None
+            self.sparse_slots.give_back(leg.slot)
+            if not self.indexes[leg.index_column].n_entries:
+                del self.indexes[leg.index_column]
+        else:
+            for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
+                for atom, slot in zip(clause, slots, strict=True):
+                    self._remove_atom(slot, atom)
+                    self._release(slot, leg)
+            self.n_clauses -= len(leg.disjuncts)
+            leg.disjuncts = []
+            for atom in (*leg.condition.conjuncts, *leg.condition.residuals):
+                self._remove_atom(leg.slot, atom)
+            put_bit(self.legs_mask, leg.slot, False)
+            self.leg_of[leg.slot] = None
+            self._release(leg.slot, leg)
+        leg.slot = leg.index_column = None
+
+    def _add_atom(self, slot: int, atom: Atom) -> None:
+        if isinstance(atom, IndexAtom):
+            n_filters = len(self.bank.filters)
+            self.bank.add(slot, atom.position, atom.intervals)
+            if len(self.bank.filters) > n_filters:
+                number = self.ledger.add(f"filter:{self.name}.{atom.name}", _FILTER_COST_NS)
+                self.filter_module.append(number)
+                if number == len(self.filter_of):
+                    self.filter_of = np.append(self.filter_of, np.int32(-1))
+                self.filter_of[number] = n_filters
+            f = self.bank.index(atom.position)
+            assert f is not None
+            self.ledger.predicates[self.filter_module[f]] += 1
+            return
+        text = str(atom)
+        module = self.modules.get(text)
+        if module is None:
+            functions = user_functions_of(atom.expression)
+            kind = f"function:{functions[0].name}" if functions else "residual:" + self.name
+            count = self._module_names[kind] = self._module_names.get(kind, 0) + 1
+            cost = 1000 * sum(function.cost for function in functions) or _EXPRESSION_COST_NS
+            number = self.ledger.add(f"{kind}#{count}", cost)
+            if number == len(self.filter_of):
+                self.filter_of = np.append(self.filter_of, np.int32(-1))
+            module = self.modules[text] = PredicateModule(number, self.ledger.names[number], atom.expression, self.slots.n_words)
+        module.add(slot)
+        self.ledger.predicates[module.number] += 1
+
+    def _remove_atom(self, slot: int, atom: Atom) -> None:
+        if isinstance(atom, IndexAtom):
+            self.bank.remove(slot, atom.position, atom.intervals, self.store.end)
+            f = self.bank.index(atom.position)
+            assert f is not None
+            self.ledger.predicates[self.filter_module[f]] -= 1
+            return
+        module = self.modules[str(atom)]
+        module.remove(slot)
+        self.ledger.predicates[module.number] -= 1
+        if not len(module.slots):
+            # outcomes stored under its number stay readable: a later module of that number only writes later rows
+            del self.modules[module.text]
+            self.ledger.remove(module.number)
+
+    # ---- candidate indexes
+
+    def _index_column(self, leg: Leg) -> int | None:
+        """The column by whose candidate index the leg should be found, None for a dense slot."""
+        columns = key_columns(leg.condition, self.schema)
+        best = None
+        for column in columns:
+            fixing = self._fixing.setdefault(column, set())
+            fixing.add(leg)
+            index = self.indexes.get(column)
+            if index is None and len(fixing) >= MIN_CANDIDATES and self._spread(fixing, column):
+                self._make_index(column, leg)
+                index = self.indexes.get(column)
+            if index is not None and index.n_entries <= MAX_PER_VALUE * (index.n_values + 1):
+                if best is None or index.n_values > self.indexes[best].n_values:
+                    best = column
+        return best
+
+    def _spread(self, legs: set[Leg], column: int) -> bool:
+        """Whether the legs fix the column to enough different values."""
+        values = set()
+        for leg in legs:
+            for atom in leg.condition.conjuncts:
+                if atom.position == column:
+                    values.update(atom.intervals.points() or ())
+        return len(legs) <= MAX_PER_VALUE * len(values)
+
+    def _make_index(self, column: int, newcomer: Leg) -> None:
+        """Move the legs that fix a column from bits to a candidate index."""
+        self.indexes[column] = CandidateIndex(column, self.schema, self.dictionaries)
+        for leg in [leg for leg in self._fixing[column] if leg is not newcomer and leg.dense]:
+            results = self.leg_results(leg)
+            self._unplace(leg)
+            self._place_sparse(leg, column)
+            assert leg.slot is not None
+            self.sparse_results[leg.slot] = results
+        self.version += 1
+
+    def leg_results(self, leg: Leg) -> int:
+        """Rows that satisfied the leg since it was placed."""
+        if leg.slot is None:
+            return 0
+        return int((self.results if leg.index_column is None else self.sparse_results)[leg.slot])
+
+    # ---- reading
+
+    def module_numbers(self, condition: Condition) -> dict[str, int]:
+        """Numbers of the predicate modules of a condition, by the text of their expression."""
+        texts = [str(atom) for atom in condition.atoms() if not isinstance(atom, IndexAtom)]
+        return {text: self.modules[text].number for text in texts}
+
+    def ready_modules(self) -> np.ndarray:
+        """Ledger numbers of the modules that apply any predicate, ascending."""
+        if self._derived_version != self.version:
+            self._derive()
+        return self._ready
+
+    def clause_arrays(self) -> Clauses:
+        """The disjunctions of the dense legs."""
+        if self._derived_version != self.version:
+            self._derive()
+        return self.clauses
+
+    def _derive(self) -> None:
+        self._derived_version = self.version
+        self._ready = np.flatnonzero(self.ledger.predicates).astype(np.int32)
+        self.module_by_number = {module.number: module for module in self.modules.values()}
+        self.has_modules = any(module.slots.size for module in self.modules.values())
+        self.clauses.rebuild([leg for leg in self.legs.values() if leg.disjuncts])
+
+    def end_at(self, seq: int) -> int:
+        """The end of the store after a commit that is still logged."""
+        at = bisect_right(self.ends, (seq, FOREVER))
+        return self.ends[at - 1][1] if at else self.logged_from
+
+    def free_class_numbers(self) -> int:
+        """Numbers of window classes that went and were not used again."""
+        return len(self._class_numbers)
+
+    def log_dropped(self, gone: int) -> None:
+        """Commits up to `gone` are no longer logged."""
+        n = 0
+        while n < len(self.ends) and self.ends[n][0] <= gone:
+            n += 1
+        if n:
+            self.logged_from = self.ends[n - 1][1]
+            del self.ends[:n]
+        if self.paused:
+            self.paused = [(window, until) for window, until in self.paused if until > gone]
+
+    def settle(self, log_clock: int) -> None:
+        """Forget rows that no window now, and no window at the log's first clock, holds, and that the log does not hold."""
+        watermark = self.logged_from
+        windows = [*self.classes, *(window for window, _ in self.paused)]
+        widths = [window.width_us for window in windows if not window.is_stream]
+        if widths:
+            watermark = min(watermark, self.store.first_after(log_clock - max(widths)))
+            watermark = min([watermark, *(window.oldest for window in self.classes.values() if window.window.ends)])
+        if watermark > self.store.watermark:
+            self.store.forget(watermark)
+        self.bank.release_ids(self.store.watermark)
+        self.compact_dictionaries()
+
+    def compact_dictionaries(self) -> None:
+        """Throw out strings that no row held, waiting or asked for uses, once they are the larger part."""
+        rows_held = self.store.end - self.store.watermark + self.intake.n_waiting
+        for column, dictionary in enumerate(self.dictionaries):
+            if dictionary is None or len(dictionary) < 65_536 or len(dictionary) < 4 * rows_held:
+                continue
+            used = [self.store.used_codes(column), *self.intake.used_codes(column)]
+            for index in self.indexes.values():
+                used.append(np.array(sorted(index.used_codes(column)), np.int64))
+            new_code = dictionary.compact(np.unique(np.concatenate(used)))
+            self.store.recode(column, new_code)
+            self.intake.recode(column, new_code)
+            for index in self.indexes.values():
+                index.recode(column, new_code)
+            self.bank.forget_codes()
+
+    # ---- upkeep
+
+    def bytes(self) -> dict[str, int]:
+        return {
+            "rows": self.store.bytes(),
+            "waiting": self.intake.bytes(),
+            "filters": self.bank.bytes(),
+            "candidates": sum(index.bytes() for index in self.indexes.values()),
+            "strings": sum(dictionary.bytes for dictionary in self.dictionaries if dictionary is not None),
+        }
+
+    def check(self) -> None:
+        """All invariants of the source and its parts."""
+        predicates: dict[int, dict[int, Intervals]] = {}
+        owned: set[int] = set()
+        sparse: dict[int, set[int]] = {column: set() for column in self.indexes}
+        modules: dict[str, set[int]] = {text: set() for text in self.modules}
+
+        def expect(slot: int, atom: Atom) -> None:
+            if isinstance(atom, IndexAtom):
+                f = self.bank.index(atom.position)
+                assert f is not None
+                predicates.setdefault(f, {})[slot] = atom.intervals
+            else:
+                modules[str(atom)].add(slot)
+
+        for key, leg in self.legs.items():
+            assert leg.key == key and leg.queries, "a leg has queries"
+            assert self.classes[leg.window.window] is leg.window
+            if leg.slot is None:
+                assert leg.condition.never
+            elif leg.index_column is not None:
+                sparse[leg.index_column].add(leg.slot)
+                assert self.sparse_leg_of[leg.slot] is leg and self.sparse_class[leg.slot] == leg.window.number
+            else:
+                assert self.leg_of[leg.slot] is leg
+                owned.add(leg.slot)
+                for atom in (*leg.condition.conjuncts, *leg.condition.residuals):
+                    expect(leg.slot, atom)
+                for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
+                    for atom, slot in zip(clause, slots, strict=True):
+                        owned.add(slot)
+                        expect(slot, atom)
+        assert set(slots_of(self.active).tolist()) == owned, "the active slots are those of legs"
+        self.slots.check(owned)
+        self.sparse_slots.check({slot for slots in sparse.values() for slot in slots})
+        self.bank.check(predicates)
+        for text, module in self.modules.items():
+            assert set(module.slots.tolist()) == modules[text] == set(slots_of(module.interested).tolist()), "interest in a module"
+        for column, index in self.indexes.items():
+            index.check(sparse[column])
+        for window in self.classes.values():
+            assert window.oldest >= self.store.watermark, "no window reaches below the watermark"
+        self.store.check()
+        self.intake.check()
+        if self.keeps_ids:
+            self._check_ids()
+
+    def _check_ids(self) -> None:
+        """Stored region ids agree with the values for every leg older than the row."""
+        for f, filter_ in enumerate(self.bank.filters):
+            rank_of = filter_.rank_of()
+            for window in self.classes.values():
+                for page, at, stop in self.store.slices(window.oldest, self.store.end):
+                    if not window.window.ends or page.ids is None or page.ids.shape[0] <= f:
+                        continue
+                    stored = rank_of[page.ids[f, at:stop]]
+                    assert ((stored >= 0) & (stored < filter_.n_regions)).all(), "a stored id names a region"

@@ -1,0 +1,99 @@
+"""The counters of an engine, gathered when somebody asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eddy.committer import Committer
+from eddy.eddy import Eddy
+from eddy.query import Query
+from eddy.source import Source
+from eddy.timeline import BEGINNING, Timeline
+from filters.predicate import IndexAtom
+from lineage.times import to_datetime
+
+#: Accounted bytes of what a query has for itself: the query, its columns and its run.
+_QUERY_BYTES = 480
+_COLUMN_BYTES = 120
+_ATOM_BYTES = 160
+
+
+def collect(
+    eddy: Eddy, committer: Committer, sources: dict[str, Source], timelines: dict[str, Timeline], queries: dict[int, Query]
+) -> dict[str, Any]:
+    """`engine.stats()`."""
+    for source in sources.values():
+        eddy.learn(source)
+    streams = {source.name: _stream(source) for source in sources.values()}
+    per_query = {query.name: _query(query, sources[query.bound.stream.lower()]) for query in queries.values()}
+    own = sum(entry["own_bytes"] for entry in per_query.values())
+    return {
+        "seq": committer.seq,
+        "policy": eddy.policy.name,
+        "routing": {"ns": eddy.routing_ns, "total_ns": eddy.total_ns, "batches": eddy.batches},
+        "timelines": {
+            line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.streams)}
+            for line in timelines.values()
+        },
+        "modules": {name: entry for source in sources.values() for name, entry in _modules(source).items()},
+        "streams": streams,
+        "queries": per_query,
+        "bytes": own + sum(sum(entry["bytes"].values()) for entry in streams.values()),
+    }
+
+
+def _stream(source: Source) -> dict[str, Any]:
+    return {
+        "rows": source.intake.next_row,
+        "late": source.intake.late_rows,
+        "dropped": source.intake.dropped_rows,
+        "waiting": source.intake.n_waiting,
+        "held": source.store.end - source.store.watermark,
+        "queries": sum(len(leg.queries) for leg in source.legs.values()),
+        "legs": len(source.legs),
+        "slots": source.slots.taken,
+        "candidates": source.sparse_slots.taken,
+        "windows": len(source.classes),
+        "bytes": source.bytes(),
+    }
+
+
+def _modules(source: Source) -> dict[str, dict[str, Any]]:
+    ledger = source.ledger
+    found = {}
+    for number in source.ready_modules().tolist():
+        rows_in, rows_out = int(ledger.rows_in[number]), int(ledger.rows_out[number])
+        module = source.module_by_number.get(number)
+        found[ledger.names[number]] = {
+            "predicates": int(ledger.predicates[number]),
+            "rows_in": rows_in,
+            "rows_out": rows_out,
+            "visits": rows_in,
+            "selectivity": rows_out / rows_in if rows_in else None,
+            "cleared": int(ledger.cleared[number]),
+            "tickets": float(ledger.tickets[number]),
+            "cost_ns": float(ledger.cost_ns[number]),
+            "queue": 0,
+            "errors": 0 if module is None else module.errors,
+        }
+    return found
+
+
+def _query(query: Query, source: Source) -> dict[str, Any]:
+    leg = query.leg
+    modules = [] if leg is None else [source.modules[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]
+    return {
+        "id": query.id,
+        "state": query.state,
+        "results": query.results(0 if leg is None else source.leg_results(leg)),
+        "own_bytes": own_bytes(query),
+        "shared_bytes": 0 if query.bound.window.is_stream else source.store.bytes(),
+        "errors": query.errors + sum(module.errors for module in modules),
+    }
+
+
+def own_bytes(query: Query) -> int:
+    """Bytes that cancelling the query frees at once, by a fixed account of its parts."""
+    atoms = 0 if query.leg is None else sum(1 for _ in query.leg.condition.atoms()) / len(query.leg.queries)
+    kept = 0 if query.kept is None else sum(vector.values.nbytes for vector in query.kept.vectors)
+    return int(_QUERY_BYTES + len(query.sql) + _COLUMN_BYTES * len(query.bound.columns) + _ATOM_BYTES * atoms + kept)

@@ -1,0 +1,221 @@
+"""The clock rules: how the rows of a stream become ordered, and when windows move (semantics 1-6).
+
+Per stream, an **intake**:
+
+    front       the largest time released on the stream, or its timeline's last `advance` if later
+    late        a row older than the front as it was when the push came; it takes the front as its effective time
+                (`adjust`) or is dropped; its columns keep what was sent
+    released    rows with effective time <= max(largest time seen - lateness, front), in order of (time, acceptance);
+                the others wait. A late row, being at the front, never waits.
+
+Per timeline, one clock `T` = the largest front of its streams; it never goes back. A row of a stream that lags behind T
+takes effect at once: its start is T.
+
+Waiting rows are kept as sorted runs whose lengths grow geometrically, so a push costs O(rows + log waiting), amortised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lineage.errors import LimitError
+from lineage.kernels import kernel
+
+#: Before every time that a row can have.
+BEGINNING = -(2**62)
+#: Rows that may wait for stragglers on one stream.
+MAX_WAITING = 10_000_000
+
+
+@kernel("boolean(int64[::1])")
+def ascending(times: np.ndarray) -> bool:
+    for i in range(1, len(times)):
+        if times[i] < times[i - 1]:
+            return False
+    return True
+
+
+@dataclass(slots=True)
+class Rows:
+    """Columns of some rows of a stream with their effective times and row numbers, in order of (time, acceptance)."""
+
+    n_rows: int
+    cells: list[np.ndarray]
+    nulls: list[np.ndarray | None]
+    #: effective times, or one time for all
+    times: np.ndarray | int
+    #: row numbers, or the number of the first when they are consecutive
+    numbers: np.ndarray | int
+
+    def time_at(self, i: int) -> int:
+        return self.times if isinstance(self.times, int) else int(self.times[i])
+
+    def take(self, order: np.ndarray) -> Rows:
+        """These rows, copied."""
+        times = np.full(len(order), self.times) if isinstance(self.times, int) else self.times[order]
+        numbers = self.numbers + order if isinstance(self.numbers, int) else self.numbers[order]
+        nulls = [None if column is None else column[order] for column in self.nulls]
+        return Rows(len(order), [column[order] for column in self.cells], nulls, times, numbers)
+
+    def split(self, at: int) -> tuple[Rows, Rows]:
+        return self.take(np.arange(at)), self.take(np.arange(at, self.n_rows))
+
+
+def merge(older: Rows, newer: Rows) -> Rows:
+    """Two ordered runs as one; ties go to the older."""
+    older, newer = older.take(np.arange(older.n_rows)), newer.take(np.arange(newer.n_rows))
+    nulls: list[np.ndarray | None] = []
+    for a, b in zip(older.nulls, newer.nulls, strict=True):
+        if a is None and b is None:
+            nulls.append(None)
+        else:
+            parts = [
+                np.zeros(run.n_rows, np.uint8) if column is None else column for run, column in ((older, a), (newer, b))
+            ]
+            nulls.append(np.concatenate(parts))
+    joined = Rows(
+        older.n_rows + newer.n_rows,
+        [np.concatenate([a, b]) for a, b in zip(older.cells, newer.cells, strict=True)],
+        nulls,
+        np.concatenate([older.times, newer.times]),  # type: ignore[list-item]  # take() made them arrays
+        np.concatenate([older.numbers, newer.numbers]),  # type: ignore[list-item]
+    )
+    assert isinstance(joined.times, np.ndarray)
+    return joined.take(np.argsort(joined.times, kind="stable"))
+
+
+@dataclass(slots=True)
+class Accepted:
+    """What a push did to its stream: the rows that are taken now, and what the receipt says."""
+
+    released: Rows | None
+    accepted: int
+    late: int
+    first_row: int | None
+    last_row: int | None
+
+
+@dataclass(slots=True)
+class Intake:
+    """The order of one stream."""
+
+    lateness_us: int
+    drop_late: bool
+    front: int = BEGINNING
+    #: the largest time any row of the stream has carried
+    largest: int = BEGINNING
+    #: number of the next row accepted
+    next_row: int = 0
+    late_rows: int = 0
+    dropped_rows: int = 0
+    #: rows that wait: ordered runs, older first, each more than twice as long as the next
+    _waiting: list[Rows] = field(default_factory=list)
+
+    @property
+    def n_waiting(self) -> int:
+        return sum(run.n_rows for run in self._waiting)
+
+    def accept(self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, times: np.ndarray | int) -> Accepted:
+        """Take in a push whose rows carry `times` (or all the same time); moves the front by what is released."""
+        if n_rows == 0:
+            return Accepted(None, 0, 0, None, None)
+        rows = Rows(n_rows, cells, nulls, times, self.next_row)
+        n_late = 0
+        if not isinstance(times, int):
+            if self.lateness_us and self.n_waiting + n_rows > MAX_WAITING:
+                raise LimitError(f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness")
+            rows, n_late = self._order(rows, times)
+        accepted = rows.n_rows
+        first = self.next_row
+        self.next_row += accepted
+        if accepted:
+            self.largest = max(self.largest, rows.time_at(accepted - 1))
+        released = self._release(rows, max(self.largest - self.lateness_us, self.front))
+        return Accepted(released, accepted, n_late, first if accepted else None, first + accepted - 1 if accepted else None)
+
+    def _order(self, rows: Rows, times: np.ndarray) -> tuple[Rows, int]:
+        """Rows sorted by effective time, late ones adjusted or dropped."""
+        front = self.front
+        if ascending(times) and int(times[0]) >= front:
+            return rows, 0
+        late = times < front
+        n_late = int(np.count_nonzero(late))
+        self.late_rows += n_late
+        if n_late and self.drop_late:
+            self.dropped_rows += n_late
+            kept = np.flatnonzero(~late)
+            rows = rows.take(kept)
+            rows.numbers = self.next_row
+        elif n_late:
+            rows.times = np.maximum(times, front)
+        assert isinstance(rows.times, np.ndarray)
+        if not ascending(np.ascontiguousarray(rows.times)):
+            rows = rows.take(np.argsort(rows.times, kind="stable"))
+        return rows, n_late
+
+    def advance(self, time: int) -> Rows | None:
+        """No later row will carry a smaller time: release up to it and move the front there."""
+        released = self._release(None, time)
+        self.front = max(self.front, time)
+        return released
+
+    def _release(self, rows: Rows | None, bound: int) -> Rows | None:
+        """The waiting rows and those of `rows` up to the bound; the others wait."""
+        if not self._waiting and rows is not None and rows.n_rows and rows.time_at(rows.n_rows - 1) <= bound:
+            self.front = max(self.front, rows.time_at(rows.n_rows - 1))
+            return rows
+        if rows is not None and rows.n_rows:
+            self._wait(rows)
+        released: Rows | None = None
+        kept = []
+        for run in self._waiting:
+            assert isinstance(run.times, np.ndarray)
+            at = int(np.searchsorted(run.times, bound, "right"))
+            if at:
+                part, rest = run.split(at)
+                released = part if released is None else merge(released, part)
+                run = rest
+            if run.n_rows:
+                kept.append(run)
+        self._waiting = kept
+        if released is not None:
+            self.front = max(self.front, released.time_at(released.n_rows - 1))
+        return released
+
+    def _wait(self, rows: Rows) -> None:
+        run = rows.take(np.arange(rows.n_rows))
+        while self._waiting and self._waiting[-1].n_rows <= 2 * run.n_rows:
+            run = merge(self._waiting.pop(), run)
+        self._waiting.append(run)
+
+    def used_codes(self, column: int) -> list[np.ndarray]:
+        """Codes of a string column among the waiting rows."""
+        return [run.cells[column] for run in self._waiting]
+
+    def recode(self, column: int, new_code: np.ndarray) -> None:
+        for run in self._waiting:
+            run.cells[column] = np.maximum(new_code[run.cells[column]], 0)
+
+    def bytes(self) -> int:
+        return sum(column.nbytes for run in self._waiting for column in run.cells)
+
+    def check(self) -> None:
+        for run in self._waiting:
+            assert isinstance(run.times, np.ndarray)
+            assert (np.diff(run.times) >= 0).all(), "a run is ordered"
+            assert run.times[0] > self.front, "what is at or before the front has been released"
+
+
+@dataclass(slots=True)
+class Timeline:
+    """A set of streams with one clock."""
+
+    name: str
+    #: the clock T: the largest front of its streams
+    now: int = BEGINNING
+    #: the last `advance`
+    advanced: int = BEGINNING
+    #: names of its streams
+    streams: list[str] = field(default_factory=list)

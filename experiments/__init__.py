@@ -1,0 +1,1 @@
+"""Measurements: benchmarks against bare kernels, and the papers' figures. Imported by nothing else."""

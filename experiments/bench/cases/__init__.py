@@ -1,0 +1,20 @@
+"""The cases of `eddy bench`, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from experiments.bench.cases import churn, filters, idle, intervals, latency, routing, selective, startup
+from experiments.bench.options import Options, Step
+
+CASES: dict[str, Callable[[Options], list[Step]]] = {
+    "filters": filters.ints,
+    "floats": filters.floats,
+    "selective": selective.steps,
+    "intervals": intervals.steps,
+    "churn": churn.steps,
+    "latency": latency.steps,
+    "routing": routing.steps,
+    "idle": idle.steps,
+    "startup": startup.steps,
+}

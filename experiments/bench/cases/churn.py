@@ -1,0 +1,71 @@
+"""Submit and cancel while many queries run: the engine's part, with the text's parse cached, and what follows.
+
+Each round submits a query, pushes 64 rows twice, cancels it and pushes twice again, in CPU time of the thread. What
+the first push pays more than the second is the part of the change that was put off, so the bar counts it in:
+
+    whole = call + max(0, first push - second push)
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from experiments.bench import workloads
+from experiments.bench.cases.latency import pieces
+from experiments.bench.driver import Driver
+from experiments.bench.options import Options, Step
+from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.timing import spread
+from experiments.bench.workloads import STREAM
+
+COUNTS = (8192,)
+ROWS = 64
+CHANGES = 400
+#: Microseconds at the 99th percentile for a submit and for a cancel, design 12.
+BAR = 300.0
+
+
+def _run(n_queries: int, floats: bool, n_changes: int) -> list[Line]:
+    workload = workloads.filters(n_queries, 4096, floats=floats, n_batches=4)
+    driver = Driver(workload)
+    batches = pieces(workload.batches, ROWS)
+    newcomers = workloads.filters(n_changes, 1, seed=11, floats=floats, n_batches=1).queries
+    for query in newcomers:
+        driver.engine.cancel(driver.submit(query))
+    clock = time.thread_time
+    calls: dict[str, list[float]] = {"submit": [], "cancel": []}
+    extra: dict[str, list[float]] = {"submit": [], "cancel": []}
+    for i, query in enumerate(newcomers):
+        submitted = None
+        for name in calls:
+            start = clock()
+            if name == "submit":
+                submitted = driver.submit(query)
+            else:
+                driver.engine.cancel(submitted)
+            called = clock()
+            driver.engine.push(STREAM, batches[2 * i % len(batches)])
+            first = clock()
+            driver.engine.push(STREAM, batches[(2 * i + 1) % len(batches)])
+            second = clock()
+            calls[name].append(called - start)
+            extra[name].append((first - called) - (second - first))
+    lines = []
+    for name, seconds in calls.items():
+        call = spread(seconds)
+        whole = spread([a + max(0.0, b) for a, b in zip(seconds, extra[name], strict=True)])
+        measures = {
+            "median": Measure(call.median_us, "us"),
+            "p99": Measure(call.p99_us, "us"),
+            "next_push_pays": Measure(spread(extra[name]).median_us, "us"),
+            "whole_p99": Measure(whole.p99_us, "us"),
+        }
+        work = f"{name} at {n_queries:,} queries, {'float' if floats else 'int'} constants"
+        setting: dict[str, int | str] = {"queries": n_queries, "constants": "float" if floats else "int"}
+        lines.append(Line("churn", work, measures, Bar.at_most(whole.p99_us, BAR, "us"), setting))
+    return lines
+
+
+def steps(options: Options) -> list[Step]:
+    return [partial(_run, n, floats, CHANGES) for n in options.counts(COUNTS) for floats in (False, True)]

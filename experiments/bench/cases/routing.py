@@ -1,0 +1,79 @@
+"""The price and the quality of routing.
+
+Price: share of the eddy's time spent choosing routes, at 4096 and 512 rows a push. Quality: visits of rows to filters
+under CACQ's five nested queries (a > 90; a > 90 and b > 70; ...), as a multiple of the best fixed order's, after the
+policy has had a third of the batches to learn.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import numpy as np
+
+from experiments.bench import workloads
+from experiments.bench.driver import Driver
+from experiments.bench.options import Options, Step
+from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.timing import take_turns
+from experiments.bench.workloads import DOMAIN, STREAM
+
+COUNTS = (128, 1024)
+#: Share of the time by rows a push, design 12, at 1024 queries.
+SHARE_BARS = {4096: 0.01, 512: 0.05}
+#: Visits of the lottery as a multiple of the best fixed order's, design 12.
+VISITS_BAR = 1.25
+#: Rows a push -> pushes.
+BATCHES = {64: 1500, 4096: 150}
+
+
+def _share(n_queries: int, n_rows: int, options: Options) -> list[Line]:
+    workload = workloads.filters(n_queries, n_rows)
+    driver = Driver(workload)
+    driver.push(0)
+    before = driver.routing()
+    take_turns({"engine": driver.push}, len(workload.batches), options.seconds / 2)
+    share = driver.routing_share(before)
+    bar = Bar.at_most(share, SHARE_BARS[n_rows], "%") if n_queries == max(COUNTS) and n_rows in SHARE_BARS else None
+    work = f"share of time, {n_rows:,} rows, {n_queries:,} queries"
+    return [Line("routing", work, {"share": Measure(share, "%")}, bar, {"queries": n_queries, "rows": n_rows})]
+
+
+def module_of(names: list[str], column: str) -> str:
+    """The name of the module that filters a column."""
+    return next(name for name in names if re.split(r"\W+", name.strip())[-1] == column)
+
+
+def visits_per_row(policy: str, n_rows: int, n_batches: int) -> float:
+    """Filters a row visits on average in the last two thirds of the batches. `fixed` is the best order."""
+    workload, thresholds = workloads.nested()
+    if policy == "fixed":
+        names = list(Driver(workload).module_rows())
+        policy = "fixed:" + ",".join(module_of(names, column) for column in thresholds)
+    driver = Driver(workload, policy=policy, batch_rows=n_rows)
+    rng = np.random.default_rng(1)
+    before = 0
+    learning = n_batches // 3
+    for i in range(n_batches):
+        if i == learning:
+            before = sum(driver.module_rows().values())
+        driver.engine.push(STREAM, {column: rng.integers(0, DOMAIN, n_rows) for column in thresholds})
+    return (sum(driver.module_rows().values()) - before) / ((n_batches - learning) * n_rows)
+
+
+def _visits(n_rows: int, n_batches: int) -> list[Line]:
+    best = visits_per_row("fixed", n_rows, n_batches)
+    lines = []
+    for policy in ("fixed", "lottery", "auto", "random"):
+        found = best if policy == "fixed" else visits_per_row(policy, n_rows, n_batches)
+        measures = {"visits_per_row": Measure(found, ""), "times_best": Measure(found / best, "x")}
+        bar = Bar.at_most(found / best, VISITS_BAR, "x") if policy == "lottery" else None
+        work = f"five nested queries, {n_rows:,} rows, {'best order' if policy == 'fixed' else policy}"
+        lines.append(Line("routing", work, measures, bar, {"rows": n_rows, "policy": policy}))
+    return lines
+
+
+def steps(options: Options) -> list[Step]:
+    found: list[Step] = [partial(_share, n, rows, options) for n in options.counts(COUNTS) for rows in SHARE_BARS]
+    return found + [partial(_visits, rows, n_batches) for rows, n_batches in BATCHES.items()]

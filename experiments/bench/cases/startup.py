@@ -1,0 +1,42 @@
+"""Seconds from starting Python to the first answer, kernels compiled before: import, create, submit, push, answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from experiments.bench.options import Options, Step
+from experiments.bench.report import Bar, Line, Measure
+
+RUNS = 5
+#: Seconds, design 12.
+BAR = 2.0
+
+_PROGRAM = """
+from eddy import Engine
+engine = Engine()
+engine.create_stream("readings", {"sensor": "int", "temp": "float"})
+query = engine.submit("SELECT sensor, temp FROM readings WHERE temp > :max", params={"max": 30})
+engine.push("readings", {"sensor": [1, 2], "temp": [31.5, 20.0]})
+assert engine.answer(query).num_rows == 1
+"""
+
+
+def _start() -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", _PROGRAM], check=True)
+    return time.perf_counter() - start
+
+
+def _run() -> list[Line]:
+    first = _start()
+    later = float(np.median([_start() for _ in range(RUNS)]))
+    measures = {"seconds": Measure(later, "s"), "first_run": Measure(first, "s")}
+    return [Line("startup", "import to first answer, warm kernels", measures, Bar.at_most(later, BAR, "s"))]
+
+
+def steps(options: Options) -> list[Step]:
+    return [_run]

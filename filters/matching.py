@@ -1,0 +1,302 @@
+"""The matching kernels: all grouped filters of a stream against a batch, for all queries at once.
+
+Two layouts (see `lineage/bits.py`):
+
+**Row-major** (`match_rows`), for small batches and few queries. Per row and module in route order: skip the module when no
+query that still wants the row is interested in it (CACQ's completion, per row), else AND the bits of the queries that the
+row's region admits. The bits of a region come from its row of the region table, or, where tables would pass their
+budget, from a scan that compares the region's rank with every slot's bounds.
+
+**Query-major** (`match_queries`), for large batches. Per attribute `prefix[k]` is the set of rows with rank below `k`, so one
+interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the number of regions or rows that
+match. It needs no table. Where an attribute has more regions than `MAX_PREFIX`, rows are counted into rank order instead
+and prefix sets are kept only every `STRIDE` rows, the rest set bit by bit.
+
+A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, its intervals are
+`multi_ranks[multi_at[m]:multi_at[m+1]]`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from filters.grouped import NO_LIMIT
+from filters.regions import CELL_FLOAT, find_rank, order_key
+from lineage.bits import FULL, ONE, U64, count_ones
+from lineage.kernels import kernel
+
+#: Attributes with more regions than this use rank order and strides instead of one prefix set a region.
+MAX_PREFIX = 768
+#: Rows between two stored prefix sets of an attribute in rank order.
+STRIDE = 32
+
+#: How a filter's ranks reach `match_rows`.
+BY_SEARCH = 0
+GIVEN = 1
+
+#: How a filter's region becomes query bits in `match_rows`.
+TABLE = 0
+SCAN = 1
+
+
+@kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64)")
+def prefix_sets(ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, out: np.ndarray, at: int) -> None:
+    """`out[at + k * n_words:]` = the rows with rank < k, for k in 0..n_regions."""
+    for w in range((n_regions + 1) * n_words):
+        out[at + w] = 0
+    for i in range(n_rows):
+        out[at + (np.int64(ranks[i]) + 1) * n_words + (i >> 6)] |= ONE << U64(i & 63)
+    for k in range(1, n_regions + 1):
+        here = at + k * n_words
+        for w in range(n_words):
+            out[here + w] |= out[here - n_words + w]
+
+
+@kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64, int32[::1], int64, int32[::1], int64)")
+def rank_order(
+    ranks: np.ndarray,
+    n_rows: int,
+    n_regions: int,
+    n_words: int,
+    out: np.ndarray,
+    at: int,
+    below: np.ndarray,
+    below_at: int,
+    order: np.ndarray,
+    order_at: int,
+) -> None:
+    """Rows in rank order, `below[k]` = how many have rank < k, and the set of the first j * STRIDE rows for each j."""
+    for k in range(n_regions + 1):
+        below[below_at + k] = 0
+    for i in range(n_rows):
+        below[below_at + ranks[i] + 1] += 1
+    for k in range(1, n_regions + 1):
+        below[below_at + k] += below[below_at + k - 1]
+    # the count of a rank serves as its cursor; afterwards below[k] holds what below[k + 1] was, so move it back
+    for i in range(n_rows):
+        rank = below_at + ranks[i]
+        order[order_at + below[rank]] = i
+        below[rank] += 1
+    for k in range(n_regions, 0, -1):
+        below[below_at + k] = below[below_at + k - 1]
+    below[below_at] = 0
+    for w in range(n_words):
+        out[at + w] = 0
+    for j in range(n_rows // STRIDE):
+        here = at + (j + 1) * n_words
+        for w in range(n_words):
+            out[here + w] = out[here - n_words + w]
+        for i in range(j * STRIDE, (j + 1) * STRIDE):
+            row = order[order_at + i]
+            out[here + (row >> 6)] |= ONE << U64(row & 63)
+
+
+@kernel(
+    "int64(int32[::1], int64, int64, int32[::1], int64, int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], "
+    "int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int64[::1], uint64[::1])"
+)
+def match_queries(
+    slots: np.ndarray,
+    n_rows: int,
+    n_words: int,
+    route: np.ndarray,
+    fresh: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    n_regions: np.ndarray,
+    has_nulls: bool,
+    by_order: np.ndarray,
+    sets: np.ndarray,
+    sets_at: np.ndarray,
+    below: np.ndarray,
+    below_at: np.ndarray,
+    order: np.ndarray,
+    multi_at: np.ndarray,
+    multi_ranks: np.ndarray,
+    rows_of: np.ndarray,
+    results: np.ndarray,
+    scratch: np.ndarray,
+) -> int:
+    """Run the filters of `route` on every slot of `slots`; query-major bits in `rows_of`, counts added to `results`.
+
+    `fresh`: start from all rows; otherwise from the bits that are there. A query whose rows have all gone is not looked
+    at further. Returns the number of (row, query) pairs left.
+    """
+    total = np.int64(0)
+    batch = order.shape[0] // max(1, len(n_regions))
+    for s in range(len(slots)):
+        slot = slots[s]
+        if fresh:
+            for w in range(n_words):
+                rows_of[slot, w] = FULL
+            if n_rows & 63:
+                rows_of[slot, n_words - 1] = (ONE << U64(n_rows & 63)) - ONE
+        for r in range(len(route)):
+            f = route[r]
+            lo = np.int64(low[f, slot])
+            hi = np.int64(high[f, slot])
+            if lo == 0 and hi == NO_LIMIT:
+                continue
+            multi = hi - NO_LIMIT - 1
+            at = sets_at[f]
+            top = n_regions[f] - 1
+            left = U64(0)
+            if multi < 0 and by_order[f] == 0:
+                if hi > top or (hi == top and not has_nulls):
+                    below_low = at + lo * n_words
+                    for w in range(n_words):
+                        x = rows_of[slot, w] & ~sets[below_low + w]
+                        rows_of[slot, w] = x
+                        left |= x
+                elif lo == 0:
+                    below_high = at + hi * n_words
+                    for w in range(n_words):
+                        x = rows_of[slot, w] & sets[below_high + w]
+                        rows_of[slot, w] = x
+                        left |= x
+                else:
+                    below_low = at + lo * n_words
+                    below_high = at + hi * n_words
+                    for w in range(n_words):
+                        x = rows_of[slot, w] & sets[below_high + w] & ~sets[below_low + w]
+                        rows_of[slot, w] = x
+                        left |= x
+            else:
+                for w in range(n_words):
+                    scratch[w] = 0
+                span = multi_at[multi] if multi >= 0 else np.int64(0)
+                last_span = multi_at[multi + 1] if multi >= 0 else np.int64(1)
+                while span < last_span:
+                    if multi >= 0:
+                        lo = np.int64(multi_ranks[span, 0])
+                        hi = np.int64(multi_ranks[span, 1])
+                    span += 1
+                    if by_order[f] == 0:
+                        for w in range(n_words):
+                            scratch[w] |= sets[at + hi * n_words + w] & ~sets[at + lo * n_words + w]
+                    else:
+                        start = np.int64(below[below_at[f] + lo])
+                        stop = np.int64(below[below_at[f] + hi])
+                        if stop - start <= 2 * STRIDE:
+                            for i in range(start, stop):
+                                row = order[f * batch + i]
+                                scratch[row >> 6] |= ONE << U64(row & 63)
+                        else:
+                            # whole strides by the stored sets, the rows at both ends one by one
+                            inner = (start + STRIDE - 1) // STRIDE
+                            outer = stop // STRIDE
+                            for w in range(n_words):
+                                scratch[w] |= sets[at + outer * n_words + w] & ~sets[at + inner * n_words + w]
+                            for i in range(start, inner * STRIDE):
+                                row = order[f * batch + i]
+                                scratch[row >> 6] |= ONE << U64(row & 63)
+                            for i in range(outer * STRIDE, stop):
+                                row = order[f * batch + i]
+                                scratch[row >> 6] |= ONE << U64(row & 63)
+                for w in range(n_words):
+                    x = rows_of[slot, w] & scratch[w]
+                    rows_of[slot, w] = x
+                    left |= x
+            if left == 0:
+                break
+        found = np.int64(0)
+        for w in range(n_words):
+            found += np.int64(count_ones(rows_of[slot, w]))
+        results[slot] += found
+        total += found
+    return total
+
+
+@kernel(
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, uint64[::1], int32[:,::1], int64[::1], int64[::1], "
+    "int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], int32[::1], int32[::1], "
+    "int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1])"
+)
+def match_rows(
+    cells: np.ndarray,
+    nulls: np.ndarray,
+    has_nulls: bool,
+    first: int,
+    n_rows: int,
+    route: np.ndarray,
+    fresh: int,
+    active: np.ndarray,
+    plan: np.ndarray,
+    cuts: np.ndarray,
+    cuts_at: np.ndarray,
+    table_rows: np.ndarray,
+    rows_at: np.ndarray,
+    given: np.ndarray,
+    table: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    interested: np.ndarray,
+    multi_filter: np.ndarray,
+    multi_slot: np.ndarray,
+    multi_at: np.ndarray,
+    multi_ranks: np.ndarray,
+    lin: np.ndarray,
+    visits: np.ndarray,
+) -> None:
+    """Run the filters of `route` on each row; row-major bits in `lin`; `visits[f]` gains rows in, rows out, bits cleared.
+
+    `plan[f]` = (column, cell kind, how ranks come, table or scan). `fresh`: start from `active`, else from `lin`.
+    """
+    n_words = len(active)
+    for i in range(n_rows):
+        if fresh:
+            for w in range(n_words):
+                lin[i, w] = active[w]
+        for r in range(len(route)):
+            f = route[r]
+            wanted = U64(0)
+            for w in range(n_words):
+                wanted |= lin[i, w] & interested[f, w]
+            if wanted == 0:
+                continue
+            column = plan[f, 0]
+            n_cuts = cuts_at[f + 1] - cuts_at[f]
+            if plan[f, 2] == GIVEN:
+                rank = np.int64(given[f, i])
+            elif has_nulls and nulls[column, first + i]:
+                rank = n_cuts + 1
+            else:
+                rank = find_rank(order_key(cells[column, first + i], plan[f, 1] == CELL_FLOAT), cuts, cuts_at[f], n_cuts)
+            cleared = np.int64(0)
+            left = U64(0)
+            if plan[f, 3] == TABLE:
+                row = table_rows[rows_at[f] + rank]
+                for w in range(n_words):
+                    before = lin[i, w]
+                    after = before & table[row, w]
+                    lin[i, w] = after
+                    left |= after
+                    cleared += np.int64(count_ones(before ^ after))
+            else:
+                for w in range(n_words):
+                    before = lin[i, w]
+                    after = before
+                    if before & interested[f, w]:
+                        admitted = U64(0)
+                        for b in range(64):
+                            slot = w * 64 + b
+                            admitted |= U64((low[f, slot] <= rank) & (rank < high[f, slot])) << U64(b)
+                        after = before & admitted
+                    cleared += np.int64(count_ones(before))
+                    lin[i, w] = after
+                for m in range(len(multi_filter)):
+                    if multi_filter[m] == f:
+                        slot = np.int64(multi_slot[m])
+                        inside = False
+                        for k in range(multi_at[m], multi_at[m + 1]):
+                            inside |= (multi_ranks[k, 0] <= rank) & (rank < multi_ranks[k, 1])
+                        if not inside:
+                            lin[i, slot >> 6] &= ~(ONE << U64(slot & 63))
+                for w in range(n_words):
+                    left |= lin[i, w]
+                    cleared -= np.int64(count_ones(lin[i, w]))
+            visits[f, 0] += 1
+            visits[f, 1] += left != 0
+            visits[f, 2] += cleared
+            if left == 0:
+                break

@@ -1,0 +1,184 @@
+"""Which region of an attribute a value falls in.
+
+The cuts of an attribute, ascending, divide its values into regions, numbered by **rank** in value order:
+
+    rank      0        1        2     ...     d          d + 1
+          ------|--------|--------|-- ... --|--------|   NULL
+              cut 0    cut 1                cut d-1
+
+A value's rank is the number of cuts not above its order key. Three ways to find it, chosen when the cuts change:
+
+    look-up table   int keys whose cuts span at most `MAX_SPAN`: one load
+    grid            a bucket by the key's high bits, then binary search among the cuts of that bucket: a few steps
+                    for spread-out values, never worse than binary search for skewed ones
+    dictionary      strings: the rank of each dictionary code, extended as the dictionary grows
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lineage.kernels import inline, kernel
+
+U64 = np.uint64
+
+#: Widest span of int cuts served by a look-up table: 256 KB of int32.
+MAX_SPAN = 1 << 16
+
+#: How a column's cells become order keys.
+CELL_INT = 0
+CELL_FLOAT = 1
+CELL_STRING = 2
+
+_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+_NAN_KEY = np.int64(0x7FF8000000000000)
+_INFINITY = np.int64(0x7FF0000000000000)
+_NEGATIVE_ZERO = np.int64(-0x8000000000000000)
+
+
+@inline
+def order_key(cell: np.int64, is_float: bool) -> np.int64:
+    """The order key of a cell; equal to `filters.intervals.float_key` for floats."""
+    if not is_float:
+        return cell
+    if cell >= 0:
+        return _NAN_KEY if cell > _INFINITY else cell
+    if cell == _NEGATIVE_ZERO:
+        return np.int64(0)
+    return _NAN_KEY if (cell & _SIGN) > _INFINITY else cell ^ _SIGN
+
+
+@kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int32[::1])")
+def rank_by_table(
+    cells: np.ndarray,
+    nulls: np.ndarray,
+    has_nulls: bool,
+    column: int,
+    first: int,
+    n_rows: int,
+    table: np.ndarray,
+    base: int,
+    null_rank: int,
+    ranks: np.ndarray,
+) -> None:
+    """`ranks[i]` of rows first.. by a table over the keys base, base + 1, ..; keys outside take the nearest entry."""
+    top = base + len(table) - 1
+    last = len(table) - 1
+    for i in range(n_rows):
+        key = cells[column, first + i]
+        ranks[i] = table[0 if key < base else last if key > top else key - base]
+    if has_nulls:
+        for i in range(n_rows):
+            if nulls[column, first + i]:
+                ranks[i] = null_rank
+
+
+@inline
+def find_rank(key: np.int64, cuts: np.ndarray, offset: int, n_cuts: int) -> int:
+    """Number of the cuts `cuts[offset:offset + n_cuts]` that are <= key, by binary search."""
+    low = 0
+    size = n_cuts
+    while size > 0:
+        half = size >> 1
+        if cuts[offset + low + half] <= key:
+            low += half + 1
+            size -= half + 1
+        else:
+            size = half
+    return low
+
+
+@kernel(
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int64, int64, int32[::1])"
+)
+def rank_by_grid(
+    cells: np.ndarray,
+    nulls: np.ndarray,
+    has_nulls: bool,
+    column: int,
+    first: int,
+    n_rows: int,
+    is_float: bool,
+    cuts: np.ndarray,
+    n_cuts: int,
+    grid: np.ndarray,
+    shift: int,
+    null_rank: int,
+    ranks: np.ndarray,
+) -> None:
+    """`ranks[i]` by a bucket `(key - lowest cut) >> shift`, then a search among that bucket's cuts."""
+    if n_cuts == 0:
+        for i in range(n_rows):
+            ranks[i] = 0
+    else:
+        lowest = cuts[0]
+        highest = cuts[n_cuts - 1]
+        for i in range(n_rows):
+            key = order_key(cells[column, first + i], is_float)
+            if key < lowest:
+                ranks[i] = 0
+            elif key >= highest:
+                ranks[i] = n_cuts
+            else:
+                bucket = np.int64((U64(key) - U64(lowest)) >> U64(shift))
+                low = grid[bucket]
+                size = grid[bucket + 1] - low
+                while size > 0:
+                    half = size >> 1
+                    above = cuts[low + half] <= key
+                    low = low + half + 1 if above else low
+                    size = size - half - 1 if above else half
+                ranks[i] = low
+    if has_nulls:
+        for i in range(n_rows):
+            if nulls[column, first + i]:
+                ranks[i] = null_rank
+
+
+@kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int32[::1])")
+def rank_by_code(
+    cells: np.ndarray,
+    nulls: np.ndarray,
+    has_nulls: bool,
+    column: int,
+    first: int,
+    n_rows: int,
+    rank_of_code: np.ndarray,
+    null_rank: int,
+    ranks: np.ndarray,
+) -> None:
+    """`ranks[i]` of dictionary codes."""
+    for i in range(n_rows):
+        if has_nulls and nulls[column, first + i]:
+            ranks[i] = null_rank
+        else:
+            ranks[i] = rank_of_code[cells[column, first + i]]
+
+
+@kernel("void(int64[::1], int64, int64, int32[::1])")
+def fill_grid(cuts: np.ndarray, n_cuts: int, shift: int, grid: np.ndarray) -> None:
+    """`grid[b]` = number of cuts whose bucket is below b."""
+    for b in range(len(grid)):
+        grid[b] = 0
+    lowest = cuts[0]
+    for i in range(n_cuts):
+        grid[np.int64((U64(cuts[i]) - U64(lowest)) >> U64(shift)) + 1] += 1
+    for b in range(1, len(grid)):
+        grid[b] += grid[b - 1]
+
+
+def build_grid(cuts: np.ndarray, n_cuts: int) -> tuple[np.ndarray, int]:
+    """A grid of about four buckets a cut over the span of the cuts."""
+    span = int(cuts[n_cuts - 1]) - int(cuts[0])
+    buckets = max(1, 4 * n_cuts)
+    shift = max(0, span.bit_length() - buckets.bit_length() + 1)
+    grid = np.empty((span >> shift) + 2, np.int32)
+    fill_grid(cuts, n_cuts, shift, grid)
+    return grid, shift
+
+
+def build_table(cuts: np.ndarray, n_cuts: int) -> tuple[np.ndarray, int]:
+    """Ranks of the keys from one below the lowest cut up to the highest cut, and the first of those keys."""
+    base = int(cuts[0]) - 1
+    keys = np.arange(base, int(cuts[n_cuts - 1]) + 1)
+    return np.searchsorted(cuts[:n_cuts], keys, "right").astype(np.int32), base

@@ -1,0 +1,56 @@
+"""Numba kernels: declared with their signature, compiled together at set-up, cached on disk.
+
+A kernel takes arrays and numbers, returns numbers or fills arrays it was given, holds no state and never calls Python.
+`@kernel("void(int64[::1])")` declares one. `compile_kernels()` compiles every kernel declared so far, or loads it from
+the cache, and then forbids further compilation: an array of the wrong type is an error at once, not a pause of seconds
+in somebody's first push.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_declared: list[tuple[Any, str]] = []
+_compiled = 0
+
+
+def kernel(signature: str) -> Callable[[F], F]:
+    """Declare a kernel with its one signature."""
+
+    def declare(function: F) -> F:
+        dispatcher: Any = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
+        _declared.append((dispatcher, signature))
+        return dispatcher  # type: ignore[no-any-return]  # numba has no types; the kernel keeps its function's
+
+    return declare
+
+
+def inline(function: F) -> F:
+    """A helper that kernels call; compiled into them."""
+    dispatcher: Any = numba.njit(inline="never", cache=False, nogil=True, boundscheck=False)(function)
+    return dispatcher  # type: ignore[no-any-return]  # as above
+
+
+def compile_kernels(announce: Callable[[str], None]) -> int:
+    """Compile or load every declared kernel; says so once if any has to be compiled. Returns how many were compiled."""
+    global _compiled
+    fresh = 0
+    for dispatcher, signature in _declared[_compiled:]:
+        if not fresh and not _cached(dispatcher):
+            announce("compiling kernels for this machine; this takes about a minute, once")
+        before = sum(dispatcher.stats.cache_misses.values())
+        dispatcher.compile(numba.core.sigutils.normalize_signature(signature)[0])
+        dispatcher.disable_compile()
+        fresh += sum(dispatcher.stats.cache_misses.values()) > before
+    _compiled = len(_declared)
+    return fresh
+
+
+def _cached(dispatcher: Any) -> bool:
+    """Whether the kernel's compiled form is on disk for this source and CPU (numba keeps no public test for it)."""
+    return bool(dispatcher._cache._cache_file._load_index())

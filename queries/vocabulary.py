@@ -1,0 +1,199 @@
+"""Words of SQL that the language does not have, and what is said when one is used.
+
+*Later* words are planned (contract.md section 4); *never* words are not. Both are refused by name with the code
+`not_supported`: a word that is not understood must never pass for a column or an alias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a word is refused."""
+
+    what: str
+    planned: bool
+    hint: str = ""
+
+    @property
+    def fact(self) -> str:
+        return f"{self.what} is not supported yet" if self.planned else f"{self.what} is not part of the language"
+
+    @property
+    def advice(self) -> str:
+        return self.hint or ("it comes with a later version" if self.planned else "")
+
+
+def later(what: str, hint: str = "") -> Refusal:
+    return Refusal(what, True, hint)
+
+
+def never(what: str, hint: str = "") -> Refusal:
+    return Refusal(what, False, hint)
+
+
+SUBQUERY = later("a sub-query")
+SUBQUERY_IN_FROM = later("a sub-query in FROM")
+IN_QUERY = later("IN (query)", "list the values: x IN (1, 2, 3)")
+SECOND_SOURCE = later("a second FROM item")
+MANY_STATEMENTS = never("more than one statement", "submit each query on its own")
+ARRAYS = never("an array or subscript")
+_JOIN = later("JOIN")
+_SAMPLE = never("TABLESAMPLE")
+_ISTREAM = later("ISTREAM", "it comes with a later version; without a window a query already gives only new rows")
+_STREAM_OPERATORS = {"ISTREAM": _ISTREAM, "DSTREAM": later("DSTREAM"), "RSTREAM": later("RSTREAM")}
+_WINDOW_FUNCTION = never("OVER", "a window stands behind the stream: FROM s [RANGE 5 MINUTES]")
+
+#: What may not begin a statement. Any other word than SELECT is a syntax error.
+STATEMENTS = {
+    "WITH": later("WITH"),
+    **_STREAM_OPERATORS,
+    "FROM": never("FROM before SELECT", "write SELECT ... FROM ..."),
+    "VALUES": never("VALUES"),
+} | {
+    word: never(f"{word} (DDL, DML)", "only SELECT; streams are made by create_stream and fed by push")
+    for word in (
+        "CREATE DROP ALTER INSERT UPDATE DELETE MERGE TRUNCATE COPY EXPLAIN DESCRIBE SHOW SET PRAGMA USE ATTACH DETACH GRANT "
+        "REVOKE BEGIN COMMIT ROLLBACK CALL EXECUTE PREPARE LOAD INSTALL EXPORT IMPORT COMMENT ANALYZE VACUUM SUMMARIZE REPLACE"
+    ).split()
+}
+
+#: Words that begin a clause or follow an operand.
+CLAUSES = {
+    "GROUP": later("GROUP BY"),
+    "GROUP BY": later("GROUP BY"),
+    "HAVING": later("HAVING"),
+    "ORDER": later("ORDER BY"),
+    "ORDER BY": later("ORDER BY"),
+    "LIMIT": later("LIMIT"),
+    "OFFSET": never("OFFSET"),
+    "FETCH": later("FETCH"),
+    "UNION": later("UNION"),
+    "EXCEPT": later("EXCEPT"),
+    "MINUS": later("MINUS"),
+    "INTERSECT": later("INTERSECT"),
+    "JOIN": _JOIN,
+    "INNER": _JOIN,
+    "LEFT": later("LEFT JOIN"),
+    "RIGHT": never("RIGHT JOIN"),
+    "FULL": never("FULL JOIN"),
+    "CROSS": _JOIN,
+    "NATURAL": never("NATURAL JOIN"),
+    "ASOF": never("ASOF JOIN"),
+    "SEMI": never("SEMI JOIN"),
+    "ANTI": never("ANTI JOIN"),
+    "POSITIONAL": never("POSITIONAL JOIN"),
+    "LATERAL": never("LATERAL"),
+    "ON": never("ON without JOIN"),
+    "USING": never("USING"),
+    "WINDOW": never("WINDOW", "a window stands behind the stream: FROM s [RANGE 5 MINUTES]"),
+    "QUALIFY": never("QUALIFY"),
+    "TABLESAMPLE": _SAMPLE,
+    "SAMPLE": _SAMPLE,
+    "PIVOT": never("PIVOT"),
+    "UNPIVOT": never("UNPIVOT"),
+    "MATCH_RECOGNIZE": never("MATCH_RECOGNIZE"),
+    "OVER": _WINDOW_FUNCTION,
+    "FILTER": later("FILTER"),
+    "WITHIN": never("WITHIN GROUP"),
+    "FOR": never("FOR"),
+    "INTO": never("INTO"),
+    "SLIDE": later("SLIDE", "it stands inside the window, and comes with a later version"),
+    "CLUSTER BY": never("CLUSTER BY"),
+    "DISTRIBUTE BY": never("DISTRIBUTE BY"),
+    "CONNECT BY": never("CONNECT BY"),
+    "PARTITION BY": later("PARTITION BY"),
+    "WITH": later("WITH"),
+    "ILIKE": never("ILIKE", "LOWER(a) LIKE 'x%'"),
+    "GLOB": never("GLOB", "use LIKE with % and _"),
+    "SIMILAR TO": never("SIMILAR TO", "use LIKE with % and _"),
+    "REGEXP": never("REGEXP", "use LIKE, or register a Python function"),
+    "RLIKE": never("RLIKE", "use LIKE, or register a Python function"),
+    "COLLATE": never("COLLATE", "texts compare by code point"),
+    "AT": never("AT TIME ZONE", "all times are UTC"),
+    "ISNULL": never("ISNULL", "write IS NULL"),
+    "NOTNULL": never("NOTNULL", "write IS NOT NULL"),
+    "EXCLUDE": never("EXCLUDE", "list the columns you want"),
+    "REPLACE": never("REPLACE after *", "list the columns you want"),
+    "DIV": never("DIV", "FLOOR(a / b)"),
+}
+
+_CLOCKS = "CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP"
+_CLOCK_HINT = "there is no current time in a continuous query: use a window"
+
+#: Words in the place of an operand.
+OPERANDS = {
+    "DISTINCT": later("DISTINCT"),
+    "ALL": never("ALL"),
+    "EXISTS": later("EXISTS"),
+    "SELECT": SUBQUERY,
+    "WITH": SUBQUERY,
+    "VALUES": SUBQUERY,
+} | {word: never(word, _CLOCK_HINT) for word in _CLOCKS.split()}
+
+_AGGREGATES = "COUNT SUM AVG MIN MAX STDDEV VARIANCE MEDIAN FIRST LAST"
+_OTHER_AGGREGATES = "STDDEV_SAMP STDDEV_POP VAR_SAMP VAR_POP MEAN ANY_VALUE BOOL_AND BOOL_OR MODE ARG_MIN ARG_MAX STRING_AGG CORR"
+_NESTED = "ARRAY_AGG LIST LIST_VALUE STRUCT_PACK ROW MAP UNNEST ARRAY STRUCT JSON JSON_EXTRACT LIST_FILTER LIST_TRANSFORM"
+_RANKS = "ROW_NUMBER RANK DENSE_RANK NTILE LAG LEAD FIRST_VALUE LAST_VALUE NTH_VALUE PERCENT_RANK CUME_DIST"
+
+#: Function names. A registered function cannot have one of these names either.
+FUNCTIONS = (
+    {word: later(f"the aggregate {word}") for word in _AGGREGATES.split()}
+    | {
+        word: never(f"the aggregate {word}", f"there are: {_AGGREGATES}, in a later version")
+        for word in _OTHER_AGGREGATES.split()
+    }
+    | {word: later(word) for word in ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "APPROX_QUANTILE", "PERCENTILE_CONT")}
+    | {word: later(f"{word} outside FROM") for word in ("TUMBLE", "HOP", "SESSION")}
+    | _STREAM_OPERATORS
+    | {word: never(f"{word} (nested types)") for word in _NESTED.split()}
+    | {word: never(f"the window function {word}", _WINDOW_FUNCTION.hint) for word in _RANKS.split()}
+    | {word: never(f"{word}()", _CLOCK_HINT) for word in (_CLOCKS + " NOW TODAY GETDATE GET_CURRENT_TIMESTAMP").split()}
+    | {"EXISTS": OPERANDS["EXISTS"]}
+    | {word: later(f"{word} (query)") for word in ("ANY", "SOME")}
+    | {word: never(f"{word}()", "a random value has no exact answer") for word in ("RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID")}
+)
+
+#: Table functions in FROM.
+SOURCES = {
+    "TUMBLE": later("TUMBLE"),
+    "HOP": later("HOP"),
+    "SESSION": later("SESSION"),
+    "LATERAL": CLAUSES["LATERAL"],
+    "SELECT": SUBQUERY_IN_FROM,
+    **_STREAM_OPERATORS,
+}
+
+#: Windows that are not RANGE w, RANGE UNBOUNDED or NOW.
+WINDOWS = {
+    "ROWS": later("a ROWS window", "it comes with a later version; [RANGE 5 MINUTES] works now"),
+    "PARTITION": later("a PARTITION BY window", "it comes with a later version; [RANGE 5 MINUTES] works now"),
+    "PARTITION BY": later("a PARTITION BY window", "it comes with a later version; [RANGE 5 MINUTES] works now"),
+    "SESSION": later("a SESSION window", "it comes with a later version; [RANGE 5 MINUTES] works now"),
+    "SLIDE": later("SLIDE", "it comes with a later version; [RANGE 5 MINUTES] works now"),
+    "TUMBLE": later("TUMBLE"),
+    "HOP": later("HOP"),
+}
+
+#: Operator symbols.
+SYMBOLS = {
+    "//": never("//", "FLOOR(a / b)"),
+    "**": never("**", "POWER(a, b)"),
+    "^": never("^", "POWER(a, b)"),
+    "->": never("-> (lambdas, nested types)"),
+    "->>": never("->> (nested types)"),
+    "=>": never("=> (named arguments)"),
+    ":=": never(":="),
+    "<=>": never("<=>", "a = b OR (a IS NULL AND b IS NULL)"),
+    "?": never("?", "name the parameter: :name"),
+    "$": never("$", "name the parameter: :name"),
+    "@": never("@"),
+    "!": never("!", "write NOT"),
+    "~": never("~", "use LIKE"),
+    "&": never("&"),
+    "|": never("|", "|| joins texts"),
+    "#": never("#"),
+    "\\": never("\\"),
+}

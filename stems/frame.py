@@ -1,0 +1,124 @@
+"""Rows of a store as a frame that expressions are computed over, and as the rows that satisfy a condition.
+
+This is the reading side, for one query at a time: answers, change streams, traces. It looks at stored cells and outcomes
+only, so it gives for any past row exactly what matching gave when the row came, whatever queries came or went since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from filters.intervals import Intervals
+from filters.predicate import Atom, Condition, IndexAtom
+from filters.regions import order_key
+from filters.vector import Frame, Vector
+from lineage.dictionary import Dictionary
+from lineage.kernels import kernel
+from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
+from stems.row_store import Page, RowStore
+
+
+@kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64, int64, boolean[::1])")
+def add_interval(
+    cells: np.ndarray,
+    nulls: np.ndarray,
+    has_nulls: bool,
+    column: int,
+    first: int,
+    n_rows: int,
+    is_float: bool,
+    low: int,
+    high: int,
+    inside: np.ndarray,
+) -> None:
+    """`inside[i]` becomes true where low <= order key <= high and the value is not NULL."""
+    for i in range(n_rows):
+        key = order_key(cells[column, first + i], is_float)
+        inside[i] |= (low <= key) & (key <= high)
+    if has_nulls:
+        for i in range(n_rows):
+            if nulls[column, first + i]:
+                inside[i] = False
+
+
+def interval_rows(
+    intervals: Intervals, store: RowStore, page: Page, at: int, stop: int, position: int, dictionary: Dictionary | None
+) -> np.ndarray:
+    """Which rows of a page's part hold a value in the intervals."""
+    inside = np.zeros(stop - at, np.bool_)
+    nulls = None if page.nulls is None else page.nulls[position, at:stop].astype(np.bool_)
+    if dictionary is not None:
+        codes, places = np.unique(page.cells[position, at:stop], return_inverse=True)
+        texts = dictionary.as_array()
+        holds = np.array([code < len(texts) and intervals.holds(texts[code]) for code in codes.tolist()], np.bool_)
+        inside = holds[places] if len(codes) else inside
+        if nulls is not None:
+            inside &= ~nulls
+    else:
+        is_float = store.schema.columns[position].type is Type.FLOAT
+        for lo, hi in intervals.spans:
+            add_interval(
+                page.cells, store.nulls_of(page), page.nulls is not None, position, at, stop - at, is_float,
+                KEY_MIN if lo is None else lo, KEY_MAX if hi is None else hi - 1, inside,
+            )  # fmt: skip
+    if intervals.null and nulls is not None:
+        inside |= nulls
+    return inside
+
+
+def condition_rows(
+    condition: Condition, store: RowStore, page: Page, at: int, stop: int, dictionaries: list[Dictionary | None], modules: Mapping[str, int]
+) -> np.ndarray:
+    """Which rows of a page's part satisfy a condition; `modules` numbers its residual expressions by their text."""
+
+    def atom_rows(atom: Atom) -> np.ndarray:
+        if isinstance(atom, IndexAtom):
+            return interval_rows(atom.intervals, store, page, at, stop, atom.position, dictionaries[atom.position])
+        outcome = page.outcomes.get(modules[str(atom)])
+        return np.zeros(stop - at, np.bool_) if outcome is None else outcome[at:stop].astype(np.bool_)
+
+    if condition.never:
+        return np.zeros(stop - at, np.bool_)
+    found = np.ones(stop - at, np.bool_)
+    for atom in (*condition.conjuncts, *condition.residuals):
+        found &= atom_rows(atom)
+        if not found.any():
+            return found
+    for clause in condition.clauses:
+        either = np.zeros(stop - at, np.bool_)
+        for atom in clause:
+            either |= atom_rows(atom)
+        found &= either
+    return found
+
+
+class PageFrame(Frame):
+    """The rows of one page at given offsets."""
+
+    __slots__ = ("_page", "_schema", "_dictionaries", "_at")
+
+    def __init__(self, page: Page, schema: Schema, dictionaries: list[Dictionary | None], at: np.ndarray | slice) -> None:
+        super().__init__(len(range(*at.indices(page.n_rows))) if isinstance(at, slice) else len(at))
+        self._page = page
+        self._schema = schema
+        self._dictionaries = dictionaries
+        self._at = at
+
+    def column(self, position: int) -> Vector:
+        type_ = self._schema.columns[position].type
+        page, at = self._page, self._at
+        nulls = None if page.nulls is None else page.nulls[position, at].astype(np.bool_)
+        if nulls is not None and not nulls.any():
+            nulls = None
+        if type_ is Type.FLOAT:
+            return Vector(type_, page.floats[position, at].copy(), nulls)
+        cells = page.cells[position, at].copy()
+        if type_ is Type.BOOL:
+            return Vector(type_, cells.astype(np.bool_), nulls)
+        dictionary = self._dictionaries[position]
+        return Vector(type_, cells, nulls, None if dictionary is None else dictionary.as_array())
+
+
+RowFinder = Callable[[Page, int, int], np.ndarray]

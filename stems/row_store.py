@@ -1,0 +1,261 @@
+"""The row store of one stream: a ring of pages, one copy of each row whatever the number of queries.
+
+A row's **position** is its place in the order in which the stream took its rows; it never changes. Effective times do not
+decrease with position, so "the rows alive in a window of width w" is a range of positions and expiry moves a pointer:
+
+    watermark <= position < end        the rows held; whole pages below the watermark are given back
+    time[p] <= time[p + 1]             effective times ascend
+    start[p] = max(time[p], T when it was taken)
+
+A page holds `PAGE_ROWS` rows as one `int64[columns, rows]` block of cells (see `lineage/schema.py`), NULL bytes once a row in
+it has one, effective times, starts once one differs from its time, region ids per grouped filter (the compact lineage of
+a row: 4 bytes an attribute, never query bits), and one byte per predicate module with the outcome for each row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lineage.schema import Schema, Type
+
+#: Rows in a page. Large enough that a batch of 4096 seldom meets its end, small enough to give memory back soon.
+PAGE_ROWS = 1 << 14
+#: Empty pages kept for reuse: fresh memory costs up to half the speed of a push.
+_SPARE_PAGES = 4
+
+
+class Page:
+    """Rows `base .. base + n_rows` of a store."""
+
+    __slots__ = ("base", "n_rows", "cells", "floats", "nulls", "times", "starts", "row_shift", "row_numbers", "ids", "outcomes")
+
+    def __init__(self, n_columns: int) -> None:
+        self.base = 0
+        self.n_rows = 0
+        self.cells = np.empty((n_columns, PAGE_ROWS), np.int64)
+        #: the same memory as floats
+        self.floats = self.cells.view(np.float64)
+        #: None while no row of the page has a NULL
+        self.nulls: np.ndarray | None = None
+        self.times = np.empty(PAGE_ROWS, np.int64)
+        #: None while every start is the row's time
+        self.starts: np.ndarray | None = None
+        #: row number minus position, while that is one number for the whole page
+        self.row_shift = 0
+        self.row_numbers: np.ndarray | None = None
+        #: region ids [filters, rows]; None while none are kept
+        self.ids: np.ndarray | None = None
+        #: predicate module -> outcome of each row (1 = true)
+        self.outcomes: dict[int, np.ndarray] = {}
+
+    def clear(self, base: int) -> None:
+        self.base, self.n_rows, self.row_shift = base, 0, 0
+        self.nulls = self.starts = self.row_numbers = self.ids = None
+        self.outcomes = {}
+
+    def start_of(self, first: int, last: int) -> np.ndarray:
+        """Starts of the rows at offsets first..last."""
+        return (self.times if self.starts is None else self.starts)[first:last]
+
+    def rows_of(self, first: int, last: int) -> np.ndarray:
+        """Row numbers of the rows at offsets first..last."""
+        if self.row_numbers is not None:
+            return self.row_numbers[first:last]
+        shift = self.base + self.row_shift
+        return np.arange(first + shift, last + shift)
+
+
+class RowStore:
+    """The pages of one stream between watermark and end."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._is_float = [column.type is Type.FLOAT for column in schema.columns]
+        self._pages: list[Page] = []
+        self._spare: list[Page] = []
+        #: position of the first row of the first page
+        self._base = 0
+        self.end = 0
+        self.watermark = 0
+        self._no_nulls = np.zeros((1, 1), np.uint8)
+
+    # ---- in
+
+    def room(self) -> int:
+        """Rows that still fit in the last page; makes a page when there is none."""
+        if not self._pages or self._pages[-1].n_rows == PAGE_ROWS:
+            page = self._spare.pop() if self._spare else Page(len(self.schema))
+            if not self._pages:
+                self._base = self.end
+            page.clear(self.end)
+            self._pages.append(page)
+        return PAGE_ROWS - self._pages[-1].n_rows
+
+    def append(
+        self, cells: Sequence[np.ndarray], nulls: Sequence[np.ndarray | None], first: int, last: int, times: np.ndarray | int,
+        taken_at: int, rows: np.ndarray | int,
+    ) -> tuple[Page, int]:  # fmt: skip
+        """Copy rows first..last of the given columns behind the end; they must fit in `room()`.
+
+        `times` are effective times of those rows (or one time), `taken_at` the clock T before the commit, `rows` their row
+        numbers (or the number of the first). Returns the page and the offset of the first row in it.
+        """
+        page = self._pages[-1]
+        at = page.n_rows
+        stop = at + last - first
+        for c, is_float in enumerate(self._is_float):
+            (page.floats if is_float else page.cells)[c, at:stop] = cells[c][first:last]
+        for c, column in enumerate(nulls):
+            if column is not None:
+                if page.nulls is None:
+                    page.nulls = np.zeros((len(self.schema), PAGE_ROWS), np.uint8)
+                page.nulls[c, at:stop] = column[first:last]
+        page.times[at:stop] = times
+        earliest = times if isinstance(times, int) else int(times[0])
+        if earliest < taken_at or page.starts is not None:
+            if page.starts is None:
+                page.starts = np.empty(PAGE_ROWS, np.int64)
+                page.starts[:at] = page.times[:at]
+            np.maximum(page.times[at:stop], taken_at, out=page.starts[at:stop])
+        self._number(page, at, stop, rows)
+        page.n_rows = stop
+        self.end += last - first
+        return page, at
+
+    def _number(self, page: Page, at: int, stop: int, rows: np.ndarray | int) -> None:
+        if isinstance(rows, int):
+            shift = rows - (page.base + at)
+            if page.row_numbers is None and (at == 0 or shift == page.row_shift):
+                page.row_shift = shift
+                return
+            rows = np.arange(rows, rows + stop - at)
+        if page.row_numbers is None:
+            held = page.rows_of(0, at)
+            page.row_numbers = np.empty(PAGE_ROWS, np.int64)
+            page.row_numbers[:at] = held
+        page.row_numbers[at:stop] = rows
+
+    def keep_ids(self, page: Page, at: int, n_rows: int, filter_: int, ids: np.ndarray) -> None:
+        """Keep the region ids of one grouped filter for rows just appended."""
+        if page.ids is None or page.ids.shape[0] <= filter_:
+            grown = np.zeros((filter_ + 1, PAGE_ROWS), np.int32)
+            if page.ids is not None:
+                grown[: page.ids.shape[0]] = page.ids
+            page.ids = grown
+        page.ids[filter_, at : at + n_rows] = ids
+
+    def keep_outcome(self, page: Page, at: int, module: int, outcome: np.ndarray) -> None:
+        """Keep the outcome of a predicate module for rows just appended."""
+        held = page.outcomes.get(module)
+        if held is None:
+            held = page.outcomes[module] = np.zeros(PAGE_ROWS, np.uint8)
+        held[at : at + len(outcome)] = outcome
+
+    # ---- out
+
+    def last_page(self) -> Page:
+        return self._pages[-1]
+
+    def nulls_of(self, page: Page) -> np.ndarray:
+        """The NULL bytes of a page as a kernel takes them; a dummy when it has none."""
+        return self._no_nulls if page.nulls is None else page.nulls
+
+    def slices(self, first: int, last: int) -> Iterator[tuple[Page, int, int]]:
+        """The parts of pages that hold positions first..last: (page, from offset, to offset)."""
+        first = max(first, self._base)
+        while first < last:
+            page = self._pages[(first - self._base) // PAGE_ROWS]
+            at = first - page.base
+            stop = min(page.n_rows, last - page.base)
+            yield page, at, stop
+            first = page.base + stop
+
+    def first_after(self, time: int) -> int:
+        """The first position whose effective time is greater than `time`; the end if there is none."""
+        pages = self._pages
+        at = bisect_right(pages, time, key=lambda page: int(page.times[page.n_rows - 1])) if pages else 0
+        if at == len(pages):
+            return self.end
+        page = pages[at]
+        return page.base + int(np.searchsorted(page.times[: page.n_rows], time, "right"))
+
+    def time_at(self, position: int) -> int:
+        page = self._pages[(position - self._base) // PAGE_ROWS]
+        return int(page.times[position - page.base])
+
+    def find_row(self, row: int) -> int | None:
+        """The position of a row number, None if it is not held."""
+        for page in reversed(self._pages):
+            if page.row_numbers is None:
+                position = row - page.row_shift
+                if page.base <= position < page.base + page.n_rows:
+                    return position if position >= self.watermark else None
+            else:
+                found = np.flatnonzero(page.row_numbers[: page.n_rows] == row)
+                if len(found):
+                    position = page.base + int(found[0])
+                    return position if position >= self.watermark else None
+        return None
+
+    # ---- upkeep
+
+    def forget(self, watermark: int) -> None:
+        """Rows below the watermark are no longer needed; whole pages of them are given back."""
+        assert self.watermark <= watermark <= self.end, "the watermark only moves forward, up to the end"
+        self.watermark = watermark
+        n = 0
+        while n < len(self._pages) and self._pages[n].base + self._pages[n].n_rows <= watermark:
+            # a page that may still take rows stays, unless all it holds is gone
+            if len(self._spare) < _SPARE_PAGES:
+                self._spare.append(self._pages[n])
+            n += 1
+        if n:
+            del self._pages[:n]
+            self._base = self._pages[0].base if self._pages else self.end
+
+    def recode(self, column: int, new_code: np.ndarray) -> None:
+        """The dictionary of a string column was compacted: replace the codes of the rows held."""
+        for page in self._pages:
+            codes = page.cells[column, : page.n_rows]
+            np.take(new_code, codes, out=codes, mode="clip")
+            np.maximum(codes, 0, out=codes)
+
+    def used_codes(self, column: int) -> np.ndarray:
+        """The distinct codes of a string column among the rows held."""
+        parts = [np.unique(page.cells[column, at:stop]) for page, at, stop in self.slices(self.watermark, self.end)]
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+
+    def row_bytes(self) -> int:
+        """Bytes of one row without NULL bytes, ids and outcomes."""
+        return 8 * (len(self.schema) + 1)
+
+    def bytes(self) -> int:
+        """Bytes of the rows held, exactly by what each page keeps."""
+        total = 0
+        for page, at, stop in self.slices(self.watermark, self.end):
+            width = self.row_bytes() + len(page.outcomes)
+            width += 0 if page.nulls is None else len(self.schema)
+            width += 0 if page.starts is None else 8
+            width += 0 if page.row_numbers is None else 8
+            width += 0 if page.ids is None else 4 * page.ids.shape[0]
+            total += width * (stop - at)
+        return total
+
+    def check(self) -> None:
+        """All invariants of the docstring."""
+        assert self._base <= self.watermark or not self._pages, "the first page reaches the watermark"
+        assert self.watermark <= self.end
+        position = self._base
+        last = None
+        for page in self._pages:
+            assert page.base == position, "pages follow each other"
+            assert page is self._pages[-1] or page.n_rows == PAGE_ROWS, "only the last page has room"
+            times = page.times[: page.n_rows]
+            assert (np.diff(times) >= 0).all() and (last is None or not len(times) or last <= times[0]), "times ascend"
+            assert (page.start_of(0, page.n_rows) >= times).all(), "no row starts before its time"
+            last = int(times[-1]) if len(times) else last
+            position += page.n_rows
+        assert position == self.end or not self._pages, "the last page reaches the end"

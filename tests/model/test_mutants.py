@@ -1,0 +1,271 @@
+"""Does the driver have teeth? Each mutant breaks one rule; the driver must notice within a few seeds.
+
+Two families: mutants of the model, played by `Twin` against the unbroken model, which show that the driver's comparison
+and its workload reach the rule; and mutants of the engine, which patch one point of it and show the same for the code
+that users run. A mutant that survives means a rule no test would notice losing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.reference.driver import MakeEngine, Mismatch, as_python, make_script, replay, shrink, subject
+from tests.reference.naive import UNBOUNDED, Change, Naive, Query, Receipt, Result, Row, Stream, canonical_row, net
+from tests.reference.twin import Twin
+
+#: Scripts a mutant may survive before the test fails, and their length.
+N_SEEDS = 40
+N_STEPS = 40
+
+
+def first_failure(make_engine: MakeEngine, n_seeds: int = N_SEEDS) -> tuple[int, BaseException] | None:
+    """The first seed on which the driver notices, with what it noticed; None if the mutant survives all."""
+    for seed in range(n_seeds):
+        try:
+            replay(make_script(seed, N_STEPS), make_engine, use_duckdb=False)
+        except Exception as error:
+            return seed, error
+    return None
+
+
+# -- mutants of the model --------------------------------------------------------------------------------------------
+
+
+class IgnoresBirth(Naive):
+    """A query sees rows taken before it was submitted."""
+
+    def submit(self, stream: str, width: float | None, where: Any, select: Any) -> int:
+        number = super().submit(stream, width, where, select)
+        query = self.queries[number]
+        for position, (t, start, row) in enumerate(query.stream.taken):
+            if where(row) is True:
+                end = UNBOUNDED if width is None else t + width
+                query.results.append(Result(position, start, end, canonical_row(select(row)), row))
+        return number
+
+
+class ReusesSlotDirty(Naive):
+    """A new query inherits what the last cancelled one on its stream had."""
+
+    def cancel(self, number: int) -> None:
+        self.left = self.queries[number]
+        super().cancel(number)
+
+    def submit(self, stream: str, width: float | None, where: Any, select: Any) -> int:
+        number = super().submit(stream, width, where, select)
+        left: Query | None = getattr(self, "left", None)
+        if left and left.stream.name == stream:
+            self.queries[number].results = [
+                Result(r.position, r.start, r.end, canonical_row(select(r.row)), r.row) for r in left.results
+            ]
+        return number
+
+
+class ClosedWindow(Naive):
+    """t <= T - w is still in the window: the boundary is off by one."""
+
+    def _end(self, t: int, start: int, width: float) -> float:
+        return t + width + 1
+
+
+class WindowFromStart(Naive):
+    """A lagging row lives a whole window from its start."""
+
+    def _end(self, t: int, start: int, width: float) -> float:
+        return start + width
+
+
+class NoLateAdjust(Naive):
+    """A late row keeps the time that was sent."""
+
+    def _adjusted(self, t: int, front: int) -> int:
+        return t
+
+
+class NeverDrops(Naive):
+    """late="drop" is ignored."""
+
+    def create_stream(self, name: str, *, late: str = "adjust", **options: Any) -> None:
+        super().create_stream(name, **options)
+
+
+class NoLateness(Naive):
+    """Rows never wait for stragglers."""
+
+    def create_stream(self, name: str, *, lateness: int = 0, **options: Any) -> None:
+        super().create_stream(name, **options)
+
+
+class LaggingStartsInThePast(Naive):
+    """A lagging row starts at its own time."""
+
+    def _start(self, t: int, clock: int | None) -> int:
+        return t
+
+
+class NullPasses(Naive):
+    """A condition that is NULL lets the row through."""
+
+    def _passes(self, query: Query, row: Row) -> bool:
+        return query.where(row) is not False
+
+
+class NoNetting(Naive):
+    """Changes of equal value stand side by side."""
+
+    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+        return sorted(minuses + pluses, key=lambda c: (c.sign, c.time))
+
+
+class EarliestRemain(Naive):
+    """Of changes that net, the earliest remain."""
+
+    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+        def turned(changes: list[Change]) -> list[Change]:
+            return [Change(c.sign, -c.time, c.value) for c in changes]
+
+        return sorted(turned(net(turned(pluses), turned(minuses))), key=lambda c: (c.sign, c.time))
+
+
+class PlusBeforeMinus(Naive):
+    """+ comes before -."""
+
+    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+        return sorted(net(pluses, minuses), key=lambda c: (-c.sign, c.time))
+
+
+class AdvanceKeepsRowsWaiting(Naive):
+    """advance moves the clock but releases nothing."""
+
+    def advance(self, time: int, timeline: str = "main") -> bool:
+        kept = {stream.name: stream.waiting for stream in self.streams.values()}
+        for stream in self.streams.values():
+            stream.waiting = []
+        done = super().advance(time, timeline)
+        for stream in self.streams.values():
+            stream.waiting = kept[stream.name]
+        return done
+
+
+class AdvanceGoesBack(Naive):
+    """advance below T is a commit."""
+
+    def advance(self, time: int, timeline: str = "main") -> bool:
+        return super().advance(max(time, self.T.get(timeline, time)), timeline)
+
+
+class LatenessJudgedRowByRow(Naive):
+    """A row is late against the rows before it in the same push."""
+
+    def _accept(self, stream: Stream, rows: list[Row]) -> Receipt:
+        first, late = stream.n_accepted, 0
+        for row in rows:
+            late += super()._accept(stream, [row]).late
+            if stream.lateness == 0 and stream.waiting:
+                stream.released = max(t for t, _, _ in stream.waiting)
+        accepted = stream.n_accepted - first
+        return Receipt(accepted, late, *((first, first + accepted - 1) if accepted else (None, None)))
+
+
+class OneTimeline(Naive):
+    """A push on one timeline expires windows on all."""
+
+    def create_stream(self, name: str, *, timeline: str = "main", **options: Any) -> None:
+        super().create_stream(name, timeline="main", **options)
+
+
+class PauseForgets(Naive):
+    """A paused query has no answer."""
+
+    def pause(self, number: int) -> None:
+        self.queries[number].kept = []
+
+
+class ResumeTakesNothingBack(Naive):
+    """The kept answer is not taken back."""
+
+    def resume(self, number: int) -> None:
+        super().resume(number)
+        self.commits[self.seq] = {}
+
+
+class ResumeKeepsItsBirth(Naive):
+    """A resumed query goes on where it was."""
+
+    def resume(self, number: int) -> None:
+        results = self.queries[number].results
+        super().resume(number)
+        self.queries[number].results = results
+
+
+class KeepsAllResults(Naive):
+    """A stream query's answer is not cut to the newest 1,000."""
+
+    def alive(self, number: int) -> list[Result]:
+        query = self.queries[number]
+        return query.results if query.width is None else super().alive(number)
+
+
+class StreamRowsExpire(Naive):
+    """A row that lags does not count for a stream query."""
+
+    def _passes(self, query: Query, row: Row) -> bool:
+        if query.width is None and query.stream.taken:
+            lagging = {id(entry[2]) for entry in query.stream.taken if entry[0] < entry[1]}
+            return super()._passes(query, row) and id(row) not in lagging
+        return super()._passes(query, row)
+
+
+MODEL_MUTANTS: list[type[Naive]] = [
+    IgnoresBirth, ReusesSlotDirty, ClosedWindow, WindowFromStart, NoLateAdjust, NeverDrops, NoLateness,
+    LaggingStartsInThePast, NullPasses, NoNetting, EarliestRemain, PlusBeforeMinus, AdvanceKeepsRowsWaiting, AdvanceGoesBack,
+    LatenessJudgedRowByRow, OneTimeline, PauseForgets, ResumeTakesNothingBack, ResumeKeepsItsBirth, KeepsAllResults,
+    StreamRowsExpire,
+]  # fmt: skip
+
+
+def test_the_unbroken_model_passes() -> None:
+    assert first_failure(Twin, n_seeds=15) is None
+
+
+@pytest.mark.parametrize("mutant", MODEL_MUTANTS)
+def test_the_driver_notices_a_mutant_of_the_model(mutant: type[Naive]) -> None:
+    noticed = first_failure(functools.partial(Twin, mutant))
+    assert noticed is not None, f"{mutant.__doc__} Nobody noticed in {N_SEEDS} seeds"
+    assert isinstance(noticed[1], Mismatch), f"seed {noticed[0]} failed by {noticed[1]!r}, not by a comparison"
+
+
+def test_a_failing_script_shrinks_to_a_few_steps_that_still_fail() -> None:
+    make = functools.partial(Twin, ClosedWindow)
+    noticed = first_failure(make)
+    assert noticed is not None
+    script = make_script(noticed[0], N_STEPS)
+    small = shrink(script, make)
+    assert len(small.steps) <= 4, as_python(small)
+    with pytest.raises(Mismatch):
+        replay(small, make, use_duckdb=False)
+
+
+# -- mutants of the engine -------------------------------------------------------------------------------------------
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+#: name -> a function that breaks the engine through a monkeypatch
+ENGINE_MUTANTS: dict[str, Patch] = {}
+
+
+@contextmanager
+def broken(patch: Patch) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        patch(monkeypatch)
+        yield
+
+
+@pytest.mark.parametrize("name", ENGINE_MUTANTS)
+def test_the_driver_notices_a_mutant_of_the_engine(name: str) -> None:
+    with broken(ENGINE_MUTANTS[name]):
+        assert first_failure(subject) is not None, f"{name}: nobody noticed in {N_SEEDS} seeds"

@@ -1,0 +1,45 @@
+"""Seeded runs of the driver: seeds that failed once, then fixed ones, then many more under `slow`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.reference.driver import POLICIES, as_python, make_script, replay, run, subject
+
+SEEDS_FILE = Path(__file__).with_name("seeds.txt")
+
+
+def kept_seeds() -> list[tuple[int, int]]:
+    """(seed, steps) of each line of seeds.txt that is not a comment."""
+    lines = [line.split("#")[0].split() for line in SEEDS_FILE.read_text().splitlines()]
+    return [(int(words[0]), int(words[1])) for words in lines if words]
+
+
+@pytest.mark.parametrize(("seed", "n_steps"), kept_seeds() or [(0, 1)])
+def test_a_seed_that_failed_once_passes(seed: int, n_steps: int) -> None:
+    run(seed, n_steps, subject)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fixed_seed_passes(seed: int) -> None:
+    run(seed, 40, subject)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1_000, 1_300))
+def test_one_of_many_seeds_passes(seed: int) -> None:
+    run(seed, 80, subject)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("batch_rows", [1, 4096])
+def test_the_same_script_passes_under_every_policy_and_batch_size(policy: str, batch_rows: int) -> None:
+    script = make_script(7, 30)
+    replay(type(script)(script.streams, policy, batch_rows, script.steps), subject, use_duckdb=False)
+
+
+def test_a_seed_always_gives_the_same_script() -> None:
+    assert as_python(make_script(3, 30)) == as_python(make_script(3, 30))
+    assert as_python(make_script(3, 30)) != as_python(make_script(4, 30))

@@ -1,0 +1,1 @@
+"""Slow twins, generators and the driver that compares them with the engine; nothing here is fast."""

@@ -1,0 +1,167 @@
+"""The naive model behind the engine's own calls, so that the driver can be tested without an engine.
+
+`Twin` takes what a client sends (dict of columns, list of dicts, Arrow; times as numbers, datetimes or Arrow) and gives
+what the engine gives (Arrow tables, changes as dicts, commits as CSR lists). It cannot parse SQL: `learn(spec)` tells it
+the meaning of a text before that text is submitted. A mutant is a subclass of `Naive` handed in as `model`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tests.reference.naive import NAN, Naive, Receipt, Row, canonical
+from tests.reference.oracle import arrow_type
+from tests.reference.workload import QuerySpec, to_datetime
+
+UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+@dataclass(frozen=True)
+class TwinChange:
+    seq: int
+    time: dt.datetime
+    sign: int
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TwinQuery:
+    id: int
+
+
+@dataclass(frozen=True)
+class TwinCommit:
+    """One part: the rows of one stream with one result each, for one query."""
+
+    seq: int
+    stream: str
+    part: int
+    last: bool
+    sign: np.ndarray
+    time: np.ndarray
+    columns: dict[str, list[Any]]
+    query: int
+
+    def row_lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n = len(self.sign)
+        return np.array([self.query]), np.array([0, n]), np.arange(n)
+
+
+def decode(payload: Any, columns: dict[str, str]) -> list[Row]:
+    """Rows in canonical values from any of the forms a client may send."""
+    if isinstance(payload, pa.Table):
+        payload = payload.to_pylist()
+    if isinstance(payload, dict):
+        n = len(next(iter(payload.values()), []))
+        payload = [{name: values[i] for name, values in payload.items()} for i in range(n)]
+    return [{name: _read(sent.get(name), declared) for name, declared in columns.items()} for sent in payload]
+
+
+def _read(value: Any, declared: str) -> Any:
+    if declared.startswith("timestamp") and isinstance(value, int):
+        unit = declared[10:-1] if "[" in declared else "ms"
+        return value * UNIT_US[unit]
+    return canonical(value) if isinstance(value, dt.datetime) else value
+
+
+class Twin:
+    """Plays the engine."""
+
+    def __init__(self, model: Callable[..., Naive] = Naive, clock: Callable[[], int] = lambda: 0, **_: Any) -> None:
+        self.model = model(clock)
+        self._columns: dict[str, dict[str, str]] = {}
+        self._specs: dict[str, QuerySpec] = {}
+        self._running: dict[int, QuerySpec] = {}
+        self._listeners: list[Callable[[Any], None]] = []
+        #: per query (identity of its result list, position, row) of the rows last told
+        self._told: dict[int, list[tuple[int, int, Row]]] = {}
+
+    def learn(self, spec: QuerySpec) -> None:
+        self._specs[spec.sql] = spec
+
+    @property
+    def seq(self) -> int:
+        return self.model.seq
+
+    def create_stream(self, name: str, columns: dict[str, str], **options: Any) -> None:
+        self._columns[name] = columns
+        lateness = options.pop("lateness", dt.timedelta(0))
+        self.model.create_stream(name, lateness=lateness // dt.timedelta(microseconds=1), **options)
+
+    def push(self, stream: str, payload: Any) -> Receipt:
+        receipt = self.model.push(stream, decode(payload, self._columns[stream]))
+        self._tell()
+        return receipt
+
+    def push_many(self, payloads: dict[str, Any]) -> dict[str, Receipt]:
+        receipts = self.model.push_many({name: decode(payload, self._columns[name]) for name, payload in payloads.items()})
+        self._tell()
+        return receipts
+
+    def advance(self, time: dt.datetime, timeline: str = "main") -> None:
+        if self.model.advance(canonical(time), timeline):
+            self._tell()
+
+    def submit(self, sql: str, *, params: dict[str, Any] | None = None) -> TwinQuery:
+        spec = self._specs[sql]
+        assert (params or {}) == spec.params or str(params) == str(spec.params)
+        number = self.model.submit(spec.stream, spec.width, spec.where, spec.select)
+        self._running[number] = spec
+        self._told[number] = []
+        return TwinQuery(number)
+
+    def cancel(self, query: TwinQuery) -> None:
+        self.model.cancel(query.id)
+
+    def pause(self, query: TwinQuery) -> None:
+        self.model.pause(query.id)
+
+    def resume(self, query: TwinQuery) -> None:
+        self.model.resume(query.id)
+        self._tell()
+
+    def answer(self, query: TwinQuery) -> pa.Table:
+        spec = self._running[query.id]
+        rows = [[float("nan") if v == NAN else v for v in value] for value in self.model.answer(query.id)]
+        arrays = [pa.array([row[i] for row in rows], arrow_type(type)) for i, type in enumerate(spec.types)]
+        return pa.table(arrays, names=spec.names)
+
+    def changes(self, query: TwinQuery, since: int) -> Iterator[TwinChange]:
+        names = self._running[query.id].names
+        for seq, change in self.model.changes(query.id, since):
+            yield TwinChange(seq, to_datetime(change.time), change.sign, dict(zip(names, change.value, strict=True)))
+
+    def on_commit(self, fn: Callable[[Any], None]) -> Callable[[], None]:
+        self._listeners.append(fn)
+        return lambda: self._listeners.remove(fn)
+
+    def check(self) -> None:
+        for stream in self.model.streams.values():
+            assert stream.waiting == sorted(stream.waiting, key=lambda entry: entry[:2])
+
+    def _tell(self) -> None:
+        """Tell the listeners the difference between the rows alive now and those told before, a query a part."""
+        parts = []
+        for number, query in self.model.queries.items():
+            if query.kept is not None:
+                continue
+            alive = query.results if query.width is None else self.model.alive(number)
+            now = [(id(query.results), r.position, r.row) for r in alive]
+            before, self._told[number] = self._told[number], now
+            keys, old = {entry[:2] for entry in now}, {entry[:2] for entry in before}
+            signed = [(-1, e[-1]) for e in before if e[:2] not in keys and query.width is not None]
+            signed += [(1, e[-1]) for e in now if e[:2] not in old]
+            names = self._columns[query.stream.name]
+            columns = {name: [row[name] for _, row in signed] for name in names}
+            sign = np.array([s for s, _ in signed], np.int8)
+            parts.append((query.stream.name, sign, columns, number))
+        for i, (stream, sign, columns, number) in enumerate(parts):
+            commit = TwinCommit(self.seq, stream, i, i == len(parts) - 1, sign, np.zeros(len(sign)), columns, number)
+            for fn in self._listeners:
+                fn(commit)

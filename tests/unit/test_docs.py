@@ -1,0 +1,131 @@
+"""The documents cannot rot: their file names exist, their programs print what they say, and docstring examples hold."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+PACKAGES = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy", "storage", "api")
+
+#: `eddy/engine.py`, `docs/`, `check`-like bare names are not paths; a `:line` or `::name` suffix is not part of one.
+_PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|toml|sql|json|ndjson|csv)")
+_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*\n?", re.MULTILINE | re.DOTALL)
+#: First words of a shell line that are on every machine.
+_SHELL_COMMANDS = {"cd", "curl", "git", "echo", "python3", "cat", "eddy", "export", "source", "."}
+
+
+def text_of(path: Path) -> str:
+    assert path.is_file(), f"{path.relative_to(ROOT)} is missing"
+    return path.read_text()
+
+
+def named_paths(text: str) -> list[str]:
+    """What looks like a path of this repository between single backticks, outside fenced blocks."""
+    prose = _FENCE.sub("", text)
+    words = [word.split("::")[0].split(":")[0] for word in re.findall(r"`([^`\n]+)`", prose)]
+    return [word for word in words if _PATH.fullmatch(word)]
+
+
+def blocks(text: str) -> list[tuple[str, str, int, bool]]:
+    """(language, body, line, follows directly) of each fenced block; *directly* = only blank lines since the last block."""
+    found = []
+    last_end = None
+    for match in _FENCE.finditer(text):
+        directly = last_end is not None and not text[last_end : match.start()].strip()
+        found.append((match[1], match[2], text.count("\n", 0, match.start()) + 1, directly))
+        last_end = match.end()
+    return found
+
+
+def programs(text: str) -> list[tuple[int, str, str | None]]:
+    """(line, program, what it prints or None) of each python block."""
+    found = blocks(text)
+    result = []
+    for i, (language, body, line, _) in enumerate(found):
+        if language == "python":
+            follower = found[i + 1] if i + 1 < len(found) else None
+            shown = follower[1] if follower and follower[0] == "text" and follower[3] else None
+            result.append((line, body, shown))
+    return result
+
+
+def printed(program: str, line: int) -> str:
+    """Run a block in its own namespace; a traceback names the line in README.md."""
+    out = io.StringIO()
+    code = compile("\n" * line + program, str(README), "exec")
+    with contextlib.redirect_stdout(out):
+        exec(code, {"__name__": "__readme__"})
+    return out.getvalue()
+
+
+def test_the_architecture_names_only_files_that_exist() -> None:
+    names = named_paths(text_of(ARCHITECTURE))
+    assert names, "docs/architecture.md names no file between backticks"
+    missing = sorted({name for name in names if not (ROOT / name).exists() and not (ARCHITECTURE.parent / name).exists()})
+    assert not missing, f"docs/architecture.md names files that do not exist: {', '.join(missing)}"
+
+
+def test_the_readme_programs_print_what_it_says() -> None:
+    found = programs(text_of(README))
+    assert found, "README.md holds no ```python block"
+    assert any(shown is not None for _, _, shown in found), "no ```python block of README.md is followed by a ```text block"
+    for line, program, shown in found:
+        out = printed(program, line)
+        if shown is not None:
+            assert out == shown, f"README.md line {line}: the block prints\n{out}"
+
+
+def test_the_readme_commands_exist() -> None:
+    commands = []
+    for language, body, line, _ in blocks(text_of(README)):
+        if language in ("bash", "sh", "console"):
+            for text in body.replace("\\\n", " ").splitlines():
+                words = text.removeprefix("$ ").split()
+                if words and not words[0].startswith("#") and not text.startswith(" "):
+                    commands.append((line, words[0]))
+    assert commands, "README.md holds no ```bash block"
+    for line, command in commands:
+        here = command.startswith("./") and (ROOT / command).is_file()
+        assert here or command in _SHELL_COMMANDS, f"README.md, block at line {line}: there is no command {command}"
+
+
+@pytest.mark.parametrize("package", [package for package in PACKAGES if (ROOT / package / "__init__.py").is_file()])
+def test_the_examples_in_docstrings_hold(package: str) -> None:
+    for path in sorted((ROOT / package).rglob("*.py")):
+        if ">>> " not in path.read_text():
+            continue
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+        out = io.StringIO()
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        for test in doctest.DocTestFinder(exclude_empty=True).find(module):
+            runner.run(test, out=out.write)
+        assert runner.failures == 0, out.getvalue()
+
+
+def test_each_dependency_says_why_it_is_there() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    for requirement in tomllib.loads(text)["project"]["dependencies"]:
+        line = next(line for line in text.splitlines() if f'"{requirement}"' in line)
+        assert "# " in line, f"{requirement} has no reason in pyproject.toml"
+
+
+def test_paths_are_told_from_other_words() -> None:
+    text = "`eddy/engine.py` `lineage/` `Engine` `a / b` `README.md` `eddy/router.py:12`\n"
+    text += "```\n`no/such.py`\n```\n`queries/bound.py::X`"
+    assert named_paths(text) == ["eddy/engine.py", "lineage/", "README.md", "eddy/router.py", "queries/bound.py"]
+
+
+def test_a_program_is_paired_with_the_text_right_after_it() -> None:
+    text = "```python\nprint(1)\n```\n\n```text\n1\n```\n```python\nx = 2\n```\nprose\n```text\n2\n```\n"
+    assert programs(text) == [(1, "print(1)\n", "1\n"), (8, "x = 2\n", None)]
+    assert printed("print(1)\n", 1) == "1\n"

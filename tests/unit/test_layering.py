@@ -1,0 +1,251 @@
+"""Who may import whom, and what the engine may never ask its surroundings.
+
+Every `import` of every package is read from the syntax tree, also those inside functions and under TYPE_CHECKING: an
+arrow that is only drawn lazily is an arrow all the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_BELOW_EDDY = {"lineage", "filters", "stems", "windows", "lmerge", "queries"}
+
+#: The "may import" column of the design's folder table; a package may always import itself.
+MAY_IMPORT: dict[str, set[str]] = {
+    "lineage": set(),
+    "filters": {"lineage"},
+    "stems": {"lineage", "filters"},
+    "windows": {"lineage", "stems"},
+    "lmerge": {"lineage"},
+    "queries": {"lineage", "filters", "windows"},
+    "eddy": _BELOW_EDDY,
+    "storage": {"lineage"},
+    "api": {"eddy", "queries", "storage"},
+    "pipeline": {"eddy", "queries"},
+    "experiments": _BELOW_EDDY | {"eddy", "storage", "api", "pipeline"},
+}
+OURS = {*MAY_IMPORT, "tests"}
+
+#: Foreign modules only these packages may know.
+ONLY_IN = {
+    "pyspark": {"pipeline"},
+    "fastapi": {"api"},
+    "starlette": {"api"},
+    "uvicorn": {"api"},
+    "asyncio": {"api"},
+}
+
+#: These run from a seed and a log of calls: clock and random numbers come in as arguments.
+DETERMINISTIC = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy")
+
+#: Files that may measure how long work takes; no answer depends on it.
+COST_CLOCKS = {"perf_counter_ns", "thread_time_ns"}
+COST_CLOCK_FILES = (
+    "lineage/kernels.py",
+    "eddy/engine.py",
+    "eddy/eddy.py",
+    "eddy/router.py",
+    "eddy/tickets.py",
+    "eddy/policies/*.py",
+)
+
+#: The default of `Engine(clock=None)`.
+WALL_CLOCK_FILES = ("eddy/engine.py",)
+
+#: Random generators made from a seed are fine; the hidden global ones are not.
+SEEDED = {"random": {"Random"}, "numpy.random": {"Generator", "PCG64", "SeedSequence", "BitGenerator", "default_rng"}}
+
+
+def python_files(package: str) -> list[Path]:
+    return sorted(path for path in (ROOT / package).rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def imported_modules(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module that is imported, wherever the statement stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, f"{package}.{node.module or ''}" if node.level else node.module or ""
+        elif isinstance(node, ast.Call) and _dotted(node.func) in ("__import__", "import_module", "importlib.import_module"):
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield node.lineno, first.value
+
+
+def wrong_arrows(source: str, package: str) -> list[str]:
+    found = []
+    for line, module in imported_modules(ast.parse(source), package):
+        top = module.split(".")[0]
+        if top in OURS and top != package and top not in MAY_IMPORT[package]:
+            found.append(f"line {line}: {package} may not import {module}")
+        if top in ONLY_IN and package not in ONLY_IN[top]:
+            found.append(f"line {line}: only {', '.join(sorted(ONLY_IN[top]))} may import {module}")
+    return found
+
+
+def _dotted(node: ast.AST) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def _aliases(tree: ast.AST) -> dict[str, str]:
+    """Local name -> full name, for what the file imports."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else alias.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def _banned(name: str, file: str) -> bool:
+    """Whether the full name reads a clock or a random source that `file` may not read."""
+    module, _, attribute = name.rpartition(".")
+    if module == "time":
+        if attribute in COST_CLOCKS:
+            return not any(fnmatch(file, pattern) for pattern in COST_CLOCK_FILES)
+        if attribute == "time_ns":
+            return file not in WALL_CLOCK_FILES
+        return True
+    if module in SEEDED:
+        return attribute not in SEEDED[module]
+    if name in ("os.urandom", "uuid.uuid1", "uuid.uuid4") or module == "secrets":
+        return True
+    return attribute in ("now", "utcnow", "today") and module in ("datetime.datetime", "datetime.date", "datetime", "date")
+
+
+def hidden_inputs(source: str, file: str) -> list[str]:
+    """Uses of the wall clock, of cost clocks outside their files, and of global random numbers."""
+    tree = ast.parse(source)
+    names = _aliases(tree)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
+            head, _, rest = _dotted(node).partition(".")
+            if head in names:
+                full = names[head] + (f".{rest}" if rest else "")
+                if _banned(full, file):
+                    found.append(f"line {node.lineno}: {full}")
+        if isinstance(node, ast.Call) and not node.args and not node.keywords:
+            head, _, rest = _dotted(node.func).partition(".")
+            full = names.get(head, head) + (f".{rest}" if rest else "")
+            if full in ("random.Random", "numpy.random.default_rng", "numpy.random.PCG64", "numpy.random.SeedSequence"):
+                found.append(f"line {node.lineno}: {full}() without a seed")
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_a_package_imports_only_what_the_folder_table_allows(package: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)} {fault}" for path in python_files(package) for fault in wrong_arrows(path.read_text(), package)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("package", DETERMINISTIC)
+def test_the_engine_reads_no_clock_and_no_global_random_numbers(package: str) -> None:
+    found = []
+    for path in python_files(package):
+        file = path.relative_to(ROOT).as_posix()
+        found += [f"{file} {fault}" for fault in hidden_inputs(path.read_text(), file)]
+    assert not found, "\n".join(found)
+
+
+def test_every_folder_with_code_is_in_the_table() -> None:
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert folders <= OURS, f"not in MAY_IMPORT: {sorted(folders - OURS)}"
+    assert "lineage" in folders and python_files("lineage")
+
+
+@pytest.mark.parametrize(
+    ("package", "source"),
+    [
+        ("lineage", "import filters"),
+        ("lineage", "def f():\n    from stems.row_store import RowStore"),
+        ("stems", "from windows import spec"),
+        ("windows", "import filters.grouped"),
+        ("queries", "from stems import stem"),
+        ("api", "import lineage.errors"),
+        ("eddy", "import asyncio"),
+        ("eddy", "import importlib\nimportlib.import_module('api.cli')"),
+        ("eddy", "from tests import reference"),
+        ("eddy", "import experiments"),
+        ("experiments", "import tests"),
+        ("eddy", "import pyspark.sql"),
+        ("queries", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eddy import Engine"),
+    ],
+)
+def test_a_wrong_arrow_is_found(package: str, source: str) -> None:
+    assert len(wrong_arrows(source, package)) == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "source"),
+    [
+        ("lineage", "import numpy as np\nfrom lineage.schema import Schema\nfrom . import errors\nfrom .schema import Type"),
+        ("stems", "from filters.grouped import GroupedFilter"),
+        ("api", "import asyncio, fastapi\nfrom eddy import Engine"),
+        ("pipeline", "import pyspark"),
+        ("experiments", "import api, eddy, lineage"),
+    ],
+)
+def test_a_right_arrow_is_not(package: str, source: str) -> None:
+    assert wrong_arrows(source, package) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("eddy/trace.py", "import time\ntime.time()"),
+        ("eddy/trace.py", "import time\ntime.perf_counter_ns()"),
+        ("eddy/router.py", "from time import time_ns\ntime_ns()"),
+        ("eddy/router.py", "import time as clock\nf = clock.monotonic"),
+        ("filters/grouped.py", "import random\nrandom.random()"),
+        ("filters/grouped.py", "from random import shuffle\nshuffle(x)"),
+        ("filters/grouped.py", "import random\nrandom.Random()"),
+        ("filters/grouped.py", "import numpy as np\nnp.random.rand(3)"),
+        ("filters/grouped.py", "import numpy as np\nnp.random.default_rng()"),
+        ("lineage/times.py", "from datetime import datetime\ndatetime.now()"),
+        ("lineage/times.py", "import datetime as dt\ndt.datetime.utcnow()"),
+        ("lineage/times.py", "from datetime import date\ndate.today()"),
+        ("eddy/engine.py", "import uuid\nuuid.uuid4()"),
+        ("eddy/engine.py", "import os\nos.urandom(8)"),
+    ],
+)
+def test_a_hidden_input_is_found(file: str, source: str) -> None:
+    assert len(hidden_inputs(source, file)) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("eddy/engine.py", "import time\ntime.time_ns(), time.perf_counter_ns()"),
+        ("eddy/policies/lottery.py", "import time\ntime.thread_time_ns()"),
+        ("eddy/tickets.py", "import random\nrandom.Random(7).random()"),
+        (
+            "eddy/tickets.py",
+            "import numpy as np\nrng = np.random.default_rng(seed=1)\nrng.random()\ndef f(g: np.random.Generator): ...",
+        ),
+        ("lineage/times.py", "from datetime import datetime\ndatetime.fromisoformat(x)"),
+        ("windows/spec.py", "row.time\nwindow.now\nself.random.random()\ntime = 3\ntime + 1"),
+    ],
+)
+def test_an_open_input_is_not(file: str, source: str) -> None:
+    assert hidden_inputs(source, file) == []
