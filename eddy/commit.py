@@ -8,150 +8,78 @@ listed. Buffers are pooled: what `row_lists` and `counts` return is valid inside
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from eddy.eddy import FEW_ROWS
-from filters.candidates import group_pairs
-from filters.vector import Vector
-from lineage.batch import Lineage
-from lineage.bits import BYTE_BITS, SPARE, count_rows, list_rows, trailing_zeros, words
-from lineage.kernels import kernel
-from lineage.schema import Type
+from eddy.row_lists import Lists, RowLists
+from filters.vector import Frame, Vector
+from lineage.dictionary import Dictionary
+from lineage.schema import Schema, Type
 from stems.frame import PageFrame
 from stems.row_store import Page
 
-if TYPE_CHECKING:
-    from eddy.source import Source
+
+class PartRows(Protocol):
+    """The rows of a part."""
+
+    n_rows: int
+
+    def frame(self) -> Frame: ...
+
+    def times(self) -> np.ndarray:
+        """When each row joined or left, in microseconds."""
+        ...
+
+    def numbers(self) -> np.ndarray: ...
 
 
-@kernel("int64(uint64[:,::1], int64, int64, uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int32[::1])")
-def list_few_rows(
-    lin: np.ndarray,
-    n_rows: int,
-    n_words: int,
-    legs: np.ndarray,
-    queries_at: np.ndarray,
-    queries: np.ndarray,
-    listed: np.ndarray,
-    offsets: np.ndarray,
-    rows: np.ndarray,
-) -> int:
-    """Row lists straight from row-major bits; returns how many queries are listed, -1 when `rows` is too small."""
-    n = 0
-    at = np.int64(0)
-    for w in range(n_words):
-        union = np.uint64(0)
-        for i in range(n_rows):
-            union |= lin[i, w]
-        union &= legs[w]
-        while union:
-            b = trailing_zeros(union)
-            union &= union - np.uint64(1)
-            bit = np.uint64(1) << b
-            slot = w * 64 + np.int64(b)
-            for k in range(queries_at[slot], queries_at[slot + 1]):
-                if at + n_rows > len(rows):
-                    return -1
-                listed[n] = queries[k]
-                offsets[n] = at
-                n += 1
-                for i in range(n_rows):
-                    rows[at] = i
-                    at += (lin[i, w] & bit) != 0
-    offsets[n] = at
-    return n
+class PageRows:
+    """Rows of a page; `width_us` is given for rows that left a window of that width."""
 
+    __slots__ = ("n_rows", "_page", "_at", "_schema", "_dictionaries", "_width_us")
 
-class Outputs:
-    """Which queries read which slots of a source: derived from its legs, rebuilt when they change."""
+    def __init__(
+        self, page: Page, at: int, n_rows: int, schema: Schema, dictionaries: list[Dictionary | None], width_us: int | None
+    ) -> None:
+        self.n_rows = n_rows
+        self._page = page
+        self._at = at
+        self._schema = schema
+        self._dictionaries = dictionaries
+        self._width_us = width_us
 
-    def __init__(self, source: Source) -> None:
-        self.version = source.version
-        slots, queries, born = [], [], []
-        n_slots = source.slots.n_words * 64
-        counts = np.zeros(n_slots + 1, np.int64)
-        sparse_counts = np.zeros(source.sparse_slots.n_words * 64 + 1, np.int64)
-        sparse_queries = []
-        for leg in sorted((leg for leg in source.legs.values() if leg.slot is not None), key=lambda leg: leg.slot or 0):
-            assert leg.slot is not None
-            if leg.dense:
-                counts[leg.slot + 1] = len(leg.queries)
-                for query in leg.queries:
-                    slots.append(leg.slot)
-                    queries.append(query.id)
-                    born.append(query.born)
-            else:
-                sparse_counts[leg.slot + 1] = len(leg.queries)
-                sparse_queries.extend((query.id, query.born) for query in leg.queries)
-        #: one entry per dense query, by slot
-        self.slot = np.array(slots, np.int32)
-        self.query = np.array(queries, np.int64)
-        self.born = np.array(born, np.int64)
-        self.first_row = np.zeros(len(slots), np.int32)
-        #: the queries of a slot are `query[queries_at[slot]:queries_at[slot + 1]]`
-        self.queries_at = np.cumsum(counts)
-        self.sparse_at = np.cumsum(sparse_counts)
-        self.sparse_query = np.array([query for query, _ in sparse_queries], np.int64)
-        self.sparse_born = np.array([born for _, born in sparse_queries], np.int64)
-        self.sparse_single = bool((sparse_counts <= 1).all())
-        self.class_of = source.slot_class[self.slot]
+    def frame(self) -> Frame:
+        return PageFrame(self._page, self._schema, self._dictionaries, slice(self._at, self._at + self.n_rows))
 
+    def times(self) -> np.ndarray:
+        stop = self._at + self.n_rows
+        if self._width_us is None:
+            return self._page.start_of(self._at, stop).copy()
+        return self._page.times[self._at : stop] + self._width_us
 
-class Buffers:
-    """Pooled arrays for row lists, shared by all parts of an engine."""
-
-    def __init__(self) -> None:
-        self.rows = np.zeros(1 << 16, np.int32)
-        self.offsets = np.zeros(1 << 10, np.int64)
-        self.which = np.zeros(1 << 10, np.int32)
-        self.listed = np.zeros(1 << 10, np.int64)
-        self.count = np.zeros(64, np.int32)
-
-    def room(self, n_rows: int, n_lists: int) -> None:
-        if len(self.rows) < n_rows:
-            self.rows = np.empty(1 << (n_rows - 1).bit_length(), np.int32)
-        if len(self.which) < n_lists:
-            size = 1 << (n_lists - 1).bit_length()
-            self.offsets = np.zeros(size + 1, np.int64)
-            self.which = np.zeros(size, np.int32)
-            self.listed = np.zeros(size, np.int64)
-
-    def counters(self, n: int) -> np.ndarray:
-        if len(self.count) < n:
-            self.count = np.zeros(n, np.int32)
-        return self.count
+    def numbers(self) -> np.ndarray:
+        return self._page.rows_of(self._at, self._at + self.n_rows).copy()
 
 
 class Commit:
     """One part of a commit. Valid inside the callback only."""
 
-    __slots__ = (
-        "seq", "stream", "part", "last", "n_rows", "_sign", "_source", "_page", "_at", "_lineage", "_outputs", "_buffers",
-        "_window", "_lists",
-    )  # fmt: skip
+    __slots__ = ("seq", "stream", "part", "last", "n_rows", "_sign", "_schema", "_rows", "_lists")
 
-    def __init__(
-        self, seq: int, source: Source, page: Page, at: int, n_rows: int, sign: int, lineage: Lineage, outputs: Outputs,
-        buffers: Buffers, part: int, last: bool, window: tuple[int, int] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, seq: int, stream: str, schema: Schema, rows: PartRows, sign: int, lists: Lists, part: int, last: bool) -> None:
+        #: the number of the commit
         self.seq = seq
-        self.stream = source.name
+        self.stream = stream
+        #: number of the part in the commit, from 0, and whether it is the last one
         self.part = part
         self.last = last
-        self.n_rows = n_rows
+        self.n_rows = rows.n_rows
         self._sign = sign
-        self._source = source
-        self._page = page
-        self._at = at
-        self._lineage = lineage
-        self._outputs = outputs
-        self._buffers = buffers
-        #: for rows that left: (number of the window class, its width)
-        self._window = window
-        self._lists: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._schema = schema
+        self._rows = rows
+        self._lists = lists
 
     @property
     def sign(self) -> np.ndarray:
@@ -161,99 +89,26 @@ class Commit:
     @property
     def rows(self) -> np.ndarray:
         """The row numbers that the stream gave the rows."""
-        return self._page.rows_of(self._at, self._at + self.n_rows).copy()
+        return self._rows.numbers()
 
     @property
     def time(self) -> pa.Array:
         """When each change takes effect: the start of the row's life, or its end."""
-        if self._window is None:
-            times = self._page.start_of(self._at, self._at + self.n_rows).copy()
-        else:
-            times = self._page.times[self._at : self._at + self.n_rows] + self._window[1]
-        return Vector(Type.TIMESTAMP, times).to_arrow()
+        return Vector(Type.TIMESTAMP, self._rows.times()).to_arrow()
 
     @property
     def columns(self) -> Mapping[str, pa.Array]:
         """The stream's columns of the rows."""
-        frame = PageFrame(self._page, self._source.schema, self._source.dictionaries, slice(self._at, self._at + self.n_rows))
-        return {name: frame.column(i).to_arrow() for i, name in enumerate(self._source.schema.names)}
+        frame = self._rows.frame()
+        return {name: frame.column(i).to_arrow() for i, name in enumerate(self._schema.names)}
 
-    def row_lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def row_lists(self) -> RowLists:
         """`(query_ids, offsets, row_numbers)`: query k has the part's rows `row_numbers[offsets[k]:offsets[k + 1]]`."""
-        if self._lists is None:
-            dense = self._dense_lists() if len(self._outputs.slot) else None
-            sparse = self._sparse_lists() if self._lineage.n_pairs else None
-            if dense is None or sparse is None:
-                empty = (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
-                self._lists = dense or sparse or empty
-            else:
-                offsets = np.concatenate([dense[1], sparse[1][1:] + dense[1][-1]])
-                self._lists = (np.concatenate([dense[0], sparse[0]]), offsets, np.concatenate([dense[2], sparse[2]]))
-        return self._lists
+        return self._lists.row_lists()
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """`(query_ids, counts)` of the queries that have rows in the part."""
-        if self._lists is None and not self._lineage.n_pairs and self._lineage.by_query and len(self._outputs.slot):
-            slot, query, first = self._dense_outputs()
-            counts = np.zeros(len(slot), np.int64)
-            count_rows(self._lineage.rows_of(self.n_rows), words(self.n_rows), slot, first, counts)
-            return query[counts > 0], counts[counts > 0]
-        queries, offsets, _ = self.row_lists()
-        return queries, np.diff(offsets)
+        return self._lists.counts()
 
-    def _dense_outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(slot, query, first row) of the dense queries this part is about."""
-        outputs = self._outputs
-        if self._window is None:
-            return outputs.slot, outputs.query, outputs.first_row
-        mine = outputs.class_of == self._window[0]
-        first = np.clip(outputs.born[mine] - (self._page.base + self._at), 0, self.n_rows).astype(np.int32)
-        return outputs.slot[mine], outputs.query[mine], first
-
-    def _dense_lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        lineage, buffers, outputs = self._lineage, self._buffers, self._outputs
-        if not lineage.by_query and self.n_rows <= FEW_ROWS and self._window is None:
-            buffers.room(self.n_rows * len(outputs.slot) + self.n_rows, len(outputs.slot))
-            n = list_few_rows(
-                lineage.lin, self.n_rows, lineage.n_words, self._source.legs_mask, outputs.queries_at, outputs.query,
-                buffers.listed, buffers.offsets, buffers.rows,
-            )  # fmt: skip
-            return buffers.listed[:n], buffers.offsets[: n + 1], buffers.rows[: buffers.offsets[n]]
-        rows_of = lineage.to_query_major()
-        slot, query, first = self._dense_outputs()
-        n_words = words(self.n_rows)
-        buffers.room(0, len(slot))
-        total = count_rows(rows_of, n_words, slot, first, buffers.listed)
-        buffers.room(total + SPARE, len(slot))
-        n = list_rows(rows_of, n_words, slot, first, buffers.offsets, buffers.which, buffers.rows, BYTE_BITS)
-        return query[buffers.which[:n]], buffers.offsets[: n + 1], buffers.rows[:total]
-
-    def _sparse_lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        lineage, outputs = self._lineage, self._outputs
-        n_pairs = lineage.n_pairs
-        n_slots = self._source.sparse_slots.n_words * 64
-        listed = np.empty(min(n_pairs, n_slots), np.int32)
-        offsets = np.empty(len(listed) + 1, np.int64)
-        rows = np.empty(n_pairs, np.int32)
-        count = self._buffers.counters(n_slots)
-        n = group_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, count, listed, offsets, rows)
-        first = outputs.sparse_at[listed[:n]]
-        if outputs.sparse_single and self._window is None:
-            return outputs.sparse_query[first], offsets[: n + 1], rows
-        return self._expand(listed[:n], offsets, rows)
-
-    def _expand(self, listed: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lists per query where queries share a slot, or where births cut them short."""
-        outputs = self._outputs
-        base = self._page.base + self._at
-        queries, parts, ends = [], [], [0]
-        for k, slot in enumerate(listed.tolist()):
-            mine = rows[offsets[k] : offsets[k + 1]]
-            for q in range(int(outputs.sparse_at[slot]), int(outputs.sparse_at[slot + 1])):
-                part = mine if self._window is None else mine[mine >= outputs.sparse_born[q] - base]
-                if len(part):
-                    queries.append(int(outputs.sparse_query[q]))
-                    parts.append(part)
-                    ends.append(ends[-1] + len(part))
-        joined = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        return np.array(queries, np.int64), np.array(ends, np.int64), joined
+    def __repr__(self) -> str:
+        return f"<Commit {self.seq} part {self.part}: {self.n_rows} rows of {self.stream!r}, sign {self._sign:+d}>"

@@ -8,8 +8,8 @@ changed to the listeners. It settles: when it returns, every end up to the clock
        most `batch_rows` a stream; each is stored and sent through the eddy                         (+ parts)
     3  the commit is logged; rows that no window and no reader needs are forgotten
 
-A row that comes and goes inside the commit is in no part: in a slice, legs of a window class count only from that class's
-first living row on, so a slice is cut where such a boundary falls into it.
+A row that comes and goes inside the commit is matched but in no part: queries list the rows of a slice only from the first on
+that is alive in their window at the end of the commit.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eddy.commit import Buffers, Commit, Outputs
+from eddy.commit import Commit, PageRows, PartRows
 from eddy.eddy import Eddy, Selection
 from eddy.legs import WindowClass
+from eddy.query import Kept
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
+from eddy.row_lists import Buffers, Lists, Matches, Outputs, WholeLists
 from eddy.source import Source
 from eddy.timeline import Rows, Timeline
 from lineage.bits import slots_of
-from stems.row_store import PAGE_ROWS
+from stems.row_store import PAGE_ROWS, Page
 
 #: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
 _MAX_BITS = 1 << 25
@@ -62,11 +64,13 @@ class Committer:
         self._failure: Exception | None = None
 
     def run(
-        self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int, heartbeat: bool
-    ) -> int:
+        self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
+        taken_back: tuple[Source, int, Kept] | None = None,
+    ) -> int:  # fmt: skip
         """One commit: `released` rows by stream, the clock moves to at least `clock`. Returns its number.
 
         `sources` are all streams of the timeline. `heartbeat`: time was said to have passed, so forget what it allows.
+        `taken_back`: rows that a resumed query had kept and gives up.
         """
         before = timeline.now
         after = max(before, clock)
@@ -77,8 +81,11 @@ class Committer:
         self._failure = None
         ends = {source: source.store.end + rows.n_rows for source, rows in released}
         leaving = [source for source in sources if source.keeps_ids]
+        if taken_back is not None and self.listeners and taken_back[2].n_rows:
+            source, query, kept = taken_back
+            self._deliver(source, kept, -1, WholeLists(query, kept.n_rows), True)
         if leaving and after > before:
-            self._expire(leaving, after, bool(released))
+            self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:
             self._take(released, before, after)
         timeline.now = after
@@ -107,7 +114,7 @@ class Committer:
             self._deliver_leaving(source, window, first, last, not more and k == len(ranges) - 1)
 
     def _deliver_leaving(self, source: Source, window: WindowClass, first: int, last: int, final: bool) -> None:
-        class_on = np.zeros(len(source.classes) + source.free_class_numbers(), np.uint8)
+        class_on = np.zeros(source.n_class_numbers(), np.uint8)
         class_on[window.number] = 1
         active = source.active & window.mask
         selected = Selection(active, slots_of(active), class_on)
@@ -118,19 +125,17 @@ class Committer:
                 n_rows = min(limit, stop - start)
                 lineage = self.eddy.match_again(source, page, start, n_rows, selected)
                 done = final and page.base + start + n_rows == last
-                self._deliver(
-                    Commit(
-                        self.seq, source, page, start, n_rows, -1, lineage, outputs, self._buffers, self._part, done,
-                        (window.number, window.window.width_us),
-                    )
-                )  # fmt: skip
+                rows = PageRows(page, start, n_rows, source.schema, source.dictionaries, window.window.width_us)
+                matches = Matches(source, lineage, outputs, self._buffers, page.base + start, n_rows, window.number, None)
+                self._deliver(source, rows, -1, matches, done)
 
     # ---- rows that come
 
     def _take(self, released: list[tuple[Source, Rows]], before: int, after: int) -> None:
         slices = list(self._slices(released))
+        final = max((k for k, piece in enumerate(slices) if piece.source.legs), default=-1)
         for k, piece in enumerate(slices):
-            self._take_slice(piece, before, after, k == len(slices) - 1)
+            self._take_slice(piece, before, after, k == final)
 
     def _slice_rows(self, source: Source) -> int:
         return max(1, min(self.batch_rows, _MAX_BITS // (source.slots.n_words * 64)))
@@ -184,56 +189,35 @@ class Committer:
             first = last
 
     def _match_slice(self, source: Source, at: int, n_rows: int, after: int, final: bool) -> None:
-        """Match rows just stored, in parts within which every window class counts all rows or none."""
-        stops = [at + n_rows]
-        if source.keeps_ids:
-            stops = self._boundaries(source, at, n_rows, after)
-        start = at
-        for stop in stops:
-            self._match_part(source, start, stop - start, self._alive(source, start), final and stop == at + n_rows)
-            start = stop
-
-    def _boundaries(self, source: Source, at: int, n_rows: int, after: int) -> list[int]:
-        """Offsets at which a window class has its first row alive at the end of the commit, and the end of the slice."""
+        """Match rows just stored; legs whose windows they have already left again do not list them."""
         page = source.store.last_page()
+        class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
+        lineage = self.eddy.match(source, page, at, n_rows, self._selection_of(source))
+        if self.listeners:
+            rows = PageRows(page, at, n_rows, source.schema, source.dictionaries, None)
+            matches = Matches(source, lineage, self._outputs_of(source), self._buffers, page.base + at, n_rows, None, class_first)
+            self._deliver(source, rows, 1, matches, final)
+
+    def _first_alive(self, source: Source, page: Page, at: int, n_rows: int, after: int) -> np.ndarray | None:
+        """By number of window class, the first row of the slice alive at the end of the commit; None when all are."""
         times = page.times[at : at + n_rows]
-        found = {at + n_rows}
+        found = None
         for window in source.classes.values():
             dead_until = after - window.window.width_us
             if window.window.ends and int(times[0]) <= dead_until:
                 k = int(np.searchsorted(times, dead_until, "right"))
                 window.oldest = page.base + at + k
-                found.add(at + k)
-        return sorted(found)
-
-    def _alive(self, source: Source, start: int) -> Selection:
-        """The legs for whose windows the row at an offset of the last page is alive at the end of the commit."""
-        whole = self._selection_of(source)
-        if not source.keeps_ids:
-            return whole
-        position = source.store.last_page().base + start
-        gone = [window for window in source.classes.values() if window.window.ends and window.oldest > position]
-        if not gone:
-            return whole
-        active, class_on = whole.active.copy(), whole.class_on.copy()
-        for window in gone:
-            active &= ~window.mask
-            class_on[window.number] = 0
-        return Selection(active, slots_of(active), class_on)
-
-    def _match_part(self, source: Source, at: int, n_rows: int, selected: Selection, final: bool) -> None:
-        page = source.store.last_page()
-        lineage = self.eddy.match(source, page, at, n_rows, selected)
-        if self.listeners:
-            outputs = self._outputs_of(source)
-            self._deliver(Commit(self.seq, source, page, at, n_rows, 1, lineage, outputs, self._buffers, self._part, final))
+                if found is None:
+                    found = np.zeros(source.n_class_numbers(), np.int32)
+                found[window.number] = k
+        return found
 
     # ---- what is derived from the legs
 
     def _selection_of(self, source: Source) -> Selection:
         held = self._selections.get(source)
         if held is None or held[0] != source.version:
-            class_on = np.ones(len(source.classes) + source.free_class_numbers(), np.uint8)
+            class_on = np.ones(source.n_class_numbers(), np.uint8)
             held = (source.version, Selection(source.active, slots_of(source.active), class_on))
             self._selections[source] = held
         return held[1]
@@ -250,7 +234,8 @@ class Committer:
 
     # ---- delivery and upkeep
 
-    def _deliver(self, part: Commit) -> None:
+    def _deliver(self, source: Source, rows: PartRows, sign: int, lists: Lists, last: bool) -> None:
+        part = Commit(self.seq, source.name, source.schema, rows, sign, lists, self._part, last)
         self._part += 1
         for listener in list(self.listeners):
             try:

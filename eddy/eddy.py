@@ -113,8 +113,8 @@ class Eddy:
                 self._query_major(source, page, at, n_rows, selected, route)
             else:
                 self._row_major(source, page, at, n_rows, selected, route)
-        elif by_query:
-            lineage.rows_of(n_rows)
+        elif not by_query:
+            lineage.lin[:n_rows] = 0
         if source.indexes:
             self._candidates(source, page, at, n_rows, selected.class_on)
             count_pairs(lineage.pair_slot, lineage.n_pairs, source.sparse_results)

@@ -341,10 +341,13 @@ class Engine:
             assert kept is not None
             self._start(found, source)
             timeline = source.timeline
-            run = found.runs[-1]
+            taken_back = None
             if not found.bound.window.is_stream:
-                run.taken_back, run.taken_back_at = kept, timeline.now
-            self._committer.run(timeline, self._logs[timeline.name], self._sources_of(timeline), [], timeline.now, False)
+                kept.ended = timeline.now
+                found.runs[-1].taken_back = kept
+                taken_back = (source, found.id, kept)
+            log = self._logs[timeline.name]
+            self._committer.run(timeline, log, self._sources_of(timeline), [], timeline.now, False, taken_back)
             found.runs = [run for run in found.runs if run.until is None or run.until > self._logs[timeline.name].gone]
 
     # ---- rows

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from filters.vector import Vector
+from filters.vector import ListFrame, Vector
 from queries.bound import BoundQuery
 
 if TYPE_CHECKING:
@@ -19,11 +20,23 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Kept:
-    """The rows of an answer at a pause, all columns of the stream, with the starts of their lives."""
+    """The rows of an answer at a pause: all columns of the stream, the starts of their lives, their row numbers."""
 
     vectors: list[Vector]
-    starts: Vector
+    starts: np.ndarray
+    row_numbers: np.ndarray
     n_rows: int
+    #: when they were taken back; set by resume
+    ended: int = 0
+
+    def frame(self) -> ListFrame:
+        return ListFrame(self.vectors, self.n_rows)
+
+    def times(self) -> np.ndarray:
+        return np.full(self.n_rows, self.ended)
+
+    def numbers(self) -> np.ndarray:
+        return self.row_numbers
 
 
 @dataclass(slots=True, eq=False)
@@ -36,9 +49,11 @@ class Run:
     born: int
     #: numbers of its predicate modules by their text, to read stored outcomes after the modules have gone
     modules: dict[str, int]
-    #: rows of an earlier run's answer that its first commit takes back, and when
+    #: rows of an earlier run's answer that its first commit takes back
     taken_back: Kept | None = None
-    taken_back_at: int = 0
+
+    def covers(self, seq: int) -> bool:
+        return self.after < seq and (self.until is None or seq <= self.until)
 
 
 class Query:

@@ -105,7 +105,7 @@ class Reader:
         query, end = self.query, self.source.store.end
         if query.kept is not None:
             kept = query.kept
-            return Results(self.project(ListFrame(kept.vectors, kept.n_rows)), kept.starts.values, 1)
+            return Results(self.project(kept.frame()), kept.starts, 1)
         if not self.window.is_stream:
             return self.results(self.oldest_alive(clock, end), end, 1)
         return self.results(self._newest(end), end, 1)
@@ -126,39 +126,41 @@ class Reader:
         end = self.source.store.end
         first = self._newest(end) if self.window.is_stream else self.oldest_alive(clock, end)
         columns: list[list[Vector]] = [[] for _ in self.source.schema.columns]
-        starts = [np.zeros(0, np.int64)]
+        starts, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for page, offsets in self._found(first, end):
             frame = PageFrame(page, self.source.schema, self.source.dictionaries, offsets)
             for i, column in enumerate(columns):
                 column.append(frame.column(i))
             starts.append((page.times if page.starts is None else page.starts)[offsets])
+            numbers.append(page.rows_of(0, page.n_rows)[offsets])
         times = np.concatenate(starts)
         vectors = [
             concatenate(parts) if parts else Vector.constant(column.type, None, 0)
             for parts, column in zip(columns, self.source.schema.columns, strict=True)
         ]
-        return Kept(vectors, Vector(Type.TIMESTAMP, times), len(times))
+        return Kept(vectors, times, np.concatenate(numbers), len(times))
 
     # ---- changes
 
     def changes(self, record: Record) -> list[Results]:
         """The net changes of a commit: - first, then +, each in order of time."""
-        run = next((run for run in self.query.runs if run.after < record.seq <= (run.until or record.seq)), None)
+        run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []
         self._run = run
         source = self.source
         if run.taken_back is not None and run.after == record.seq - 1:
             kept = run.taken_back
-            taken = Results(self.project(ListFrame(kept.vectors, kept.n_rows)), np.full(kept.n_rows, run.taken_back_at), -1)
+            taken = Results(self.project(kept.frame()), kept.times(), -1)
             return [taken] if kept.n_rows else []
         before, after = source.end_at(record.seq - 1), source.end_at(record.seq)
         if self.window.is_stream:
             plus = self.results(before, after, 1)
             return [plus] if len(plus) else []
-        alive = self.oldest_alive(record.after, after)
-        plus = self.results(max(before, alive), after, 1)
-        minus = self.results(self.oldest_alive(record.before, before), min(alive, before), -1) if self.window.ends else None
+        # rows that come and go inside the commit take part in the netting: their ends may be the latest of their value
+        first = self.oldest_alive(record.before, after)
+        plus = self.results(max(before, first), after, 1)
+        minus = self.results(first, self.oldest_alive(record.after, after), -1) if self.window.ends else None
         if minus is not None and len(minus) and len(plus):
             minus, plus = net(minus, plus)
         return [part for part in (minus, plus) if part is not None and len(part)]

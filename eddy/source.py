@@ -345,9 +345,9 @@ class Source:
         at = bisect_right(self.ends, (seq, FOREVER))
         return self.ends[at - 1][1] if at else self.logged_from
 
-    def free_class_numbers(self) -> int:
-        """Numbers of window classes that went and were not used again."""
-        return len(self._class_numbers)
+    def n_class_numbers(self) -> int:
+        """How many numbers window classes have, those that went and were not used again included."""
+        return len(self.classes) + len(self._class_numbers)
 
     def log_dropped(self, gone: int) -> None:
         """Commits up to `gone` are no longer logged."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lineage.errors import LimitError
-from lineage.kernels import kernel
+from lineage.kernels import READ_ONLY_INT64, kernel
 
 #: Before every time that a row can have.
 BEGINNING = -(2**62)
@@ -29,7 +29,7 @@ BEGINNING = -(2**62)
 MAX_WAITING = 10_000_000
 
 
-@kernel("boolean(int64[::1])")
+@kernel((READ_ONLY_INT64,))
 def ascending(times: np.ndarray) -> bool:
     for i in range(1, len(times)):
         if times[i] < times[i - 1]:

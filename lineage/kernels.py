@@ -15,11 +15,17 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_declared: list[tuple[Any, str]] = []
+#: A signature as numba writes it, or built from numba's types where its text cannot say it (read-only arrays).
+Signature = Any
+
+#: The type of int64 arrays that may be read-only, as users' arrays may.
+READ_ONLY_INT64 = numba.types.Array(numba.types.int64, 1, "C", readonly=True)
+
+_declared: list[tuple[Any, Signature]] = []
 _compiled = 0
 
 
-def kernel(signature: str) -> Callable[[F], F]:
+def kernel(signature: Signature) -> Callable[[F], F]:
     """Declare a kernel with its one signature."""
 
     def declare(function: F) -> F:

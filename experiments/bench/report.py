@@ -70,11 +70,12 @@ class Line:
 def scaled(value: float) -> str:
     """Three digits and a unit prefix.
 
-    >>> scaled(51_234_000), scaled(950.0)
-    ('51.2 M', '950')
+    >>> scaled(51_234_000), scaled(999_900_000), scaled(950.0)
+    ('51.2 M', '1 G', '950')
     """
     for prefix, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= size:
+        # what rounds to 1000 belongs to the next prefix
+        if value >= 0.9995 * size:
             return f"{value / size:.3g} {prefix}"
     return f"{value:.3g}"
 

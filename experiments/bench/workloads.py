@@ -10,6 +10,7 @@ Different batches rotate: repeating one lets the branch predictor learn it and f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ IDS = 10_000
 N_BATCHES = 16
 
 _OPS = ("<", "<=", ">", ">=")
+_PARAMS = tuple(f"p{i}" for i in range(2 * ATTRIBUTES))
 
 Batch = dict[str, np.ndarray]
 
@@ -57,10 +59,10 @@ class Workload:
 
 
 def sql(query: Query) -> tuple[str, dict[str, int | float]]:
-    """The text, equal for queries of one shape so that its parse is cached, and the parameters."""
-    where = " AND ".join(f"{c.column} {c.op} :p{i}" for i, c in enumerate(query))
+    """The text, one object for queries of one shape as in a program, so that its parse is cached, and the parameters."""
+    where = " AND ".join(f"{c.column} {c.op} :{name}" for name, c in zip(_PARAMS, query))
     text = f"SELECT * FROM {STREAM}" + (f" WHERE {where}" if where else "")
-    return text, {f"p{i}": c.constant for i, c in enumerate(query)}
+    return sys.intern(text), {name: c.constant for name, c in zip(_PARAMS, query)}
 
 
 def intervals_of(workload: Workload, query: Query) -> dict[str, Intervals]:
@@ -81,13 +83,22 @@ def keys_of(workload: Workload, batch: Batch) -> list[dict[str, int]]:
     return [dict(zip(workload.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def filters(n_queries: int, n_rows: int, *, seed: int = 3, floats: bool = False, n_batches: int = N_BATCHES) -> Workload:
-    """Five attributes, each compared with probability .5."""
+def filters(
+    n_queries: int, n_rows: int, *, seed: int = 3, floats: bool = False, n_batches: int = N_BATCHES, n_shapes: int | None = None
+) -> Workload:
+    """Five attributes, each compared with probability .5; `n_shapes` bounds the number of different texts."""
     rng = np.random.default_rng(seed)
     names = [f"c{i}" for i in range(ATTRIBUTES)]
     shape = (n_queries, ATTRIBUTES)
     compared = (rng.random(shape) < 0.5).tolist()
     ops = rng.integers(0, len(_OPS), shape).tolist()
+    if n_shapes is not None:
+        # the shapes are the same for every seed, so newcomers bring no new text
+        of_shape = np.random.default_rng(0)
+        kept = (of_shape.random((n_shapes, ATTRIBUTES)) < 0.5).tolist()
+        kept_ops = of_shape.integers(0, len(_OPS), (n_shapes, ATTRIBUTES)).tolist()
+        drawn = rng.integers(0, n_shapes, n_queries).tolist()
+        compared, ops = [kept[i] for i in drawn], [kept_ops[i] for i in drawn]
     constants = (rng.uniform(0, DOMAIN, shape) if floats else rng.integers(0, DOMAIN, shape)).tolist()
     queries = [
         tuple(Comparison(names[a], _OPS[ops[q][a]], constants[q][a]) for a in range(ATTRIBUTES) if compared[q][a])

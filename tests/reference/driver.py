@@ -147,8 +147,10 @@ class StepMaker:
         rng = self.rng
         if many is None:
             many = rng.random() < 0.2
-        if many:
-            names = rng.sample(list(self.streams), rng.randint(1, min(3, len(self.streams))))
+        if many:  # the streams of one commit share a timeline
+            timeline = rng.choice(list(self.streams.values())).timeline
+            names = [name for name, stream in self.streams.items() if stream.timeline == timeline]
+            names = rng.sample(names, rng.randint(1, len(names)))
         else:
             names = [rng.choice([*self.streams, "m1"])]
         if n_rows is None and self.followed_streams and not self.crowded and rng.random() < 0.04:
@@ -291,7 +293,7 @@ class Harness:
     def __init__(self, script: Script, make_engine: MakeEngine, use_duckdb: bool = True) -> None:
         self.now = 0
         self.n_steps = 0
-        self.engine = make_engine(policy=script.policy, batch_rows=script.batch_rows, clock=lambda: self.now)
+        self.engine = make_engine(policy=script.policy, batch_rows=script.batch_rows, clock=lambda: to_datetime(self.now))
         self.model = Naive(lambda: self.now)
         self.oracle = Oracle() if use_duckdb else None
         self.columns: dict[str, dict[str, str]] = {}

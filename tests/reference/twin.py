@@ -73,8 +73,8 @@ def _read(value: Any, declared: str) -> Any:
 class Twin:
     """Plays the engine."""
 
-    def __init__(self, model: Callable[..., Naive] = Naive, clock: Callable[[], int] = lambda: 0, **_: Any) -> None:
-        self.model = model(clock)
+    def __init__(self, model: Callable[..., Naive] = Naive, clock: Callable[[], Any] = lambda: 0, **_: Any) -> None:
+        self.model = model(lambda: canonical(clock()))
         self._columns: dict[str, dict[str, str]] = {}
         self._specs: dict[str, QuerySpec] = {}
         self._running: dict[int, QuerySpec] = {}

@@ -20,7 +20,7 @@ from experiments.bench.timing import take_turns
 from experiments.bench.workloads import DOMAIN, STREAM
 
 COUNTS = (128, 1024)
-#: Share of the time by rows a push, design 12, at 1024 queries.
+#: Share of the time by rows a push, design 12.
 SHARE_BARS = {4096: 0.01, 512: 0.05}
 #: Visits of the lottery as a multiple of the best fixed order's, design 12.
 VISITS_BAR = 1.25
@@ -35,7 +35,7 @@ def _share(n_queries: int, n_rows: int, options: Options) -> list[Line]:
     before = driver.routing()
     take_turns({"engine": driver.push}, len(workload.batches), options.seconds / 2)
     share = driver.routing_share(before)
-    bar = Bar.at_most(share, SHARE_BARS[n_rows], "%") if n_queries == max(COUNTS) and n_rows in SHARE_BARS else None
+    bar = Bar.at_most(share, SHARE_BARS[n_rows], "%")
     work = f"share of time, {n_rows:,} rows, {n_queries:,} queries"
     return [Line("routing", work, {"share": Measure(share, "%")}, bar, {"queries": n_queries, "rows": n_rows})]
 

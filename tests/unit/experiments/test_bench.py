@@ -10,6 +10,7 @@ import pytest
 from experiments.bench import workloads
 from experiments.bench.bare import Candidates, Conjunctions, Layout, Ranges
 from experiments.bench.bits import SPARE, emit, position_table, transpose
+from experiments.bench.cases import CASES, churn, idle, routing
 from experiments.bench.options import Options
 from experiments.bench.paper import per_tuple_seconds
 from experiments.bench.peers import numpy_lists, polars_lists, python_lists
@@ -109,6 +110,36 @@ def test_queries_of_one_shape_share_their_text() -> None:
     assert text == "SELECT * FROM s WHERE id = :p0 AND x >= :p1 AND x <= :p2"
     assert sql(second)[0] == text and sql(second)[1] != params
     assert sql(()) == ("SELECT * FROM s", {})
+
+
+def test_shapes_bound_the_number_of_texts() -> None:
+    first = workloads.filters(200, 1, n_batches=1, n_shapes=7)
+    later = workloads.filters(200, 1, n_batches=1, n_shapes=7, seed=99)
+    texts = {sql(query)[0] for query in first.queries}
+    assert len(texts) <= 7 and texts == {sql(query)[0] for query in later.queries}
+    assert first.queries != later.queries
+
+
+@pytest.mark.parametrize("case", ["filters", "floats", "selective", "intervals"])
+def test_the_engine_gives_the_row_lists_of_the_bare_kernels(case: str) -> None:
+    # a case compares them before it measures anything
+    lines = [line for step in CASES[case](Options(queries=(20,), rows=512, seconds=0.0)) for line in step()]
+    assert [line.setting["queries"] for line in lines] == [20] * len(lines)
+    assert {"rows_per_s", "pairs_per_s", "of_bare", "times_paper", "routing"} <= set(lines[0].measures)
+
+
+def test_visits_lie_between_one_and_all_five_filters() -> None:
+    best, lottery = (routing.visits_per_row(policy, 64, 12) for policy in ("fixed", "lottery"))
+    assert 1 < best <= lottery < 5
+
+
+def test_churn_gives_a_line_for_submit_and_one_for_cancel() -> None:
+    submit, cancel = churn.measure_changes(30, False, 4)
+    assert submit.work.startswith("submit") and cancel.work.startswith("cancel")
+
+
+def test_an_idle_query_takes_memory() -> None:
+    assert idle.bytes_per_query(40, True) > 100
 
 
 def test_contestants_take_turns_over_rotating_batches() -> None:
