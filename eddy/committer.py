@@ -14,6 +14,7 @@ that is alive in their window at the end of the commit.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from eddy.eddy import Eddy, Selection
 from eddy.legs import WindowClass
 from eddy.query import Kept
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
-from eddy.row_lists import Buffers, Lists, Matches, Outputs, WholeLists
+from eddy.row_lists import Buffers, Lists, Matches, WholeLists
 from eddy.source import Source
 from eddy.timeline import Rows, Timeline
 from lineage.bits import slots_of
@@ -59,7 +60,6 @@ class Committer:
         self.listeners: list[Listener] = []
         self._buffers = Buffers()
         self._selections: dict[Source, tuple[int, Selection]] = {}
-        self._outputs: dict[Source, Outputs] = {}
         self._part = 0
         self._failure: Exception | None = None
 
@@ -79,7 +79,6 @@ class Committer:
         self.seq += 1
         self._part = 0
         self._failure = None
-        ends = {source: source.store.end + rows.n_rows for source, rows in released}
         leaving = [source for source in sources if source.keeps_ids]
         if taken_back is not None and self.listeners and taken_back[2].n_rows:
             source, query, kept = taken_back
@@ -90,7 +89,7 @@ class Committer:
             self._take(released, before, after)
         timeline.now = after
         log.append(Record(self.seq, before, after))
-        for source in ends:
+        for source, _ in released:
             source.ends.append((self.seq, source.store.end))
         self._trim(log, sources, heartbeat)
         if self._failure is not None:
@@ -118,7 +117,6 @@ class Committer:
         class_on[window.number] = 1
         active = source.active & window.mask
         selected = Selection(active, slots_of(active), class_on)
-        outputs = self._outputs_of(source)
         limit = self._slice_rows(source)
         for page, at, stop in source.store.slices(first, last):
             for start in range(at, stop, limit):
@@ -126,12 +124,16 @@ class Committer:
                 lineage = self.eddy.match_again(source, page, start, n_rows, selected)
                 done = final and page.base + start + n_rows == last
                 rows = PageRows(page, start, n_rows, source.schema, source.dictionaries, window.window.width_us)
-                matches = Matches(source, lineage, outputs, self._buffers, page.base + start, n_rows, window.number, None)
+                matches = Matches(source, lineage, self._buffers, page.base + start, n_rows, window.number, None)
                 self._deliver(source, rows, -1, matches, done)
 
     # ---- rows that come
 
     def _take(self, released: list[tuple[Source, Rows]], before: int, after: int) -> None:
+        if len(released) == 1 and released[0][1].n_rows <= self._slice_rows(released[0][0]):
+            source, rows = released[0]
+            self._take_slice(_Slice(source, rows, 0, rows.n_rows), before, after, True)
+            return
         slices = list(self._slices(released))
         final = max((k for k, piece in enumerate(slices) if piece.source.legs), default=-1)
         for k, piece in enumerate(slices):
@@ -193,10 +195,10 @@ class Committer:
         page = source.store.last_page()
         class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
         lineage = self.eddy.match(source, page, at, n_rows, self._selection_of(source))
+        matches = Matches(source, lineage, self._buffers, page.base + at, n_rows, None, class_first)
         if self.listeners:
-            rows = PageRows(page, at, n_rows, source.schema, source.dictionaries, None)
-            matches = Matches(source, lineage, self._outputs_of(source), self._buffers, page.base + at, n_rows, None, class_first)
-            self._deliver(source, rows, 1, matches, final)
+            self._deliver(source, PageRows(page, at, n_rows, source.schema, source.dictionaries, None), 1, matches, final)
+        matches.finish()
 
     def _first_alive(self, source: Source, page: Page, at: int, n_rows: int, after: int) -> np.ndarray | None:
         """By number of window class, the first row of the slice alive at the end of the commit; None when all are."""
@@ -218,19 +220,12 @@ class Committer:
         held = self._selections.get(source)
         if held is None or held[0] != source.version:
             class_on = np.ones(source.n_class_numbers(), np.uint8)
-            held = (source.version, Selection(source.active, slots_of(source.active), class_on))
+            held = (source.version, Selection(source.active, source.active_slots(), class_on))
             self._selections[source] = held
         return held[1]
 
-    def _outputs_of(self, source: Source) -> Outputs:
-        held = self._outputs.get(source)
-        if held is None or held.version != source.version:
-            held = self._outputs[source] = Outputs(source)
-        return held
-
     def forget_source(self, source: Source) -> None:
         self._selections.pop(source, None)
-        self._outputs.pop(source, None)
 
     # ---- delivery and upkeep
 
@@ -251,11 +246,11 @@ class Committer:
             if not source.legs and not source.paused:
                 self._forget_all(source)
             elif source.store.end - source.logged_from > self.log_rows:
+                # commits go until what is left holds no more than the bound, but never the one just made
                 floor = source.store.end - self.log_rows
-                seqs = [seq for seq, end in source.ends if end < floor]
-                if source.ends and len(seqs) < len(source.ends):
-                    seqs.append(source.ends[len(seqs)][0])
-                drop = max(drop, sum(record.seq <= seqs[-1] for record in log.records) if seqs else 0)
+                at = bisect_left(source.ends, floor, key=lambda pair: pair[1])
+                seq = source.ends[min(at, len(source.ends) - 1)][0]
+                drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
         if drop:
             log.drop(min(drop, len(log.records) - 1))
         for source in sources:

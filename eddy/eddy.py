@@ -86,8 +86,6 @@ class Eddy:
         self.routing_ns = 0
         self.total_ns = 0
         self.batches = 0
-        #: counts of rows matched again, which nobody wants
-        self._ignored = np.zeros(64, np.int64)
 
     def match(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection) -> Lineage:
         """Match new rows, at..at+n_rows of a page, for the selected legs; results are counted, and outcomes and region ids
@@ -127,17 +125,17 @@ class Eddy:
         lineage = self.lineage
         lineage.begin(n_rows, source.slots.n_words, True)
         if len(selected.slots):
-            rows_of = lineage.rows_of(n_rows)
             ranks = source.bank.stored_ranks(page.ids, at, n_rows)
             route = source.filter_of[source.ready_modules()]
-            has_nulls = page.nulls is not None
-            ignored = self._no_counts(source)
-            source.bank.query_major(ranks, n_rows, has_nulls, route[route >= 0], selected.slots, rows_of, ignored)
-            for module in source.modules.values():
-                module.restrict(rows_of, n_rows, _stored_outcome(page, module, at, n_rows))
-            if source.n_clauses:
-                clauses = source.clause_arrays()
-                join_disjuncts(rows_of, words(n_rows), clauses.slot, clauses.at, clauses.disjuncts, ignored)
+            prepared = source.bank.prepare(ranks, n_rows, page.nulls is not None, route[route >= 0])
+            if not source.has_modules and not source.n_clauses:
+                lineage.unlisted = prepared
+            else:
+                rows_of = lineage.rows_of(n_rows)
+                prepared.fill(selected.slots, rows_of)
+                for module in source.modules.values():
+                    module.restrict(rows_of, n_rows, _stored_outcome(page, module, at, n_rows))
+                self._join_disjuncts(source, rows_of, n_rows)
         if source.indexes:
             self._candidates(source, page, at, n_rows, selected.class_on)
         self.total_ns += time.perf_counter_ns() - began
@@ -145,42 +143,32 @@ class Eddy:
 
     # ---- query-major
 
-    def _query_major(
-        self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray
-    ) -> None:
-        bank, store = source.bank, source.store
+    def _query_major(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray) -> None:
+        bank = source.bank
         has_nulls = page.nulls is not None
-        rows_of = self.lineage.rows_of(n_rows)
-        n_words = words(n_rows)
-        ranks = bank.ranks(page.cells, store.nulls_of(page), has_nulls, at, n_rows)
+        ranks = bank.ranks(page.cells, source.store.nulls_of(page), has_nulls, at, n_rows)
         if source.keeps_ids:
             self._keep_ids(source, page, at, n_rows, ranks)
-        results = source.results
-        if not source.has_modules:
-            bank.query_major(ranks, n_rows, has_nulls, source.filter_of[route], selected.slots, rows_of, results)
-        else:
-            frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
-            fresh = True
-            for run in self._runs(source, route):
-                if isinstance(run, PredicateModule):
-                    if fresh:
-                        self._all_rows(source, ranks, n_rows, has_nulls, selected, rows_of)
-                    self._visit_query_major(source, run, page, at, n_rows, frame, rows_of)
-                else:
-                    bank.query_major(ranks, n_rows, has_nulls, run, selected.slots, rows_of, self._no_counts(source), fresh)
-                fresh = False
-            if fresh:
-                self._all_rows(source, ranks, n_rows, has_nulls, selected, rows_of)
-            count_results(rows_of, n_words, selected.slots, results)
+        filters = source.filter_of[route]
+        if not source.has_modules and not source.n_clauses:
+            self.lineage.unlisted = bank.prepare(ranks, n_rows, has_nulls, filters)
+            return
+        prepared = bank.prepare(ranks, n_rows, has_nulls, filters[filters >= 0])
+        rows_of = self.lineage.rows_of(n_rows)
+        prepared.fill(selected.slots, rows_of, np.zeros(0, np.int32))
+        frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
+        for run in self._runs(source, route):
+            if isinstance(run, PredicateModule):
+                self._visit_query_major(source, run, page, at, n_rows, frame, rows_of)
+            else:
+                prepared.fill(selected.slots, rows_of, run, fresh=False)
+        self._join_disjuncts(source, rows_of, n_rows)
+        count_results(rows_of, words(n_rows), selected.slots, source.results)
+
+    def _join_disjuncts(self, source: Source, rows_of: np.ndarray, n_rows: int) -> None:
         if source.n_clauses:
             clauses = source.clause_arrays()
-            join_disjuncts(rows_of, n_words, clauses.slot, clauses.at, clauses.disjuncts, results)
-
-    def _all_rows(
-        self, source: Source, ranks: np.ndarray, n_rows: int, has_nulls: bool, selected: Selection, rows_of: np.ndarray
-    ) -> None:
-        none = np.zeros(0, np.int32)
-        source.bank.query_major(ranks, n_rows, has_nulls, none, selected.slots, rows_of, self._no_counts(source))
+            join_disjuncts(rows_of, words(n_rows), clauses.slot, clauses.at, clauses.disjuncts)
 
     def _visit_query_major(
         self, source: Source, module: PredicateModule, page: Page, at: int, n_rows: int, frame: PageFrame, rows_of: np.ndarray
@@ -207,6 +195,14 @@ class Eddy:
                 self._keep_ids(source, page, at, n_rows, ranks)
         active = selected.active
         step = self.policy.learns and len(route) > 1 and self.batches % SAMPLE_EVERY == 1
+        if not source.has_modules and not source.n_clauses and not step and n_rows <= FEW_ROWS:
+            bank.row_major(
+                page.cells, nulls, has_nulls, at, n_rows, source.filter_of[route], active, lin, ranks, results=source.results
+            )
+            source.unlearned_rows += n_rows
+            if source.unlearned_rows >= LEARN_ROWS:
+                self.learn(source)
+            return
         if not source.has_modules and not step:
             bank.row_major(page.cells, nulls, has_nulls, at, n_rows, source.filter_of[route], active, lin, ranks)
         else:
@@ -270,12 +266,6 @@ class Eddy:
         ledger.record(module, rows_in, rows_out, cleared)
         if rows_in:
             self.policy.visited(ledger, module, rows_in, rows_out)
-
-    def _no_counts(self, source: Source) -> np.ndarray:
-        """A place for counts nobody wants."""
-        if len(self._ignored) < len(source.results):
-            self._ignored = np.zeros(len(source.results), np.int64)
-        return self._ignored
 
     def _runs(self, source: Source, route: np.ndarray, single: bool = False) -> list[np.ndarray | PredicateModule]:
         """The route cut into runs of filters and single predicate modules."""

@@ -94,7 +94,7 @@ class Engine:
         kernels.ensure()
         self._eddy = Eddy(make(policy, seed))
         self._committer = Committer(self._eddy, batch_rows, log_rows)
-        self._clock = clock or _wall_clock
+        self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
         self._sources: dict[str, Source] = {}
         self._timelines: dict[str, Timeline] = {}
         self._logs: dict[str, ResultLog] = {}
@@ -291,7 +291,7 @@ class Engine:
         leg = source.leg(query.bound.window, condition)
         run = Run(self._committer.seq, None, source.store.end, source.module_numbers(leg.condition))
         query.begin(leg, run, source.leg_results(leg))
-        source.version += 1
+        source.readers_changed(leg)
         window = query.bound.window
         now = source.timeline.now
         if source.store.end == 0 or window.is_stream:
@@ -314,9 +314,10 @@ class Engine:
         leg = query.leg
         assert leg is not None
         query.end(self._committer.seq, source.leg_results(leg))
-        if not leg.queries:
+        if leg.queries:
+            source.readers_changed(leg)
+        else:
             source.drop_leg(leg)
-        source.version += 1
 
     def pause(self, query: Query | int | str) -> None:
         """Stop a query for now; it keeps its last answer."""
@@ -395,7 +396,7 @@ class Engine:
 
     def _accept(self, source: Source, cells: list[Any], nulls: list[Any], n_rows: int) -> Any:
         if source.time_column is None:
-            when: np.ndarray | int = max(to_us(self._clock()), source.intake.front)
+            when: np.ndarray | int = max(self._clock_us(), source.intake.front)
         else:
             when = cells[source.time_column]
             if when.dtype != np.int64 or not when.flags.c_contiguous:
@@ -606,6 +607,6 @@ def _not_yet(what: str) -> EddyError:
     return EddyError(f"{what} is not supported yet", code="not_supported", hint="it comes with a later version")
 
 
-def _wall_clock() -> float:
-    """Milliseconds since 1970, the default clock of streams without a time column."""
-    return time.time_ns() / 1e6
+def _wall_clock_us() -> int:
+    """The default clock of streams without a time column."""
+    return time.time_ns() // 1000

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from filters.predicate import Condition
-from lineage.bits import ONE, U64, clear_bit, count_ones, set_bit
+from lineage.bits import ONE, U64, clear_bit, set_bit
 from lineage.kernels import kernel
 from windows.spec import WindowSpec
 
@@ -57,26 +57,15 @@ class Leg:
         return self.slot is not None and self.index_column is None
 
 
-@kernel("int64(uint64[:,::1], int64, int32[::1], int64[::1], int32[::1], int64[::1])")
-def join_disjuncts(
-    rows_of: np.ndarray, n_words: int, clause_slot: np.ndarray, clause_at: np.ndarray, disjuncts: np.ndarray, results: np.ndarray
-) -> int:
-    """Leave a leg only the rows some disjunct of each of its clauses has, query-major; returns the pairs taken away."""
-    removed = np.int64(0)
+@kernel("void(uint64[:,::1], int64, int32[::1], int64[::1], int32[::1])")
+def join_disjuncts(rows_of: np.ndarray, n_words: int, clause_slot: np.ndarray, clause_at: np.ndarray, disjuncts: np.ndarray) -> None:
+    """Leave a leg only the rows some disjunct of each of its clauses has, query-major."""
     for c in range(len(clause_slot)):
-        slot = clause_slot[c]
-        before = np.int64(0)
-        after = np.int64(0)
         for w in range(n_words):
             either = U64(0)
             for k in range(clause_at[c], clause_at[c + 1]):
                 either |= rows_of[disjuncts[k], w]
-            before += np.int64(count_ones(rows_of[slot, w]))
-            rows_of[slot, w] &= either
-            after += np.int64(count_ones(rows_of[slot, w]))
-        results[slot] -= before - after
-        removed += before - after
-    return removed
+            rows_of[clause_slot[c], w] &= either
 
 
 @kernel("void(uint64[:,::1], int64, int32[::1], int64[::1], int32[::1], uint64[::1])")

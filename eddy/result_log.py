@@ -14,7 +14,7 @@ that asks for it is told so.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: Commits that a timeline's log holds.
 MAX_COMMITS = 65_536
@@ -22,8 +22,7 @@ MAX_COMMITS = 65_536
 LOG_ROWS = 262_144
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One commit: its number, and the clock before and after."""
 
     seq: int

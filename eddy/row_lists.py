@@ -1,6 +1,6 @@
 """Which rows each query has in a part of a commit, as CSR lists, from the lineage of a batch.
 
-`Outputs` says which queries read which slots; `Matches` turns bits and pairs into lists of row numbers per query, with the
+`eddy/outputs.py` says which queries read which slots; `Matches` here turns bits and pairs into lists of row numbers per query, with the
 kernels of `lineage/bits.py`. Queries without rows are not listed. The arrays are views of pooled buffers.
 """
 
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 RowLists = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@kernel("int64(uint64[:,::1], int64, int64, uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int32[::1])")
+@kernel("int64(uint64[:,::1], int64, int64, uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int32[::1])")
 def list_few_rows(
     lin: np.ndarray,
     n_rows: int,
     n_words: int,
     legs: np.ndarray,
-    queries_at: np.ndarray,
-    queries: np.ndarray,
+    query_of: np.ndarray,
+    more_at: np.ndarray,
+    more: np.ndarray,
     listed: np.ndarray,
     offsets: np.ndarray,
     rows: np.ndarray,
 ) -> int:
-    """Row lists straight from row-major bits; returns how many queries are listed, -1 when `rows` is too small."""
+    """Row lists straight from row-major bits; returns how many queries are listed."""
     n = 0
     at = np.int64(0)
     for w in range(n_words):
@@ -48,52 +49,35 @@ def list_few_rows(
             union &= union - np.uint64(1)
             bit = np.uint64(1) << b
             slot = w * 64 + np.int64(b)
-            for k in range(queries_at[slot], queries_at[slot + 1]):
-                if at + n_rows > len(rows):
-                    return -1
-                listed[n] = queries[k]
-                offsets[n] = at
-                n += 1
-                for i in range(n_rows):
-                    rows[at] = i
-                    at += (lin[i, w] & bit) != 0
+            listed[n] = query_of[slot]
+            offsets[n] = at
+            n += 1
+            for i in range(n_rows):
+                rows[at] = i
+                at += (lin[i, w] & bit) != 0
+            if len(more_at):
+                first, stop = offsets[n - 1], at
+                for k in range(more_at[slot], more_at[slot + 1]):
+                    listed[n] = more[k]
+                    offsets[n] = at
+                    n += 1
+                    for j in range(first, stop):
+                        rows[at] = rows[j]
+                        at += 1
     offsets[n] = at
     return n
 
 
-class Outputs:
-    """Which queries read which slots of a source: derived from its legs, rebuilt when they change."""
-
-    def __init__(self, source: Source) -> None:
-        self.version = source.version
-        slots, queries, born = [], [], []
-        n_slots = source.slots.n_words * 64
-        counts = np.zeros(n_slots + 1, np.int64)
-        sparse_counts = np.zeros(source.sparse_slots.n_words * 64 + 1, np.int64)
-        sparse_queries = []
-        for leg in sorted((leg for leg in source.legs.values() if leg.slot is not None), key=lambda leg: leg.slot or 0):
-            assert leg.slot is not None
-            if leg.dense:
-                counts[leg.slot + 1] = len(leg.queries)
-                for query in leg.queries:
-                    slots.append(leg.slot)
-                    queries.append(query.id)
-                    born.append(query.born)
-            else:
-                sparse_counts[leg.slot + 1] = len(leg.queries)
-                sparse_queries.extend((query.id, query.born) for query in leg.queries)
-        #: one entry per dense query, by slot
-        self.slot = np.array(slots, np.int32)
-        self.query = np.array(queries, np.int64)
-        self.born = np.array(born, np.int64)
-        self.first_row = np.zeros(len(slots), np.int32)
-        #: the queries of a slot are `query[queries_at[slot]:queries_at[slot + 1]]`
-        self.queries_at = np.cumsum(counts)
-        self.sparse_at = np.cumsum(sparse_counts)
-        self.sparse_query = np.array([query for query, _ in sparse_queries], np.int64)
-        self.sparse_born = np.array([born for _, born in sparse_queries], np.int64)
-        self.sparse_single = bool((sparse_counts <= 1).all())
-        self.class_of = source.slot_class[self.slot]
+@kernel("int64(int32[::1], int32[::1], int64, int32[::1])")
+def keep_pairs(pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_of: np.ndarray) -> int:
+    """Drop pairs whose row comes before the first that counts for their slot; returns how many are left."""
+    kept = 0
+    for j in range(n_pairs):
+        slot, row = pair_slot[j], pair_row[j]
+        pair_slot[kept] = slot
+        pair_row[kept] = row
+        kept += row >= first_of[slot]
+    return kept
 
 
 class Buffers:
@@ -146,15 +130,14 @@ class WholeLists:
 class Matches:
     """The lists of a batch that went through the eddy."""
 
-    __slots__ = ("_source", "_lineage", "_outputs", "_buffers", "_base", "_n_rows", "_window", "_class_first", "_lists")
+    __slots__ = ("_source", "_lineage", "_buffers", "_base", "_n_rows", "_window", "_class_first", "_results", "_lists")
 
     def __init__(
-        self, source: Source, lineage: Lineage, outputs: Outputs, buffers: Buffers, base: int, n_rows: int, window: int | None,
+        self, source: Source, lineage: Lineage, buffers: Buffers, base: int, n_rows: int, window: int | None,
         class_first: np.ndarray | None,
     ) -> None:  # fmt: skip
         self._source = source
         self._lineage = lineage
-        self._outputs = outputs
         self._buffers = buffers
         #: position of the batch's first row
         self._base = base
@@ -163,12 +146,14 @@ class Matches:
         self._window = window
         #: for rows that came: by window class the first row that counts; None when all do
         self._class_first = class_first
+        #: where results are counted while they are listed; rows that left count nowhere
+        self._results = source.results if window is None else np.zeros(len(source.results), np.int64)
         self._lists: RowLists | None = None
 
     def row_lists(self) -> RowLists:
         """`(query_ids, offsets, row_numbers)`: query k has the part's rows `row_numbers[offsets[k]:offsets[k + 1]]`."""
         if self._lists is None:
-            dense = self._dense_lists() if len(self._outputs.slot) else None
+            dense = self._dense_lists() if self._source.slots.taken else None
             sparse = self._sparse_lists() if self._lineage.n_pairs else None
             if dense is None or sparse is None:
                 empty = (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
@@ -180,71 +165,95 @@ class Matches:
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """`(query_ids, counts)` of the queries that have rows in the part."""
-        if self._lists is None and not self._lineage.n_pairs and self._lineage.by_query and len(self._outputs.slot):
+        lineage = self._lineage
+        if self._lists is None and not lineage.n_pairs and lineage.by_query and lineage.unlisted is None:
             slot, query, first = self._dense_outputs()
             counts = np.zeros(len(slot), np.int64)
-            count_rows(self._lineage.rows_of(self._n_rows), words(self._n_rows), slot, first, counts)
+            count_rows(lineage.rows_of(self._n_rows), words(self._n_rows), slot, first, counts)
             return query[counts > 0], counts[counts > 0]
         queries, offsets, _ = self.row_lists()
         return queries, np.diff(offsets)
 
+    def finish(self) -> None:
+        """Count the results of a batch that nobody had listed."""
+        unlisted = self._lineage.unlisted
+        if unlisted is not None and self._window is None:
+            outputs = self._source.outputs()
+            none = _NO_OFFSETS
+            unlisted.lists(outputs.slot, outputs.no_rows, self._results, none, outputs.no_rows, outputs.no_rows)
+            self._lineage.unlisted = None
+
     def _dense_outputs(self) -> RowLists:
         """(slot, query, first row) of the dense queries this part is about."""
-        outputs = self._outputs
+        outputs = self._source.outputs()
         if self._window is None:
             if self._class_first is None:
-                return outputs.slot, outputs.query, outputs.first_row
+                return outputs.slot, outputs.query, outputs.no_rows
             return outputs.slot, outputs.query, self._class_first[outputs.class_of]
         mine = outputs.class_of == self._window
-        first = np.clip(outputs.born[mine] - (self._base), 0, self._n_rows).astype(np.int32)
+        first = np.clip(outputs.born[mine] - self._base, 0, self._n_rows).astype(np.int32)
         return outputs.slot[mine], outputs.query[mine], first
 
-    def _dense_lists(self) -> RowLists | None:
-        lineage, buffers, outputs = self._lineage, self._buffers, self._outputs
+    def _dense_lists(self) -> RowLists:
+        lineage, buffers, source = self._lineage, self._buffers, self._source
         if not lineage.by_query and self._n_rows <= FEW_ROWS and self._class_first is None:
-            buffers.room(self._n_rows * len(outputs.slot) + self._n_rows, len(outputs.slot))
+            outputs = source.dense_outputs
+            more_at, more = outputs.more_arrays()
+            n_lists = source.slots.taken + len(more)
+            buffers.room((self._n_rows + 1) * n_lists, n_lists)
             n = list_few_rows(
-                lineage.lin, self._n_rows, lineage.n_words, self._source.legs_mask, outputs.queries_at, outputs.query,
-                buffers.listed, buffers.offsets, buffers.rows,
+                lineage.lin, self._n_rows, lineage.n_words, source.legs_mask, outputs.query_of, more_at, more, buffers.listed,
+                buffers.offsets, buffers.rows,
             )  # fmt: skip
             return buffers.listed[:n], buffers.offsets[: n + 1], buffers.rows[: buffers.offsets[n]]
-        rows_of = lineage.to_query_major()
         slot, query, first = self._dense_outputs()
         n_words = words(self._n_rows)
-        buffers.room(0, len(slot))
-        total = count_rows(rows_of, n_words, slot, first, buffers.listed)
-        buffers.room(total + SPARE, len(slot))
-        n = list_rows(rows_of, n_words, slot, first, buffers.offsets, buffers.which, buffers.rows, BYTE_BITS)
-        return query[buffers.which[:n]], buffers.offsets[: n + 1], buffers.rows[:total]
+        if lineage.unlisted is not None:
+            # pages of the buffer that no row number reaches are never touched
+            buffers.room(len(slot) * self._n_rows + SPARE, len(slot))
+            n = lineage.unlisted.lists(slot, first, self._results, buffers.offsets, buffers.which, buffers.rows)
+            lineage.unlisted = None
+        else:
+            rows_of = lineage.to_query_major()
+            buffers.room(0, len(slot))
+            total = count_rows(rows_of, n_words, slot, first, buffers.listed)
+            buffers.room(total + SPARE, len(slot))
+            n = list_rows(rows_of, n_words, slot, first, buffers.offsets, buffers.which, buffers.rows, BYTE_BITS)
+        return query[buffers.which[:n]], buffers.offsets[: n + 1], buffers.rows[: buffers.offsets[n]]
 
     def _sparse_lists(self) -> RowLists:
-        lineage, outputs = self._lineage, self._outputs
+        lineage, source = self._lineage, self._source
+        outputs = source.sparse_outputs
         n_pairs = lineage.n_pairs
-        n_slots = self._source.sparse_slots.n_words * 64
+        if self._class_first is not None:
+            n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, self._class_first[source.sparse_class])
+        elif self._window is not None and not outputs.more:
+            first_of = np.clip(outputs.born_of - self._base, 0, self._n_rows).astype(np.int32)
+            n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, first_of)
+        n_slots = len(source.sparse_class)
         listed = np.empty(min(n_pairs, n_slots), np.int32)
         offsets = np.empty(len(listed) + 1, np.int64)
         rows = np.empty(n_pairs, np.int32)
-        count = self._buffers.counters(n_slots)
-        n = group_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, count, listed, offsets, rows)
-        first = outputs.sparse_at[listed[:n]]
-        if outputs.sparse_single and self._window is None and self._class_first is None:
-            return outputs.sparse_query[first], offsets[: n + 1], rows
-        return self._expand(listed[:n], offsets, rows)
+        n = group_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, self._buffers.counters(n_slots), listed, offsets, rows)
+        if outputs.more:
+            return self._expand(listed[:n], offsets, rows)
+        return outputs.query_of[listed[:n]], offsets[: n + 1], rows
 
     def _expand(self, listed: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> RowLists:
-        """Lists per query where queries share a slot, or where births cut them short."""
-        outputs = self._outputs
-        base = self._base
+        """Lists per query where queries share a slot; births cut the lists of rows that left."""
+        outputs = self._source.sparse_outputs
         queries, parts, ends = [], [], [0]
         for k, slot in enumerate(listed.tolist()):
             mine = rows[offsets[k] : offsets[k + 1]]
-            if self._class_first is not None:
-                mine = mine[mine >= self._class_first[self._source.sparse_class[slot]]]
-            for q in range(int(outputs.sparse_at[slot]), int(outputs.sparse_at[slot + 1])):
-                part = mine if self._window is None else mine[mine >= outputs.sparse_born[q] - base]
+            first = (int(outputs.query_of[slot]), int(outputs.born_of[slot]))
+            for query, born in (first, *outputs.more.get(slot, ())):
+                part = mine if self._window is None else mine[mine >= born - self._base]
                 if len(part):
-                    queries.append(int(outputs.sparse_query[q]))
+                    queries.append(query)
                     parts.append(part)
                     ends.append(ends[-1] + len(part))
         joined = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         return np.array(queries, np.int64), np.array(ends, np.int64), joined
+
+
+_NO_OFFSETS = np.zeros(0, np.int64)

@@ -17,6 +17,7 @@ from bisect import bisect_right
 import numpy as np
 
 from eddy.legs import Clauses, Leg, WindowClass, put_bit
+from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
 from eddy.timeline import Intake, Timeline
 from filters.bank import FilterBank
@@ -79,6 +80,8 @@ class Source:
         self.results = np.zeros(64, np.int64)
         self.sparse_class = np.zeros(64, np.int32)
         self.sparse_results = np.zeros(64, np.int64)
+        self.dense_outputs = Outputs()
+        self.sparse_outputs = Outputs()
         self.leg_of: list[Leg | None] = [None] * 64
         self.sparse_leg_of: list[Leg | None] = [None] * 64
         self.clauses = Clauses()
@@ -86,6 +89,8 @@ class Source:
         #: counts changes of the set of legs; derived lists remember it
         self.version = 0
         self._derived_version = -1
+        self._slots_version = -1
+        self._active_slots = np.zeros(0, np.int32)
         self._ready = np.zeros(0, np.int32)
         self.module_by_number: dict[int, PredicateModule] = {}
         self.has_modules = False
@@ -114,6 +119,7 @@ class Source:
         self.slot_class = grown(self.slot_class, n_words * 64, 0)
         self.results = grown(self.results, n_words * 64, 0)
         self.leg_of.extend([None] * (n_words * 64 - len(self.leg_of)))
+        self.dense_outputs.grow(n_words * 64)
         self.bank.grow(n_words)
         for module in self.modules.values():
             module.grow(n_words)
@@ -124,6 +130,7 @@ class Source:
         self.sparse_class = grown(self.sparse_class, n_words * 64, 0)
         self.sparse_results = grown(self.sparse_results, n_words * 64, 0)
         self.sparse_leg_of.extend([None] * (n_words * 64 - len(self.sparse_leg_of)))
+        self.sparse_outputs.grow(n_words * 64)
 
     # ---- legs
 
@@ -138,6 +145,27 @@ class Source:
             found.window.n_legs += 1
             self.version += 1
         return found
+
+    def readers_changed(self, leg: Leg) -> None:
+        """The queries of a leg, or its place, have changed."""
+        self.version += 1
+        if leg.slot is not None:
+            outputs = self.dense_outputs if leg.index_column is None else self.sparse_outputs
+            outputs.put(leg.slot, [(query.id, query.born) for query in leg.queries])
+
+    def outputs(self) -> Outputs:
+        """The queries of the dense legs, laid out for listing."""
+        outputs = self.dense_outputs
+        slots = self.active_slots() if not self.n_clauses else slots_of(self.legs_mask)
+        outputs.derive(slots, self.slot_class, self.version)
+        return outputs
+
+    def active_slots(self) -> np.ndarray:
+        """The dense slots of legs and disjuncts, ascending."""
+        if self._slots_version != self.version:
+            self._slots_version = self.version
+            self._active_slots = slots_of(self.active)
+        return self._active_slots
 
     def drop_leg(self, leg: Leg) -> None:
         """Nobody asks for the leg any more: free its slots and predicates."""
@@ -207,6 +235,7 @@ class Source:
     def _unplace(self, leg: Leg) -> None:
         if leg.slot is None:
             return
+        (self.dense_outputs if leg.index_column is None else self.sparse_outputs).put(leg.slot, [])
         if leg.index_column is not None:
             self.indexes[leg.index_column].remove(leg.slot)
             self.sparse_leg_of[leg.slot] = None
@@ -306,7 +335,7 @@ class Source:
             self._place_sparse(leg, column)
             assert leg.slot is not None
             self.sparse_results[leg.slot] = results
-        self.version += 1
+            self.readers_changed(leg)
 
     def leg_results(self, leg: Leg) -> int:
         """Rows that satisfied the leg since it was placed."""
@@ -417,6 +446,10 @@ class Source:
 
         for key, leg in self.legs.items():
             assert leg.key == key and leg.queries, "a leg has queries"
+            if leg.slot is not None:
+                outputs = self.dense_outputs if leg.dense else self.sparse_outputs
+                held = [(int(outputs.query_of[leg.slot]), int(outputs.born_of[leg.slot])), *outputs.more.get(leg.slot, ())]
+                assert held == [(query.id, query.born) for query in leg.queries], "outputs name the queries of each leg"
             assert self.classes[leg.window.window] is leg.window
             if leg.slot is None:
                 assert leg.condition.never

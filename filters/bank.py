@@ -24,13 +24,14 @@ from filters.matching import (
     SCAN,
     STRIDE,
     TABLE,
+    list_queries,
     match_queries,
     match_rows,
     prefix_sets,
     rank_order,
 )
 from filters.regions import CELL_STRING
-from lineage.bits import FULL, U64, clear_bit, set_bit, words
+from lineage.bits import BYTE_BITS, FULL, U64, clear_bit, set_bit, words
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.schema import Schema
@@ -38,6 +39,8 @@ from lineage.schema import Schema
 #: Bytes that the region tables of one stream may take. 4 MiB holds 8192 queries over five attributes of 100 values,
 #: and stays in the second and third cache level.
 TABLE_BUDGET = 4 << 20
+
+_NO_RESULTS = np.zeros(0, np.int64)
 
 
 @kernel("void(uint64[:,::1], int32[::1], int64, int64, int64, int64)")
@@ -255,16 +258,12 @@ class FilterBank:
                 np.take(filter_.rank_of(), ids[f, first : first + n_rows], out=out[f, :n_rows])
         return out
 
-    def query_major(
-        self, ranks: np.ndarray, n_rows: int, has_nulls: bool, route: np.ndarray, slots: np.ndarray, rows_of: np.ndarray,
-        results: np.ndarray, fresh: bool = True,
-    ) -> int:  # fmt: skip
-        """Match by `match_queries`; `ranks` as `ranks()` gives them. Returns the number of pairs."""
+    def prepare(self, ranks: np.ndarray, n_rows: int, has_nulls: bool, route: np.ndarray) -> Prepared:
+        """Build the sets of rows by which a batch is matched query-major; valid until the next call."""
         n_words = words(n_rows)
-        pool = self._pool
         layout = self._layout
         if layout is None or layout.n_rows != n_rows:
-            layout = self._layout = _Layout(self.filters, n_rows, pool)
+            layout = self._layout = _Layout(self.filters, n_rows, self._pool)
         for f in route.tolist():
             n_regions, at = layout.regions[f], layout.at[f]
             if n_regions > MAX_PREFIX:
@@ -273,16 +272,11 @@ class FilterBank:
                 )
             else:
                 prefix_sets(ranks[f], n_rows, n_regions, n_words, layout.sets, at)
-        multi = self._multi or self._build_multi()
-        return match_queries(
-            slots, n_rows, n_words, route, fresh, self.low, self.high, layout.n_regions, has_nulls, layout.by_order, layout.sets,
-            layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3], rows_of, results,
-            pool.array("scratch", n_words, np.uint64),
-        )  # fmt: skip
+        return Prepared(self, layout, route, has_nulls)
 
     def row_major(
         self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray, active: np.ndarray,
-        lin: np.ndarray, ranks: np.ndarray | None = None, fresh: bool = True,
+        lin: np.ndarray, ranks: np.ndarray | None = None, fresh: bool = True, results: np.ndarray = _NO_RESULTS,
     ) -> None:  # fmt: skip
         """Match by `match_rows`; finds ranks by search unless they are given."""
         stacked = self._stacked or self._stack()
@@ -295,10 +289,11 @@ class FilterBank:
                 self.filters[f].find(cells, nulls, has_nulls, first, n_rows, ranks[f])
         else:
             ranks = self._pool.no_ranks
-        multi = self._multi or self._build_multi()
+        multi = self.multi()
         match_rows(
             cells, nulls, has_nulls, first, n_rows, route, fresh, active, plan, stacked[1], stacked[2], stacked[3], stacked[4],
             ranks, self.table, self.low, self.high, self.interested, multi[0], multi[1], multi[2], multi[3], lin, self.visits,
+            results,
         )  # fmt: skip
 
     def _stack(self) -> tuple[np.ndarray, ...]:
@@ -322,6 +317,10 @@ class FilterBank:
         strings = np.flatnonzero(plan[:, 2] == GIVEN)
         self._stacked = (plan, np.concatenate(cuts), cuts_at, np.concatenate(rows), rows_at, strings, given)
         return self._stacked
+
+    def multi(self) -> tuple[np.ndarray, ...]:
+        """The predicates of several intervals as the kernels take them: filters, slots, where ranks begin, ranks."""
+        return self._multi or self._build_multi()
 
     def _build_multi(self) -> tuple[np.ndarray, ...]:
         """Number the predicates of several intervals, and put the numbers into `high`."""
@@ -380,11 +379,45 @@ class FilterBank:
         assert sorted(used + self._free_rows) == list(range(len(self.table))), "every table row is used once or free"
 
 
+class Prepared:
+    """A batch ready to be matched query-major, in bits or straight into lists."""
+
+    __slots__ = ("_bank", "_layout", "_route", "_has_nulls")
+
+    def __init__(self, bank: FilterBank, layout: _Layout, route: np.ndarray, has_nulls: bool) -> None:
+        self._bank = bank
+        self._layout = layout
+        self._route = route
+        self._has_nulls = has_nulls
+
+    def fill(self, slots: np.ndarray, rows_of: np.ndarray, route: np.ndarray | None = None, fresh: bool = True) -> None:
+        """`match_queries` over the route, or over the part of it that is given."""
+        bank, layout = self._bank, self._layout
+        multi = bank.multi()
+        match_queries(
+            slots, layout.n_rows, layout.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
+            layout.n_regions, self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at,
+            layout.order, multi[2], multi[3], rows_of,
+        )  # fmt: skip
+
+    def lists(
+        self, out_slot: np.ndarray, first_row: np.ndarray, results: np.ndarray, offsets: np.ndarray, which: np.ndarray, rows: np.ndarray
+    ) -> int:
+        """`list_queries` over the whole route."""
+        bank, layout = self._bank, self._layout
+        multi = bank.multi()
+        return list_queries(
+            out_slot, first_row, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions,
+            self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2],
+            multi[3], results, offsets, which, rows, BYTE_BITS,
+        )  # fmt: skip
+
+
 class _Layout:
     """Where the sets of each attribute lie, for batches of one size."""
 
     def __init__(self, filters: list[GroupedFilter], n_rows: int, pool: _Pool) -> None:
-        n_words = words(n_rows)
+        n_words = self.n_words = words(n_rows)
         self.n_rows = n_rows
         self.regions = [filter_.n_regions for filter_ in filters]
         self.n_regions = np.array(self.regions, np.int64)

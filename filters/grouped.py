@@ -43,8 +43,6 @@ from lineage.schema import KEY_MAX, Column, Type
 #: `rank_high` of a slot without a predicate: above every rank.
 NO_LIMIT = 1 << 30
 
-_NO_GRID = np.zeros(2, np.int32)
-
 
 @kernel("void(int32[::1], int32[::1], int64, int64)")
 def shift_ranks(low: np.ndarray, high: np.ndarray, at: int, by: int) -> None:
@@ -230,7 +228,7 @@ class GroupedFilter:
         elif finder[0] is rank_by_grid:
             rank_by_grid(
                 cells, nulls, has_nulls, self.position, first, n_rows, self.cell_kind == CELL_FLOAT,
-                self.cuts, self.n_cuts, finder[1], finder[2], self.null_rank, ranks,
+                finder[1], self.n_cuts, finder[2], finder[3], self.null_rank, ranks,
             )  # fmt: skip
         else:
             rank_by_code(cells, nulls, has_nulls, self.position, first, n_rows, self.rank_of_code(), self.null_rank, ranks)
@@ -238,15 +236,18 @@ class GroupedFilter:
     def _build_finder(self) -> tuple[Any, ...]:
         if self.dictionary is not None:
             self._finder = (rank_by_code,)
-        elif not self.n_cuts:
-            self._finder = (rank_by_grid, _NO_GRID, 0)
+        elif self._narrow():
+            self._finder = (rank_by_table, *build_table(self.cuts, self.n_cuts))
         else:
-            lowest, highest = int(self.cuts[0]), int(self.cuts[self.n_cuts - 1])
-            if self.cell_kind == CELL_INT and highest - lowest <= MAX_SPAN and highest < KEY_MAX:
-                self._finder = (rank_by_table, *build_table(self.cuts, self.n_cuts))
-            else:
-                self._finder = (rank_by_grid, *build_grid(self.cuts, self.n_cuts))
+            self._finder = (rank_by_grid, *build_grid(self.cuts, self.n_cuts))
         return self._finder
+
+    def _narrow(self) -> bool:
+        """Whether the cuts are ints close enough together for a look-up table."""
+        if self.cell_kind != CELL_INT or not self.n_cuts:
+            return False
+        lowest, highest = int(self.cuts[0]), int(self.cuts[self.n_cuts - 1])
+        return highest - lowest <= MAX_SPAN and highest < KEY_MAX
 
     def rank_of_code(self) -> np.ndarray:
         """The rank of every code of the column's dictionary; extended by the codes that came since."""

@@ -22,13 +22,13 @@ import numpy as np
 
 from filters.grouped import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank, order_key
-from lineage.bits import FULL, ONE, U64, count_ones
-from lineage.kernels import kernel
+from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, trailing_zeros
+from lineage.kernels import inline, kernel
 
 #: Attributes with more regions than this use rank order and strides instead of one prefix set a region.
 MAX_PREFIX = 768
 #: Rows between two stored prefix sets of an attribute in rank order.
-STRIDE = 32
+STRIDE = 16
 
 #: How a filter's ranks reach `match_rows`.
 BY_SEARCH = 0
@@ -42,14 +42,17 @@ SCAN = 1
 @kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64)")
 def prefix_sets(ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, out: np.ndarray, at: int) -> None:
     """`out[at + k * n_words:]` = the rows with rank < k, for k in 0..n_regions."""
-    for w in range((n_regions + 1) * n_words):
-        out[at + w] = 0
+    sets = out[at : at + (n_regions + 1) * n_words]
+    sets[:] = 0
+    width = U64(n_words)
     for i in range(n_rows):
-        out[at + (np.int64(ranks[i]) + 1) * n_words + (i >> 6)] |= ONE << U64(i & 63)
+        row = U64(i)
+        sets[(U64(ranks[i]) + ONE) * width + (row >> U64(6))] |= ONE << (row & U64(63))
     for k in range(1, n_regions + 1):
-        here = at + k * n_words
+        before = sets[(k - 1) * n_words : k * n_words]
+        here = sets[k * n_words : (k + 1) * n_words]
         for w in range(n_words):
-            out[here + w] |= out[here - n_words + w]
+            here[w] |= before[w]
 
 
 @kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64, int32[::1], int64, int32[::1], int64)")
@@ -91,9 +94,117 @@ def rank_order(
             out[here + (row >> 6)] |= ONE << U64(row & 63)
 
 
+@inline
+def put_rows(order: np.ndarray, start: int, stop: int, bits: np.ndarray) -> None:
+    """Set the bits of the rows at start..stop of a rank order."""
+    for i in range(start, stop):
+        row = U64(order[i])
+        bits[row >> U64(6)] |= ONE << (row & U64(63))
+
+
+@inline
+def query_bits(
+    slot: int,
+    n_words: int,
+    route: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    n_regions: np.ndarray,
+    has_nulls: bool,
+    by_order: np.ndarray,
+    sets: np.ndarray,
+    sets_at: np.ndarray,
+    below: np.ndarray,
+    below_at: np.ndarray,
+    order: np.ndarray,
+    multi_at: np.ndarray,
+    multi_ranks: np.ndarray,
+    bits: np.ndarray,
+    scratch: np.ndarray,
+) -> bool:
+    """Leave in `bits` the rows that satisfy the slot's predicates of the route; returns whether any is left."""
+    n_batch = order.shape[0] // max(1, len(n_regions))
+    for r in range(len(route)):
+        f = route[r]
+        lo = np.int64(low[f, slot])
+        hi = np.int64(high[f, slot])
+        if lo == 0 and hi == NO_LIMIT:
+            continue
+        multi = hi - NO_LIMIT - 1
+        at = sets_at[f]
+        top = n_regions[f] - 1
+        left = U64(0)
+        if multi < 0 and by_order[f] == 0:
+            if hi > top or (hi == top and not has_nulls):
+                under = sets[at + lo * n_words : at + (lo + 1) * n_words]
+                for w in range(n_words):
+                    x = bits[w] & ~under[w]
+                    bits[w] = x
+                    left |= x
+            elif lo == 0:
+                upto = sets[at + hi * n_words : at + (hi + 1) * n_words]
+                for w in range(n_words):
+                    x = bits[w] & upto[w]
+                    bits[w] = x
+                    left |= x
+            else:
+                under = sets[at + lo * n_words : at + (lo + 1) * n_words]
+                upto = sets[at + hi * n_words : at + (hi + 1) * n_words]
+                for w in range(n_words):
+                    x = bits[w] & upto[w] & ~under[w]
+                    bits[w] = x
+                    left |= x
+        else:
+            for w in range(n_words):
+                scratch[w] = 0
+            span = multi_at[multi] if multi >= 0 else np.int64(0)
+            last_span = multi_at[multi + 1] if multi >= 0 else np.int64(1)
+            while span < last_span:
+                if multi >= 0:
+                    lo = np.int64(multi_ranks[span, 0])
+                    hi = np.int64(multi_ranks[span, 1])
+                span += 1
+                if by_order[f] == 0:
+                    under = sets[at + lo * n_words : at + (lo + 1) * n_words]
+                    upto = sets[at + hi * n_words : at + (hi + 1) * n_words]
+                    for w in range(n_words):
+                        scratch[w] |= upto[w] & ~under[w]
+                    continue
+                start = np.int64(below[below_at[f] + lo])
+                stop = np.int64(below[below_at[f] + hi])
+                mine = order[f * n_batch : (f + 1) * n_batch]
+                inner = (start + STRIDE - 1) // STRIDE
+                outer = stop // STRIDE
+                if inner >= outer:
+                    put_rows(mine, start, stop, scratch)
+                    continue
+                # whole strides by the stored sets, the rows at both ends one by one
+                under = sets[at + inner * n_words : at + (inner + 1) * n_words]
+                upto = sets[at + outer * n_words : at + (outer + 1) * n_words]
+                for w in range(n_words):
+                    scratch[w] |= upto[w] & ~under[w]
+                put_rows(mine, start, inner * STRIDE, scratch)
+                put_rows(mine, outer * STRIDE, stop, scratch)
+            for w in range(n_words):
+                x = bits[w] & scratch[w]
+                bits[w] = x
+                left |= x
+        if left == 0:
+            return False
+    return True
+
+
+@inline
+def all_rows(n_rows: int, n_words: int, bits: np.ndarray) -> None:
+    for w in range(n_words):
+        bits[w] = FULL
+    if n_rows & 63:
+        bits[n_words - 1] = (ONE << U64(n_rows & 63)) - ONE
+
+
 @kernel(
-    "int64(int32[::1], int64, int64, int32[::1], int64, int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], "
-    "int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int64[::1], uint64[::1])"
+    "void(int32[::1], int64, int64, int32[::1], int64, int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], "
+    "int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1])"
 )
 def match_queries(
     slots: np.ndarray,
@@ -114,103 +225,98 @@ def match_queries(
     multi_at: np.ndarray,
     multi_ranks: np.ndarray,
     rows_of: np.ndarray,
-    results: np.ndarray,
-    scratch: np.ndarray,
-) -> int:
-    """Run the filters of `route` on every slot of `slots`; query-major bits in `rows_of`, counts added to `results`.
+) -> None:
+    """Run the filters of `route` on every slot of `slots`; query-major bits in `rows_of`.
 
     `fresh`: start from all rows; otherwise from the bits that are there. A query whose rows have all gone is not looked
-    at further. Returns the number of (row, query) pairs left.
+    at further.
     """
-    total = np.int64(0)
-    batch = order.shape[0] // max(1, len(n_regions))
+    scratch = np.empty(n_words, np.uint64)
     for s in range(len(slots)):
-        slot = slots[s]
+        bits = rows_of[slots[s]]
         if fresh:
-            for w in range(n_words):
-                rows_of[slot, w] = FULL
-            if n_rows & 63:
-                rows_of[slot, n_words - 1] = (ONE << U64(n_rows & 63)) - ONE
-        for r in range(len(route)):
-            f = route[r]
-            lo = np.int64(low[f, slot])
-            hi = np.int64(high[f, slot])
-            if lo == 0 and hi == NO_LIMIT:
-                continue
-            multi = hi - NO_LIMIT - 1
-            at = sets_at[f]
-            top = n_regions[f] - 1
-            left = U64(0)
-            if multi < 0 and by_order[f] == 0:
-                if hi > top or (hi == top and not has_nulls):
-                    below_low = at + lo * n_words
-                    for w in range(n_words):
-                        x = rows_of[slot, w] & ~sets[below_low + w]
-                        rows_of[slot, w] = x
-                        left |= x
-                elif lo == 0:
-                    below_high = at + hi * n_words
-                    for w in range(n_words):
-                        x = rows_of[slot, w] & sets[below_high + w]
-                        rows_of[slot, w] = x
-                        left |= x
-                else:
-                    below_low = at + lo * n_words
-                    below_high = at + hi * n_words
-                    for w in range(n_words):
-                        x = rows_of[slot, w] & sets[below_high + w] & ~sets[below_low + w]
-                        rows_of[slot, w] = x
-                        left |= x
-            else:
-                for w in range(n_words):
-                    scratch[w] = 0
-                span = multi_at[multi] if multi >= 0 else np.int64(0)
-                last_span = multi_at[multi + 1] if multi >= 0 else np.int64(1)
-                while span < last_span:
-                    if multi >= 0:
-                        lo = np.int64(multi_ranks[span, 0])
-                        hi = np.int64(multi_ranks[span, 1])
-                    span += 1
-                    if by_order[f] == 0:
-                        for w in range(n_words):
-                            scratch[w] |= sets[at + hi * n_words + w] & ~sets[at + lo * n_words + w]
-                    else:
-                        start = np.int64(below[below_at[f] + lo])
-                        stop = np.int64(below[below_at[f] + hi])
-                        if stop - start <= 2 * STRIDE:
-                            for i in range(start, stop):
-                                row = order[f * batch + i]
-                                scratch[row >> 6] |= ONE << U64(row & 63)
-                        else:
-                            # whole strides by the stored sets, the rows at both ends one by one
-                            inner = (start + STRIDE - 1) // STRIDE
-                            outer = stop // STRIDE
-                            for w in range(n_words):
-                                scratch[w] |= sets[at + outer * n_words + w] & ~sets[at + inner * n_words + w]
-                            for i in range(start, inner * STRIDE):
-                                row = order[f * batch + i]
-                                scratch[row >> 6] |= ONE << U64(row & 63)
-                            for i in range(outer * STRIDE, stop):
-                                row = order[f * batch + i]
-                                scratch[row >> 6] |= ONE << U64(row & 63)
-                for w in range(n_words):
-                    x = rows_of[slot, w] & scratch[w]
-                    rows_of[slot, w] = x
-                    left |= x
-            if left == 0:
-                break
+            all_rows(n_rows, n_words, bits)
+        query_bits(
+            slots[s], n_words, route, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order, multi_at,
+            multi_ranks, bits, scratch,
+        )  # fmt: skip
+
+
+@kernel(
+    "int64(int32[::1], int32[::1], int64, int64, int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
+    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], int64[::1], int64[::1], int32[::1], "
+    "int32[::1], uint8[::1])"
+)
+def list_queries(
+    out_slot: np.ndarray,
+    first_row: np.ndarray,
+    n_rows: int,
+    n_words: int,
+    route: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    n_regions: np.ndarray,
+    has_nulls: bool,
+    by_order: np.ndarray,
+    sets: np.ndarray,
+    sets_at: np.ndarray,
+    below: np.ndarray,
+    below_at: np.ndarray,
+    order: np.ndarray,
+    multi_at: np.ndarray,
+    multi_ranks: np.ndarray,
+    results: np.ndarray,
+    offsets: np.ndarray,
+    which: np.ndarray,
+    rows: np.ndarray,
+    table: np.ndarray,
+) -> int:
+    """Match and list in one go, while a query's bits are in the nearest cache: as `match_queries`, then `list_rows`.
+
+    Outputs of one slot follow each other; each slot's rows are added to `results` once. With empty `offsets` only counts.
+    """
+    at = np.int64(0)
+    listed = 0
+    bits = np.empty(n_words, np.uint64)
+    scratch = np.empty(n_words, np.uint64)
+    for k in range(len(out_slot)):
+        slot = out_slot[k]
+        all_rows(n_rows, n_words, bits)
+        if not query_bits(
+            slot, n_words, route, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order, multi_at,
+            multi_ranks, bits, scratch,
+        ):  # fmt: skip
+            continue
         found = np.int64(0)
         for w in range(n_words):
-            found += np.int64(count_ones(rows_of[slot, w]))
-        results[slot] += found
-        total += found
-    return total
+            found += np.int64(count_ones(bits[w]))
+        if k == 0 or out_slot[k - 1] != slot:
+            results[slot] += found
+        if len(offsets) == 0:
+            continue
+        first = np.int64(first_row[k])
+        if first:
+            for w in range(min(n_words, first >> 6)):
+                found -= np.int64(count_ones(bits[w]))
+                bits[w] = 0
+            if first >> 6 < n_words:
+                kept = bits[first >> 6] & (FULL << U64(first & 63))
+                found -= np.int64(count_ones(bits[first >> 6] ^ kept))
+                bits[first >> 6] = kept
+        if found:
+            which[listed] = k
+            offsets[listed] = at
+            listed += 1
+            at = emit_rows(bits, n_words, found, rows, at, table)
+    if len(offsets):
+        offsets[listed] = at
+    return listed
 
 
 @kernel(
     "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, uint64[::1], int32[:,::1], int64[::1], int64[::1], "
     "int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], int32[::1], int32[::1], "
-    "int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1])"
+    "int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1], int64[::1])"
 )
 def match_rows(
     cells: np.ndarray,
@@ -237,10 +343,12 @@ def match_rows(
     multi_ranks: np.ndarray,
     lin: np.ndarray,
     visits: np.ndarray,
+    results: np.ndarray,
 ) -> None:
     """Run the filters of `route` on each row; row-major bits in `lin`; `visits[f]` gains rows in, rows out, bits cleared.
 
-    `plan[f]` = (column, cell kind, how ranks come, table or scan). `fresh`: start from `active`, else from `lin`.
+    `plan[f]` = (column, cell kind, how ranks come, table or scan). `fresh`: start from `active`, else from `lin`. Bits left are
+    added to `results` unless it is empty.
     """
     n_words = len(active)
     for i in range(n_rows):
@@ -300,3 +408,9 @@ def match_rows(
             visits[f, 2] += cleared
             if left == 0:
                 break
+        if len(results):
+            for w in range(n_words):
+                x = lin[i, w]
+                while x:
+                    results[w * 64 + np.int64(trailing_zeros(x))] += 1
+                    x &= x - ONE

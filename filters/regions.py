@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import inline, kernel
+from lineage.schema import KEY_MAX
 
 U64 = np.uint64
 
@@ -38,14 +39,11 @@ _NEGATIVE_ZERO = np.int64(-0x8000000000000000)
 
 @inline
 def order_key(cell: np.int64, is_float: bool) -> np.int64:
-    """The order key of a cell; equal to `filters.intervals.float_key` for floats."""
+    """The order key of a cell; equal to `filters.intervals.float_key` for floats. Without branches, for speed."""
     if not is_float:
         return cell
-    if cell >= 0:
-        return _NAN_KEY if cell > _INFINITY else cell
-    if cell == _NEGATIVE_ZERO:
-        return np.int64(0)
-    return _NAN_KEY if (cell & _SIGN) > _INFINITY else cell ^ _SIGN
+    folded = (cell ^ ((cell >> np.int64(63)) & _SIGN)) + np.int64(cell == _NEGATIVE_ZERO)
+    return _NAN_KEY if (cell & _SIGN) > _INFINITY else folded
 
 
 @kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int32[::1])")
@@ -64,9 +62,10 @@ def rank_by_table(
     """`ranks[i]` of rows first.. by a table over the keys base, base + 1, ..; keys outside take the nearest entry."""
     top = base + len(table) - 1
     last = len(table) - 1
+    column_cells = cells[column, first : first + n_rows]
     for i in range(n_rows):
-        key = cells[column, first + i]
-        ranks[i] = table[0 if key < base else last if key > top else key - base]
+        key = column_cells[i]
+        ranks[i] = table[U64(0 if key < base else last if key > top else key - base)]
     if has_nulls:
         for i in range(n_rows):
             if nulls[column, first + i]:
@@ -106,29 +105,29 @@ def rank_by_grid(
     null_rank: int,
     ranks: np.ndarray,
 ) -> None:
-    """`ranks[i]` by a bucket `(key - lowest cut) >> shift`, then a search among that bucket's cuts."""
-    if n_cuts == 0:
-        for i in range(n_rows):
-            ranks[i] = 0
-    else:
-        lowest = cuts[0]
-        highest = cuts[n_cuts - 1]
-        for i in range(n_rows):
-            key = order_key(cells[column, first + i], is_float)
-            if key < lowest:
-                ranks[i] = 0
-            elif key >= highest:
-                ranks[i] = n_cuts
-            else:
-                bucket = np.int64((U64(key) - U64(lowest)) >> U64(shift))
-                low = grid[bucket]
-                size = grid[bucket + 1] - low
-                while size > 0:
-                    half = size >> 1
-                    above = cuts[low + half] <= key
-                    low = low + half + 1 if above else low
-                    size = size - half - 1 if above else half
-                ranks[i] = low
+    """`ranks[i]` by a bucket `(key - lowest cut) >> shift`, then a search among that bucket's cuts.
+
+    `cuts` has two entries of `KEY_MAX` behind the last cut.
+    """
+    lowest = cuts[0]
+    last = U64(len(grid) - 1)
+    n = U64(n_cuts)
+    column_cells = cells[column, first : first + n_rows]
+    for i in range(n_rows):
+        key = order_key(column_cells[i], is_float)
+        distance = U64(0) if key < lowest else U64(key) - U64(lowest)
+        at = U64(grid[min(distance >> U64(shift), last)])
+        # nearly always at most two cuts of the bucket are not above the key; cuts of later buckets are above it
+        steps = U64(cuts[at] <= key) + U64(cuts[at + U64(1)] <= key)
+        at += steps
+        if steps > U64(1) and at < n:
+            size = U64(grid[min((distance >> U64(shift)) + U64(1), last)]) - at
+            while size > U64(0):
+                half = size >> U64(1)
+                above = cuts[at + half] <= key
+                at = at + half + U64(1) if above else at
+                size = size - half - U64(1) if above else half
+        ranks[i] = min(at, n)
     if has_nulls:
         for i in range(n_rows):
             if nulls[column, first + i]:
@@ -167,14 +166,18 @@ def fill_grid(cuts: np.ndarray, n_cuts: int, shift: int, grid: np.ndarray) -> No
         grid[b] += grid[b - 1]
 
 
-def build_grid(cuts: np.ndarray, n_cuts: int) -> tuple[np.ndarray, int]:
-    """A grid of about four buckets a cut over the span of the cuts."""
+def build_grid(cuts: np.ndarray, n_cuts: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """A grid of about sixteen buckets a cut over the span of the cuts: (cuts with two spare entries, grid, shift)."""
+    padded = np.full(n_cuts + 2, KEY_MAX, np.int64)
+    padded[:n_cuts] = cuts[:n_cuts]
+    if not n_cuts:
+        return padded, np.zeros(2, np.int32), 0
     span = int(cuts[n_cuts - 1]) - int(cuts[0])
-    buckets = max(1, 4 * n_cuts)
+    buckets = max(1, 16 * n_cuts)
     shift = max(0, span.bit_length() - buckets.bit_length() + 1)
     grid = np.empty((span >> shift) + 2, np.int32)
-    fill_grid(cuts, n_cuts, shift, grid)
-    return grid, shift
+    fill_grid(padded, n_cuts, shift, grid)
+    return padded, grid, shift
 
 
 def build_table(cuts: np.ndarray, n_cuts: int) -> tuple[np.ndarray, int]:

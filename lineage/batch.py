@@ -12,15 +12,25 @@ A row is a result for a query when every module of the query's completion mask h
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from lineage.bits import transpose, words
 
 
+class Unlisted(Protocol):
+    """A batch whose bits are not written out yet: they can be listed without ever being."""
+
+    def lists(
+        self, out_slot: np.ndarray, first_row: np.ndarray, results: np.ndarray, offsets: np.ndarray, which: np.ndarray, rows: np.ndarray
+    ) -> int: ...
+
+
 class Lineage:
     """The query bits of a batch, in the layout that suits its size. Buffers are reused from batch to batch."""
 
-    __slots__ = ("n_words", "lin", "_rows_of", "by_query", "n_rows", "pair_slot", "pair_row", "n_pairs")
+    __slots__ = ("n_words", "lin", "_rows_of", "by_query", "n_rows", "unlisted", "pair_slot", "pair_row", "n_pairs")
 
     def __init__(self) -> None:
         self.n_words = 1
@@ -30,6 +40,8 @@ class Lineage:
         #: whether the bits are in `rows_of()` (query-major) rather than in `lin`
         self.by_query = False
         self.n_rows = 0
+        #: query-major and not written out: ask this instead of `rows_of()`
+        self.unlisted: Unlisted | None = None
         #: (slot, row) of the candidate indexes
         self.pair_slot = np.zeros(1024, np.int32)
         self.pair_row = np.zeros(1024, np.int32)
@@ -45,7 +57,7 @@ class Lineage:
 
     def begin(self, n_rows: int, n_words: int, by_query: bool) -> None:
         """Make room for a batch; contents are undefined until the first visit."""
-        self.n_words, self.n_rows, self.by_query, self.n_pairs = n_words, n_rows, by_query, 0
+        self.n_words, self.n_rows, self.by_query, self.n_pairs, self.unlisted = n_words, n_rows, by_query, 0, None
         if not by_query and (self.lin.shape[1] != n_words or len(self.lin) < n_rows):
             self.lin = np.zeros((max(64, n_rows), n_words), np.uint64)
 

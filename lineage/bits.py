@@ -18,7 +18,7 @@ from bitarray import bitarray
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from lineage.kernels import kernel
+from lineage.kernels import inline, kernel
 
 U64 = np.uint64
 ONE = np.uint64(1)
@@ -65,12 +65,12 @@ def slots_of(mask: np.ndarray) -> np.ndarray:
 
 
 def _byte_table() -> np.ndarray:
-    """For each byte, the positions of its set bits; lanes beyond them are 0."""
-    table = np.zeros((256, 8), np.int32)
+    """For each byte, the positions of its set bits; the rest of its eight entries is 0."""
+    table = np.zeros((256, 8), np.uint8)
     for byte in range(256):
         at = [bit for bit in range(8) if byte >> bit & 1]
         table[byte, : len(at)] = at
-    return table
+    return table.reshape(-1)
 
 
 BYTE_BITS = _byte_table()
@@ -95,27 +95,54 @@ def count_ones(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
-def store_byte(typing: Any, rows: Any, at: Any, base: Any, table: Any, byte: Any) -> Any:
-    """`rows[at:at+8] = table[byte] + base`, eight int32 lanes in one store."""
+def store_word(typing: Any, rows: Any, at: Any, base: Any, table: Any, word: Any) -> Any:
+    """Write `base + position` of every set bit of a word to `rows[at:]`; returns the new `at`. Overwrites 8 beyond it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows_, at_, base_, table_, byte_ = args
-        lane = ir.IntType(32)
-        vector = ir.VectorType(lane, 8)
-        source = context.make_array(signature.args[3])(context, builder, table_).data
+        rows_, at_, base_, table_, word_ = args
+        i32, i64 = ir.IntType(32), ir.IntType(64)
+        lanes, packed = ir.VectorType(i32, 8), ir.VectorType(ir.IntType(8), 8)
         target = context.make_array(signature.args[0])(context, builder, rows_).data
-        picked = builder.load(builder.bitcast(builder.gep(source, [builder.shl(byte_, ir.Constant(byte_.type, 3))]), vector.as_pointer()))
-        picked.align = 4
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), builder.trunc(base_, lane), ir.Constant(lane, 0))
-        splat = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(lane, 8), [ir.Constant(lane, 0)] * 8))
-        stored = builder.store(builder.add(picked, splat), builder.bitcast(builder.gep(target, [at_]), vector.as_pointer()))
-        stored.align = 4
-        return context.get_dummy_value()
+        source = context.make_array(signature.args[3])(context, builder, table_).data
+        undefined = ir.Constant(lanes, ir.Undefined)
+        first = builder.insert_element(undefined, builder.trunc(base_, i32), ir.Constant(i32, 0))
+        offset = builder.shuffle_vector(first, undefined, ir.Constant(lanes, [ir.Constant(i32, 0)] * 8))
+        eight = ir.Constant(lanes, [ir.Constant(i32, 8)] * 8)
+        for step in range(8):
+            byte = builder.and_(builder.lshr(word_, ir.Constant(i64, 8 * step)), ir.Constant(i64, 255))
+            entry = builder.bitcast(builder.gep(source, [builder.shl(byte, ir.Constant(i64, 3))]), packed.as_pointer())
+            found = builder.load(entry)
+            found.align = 1
+            stored = builder.store(
+                builder.add(builder.zext(found, lanes), offset), builder.bitcast(builder.gep(target, [at_]), lanes.as_pointer())
+            )
+            stored.align = 4
+            at_ = builder.add(at_, builder.ctpop(byte))
+            offset = builder.add(offset, eight)
+        return at_
 
-    return numba.void(rows, numba.int64, numba.int64, table, numba.int64), generate
+    return numba.int64(rows, numba.int64, numba.int64, table, numba.uint64), generate
 
 
-@kernel("int64(uint64[:,::1], int64, int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[:,::1])")
+@inline
+def emit_rows(bits: np.ndarray, n_words: int, found: int, rows: np.ndarray, at: int, table: np.ndarray) -> int:
+    """Append the set bits of `bits`, of which there are `found`, to `rows[at:]`; returns the new `at`."""
+    if found >= 4 * n_words:
+        for w in range(n_words):
+            at = store_word(rows, at, np.int64(w << 6), table, bits[w])
+    else:
+        # few bits a word: take them one by one, skipping empty words
+        for w in range(n_words):
+            word = bits[w]
+            base = np.int64(w << 6)
+            while word:
+                rows[at] = base + np.int64(trailing_zeros(word))
+                at += 1
+                word &= word - ONE
+    return at
+
+
+@kernel("int64(uint64[:,::1], int64, int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], uint8[::1])")
 def list_rows(
     rows_of: np.ndarray,
     n_words: int,
@@ -133,29 +160,21 @@ def list_rows(
     """
     at = np.int64(0)
     listed = 0
+    bits = np.empty(n_words, np.uint64)
     for k in range(len(out_slot)):
-        slot = out_slot[k]
         first = np.int64(first_row[k])
-        start = at
-        offsets[listed] = at
-        for w in range(first >> 6, n_words):
-            word = rows_of[slot, w]
-            if w == first >> 6:
-                word &= FULL << U64(first & 63)
-            if word == 0:
-                continue
-            base = np.int64(w << 6)
-            if word & (word - ONE):
-                for b in range(8):
-                    byte = np.int64((word >> U64(8 * b)) & U64(255))
-                    store_byte(rows, at, base + 8 * b, table, byte)
-                    at += np.int64(count_ones(U64(byte)))
-            else:
-                rows[at] = base + np.int64(trailing_zeros(word))
-                at += 1
-        which[listed] = k
-        if at > start:
+        found = np.int64(0)
+        for w in range(n_words):
+            word = rows_of[out_slot[k], w]
+            if w <= first >> 6:
+                word = U64(0) if w < first >> 6 else word & (FULL << U64(first & 63))
+            bits[w] = word
+            found += np.int64(count_ones(word))
+        if found:
+            which[listed] = k
+            offsets[listed] = at
             listed += 1
+            at = emit_rows(bits, n_words, found, rows, at, table)
     offsets[listed] = at
     return listed
 

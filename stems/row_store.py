@@ -106,8 +106,9 @@ class RowStore:
         page = self._pages[-1]
         at = page.n_rows
         stop = at + last - first
+        whole = first == 0 and last == len(cells[0])
         for c, is_float in enumerate(self._is_float):
-            (page.floats if is_float else page.cells)[c, at:stop] = cells[c][first:last]
+            (page.floats if is_float else page.cells)[c, at:stop] = cells[c] if whole else cells[c][first:last]
         for c, column in enumerate(nulls):
             if column is not None:
                 if page.nulls is None:

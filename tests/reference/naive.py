@@ -12,8 +12,9 @@ It follows `semantics.md` points 1-7, 9, 11-13 and 21 word by word, for single-s
 
 Choices where the text leaves room:
 
-* A push is sorted by the times that were sent before lateness is judged, so late rows come first; their t is the front,
-  which is never above the bound, so they are released at once. `seen` counts the times that were sent, also of dropped rows.
+* Order uses the effective time: a push is sorted by t, and rows of equal t, late ones too, keep the order they were sent in.
+  A late row's t is the front, which is never above the bound, so it is released at once.
+* The newest results of a stream query are the last ones released: by (start, position in release order).
 * `Receipt.accepted` counts the rows that are kept: all but the dropped ones. Late rows count in `late` under both settings.
 * An empty push is a commit. An `advance` to exactly `T` is one too (it may release rows of a lagging stream);
   one below `T` is nothing.
@@ -181,11 +182,10 @@ class Naive:
         front = self.front(stream)
         now = self.clock()
         arrival = now if front is None else max(now, front)
-        timed = [(row[stream.time] if stream.time else arrival, row) for row in rows]
-        timed.sort(key=lambda pair: pair[0])
         n_late = 0
         first = stream.n_accepted
-        for t, row in timed:
+        for row in rows:
+            t = row[stream.time] if stream.time else arrival
             stream.seen = t if stream.seen is None else max(stream.seen, t)
             if front is not None and t < front:
                 n_late += 1

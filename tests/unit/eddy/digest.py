@@ -1,0 +1,112 @@
+"""A digest of everything an engine holds, so that a test can say "the call changed nothing"; and short ways to make engines.
+
+`digest` reads what a caller can see (`stats()`, every answer) and then walks all private attributes from the engine down:
+stores, slots, filters, dictionaries, waiting rows, fronts, logs. Left out are only scratch memory, caches that are derived
+from the rest, and measured times.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eddy import Engine
+
+#: Attributes that hold no state: locks and clocks, scratch memory, caches rebuilt from the rest, measured times.
+SKIPPED = {
+    "_lock", "_clock", "_parsed", "_pool", "_layout", "_buffers", "_scratch", "_ignored", "_sample", "lineage", "_selections",
+    "_outputs", "_stacked", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
+}  # fmt: skip
+
+READINGS = {"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}
+
+
+def digest(engine: Engine) -> dict[str, str]:
+    """A hash per part of the engine; equal digests mean that nothing has changed."""
+    stats = engine.stats()
+    answers = {name: engine.answer(query) for name, query in engine.queries.items()}
+    seen = {
+        "stats": stats,
+        "streams": {name: (stream, dict(stream.columns)) for name, stream in engine.streams.items()},
+        "answers": {name: (table.to_pydict(), table.schema.metadata) for name, table in answers.items()},
+    }
+    parts: dict[str, Any] = {f"seen: {name}": value for name, value in seen.items()}
+    parts |= {name: value for name, value in vars(engine).items() if name not in SKIPPED}
+    for source in engine._sources.values():
+        parts |= {f"{source.name}: {name}": value for name, value in vars(source).items() if name not in SKIPPED}
+    return {name: _hash(value) for name, value in parts.items()}
+
+
+def _hash(value: Any) -> str:
+    found = hashlib.sha256()
+    numbers: dict[int, int] = {}
+    keep_alive: list[Any] = []
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, (str, bytes, int, float, bool, type(None), enum.Enum, datetime, timedelta, np.generic)):
+            found.update(f"{type(value).__name__}:{value!r};".encode())
+            continue
+        if id(value) in numbers:
+            found.update(f"again {numbers[id(value)]};".encode())
+            continue
+        numbers[id(value)] = len(numbers)
+        keep_alive.append(value)
+        found.update(f"{type(value).__name__}(".encode())
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            found.update(f"{value.dtype}{value.shape}".encode())
+            found.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                todo += [item, key]
+        elif isinstance(value, (set, frozenset)):
+            found.update(repr(sorted(map(_name, value))).encode())
+        elif isinstance(value, (list, tuple, np.ndarray)):
+            todo += list(value)
+        elif callable(value) and not hasattr(value, "__dict__") or type(value).__name__ in ("function", "method", "builtin_function_or_method"):
+            found.update(str(id(getattr(value, "__func__", value))).encode())
+        else:
+            todo += [item for pair in sorted(_attributes(value).items()) for item in pair]
+    return found.hexdigest()
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "key", value))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    named = [*slots, *getattr(value, "__dict__", {})]
+    return {name: getattr(value, name) for name in named if name not in SKIPPED and hasattr(value, name)}
+
+
+def make_engine(**options: Any) -> Engine:
+    """An engine with the stream `readings`."""
+    engine = Engine(**options)
+    engine.create_stream("readings", READINGS, time="ts")
+    return engine
+
+
+def row(ts: int, sensor: int | None = 1, temp: float | None = 20.0, room: str | None = "a", ok: bool | None = True) -> dict[str, Any]:
+    """A row of `readings`; `ts` in milliseconds."""
+    return {"sensor": sensor, "room": room, "temp": temp, "ok": ok, "ts": ts}
+
+
+def values(table: pa.Table, name: str | None = None) -> list[Any]:
+    """One column of a table, the first one unless named."""
+    return table.column(0 if name is None else name).to_pylist()
+
+
+def at(ms: float) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+
+
+def signed(changes: Any, name: str | None = None) -> list[tuple[int, int, Any]]:
+    """Changes as (time in ms, sign, value of one column), to compare with a table written in the test."""
+    return [(round((c.time - at(0)) / timedelta(milliseconds=1)), c.sign, next(iter(c.row.values())) if name is None else c.row[name]) for c in changes]

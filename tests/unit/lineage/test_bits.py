@@ -1,0 +1,140 @@
+"""The bit kernels against numpy on unpacked bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bitarray import bitarray
+
+from eddy.compile import ensure
+from lineage.batch import Lineage
+from lineage.bits import (
+    BYTE_BITS,
+    SPARE,
+    clear_bit,
+    count_rows,
+    has_bit,
+    list_rows,
+    set_bit,
+    slots_of,
+    to_bitarray,
+    to_mask,
+    transpose,
+    words,
+)
+
+ensure()
+
+DENSITIES = [0.0, 0.001, 0.03, 0.5, 0.97, 1.0]
+
+
+def random_bits(rng: np.random.Generator, n_slots: int, n_rows: int, density: float) -> np.ndarray:
+    """Booleans `[slots, rows]`."""
+    return rng.random((n_slots, n_rows)) < density
+
+
+def packed(bits: np.ndarray) -> np.ndarray:
+    """Booleans `[a, b]` as words `[a, words(b)]`."""
+    padded = np.zeros((len(bits), words(bits.shape[1]) * 64), np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+def test_words_is_the_least_number_of_words_that_hold_the_bits() -> None:
+    assert [words(n) for n in (0, 1, 63, 64, 65, 128, 129)] == [0, 1, 1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("slot", [0, 1, 31, 32, 63, 64, 127])
+def test_one_bit_is_set_read_and_cleared_alone(slot: int) -> None:
+    mask = np.zeros(2, np.uint64)
+    set_bit(mask, slot)
+    assert slots_of(mask).tolist() == [slot]
+    assert [has_bit(mask, other) for other in range(128)] == [other == slot for other in range(128)]
+    mask[:] = ~np.uint64(0)
+    clear_bit(mask, slot)
+    assert slots_of(mask).tolist() == [other for other in range(128) if other != slot]
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200])
+def test_a_mask_survives_the_way_through_a_bitarray(n: int) -> None:
+    rng = np.random.default_rng(n)
+    bits = bitarray(rng.integers(0, 2, n).tolist())
+    mask = to_mask(bits, words(n) + 1)
+    assert mask.dtype == np.uint64 and len(mask) == words(n) + 1
+    assert slots_of(mask).tolist() == [i for i, bit in enumerate(bits) if bit]
+    assert to_bitarray(mask, n) == bits
+
+
+@pytest.mark.parametrize("endian", ["little", "big"])
+def test_a_mask_does_not_depend_on_how_the_bitarray_keeps_its_bits(endian: str) -> None:
+    bits = bitarray("1100000001", endian=endian)
+    assert slots_of(to_mask(bits, 1)).tolist() == [0, 1, 9]
+
+
+def test_a_mask_is_writable_and_its_own_memory() -> None:
+    bits = bitarray("10")
+    mask = to_mask(bits, 1)
+    set_bit(mask, 1)
+    assert bits == bitarray("10") and slots_of(mask).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize(("n_rows", "n_words"), [(1, 1), (63, 1), (64, 2), (65, 1), (200, 3), (300, 2)])
+def test_transpose_turns_rows_into_columns_bit_by_bit(density: float, n_rows: int, n_words: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    bits = random_bits(rng, n_words * 64, n_rows, density)
+    lin = np.vstack([packed(np.ascontiguousarray(bits.T)), np.full((5, n_words), ~np.uint64(0))])
+    rows_of = rng.integers(0, 2**63, (n_words * 64, words(n_rows)), np.uint64)
+    transpose(lin, n_rows, n_words, rows_of)
+    assert (rows_of == packed(bits)).all(), "rows behind the last are 0 although the buffer was full of rubbish"
+
+
+def test_lineage_turns_its_bits_round_once_and_reuses_its_buffers() -> None:
+    rng = np.random.default_rng(1)
+    lineage = Lineage()
+    for n_rows, n_words in [(70, 2), (300, 1), (3, 4), (70, 2)]:
+        bits = random_bits(rng, n_words * 64, n_rows, 0.3)
+        lineage.begin(n_rows, n_words, by_query=False)
+        assert lineage.lin.shape[1] == n_words and len(lineage.lin) >= n_rows
+        lineage.lin[:n_rows] = packed(np.ascontiguousarray(bits.T))
+        for _ in range(2):
+            assert (lineage.to_query_major() == packed(bits)).all() and lineage.by_query
+            lineage.lin[:] = 0
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("n_rows", [1, 64, 65, 257])
+def test_list_rows_and_count_rows_give_the_rows_of_each_output_from_its_first_on(density: float, n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    bits = random_bits(rng, 64, n_rows, density)
+    rows_of = packed(bits)
+    n_outputs = 90
+    out_slot = rng.integers(0, 64, n_outputs).astype(np.int32)
+    edges = [0, 1, 63, 64, n_rows - 1, n_rows]
+    first_row = np.where(rng.random(n_outputs) < 0.5, rng.choice(edges, n_outputs), rng.integers(0, n_rows + 1, n_outputs))
+    first_row = np.minimum(first_row, n_rows).astype(np.int32)
+    expected = [np.flatnonzero(bits[slot]) for slot in out_slot]
+    expected = [rows[rows >= first] for rows, first in zip(expected, first_row)]
+
+    counts = np.full(n_outputs, -1, np.int64)
+    total = count_rows(rows_of, words(n_rows), out_slot, first_row, counts)
+    assert counts.tolist() == [len(rows) for rows in expected] and total == counts.sum()
+
+    rubbish = 2**31 - 1
+    rows = np.full(total + SPARE + 4, rubbish, np.int32)
+    offsets, which = np.zeros(n_outputs + 1, np.int64), np.zeros(n_outputs, np.int32)
+    listed = list_rows(rows_of, words(n_rows), out_slot, first_row, offsets, which, rows, BYTE_BITS)
+    assert which[:listed].tolist() == [k for k in range(n_outputs) if len(expected[k])], "outputs without rows are not listed"
+    for j in range(listed):
+        assert rows[offsets[j] : offsets[j + 1]].tolist() == expected[which[j]].tolist()
+    assert offsets[0] == 0 and offsets[listed] == total
+    assert (rows[-4:] == rubbish).all(), "nothing is written behind the spare room"
+
+
+def test_list_rows_reads_only_the_words_it_is_told() -> None:
+    rows_of = np.full((64, 3), ~np.uint64(0))
+    rows = np.zeros(64 + SPARE, np.int32)
+    offsets, which = np.zeros(2, np.int64), np.zeros(1, np.int32)
+    slot, first = np.array([7], np.int32), np.array([60], np.int32)
+    assert list_rows(rows_of, 1, slot, first, offsets, which, rows, BYTE_BITS) == 1
+    assert rows[: offsets[1]].tolist() == [60, 61, 62, 63]
