@@ -68,7 +68,9 @@ class Commit:
 
     __slots__ = ("seq", "stream", "part", "last", "n_rows", "_sign", "_schema", "_rows", "_lists")
 
-    def __init__(self, seq: int, stream: str, schema: Schema, rows: PartRows, sign: int, lists: Lists, part: int, last: bool) -> None:
+    def __init__(
+        self, seq: int, stream: str, schema: Schema, rows: PartRows, sign: int, lists: Lists, part: int, last: bool
+    ) -> None:
         #: the number of the commit
         self.seq = seq
         self.stream = stream

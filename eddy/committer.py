@@ -49,6 +49,16 @@ class _Slice:
     last: int
 
 
+def _count_before(rows: Rows, cut: tuple[int, int], k: int) -> int:
+    """How many rows of stream k come before the cut (time, stream) in the merged order; at least up to the cut itself."""
+    time, stream = cut
+    if k == stream:
+        return rows.n_rows
+    if isinstance(rows.times, int):
+        return rows.n_rows if rows.times < time or (rows.times == time and k < stream) else 0
+    return int(rows.times.searchsorted(time, "right" if k < stream else "left"))
+
+
 class Committer:
     """Runs the commits of an engine."""
 
@@ -64,8 +74,8 @@ class Committer:
         self._failure: Exception | None = None
 
     def run(
-        self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        taken_back: tuple[Source, int, Kept] | None = None,
+        self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int,
+        heartbeat: bool, taken_back: tuple[Source, int, Kept] | None = None,
     ) -> int:  # fmt: skip
         """One commit: `released` rows by stream, the clock moves to at least `clock`. Returns its number.
 
@@ -163,13 +173,7 @@ class Committer:
             for k, (source, rows) in enumerate(released):
                 stop = min(rows.n_rows, at[k] + self._slice_rows(source))
                 if cut is not None and at[k] < rows.n_rows:
-                    side = "left" if k >= cut[1] else "right"
-                    if k == cut[1]:
-                        stop = min(stop, rows.n_rows)
-                    elif isinstance(rows.times, int):
-                        stop = stop if rows.times < cut[0] or (rows.times == cut[0] and k < cut[1]) else at[k]
-                    else:
-                        stop = min(stop, max(at[k], int(np.searchsorted(rows.times, cut[0], side))))
+                    stop = min(stop, max(at[k], _count_before(rows, cut, k)))
                 if stop > at[k]:
                     yield _Slice(source, rows, at[k], stop)
                     at[k] = stop

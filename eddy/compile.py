@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 from lineage.kernels import compile_kernels
@@ -13,10 +14,9 @@ def ensure() -> None:
     """Compile every kernel, or load it from the cache; says on stderr when it has to compile."""
     global _done
     if not _done:
-        # importing declares them
-        import eddy.committer
-        import stems.frame  # noqa: F401
-
+        # importing a module declares its kernels; the engine's two ends import all the others
+        for module in ("eddy.committer", "stems.frame"):
+            importlib.import_module(module)
         compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True))
         _done = True
 

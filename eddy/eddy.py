@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from eddy.legs import join_disjuncts, join_disjuncts_rows
-from eddy.policies import Policy
+from eddy.policies.base import Policy
 from eddy.source import Source
 from filters.candidates import count_pairs
 from filters.residual import PredicateModule
@@ -215,9 +215,12 @@ class Eddy:
                     store.keep_outcome(page, at, run.number, outcome)
                     self._visited(source, run.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
                 else:
+                    f = int(run[0])
+                    visited = int(bank.visits[f, 0])
                     bank.row_major(page.cells, nulls, has_nulls, at, n_rows, run, active, lin, ranks, fresh=False)
                     if step:
-                        source.ledger.measure(source.filter_module[int(run[0])], n_rows, time.perf_counter_ns() - began)
+                        rows = int(bank.visits[f, 0]) - visited
+                        source.ledger.measure(source.filter_module[f], rows, time.perf_counter_ns() - began)
         if source.n_clauses:
             clauses = source.clause_arrays()
             join_disjuncts_rows(lin, n_rows, clauses.slot, clauses.at, clauses.disjuncts, source.legs_mask)
@@ -229,9 +232,7 @@ class Eddy:
         if source.unlearned_rows >= LEARN_ROWS:
             self.learn(source)
 
-    def _take_sample(
-        self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray
-    ) -> None:
+    def _take_sample(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray) -> None:
         """Send a few rows of a large batch through the filters row by row, for the statistics only."""
         sample = self._sample
         sample.begin(n_rows, source.slots.n_words, False)
@@ -240,11 +241,13 @@ class Eddy:
         bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), selected.active, sample.lin)
         for f in source.filter_of[route].tolist():
             if f >= 0:
+                visited = int(bank.visits[f, 0])
                 began = time.perf_counter_ns()
                 bank.row_major(
                     page.cells, nulls, has_nulls, at, n_rows, np.array([f], np.int32), selected.active, sample.lin, fresh=False
                 )
-                source.ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
+                rows = int(bank.visits[f, 0]) - visited
+                source.ledger.measure(source.filter_module[f], rows, time.perf_counter_ns() - began)
         self.learn(source)
 
     # ---- statistics

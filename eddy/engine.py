@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn
@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from eddy import compile as kernels
 from eddy import explain as explaining
-from eddy import statistics, trace as tracing
+from eddy import statistics
+from eddy import trace as tracing
 from eddy.changes import Changes
 from eddy.commit import Commit
 from eddy.committer import Committer
@@ -33,7 +34,7 @@ from eddy.query import Query, Run
 from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS, ResultLog
 from eddy.source import Source
-from eddy.timeline import BEGINNING, Rows, Timeline
+from eddy.timeline import BEGINNING, Accepted, Rows, Timeline
 from filters.expression import UserFunction
 from filters.predicate import normalise
 from lineage.errors import ConflictError, EddyError, GoneError, InUseError, NotFoundError, SchemaError, did_you_mean
@@ -124,7 +125,11 @@ class Engine:
             self._sources.clear()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{len(self._sources)} streams, {len(self._queries)} queries, commit {self._committer.seq}"
+        state = (
+            "closed"
+            if self._closed
+            else f"{len(self._sources)} streams, {len(self._queries)} queries, commit {self._committer.seq}"
+        )
         return f"<Engine {self._eddy.policy.name}: {state}>"
 
     # ---- streams
@@ -154,7 +159,9 @@ class Engine:
             if time is not None:
                 column = schema.find(time) if isinstance(time, str) else None
                 if column is None:
-                    raise SchemaError(f'time column "{time}" does not exist in "{name}"', hint=did_you_mean(str(time), list(schema.names)))
+                    raise SchemaError(
+                        f'time column "{time}" does not exist in "{name}"', hint=did_you_mean(str(time), list(schema.names))
+                    )
                 if column.type is not Type.TIMESTAMP:
                     raise SchemaError(f'time column "{column.name}" is of type {column.declared}', hint="declare it as timestamp")
                 time_column = schema.position(column.name)
@@ -166,9 +173,14 @@ class Engine:
             check_name(timeline, "timeline")
             if time_column is None:
                 if timeline not in ("main", ARRIVAL):
-                    raise SchemaError(f'a stream without a time column is on timeline "{ARRIVAL}"', hint="name its time column, or leave timeline out")
+                    raise SchemaError(
+                        f'a stream without a time column is on timeline "{ARRIVAL}"',
+                        hint="name its time column, or leave timeline out",
+                    )
                 if lateness_us:
-                    raise SchemaError("a stream without a time column has no late rows", hint="name its time column, or leave lateness out")
+                    raise SchemaError(
+                        "a stream without a time column has no late rows", hint="name its time column, or leave lateness out"
+                    )
                 timeline = ARRIVAL
             elif timeline == ARRIVAL:
                 raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
@@ -204,7 +216,9 @@ class Engine:
             if readers:
                 shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
                 raise InUseError(
-                    f'stream "{source.name}" is read by {len(readers)} queries', detail=f"queries: {shown}", hint="cancel them first"
+                    f'stream "{source.name}" is read by {len(readers)} queries',
+                    detail=f"queries: {shown}",
+                    hint="cancel them first",
                 )
             source.timeline.streams.remove(source.name.lower())
             self._committer.forget_source(source)
@@ -217,9 +231,13 @@ class Engine:
             if not callable(fn):
                 raise EddyError(f'function "{name}" is not callable', code="bad_function")
             if returns not in ("int", "float", "string", "bool", "timestamp"):
-                raise EddyError(f'function "{name}" returns {returns!r}', code="bad_function", hint="int, float, string, bool or timestamp")
+                raise EddyError(
+                    f'function "{name}" returns {returns!r}', code="bad_function", hint="int, float, string, bool or timestamp"
+                )
             if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < float("inf"):
-                raise EddyError(f'function "{name}" has the cost {cost!r}', code="bad_function", hint="microseconds a row, 0 or more")
+                raise EddyError(
+                    f'function "{name}" has the cost {cost!r}', code="bad_function", hint="microseconds a row, 0 or more"
+                )
             if name.lower() in self._functions:
                 raise ConflictError(f'function "{name}" is already registered', code="name_taken")
             self._functions[name.lower()] = UserFunction(name.lower(), fn, Type(returns), float(cost))
@@ -244,7 +262,7 @@ class Engine:
         *,
         name: str | None = None,
         params: Mapping[str, Any] | None = None,
-        tags: tuple[str, ...] | list[str] = (),
+        tags: Sequence[str] = (),
         history: str = "new",
         emit: str = "commit",
         expiry: str | None = None,
@@ -374,14 +392,18 @@ class Engine:
         """Give several streams of one timeline rows, in one commit, merged by time."""
         with _Turn(self):
             if not isinstance(rows, Mapping) or not rows:
-                raise EddyError("push_many takes a mapping of streams to rows", code="bad_rows", hint='{"quotes": rows, "trades": rows}')
+                raise EddyError(
+                    "push_many takes a mapping of streams to rows", code="bad_rows", hint='{"quotes": rows, "trades": rows}'
+                )
             sources = [self._source(name) for name in rows]
             if len(set(map(id, sources))) < len(sources):
                 raise EddyError("a stream is named twice", code="bad_rows")
             timelines = {source.timeline.name for source in sources}
             if len(timelines) > 1:
                 raise ConflictError(
-                    f"streams of different timelines in one commit: {', '.join(sorted(timelines))}", code="two_timelines", hint="push them apart"
+                    f"streams of different timelines in one commit: {', '.join(sorted(timelines))}",
+                    code="two_timelines",
+                    hint="push them apart",
                 )
             taken = [source.ingestor.take(given) for source, given in zip(sources, rows.values(), strict=True)]
             receipts, released = {}, []
@@ -394,21 +416,22 @@ class Engine:
             self._committer.run(timeline, self._logs[timeline.name], self._sources_of(timeline), released, timeline.now, False)
             return receipts
 
-    def _accept(self, source: Source, cells: list[Any], nulls: list[Any], n_rows: int) -> Any:
+    def _accept(self, source: Source, cells: list[Any], nulls: list[Any], n_rows: int) -> Accepted:
         if source.time_column is None:
-            when: np.ndarray | int = max(self._clock_us(), source.intake.front)
-        else:
-            when = cells[source.time_column]
-            if when.dtype != np.int64 or not when.flags.c_contiguous:
-                when = np.ascontiguousarray(when, np.int64)
-        return source.intake.accept(cells, nulls, n_rows, when)
+            return source.intake.accept(cells, nulls, n_rows, max(self._clock_us(), source.intake.front))
+        times = cells[source.time_column]
+        if times.dtype != np.int64 or not times.flags.c_contiguous:
+            times = np.ascontiguousarray(times, np.int64)
+        return source.intake.accept(cells, nulls, n_rows, times)
 
     def advance(self, time: Any, timeline: str = "main") -> None:
         """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""
         with _Turn(self):
             line = self._timelines.get(timeline)
             if line is None:
-                raise NotFoundError(f'timeline "{timeline}" does not exist', hint=did_you_mean(str(timeline), list(self._timelines)))
+                raise NotFoundError(
+                    f'timeline "{timeline}" does not exist', hint=did_you_mean(str(timeline), list(self._timelines))
+                )
             clock = to_us(time)
             if clock < line.now:
                 return
@@ -526,7 +549,9 @@ class Engine:
                 assert query.born <= source.store.end, "no query is born in the future"
             for timeline in self._timelines.values():
                 for name in timeline.streams:
-                    assert self._sources[name].intake.front <= timeline.now or timeline.now == BEGINNING, "no front is past the clock"
+                    assert self._sources[name].intake.front <= timeline.now or timeline.now == BEGINNING, (
+                        "no front is past the clock"
+                    )
 
     # ---- names
 
@@ -552,7 +577,9 @@ class Engine:
             found = self._queries.get(query)
         if found is None:
             names = [known.name for known in self._queries.values()]
-            raise NotFoundError(f"query {query!r} does not exist", code="unknown_query", hint=did_you_mean(str(query), names[:1000]))
+            raise NotFoundError(
+                f"query {query!r} does not exist", code="unknown_query", hint=did_you_mean(str(query), names[:1000])
+            )
         return found
 
     def _check_free(self, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eddy.legs import Leg
-from eddy.policies import Policy
+from eddy.policies.base import Policy
 from eddy.query import Query
 from eddy.source import Source
 from filters.candidates import key_columns

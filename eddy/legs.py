@@ -58,7 +58,9 @@ class Leg:
 
 
 @kernel("void(uint64[:,::1], int64, int32[::1], int64[::1], int32[::1])")
-def join_disjuncts(rows_of: np.ndarray, n_words: int, clause_slot: np.ndarray, clause_at: np.ndarray, disjuncts: np.ndarray) -> None:
+def join_disjuncts(
+    rows_of: np.ndarray, n_words: int, clause_slot: np.ndarray, clause_at: np.ndarray, disjuncts: np.ndarray
+) -> None:
     """Leave a leg only the rows some disjunct of each of its clauses has, query-major."""
     for c in range(len(clause_slot)):
         for w in range(n_words):

@@ -64,7 +64,16 @@ class Query:
         "_results_at_start", "errors", "__weakref__",
     )  # fmt: skip
 
-    def __init__(self, engine: Engine, id_: int, name: str, sql: str, params: dict[str, Any] | None, tags: tuple[str, ...], bound: BoundQuery) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        id_: int,
+        name: str,
+        sql: str,
+        params: dict[str, Any] | None,
+        tags: tuple[str, ...],
+        bound: BoundQuery,
+    ) -> None:
         self._engine = engine
         self.id = id_
         self.name = name
@@ -111,7 +120,7 @@ class Query:
 
     @property
     def kind(self) -> str:
-        """"relation" (+ and -) or "stream" (only +)."""
+        """ "relation" (+ and -) or "stream" (only +)."""
         return "stream" if self.bound.window.is_stream else "relation"
 
     @property

@@ -1,7 +1,7 @@
 """Which rows each query has in a part of a commit, as CSR lists, from the lineage of a batch.
 
-`eddy/outputs.py` says which queries read which slots; `Matches` here turns bits and pairs into lists of row numbers per query, with the
-kernels of `lineage/bits.py`. Queries without rows are not listed. The arrays are views of pooled buffers.
+`eddy/outputs.py` says which queries read which slots; `Matches` turns bits and pairs into lists of row numbers per query,
+with the kernels of `lineage/bits.py`. Queries without rows are not listed. The arrays are views of pooled buffers.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ class Source:
         self._claim(leg.slot, leg)
         put_bit(self.legs_mask, leg.slot, True)
         self.leg_of[leg.slot] = leg
-        for atom in (*leg.condition.conjuncts, *leg.condition.residuals):
+        for atom in leg.condition.single():
             self._add_atom(leg.slot, atom)
         for clause in leg.condition.clauses:
             slots = []
@@ -249,7 +249,7 @@ class Source:
                     self._release(slot, leg)
             self.n_clauses -= len(leg.disjuncts)
             leg.disjuncts = []
-            for atom in (*leg.condition.conjuncts, *leg.condition.residuals):
+            for atom in leg.condition.single():
                 self._remove_atom(leg.slot, atom)
             put_bit(self.legs_mask, leg.slot, False)
             self.leg_of[leg.slot] = None
@@ -319,7 +319,7 @@ class Source:
 
     def _spread(self, legs: set[Leg], column: int) -> bool:
         """Whether the legs fix the column to enough different values."""
-        values = set()
+        values: set[object] = set()
         for leg in legs:
             for atom in leg.condition.conjuncts:
                 if atom.position == column:
@@ -459,7 +459,7 @@ class Source:
             else:
                 assert self.leg_of[leg.slot] is leg
                 owned.add(leg.slot)
-                for atom in (*leg.condition.conjuncts, *leg.condition.residuals):
+                for atom in leg.condition.single():
                     expect(leg.slot, atom)
                 for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
                     for atom, slot in zip(clause, slots, strict=True):
@@ -470,7 +470,9 @@ class Source:
         self.sparse_slots.check({slot for slots in sparse.values() for slot in slots})
         self.bank.check(predicates)
         for text, module in self.modules.items():
-            assert set(module.slots.tolist()) == modules[text] == set(slots_of(module.interested).tolist()), "interest in a module"
+            assert set(module.slots.tolist()) == modules[text] == set(slots_of(module.interested).tolist()), (
+                "interest in a module"
+            )
         for column, index in self.indexes.items():
             index.check(sparse[column])
         for window in self.classes.values():

@@ -81,7 +81,9 @@ def _modules(source: Source) -> dict[str, dict[str, Any]]:
 
 def _query(query: Query, source: Source) -> dict[str, Any]:
     leg = query.leg
-    modules = [] if leg is None else [source.modules[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]
+    modules = (
+        [] if leg is None else [source.modules[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]
+    )
     return {
         "id": query.id,
         "state": query.state,

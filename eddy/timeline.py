@@ -71,16 +71,14 @@ def merge(older: Rows, newer: Rows) -> Rows:
         if a is None and b is None:
             nulls.append(None)
         else:
-            parts = [
-                np.zeros(run.n_rows, np.uint8) if column is None else column for run, column in ((older, a), (newer, b))
-            ]
+            parts = [np.zeros(run.n_rows, np.uint8) if column is None else column for run, column in ((older, a), (newer, b))]
             nulls.append(np.concatenate(parts))
     joined = Rows(
         older.n_rows + newer.n_rows,
         [np.concatenate([a, b]) for a, b in zip(older.cells, newer.cells, strict=True)],
         nulls,
-        np.concatenate([older.times, newer.times]),  # type: ignore[list-item]  # take() made them arrays
-        np.concatenate([older.numbers, newer.numbers]),  # type: ignore[list-item]
+        np.concatenate([older.times, newer.times]),
+        np.concatenate([older.numbers, newer.numbers]),
     )
     assert isinstance(joined.times, np.ndarray)
     return joined.take(np.argsort(joined.times, kind="stable"))
@@ -125,7 +123,9 @@ class Intake:
         n_late = 0
         if not isinstance(times, int):
             if self.lateness_us and self.n_waiting + n_rows > MAX_WAITING:
-                raise LimitError(f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness")
+                raise LimitError(
+                    f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness"
+                )
             rows, n_late = self._order(rows, times)
         accepted = rows.n_rows
         first = self.next_row

@@ -85,7 +85,9 @@ def order_key_of(vector: Vector) -> Any:
 def _stored(source: Source, row: int) -> _Subject:
     position = source.store.find_row(row)
     if position is None:
-        waiting = "it waits for stragglers" if 0 <= row < source.intake.next_row else f"{source.intake.next_row} rows were accepted"
+        waiting = (
+            "it waits for stragglers" if 0 <= row < source.intake.next_row else f"{source.intake.next_row} rows were accepted"
+        )
         raise NotFoundError(f'row {row} of stream "{source.name}" is not held', code="unknown_row", detail=waiting)
     page, at, _ = next(iter(source.store.slices(position, position + 1)))
     frame = PageFrame(page, source.schema, source.dictionaries, np.array([at]))
@@ -129,12 +131,16 @@ def _first_refusal(subject: _Subject, condition: Condition, modules: Mapping[str
     """The first predicate that is not true, with the values it saw."""
     if condition.never:
         return {"predicate": "the condition", "reason": "no row can satisfy it", "values": {}}
-    for atom in (*condition.conjuncts, *condition.residuals):
+    for atom in condition.single():
         if not subject.holds(atom, modules):
             return {"predicate": str(atom), "reason": "not true", "values": _values(subject, [atom])}
     for clause in condition.clauses:
         if not any(subject.holds(atom, modules) for atom in clause):
-            return {"predicate": " or ".join(map(str, clause)), "reason": "none is true", "values": _values(subject, list(clause))}
+            return {
+                "predicate": " or ".join(map(str, clause)),
+                "reason": "none is true",
+                "values": _values(subject, list(clause)),
+            }
     return None
 
 

@@ -268,15 +268,24 @@ class FilterBank:
             n_regions, at = layout.regions[f], layout.at[f]
             if n_regions > MAX_PREFIX:
                 rank_order(
-                    ranks[f], n_rows, n_regions, n_words, layout.sets, at, layout.below, layout.below_from[f], layout.order, f * n_rows
+                    ranks[f],
+                    n_rows,
+                    n_regions,
+                    n_words,
+                    layout.sets,
+                    at,
+                    layout.below,
+                    layout.below_from[f],
+                    layout.order,
+                    f * n_rows,
                 )
             else:
                 prefix_sets(ranks[f], n_rows, n_regions, n_words, layout.sets, at)
         return Prepared(self, layout, route, has_nulls)
 
     def row_major(
-        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray, active: np.ndarray,
-        lin: np.ndarray, ranks: np.ndarray | None = None, fresh: bool = True, results: np.ndarray = _NO_RESULTS,
+        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray,
+        active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None, fresh: bool = True, results: np.ndarray = _NO_RESULTS,
     ) -> None:  # fmt: skip
         """Match by `match_rows`; finds ranks by search unless they are given."""
         stacked = self._stacked or self._stack()
@@ -324,7 +333,10 @@ class FilterBank:
 
     def _build_multi(self) -> tuple[np.ndarray, ...]:
         """Number the predicates of several intervals, and put the numbers into `high`."""
-        filters, slots, at, ranks = [], [], [0], []
+        filters: list[int] = []
+        slots: list[int] = []
+        at: list[int] = [0]
+        ranks: list[list[int]] = []
         for f, filter_ in enumerate(self.filters):
             for slot, pairs in filter_.multi.ranks.items():
                 self.high[f, slot] = NO_LIMIT + 1 + len(filters)
@@ -374,7 +386,9 @@ class FilterBank:
                     for low, high in filter_.ranks(intervals):
                         inside[low:high] = True
                     expected[~inside, slot >> 6] &= ~U64(1 << (slot & 63))
-                assert (self.table[rows] == expected).all(), f"the region table of {filter_.column.name} admits what its predicates say"
+                assert (self.table[rows] == expected).all(), (
+                    f"the region table of {filter_.column.name} admits what its predicates say"
+                )
         used = [int(row) for rows in self._rows if rows is not None for row in rows]
         assert sorted(used + self._free_rows) == list(range(len(self.table))), "every table row is used once or free"
 
@@ -401,7 +415,13 @@ class Prepared:
         )  # fmt: skip
 
     def lists(
-        self, out_slot: np.ndarray, first_row: np.ndarray, results: np.ndarray, offsets: np.ndarray, which: np.ndarray, rows: np.ndarray
+        self,
+        out_slot: np.ndarray,
+        first_row: np.ndarray,
+        results: np.ndarray,
+        offsets: np.ndarray,
+        which: np.ndarray,
+        rows: np.ndarray,
     ) -> int:
         """`list_queries` over the whole route."""
         bank, layout = self._bank, self._layout

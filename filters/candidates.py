@@ -19,7 +19,7 @@ from filters.intervals import Intervals
 from filters.predicate import Condition
 from filters.regions import order_key
 from lineage.dictionary import Dictionary
-from lineage.kernels import inline, kernel
+from lineage.kernels import Number, inline, kernel
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 
 #: Further interval conditions an entry can check.
@@ -31,7 +31,7 @@ U64 = np.uint64
 
 
 @inline
-def hash_key(key: np.int64) -> np.uint64:
+def hash_key(key: Number) -> Number:
     return (U64(key) * U64(0x9E3779B97F4A7C15)) >> U64(29)
 
 
@@ -61,7 +61,7 @@ def unlink(keys: np.ndarray, heads: np.ndarray, key: int, entry: int, entry_next
         while entry_next[before] != entry:
             before = entry_next[before]
         entry_next[before] = entry_next[entry]
-    return heads[at] == -2
+    return bool(heads[at] == -2)
 
 
 @kernel(
@@ -331,4 +331,3 @@ class CandidateIndex:
 def float_columns(schema: Schema) -> np.ndarray:
     """Which columns hold float cells, as the kernels take it."""
     return np.array([column.type is Type.FLOAT for column in schema.columns], np.uint8)
-

@@ -319,7 +319,11 @@ class GroupedFilter:
             for bound in intervals.bounds():
                 uses[bound] += 1
             pairs = self.ranks(intervals)
-            held = [(int(low[slot]), int(high[slot]))] if slot not in self.multi.ranks else [tuple(p) for p in self.multi.ranks[slot]]
+            held = (
+                [(int(low[slot]), int(high[slot]))]
+                if slot not in self.multi.ranks
+                else [tuple(p) for p in self.multi.ranks[slot]]
+            )
             assert held == pairs, f"slot {slot} of {self.column.name}: ranks {held} stand for {pairs}"
         assert list(uses.values()) == self.uses, "each cut is used as often as predicates name it"
         free = np.ones(len(low), bool)

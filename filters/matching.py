@@ -23,7 +23,7 @@ import numpy as np
 from filters.grouped import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank, order_key
 from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, trailing_zeros
-from lineage.kernels import inline, kernel
+from lineage.kernels import Number, inline, kernel
 
 #: Attributes with more regions than this use rank order and strides instead of one prefix set a region.
 MAX_PREFIX = 768
@@ -95,7 +95,7 @@ def rank_order(
 
 
 @inline
-def put_rows(order: np.ndarray, start: int, stop: int, bits: np.ndarray) -> None:
+def put_rows(order: np.ndarray, start: Number, stop: Number, bits: np.ndarray) -> None:
     """Set the bits of the rows at start..stop of a rank order."""
     for i in range(start, stop):
         row = U64(order[i])
@@ -275,7 +275,7 @@ def list_queries(
 
     Outputs of one slot follow each other; each slot's rows are added to `results` once. With empty `offsets` only counts.
     """
-    at = np.int64(0)
+    at: Number = np.int64(0)
     listed = 0
     bits = np.empty(n_words, np.uint64)
     scratch = np.empty(n_words, np.uint64)
@@ -294,7 +294,7 @@ def list_queries(
             results[slot] += found
         if len(offsets) == 0:
             continue
-        first = np.int64(first_row[k])
+        first: Number = np.int64(first_row[k])
         if first:
             for w in range(min(n_words, first >> 6)):
                 found -= np.int64(count_ones(bits[w]))
@@ -314,8 +314,8 @@ def list_queries(
 
 
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, uint64[::1], int32[:,::1], int64[::1], int64[::1], "
-    "int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], int32[::1], int32[::1], "
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, uint64[::1], int32[:,::1], int64[::1], "
+    "int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], int32[::1], int32[::1], "
     "int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1], int64[::1])"
 )
 def match_rows(
@@ -365,7 +365,7 @@ def match_rows(
             column = plan[f, 0]
             n_cuts = cuts_at[f + 1] - cuts_at[f]
             if plan[f, 2] == GIVEN:
-                rank = np.int64(given[f, i])
+                rank: Number = np.int64(given[f, i])
             elif has_nulls and nulls[column, first + i]:
                 rank = n_cuts + 1
             else:
@@ -387,14 +387,14 @@ def match_rows(
                     if before & interested[f, w]:
                         admitted = U64(0)
                         for b in range(64):
-                            slot = w * 64 + b
-                            admitted |= U64((low[f, slot] <= rank) & (rank < high[f, slot])) << U64(b)
+                            bit = w * 64 + b
+                            admitted |= U64((low[f, bit] <= rank) & (rank < high[f, bit])) << U64(b)
                         after = before & admitted
                     cleared += np.int64(count_ones(before))
                     lin[i, w] = after
                 for m in range(len(multi_filter)):
                     if multi_filter[m] == f:
-                        slot = np.int64(multi_slot[m])
+                        slot: Number = np.int64(multi_slot[m])
                         inside = False
                         for k in range(multi_at[m], multi_at[m + 1]):
                             inside |= (multi_ranks[k, 0] <= rank) & (rank < multi_ranks[k, 1])

@@ -71,9 +71,13 @@ class Condition:
         clauses = sorted(" | ".join(sorted(map(str, clause))) for clause in self.clauses)
         return " & ".join([*map(str, self.conjuncts), *sorted(map(str, self.residuals)), *clauses])
 
+    def single(self) -> tuple[Atom, ...]:
+        """The atoms that must each be true."""
+        return (*self.conjuncts, *self.residuals)
+
     def atoms(self) -> Iterable[Atom]:
-        yield from self.conjuncts
-        yield from self.residuals
+        """Every atom, those of clauses included."""
+        yield from self.single()
         for clause in self.clauses:
             yield from clause
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.kernels import inline, kernel
+from lineage.kernels import Number, inline, kernel
 from lineage.schema import KEY_MAX
 
 U64 = np.uint64
@@ -38,7 +38,7 @@ _NEGATIVE_ZERO = np.int64(-0x8000000000000000)
 
 
 @inline
-def order_key(cell: np.int64, is_float: bool) -> np.int64:
+def order_key(cell: Number, is_float: bool) -> Number:
     """The order key of a cell; equal to `filters.intervals.float_key` for floats. Without branches, for speed."""
     if not is_float:
         return cell
@@ -73,7 +73,7 @@ def rank_by_table(
 
 
 @inline
-def find_rank(key: np.int64, cuts: np.ndarray, offset: int, n_cuts: int) -> int:
+def find_rank(key: Number, cuts: np.ndarray, offset: Number, n_cuts: Number) -> Number:
     """Number of the cuts `cuts[offset:offset + n_cuts]` that are <= key, by binary search."""
     low = 0
     size = n_cuts
@@ -88,7 +88,8 @@ def find_rank(key: np.int64, cuts: np.ndarray, offset: int, n_cuts: int) -> int:
 
 
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int64, int64, int32[::1])"
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int64, int64, "
+    "int32[::1])"
 )
 def rank_by_grid(
     cells: np.ndarray,

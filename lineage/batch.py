@@ -23,7 +23,13 @@ class Unlisted(Protocol):
     """A batch whose bits are not written out yet: they can be listed without ever being."""
 
     def lists(
-        self, out_slot: np.ndarray, first_row: np.ndarray, results: np.ndarray, offsets: np.ndarray, which: np.ndarray, rows: np.ndarray
+        self,
+        out_slot: np.ndarray,
+        first_row: np.ndarray,
+        results: np.ndarray,
+        offsets: np.ndarray,
+        which: np.ndarray,
+        rows: np.ndarray,
     ) -> int: ...
 
 

@@ -18,7 +18,7 @@ from bitarray import bitarray
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from lineage.kernels import inline, kernel
+from lineage.kernels import Number, inline, kernel
 
 U64 = np.uint64
 ONE = np.uint64(1)
@@ -125,7 +125,7 @@ def store_word(typing: Any, rows: Any, at: Any, base: Any, table: Any, word: Any
 
 
 @inline
-def emit_rows(bits: np.ndarray, n_words: int, found: int, rows: np.ndarray, at: int, table: np.ndarray) -> int:
+def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, at: Number, table: np.ndarray) -> Number:
     """Append the set bits of `bits`, of which there are `found`, to `rows[at:]`; returns the new `at`."""
     if found >= 4 * n_words:
         for w in range(n_words):
@@ -182,7 +182,7 @@ def list_rows(
 @kernel("int64(uint64[:,::1], int64, int32[::1], int32[::1], int64[::1])")
 def count_rows(rows_of: np.ndarray, n_words: int, out_slot: np.ndarray, first_row: np.ndarray, counts: np.ndarray) -> int:
     """How many rows each output has, by popcount; returns the sum."""
-    total = np.int64(0)
+    total: Number = np.int64(0)
     for k in range(len(out_slot)):
         slot = out_slot[k]
         first = np.int64(first_row[k])
@@ -194,7 +194,7 @@ def count_rows(rows_of: np.ndarray, n_words: int, out_slot: np.ndarray, first_ro
             found += np.int64(count_ones(word))
         counts[k] = found
         total += found
-    return total
+    return int(total)
 
 
 @kernel("void(uint64[:,::1], int64, int64, uint64[:,::1])")

@@ -16,6 +16,9 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: A number inside a kernel: numba, not mypy, decides its type.
+Number = Any
+
 #: A signature as numba writes it, or built from numba's types where its text cannot say it (read-only arrays).
 Signature = Any
 

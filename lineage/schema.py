@@ -95,7 +95,9 @@ class Schema:
         for name, text in declared.items():
             check_name(name, "column")
             if name.lower() in lower:
-                raise SchemaError(f'columns "{lower[name.lower()]}" and "{name}" differ only in case', hint="names are not case-sensitive")
+                raise SchemaError(
+                    f'columns "{lower[name.lower()]}" and "{name}" differ only in case', hint="names are not case-sensitive"
+                )
             lower[name.lower()] = name
             columns.append(_parse_column(name, text))
         return cls(tuple(columns))
@@ -140,7 +142,9 @@ def check_name(name: object, what: str) -> str:
     """A name that SQL can write without quotes; raises `SchemaError` otherwise."""
     if not isinstance(name, str) or not _NAME.match(name) or len(name) > 128:
         raise SchemaError(
-            f"{name!r} is not a valid {what} name", code="bad_name", hint="a letter or _ first, then letters, digits, _; 128 at most"
+            f"{name!r} is not a valid {what} name",
+            code="bad_name",
+            hint="a letter or _ first, then letters, digits, _; 128 at most",
         )
     return name
 

@@ -69,7 +69,13 @@ def interval_rows(
 
 
 def condition_rows(
-    condition: Condition, store: RowStore, page: Page, at: int, stop: int, dictionaries: list[Dictionary | None], modules: Mapping[str, int]
+    condition: Condition,
+    store: RowStore,
+    page: Page,
+    at: int,
+    stop: int,
+    dictionaries: list[Dictionary | None],
+    modules: Mapping[str, int],
 ) -> np.ndarray:
     """Which rows of a page's part satisfy a condition; `modules` numbers its residual expressions by their text."""
 
@@ -82,7 +88,7 @@ def condition_rows(
     if condition.never:
         return np.zeros(stop - at, np.bool_)
     found = np.ones(stop - at, np.bool_)
-    for atom in (*condition.conjuncts, *condition.residuals):
+    for atom in condition.single():
         found &= atom_rows(atom)
         if not found.any():
             return found

@@ -19,7 +19,18 @@ MEMORY_ROWS = 4096.0
 class Ledger:
     """Statistics of the modules of one stream, a column each; module m is row m."""
 
-    __slots__ = ("names", "rows_in", "rows_out", "cleared", "predicates", "cost_ns", "tickets", "pass_rate", "cleared_rate", "_free")
+    __slots__ = (
+        "names",
+        "rows_in",
+        "rows_out",
+        "cleared",
+        "predicates",
+        "cost_ns",
+        "tickets",
+        "pass_rate",
+        "cleared_rate",
+        "_free",
+    )
 
     def __init__(self) -> None:
         self.names: list[str] = []

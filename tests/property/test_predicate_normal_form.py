@@ -122,7 +122,9 @@ def condition_rows(condition: Condition, rows: list[list[Any]], frame: ListFrame
 
 @settings(max_examples=250, deadline=None)
 @given(cases(), st.integers(0, 2**31))
-def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(case: tuple[list[ColumnRef], Expression], seed: int) -> None:
+def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(
+    case: tuple[list[ColumnRef], Expression], seed: int
+) -> None:
     columns, expression = case
     rows = random_rows(columns, seed)
     frame = frame_of(columns, rows)

@@ -69,7 +69,11 @@ def _hash(value: Any) -> str:
             found.update(repr(sorted(map(_name, value))).encode())
         elif isinstance(value, (list, tuple, np.ndarray)):
             todo += list(value)
-        elif callable(value) and not hasattr(value, "__dict__") or type(value).__name__ in ("function", "method", "builtin_function_or_method"):
+        elif (
+            callable(value)
+            and not hasattr(value, "__dict__")
+            or type(value).__name__ in ("function", "method", "builtin_function_or_method")
+        ):
             found.update(str(id(getattr(value, "__func__", value))).encode())
         else:
             todo += [item for pair in sorted(_attributes(value).items()) for item in pair]
@@ -93,7 +97,9 @@ def make_engine(**options: Any) -> Engine:
     return engine
 
 
-def row(ts: int, sensor: int | None = 1, temp: float | None = 20.0, room: str | None = "a", ok: bool | None = True) -> dict[str, Any]:
+def row(
+    ts: int, sensor: int | None = 1, temp: float | None = 20.0, room: str | None = "a", ok: bool | None = True
+) -> dict[str, Any]:
     """A row of `readings`; `ts` in milliseconds."""
     return {"sensor": sensor, "room": room, "temp": temp, "ok": ok, "ts": ts}
 
@@ -109,4 +115,7 @@ def at(ms: float) -> datetime:
 
 def signed(changes: Any, name: str | None = None) -> list[tuple[int, int, Any]]:
     """Changes as (time in ms, sign, value of one column), to compare with a table written in the test."""
-    return [(round((c.time - at(0)) / timedelta(milliseconds=1)), c.sign, next(iter(c.row.values())) if name is None else c.row[name]) for c in changes]
+    return [
+        (round((c.time - at(0)) / timedelta(milliseconds=1)), c.sign, next(iter(c.row.values())) if name is None else c.row[name])
+        for c in changes
+    ]

@@ -40,7 +40,9 @@ FORMS = {
     "Arrow table": pa.table(COLUMNS),
     "Arrow batch": pa.RecordBatch.from_pydict(COLUMNS),
     "Arrow reader": None,
-    "pandas": pd.DataFrame({**COLUMNS, "sensor": pd.array([1, 2, None], "Int64"), "ok": pd.array([True, False, None], "boolean")}),
+    "pandas": pd.DataFrame(
+        {**COLUMNS, "sensor": pd.array([1, 2, None], "Int64"), "ok": pd.array([True, False, None], "boolean")}
+    ),
     "polars": pl.DataFrame(COLUMNS),
     "dict of Arrow arrays": {name: pa.array(column) for name, column in COLUMNS.items()},
     "other order, other case": {name.upper(): COLUMNS[name] for name in reversed(COLUMNS)},
@@ -233,7 +235,14 @@ def test_a_push_of_more_rows_than_a_page_and_a_batch_hold() -> None:
 def test_times_come_in_as_numbers_texts_and_datetimes() -> None:
     engine = make_engine()
     query = engine.submit("SELECT ts FROM readings [RANGE 1 HOUR]")
-    times = [1000, 1500.5, "1970-01-01T00:00:02Z", "1970-01-01T01:00:03+01:00", datetime(1970, 1, 1, 0, 0, 4), np.datetime64(5, "s")]
+    times = [
+        1000,
+        1500.5,
+        "1970-01-01T00:00:02Z",
+        "1970-01-01T01:00:03+01:00",
+        datetime(1970, 1, 1, 0, 0, 4),
+        np.datetime64(5, "s"),
+    ]
     engine.push("readings", [{"ts": time} for time in times])
     assert values(query.answer()) == [at(1000), at(1500.5), at(2000), at(3000), at(4000), at(5000)]
     assert values(query.answer())[0].tzinfo is not None

@@ -14,7 +14,12 @@ from tests.unit.eddy.digest import READINGS, at, digest, make_engine, row, value
 def test_a_stream_is_shown_as_it_was_declared() -> None:
     engine = Engine()
     made = engine.create_stream(
-        "Readings", {"v": "int", "when": "timestamp[s]"}, time="WHEN", lateness=timedelta(seconds=2), late="drop", timeline="plant"
+        "Readings",
+        {"v": "int", "when": "timestamp[s]"},
+        time="WHEN",
+        lateness=timedelta(seconds=2),
+        late="drop",
+        timeline="plant",
     )
     assert made == Stream("Readings", {"v": "int", "when": "timestamp[s]"}, "when", "plant", 2_000_000, "drop")
     assert engine.streams["Readings"] == made
@@ -115,7 +120,9 @@ def test_calls_of_later_versions_are_refused_by_name(name: str, call: Any) -> No
     assert digest(engine) == before
 
 
-@pytest.mark.parametrize(("option", "word"), [("history", "window"), ("emit", "event"), ("expiry", "direct"), ("expiry", "negative+message")])
+@pytest.mark.parametrize(
+    ("option", "word"), [("history", "window"), ("emit", "event"), ("expiry", "direct"), ("expiry", "negative+message")]
+)
 def test_options_of_a_query_of_later_versions_are_refused_by_name(option: str, word: str) -> None:
     engine = make_engine()
     before = digest(engine)
@@ -296,7 +303,8 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "hint"), [("greedyy", 'did you mean "greedy"?'), ("", "there are:"), (5, "there are:"), ("Lottery", 'did you mean "lottery"?')]
+    ("policy", "hint"),
+    [("greedyy", 'did you mean "greedy"?'), ("", "there are:"), (5, "there are:"), ("Lottery", 'did you mean "lottery"?')],
 )
 def test_an_unknown_policy_is_refused_with_the_nearest_one(policy: Any, hint: str) -> None:
     with pytest.raises(EddyError) as error:
