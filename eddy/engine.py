@@ -306,7 +306,7 @@ class Engine:
 
     def _start(self, query: Query, source: Source) -> None:
         condition = normalise(query.bound.condition)
-        leg = source.leg(query.bound.window, condition)
+        leg = source.leg(query.bound.window, condition, query.name)
         run = Run(self._committer.seq, None, source.store.end, source.module_numbers(leg.condition))
         query.begin(leg, run, source.leg_results(leg))
         source.readers_changed(leg)

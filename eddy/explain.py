@@ -10,6 +10,7 @@ from eddy.query import Query
 from eddy.source import Source
 from filters.candidates import key_columns
 from filters.predicate import Condition, IndexAtom, normalise
+from filters.wording import say_atom, say_condition
 from queries.bound import BoundQuery
 
 
@@ -28,14 +29,17 @@ def explain_bound(bound: BoundQuery, source: Source, policy: Policy) -> dict[str
 def _explain(bound: BoundQuery, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
     condition = leg.condition if leg is not None else normalise(bound.condition)
     pattern = bound.window.update_pattern
-    operators = [_operator(source, condition, i) for i in range(len(_modules(source, condition)))]
+    operators = [
+        {"name": name, "predicate": predicate, "predicates": predicates}
+        for name, predicate, predicates in _modules(source, condition)
+    ]
     return {
         "kind": "stream" if bound.window.is_stream else "relation",
         "stream": source.name,
         "timeline": source.timeline.name,
         "window": str(bound.window),
         "columns": {column.name: column.type.value for column in bound.columns},
-        "condition": condition.key or "every row",
+        "condition": say_condition(condition, source.schema),
         "operators": operators,
         "modules": [operator["name"] for operator in operators],
         "policy": policy.name,
@@ -56,17 +60,12 @@ def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]
         if isinstance(atom, IndexAtom):
             f = source.bank.index(atom.position)
             others = 0 if f is None else source.bank.filters[f].n_predicates
-            found.append((f"filter:{source.name}.{atom.name}", str(atom), others))
+            found.append((f"filter:{source.name}.{atom.name}", say_atom(atom, source.schema), others))
         else:
             module = source.modules.get(str(atom))
             name = module.name if module is not None else "predicate module"
-            found.append((name, str(atom), 0 if module is None else len(module.slots)))
+            found.append((name, say_atom(atom, source.schema), 0 if module is None else len(module.slots)))
     return found
-
-
-def _operator(source: Source, condition: Condition, i: int) -> dict[str, Any]:
-    name, predicate, predicates = _modules(source, condition)[i]
-    return {"name": name, "predicate": predicate, "predicates": predicates}
 
 
 def _placement(source: Source, condition: Condition, leg: Leg | None) -> str:

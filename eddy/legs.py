@@ -44,6 +44,8 @@ class Leg:
     key: tuple[WindowSpec, str]
     condition: Condition
     window: WindowClass
+    #: the name of the query it was first made for
+    label: str
     #: the bit position in its page; None when no row can satisfy the condition
     slot: int | None = None
     #: the column of the candidate index it is placed in; None when it is dense

@@ -64,7 +64,7 @@ class Source:
         self._class_numbers: list[int] = []
         #: predicate modules by the text of their expression
         self.modules: dict[str, PredicateModule] = {}
-        self._module_names: dict[str, int] = {}
+        self._modules_made = 0
         #: ledger number of each filter, and the other way round (-1: a predicate module)
         self.filter_module: list[int] = []
         self.filter_of = np.zeros(0, np.int32)
@@ -134,12 +134,12 @@ class Source:
 
     # ---- legs
 
-    def leg(self, window: WindowSpec, condition: Condition) -> Leg:
-        """The leg of that window and condition, made and placed if it is new."""
+    def leg(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
+        """The leg of that window and condition, made and placed if it is new; `label` names the modules made for it."""
         key = (window, condition.key)
         found = self.legs.get(key)
         if found is None:
-            found = Leg(key, condition, self._window_class(window))
+            found = Leg(key, condition, self._window_class(window), label)
             self._place(found)
             self.legs[key] = found
             found.window.n_legs += 1
@@ -203,13 +203,13 @@ class Source:
         put_bit(self.legs_mask, leg.slot, True)
         self.leg_of[leg.slot] = leg
         for atom in leg.condition.single():
-            self._add_atom(leg.slot, atom)
+            self._add_atom(leg, leg.slot, atom)
         for clause in leg.condition.clauses:
             slots = []
             for atom in clause:
                 slot = self.slots.take()
                 self._claim(slot, leg)
-                self._add_atom(slot, atom)
+                self._add_atom(leg, slot, atom)
                 slots.append(slot)
             leg.disjuncts.append(slots)
         if leg.disjuncts:
@@ -256,7 +256,7 @@ class Source:
             self._release(leg.slot, leg)
         leg.slot = leg.index_column = None
 
-    def _add_atom(self, slot: int, atom: Atom) -> None:
+    def _add_atom(self, leg: Leg, slot: int, atom: Atom) -> None:
         if isinstance(atom, IndexAtom):
             n_filters = len(self.bank.filters)
             self.bank.add(slot, atom.position, atom.intervals)
@@ -274,10 +274,10 @@ class Source:
         module = self.modules.get(text)
         if module is None:
             functions = user_functions_of(atom.expression)
-            kind = f"function:{functions[0].name}" if functions else "residual:" + self.name
-            count = self._module_names[kind] = self._module_names.get(kind, 0) + 1
+            kind = f"function:{functions[0].name}" if functions else f"residual:{leg.label}"
+            self._modules_made += 1
             cost = 1000 * sum(function.cost for function in functions) or _EXPRESSION_COST_NS
-            number = self.ledger.add(f"{kind}#{count}", cost)
+            number = self.ledger.add(f"{kind}#{self._modules_made}", cost)
             if number == len(self.filter_of):
                 self.filter_of = np.append(self.filter_of, np.int32(-1))
             module = self.modules[text] = PredicateModule(number, self.ledger.names[number], atom.expression, self.slots.n_words)

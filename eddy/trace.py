@@ -17,6 +17,7 @@ from filters.evaluate import true_rows
 from filters.expression import columns_of
 from filters.predicate import Atom, Condition, IndexAtom, normalise
 from filters.vector import Frame, ListFrame, Vector
+from filters.wording import say_atom
 from lineage.dictionary import Dictionary
 from lineage.errors import NotFoundError, RowError
 from lineage.ingest import Ingestor
@@ -133,14 +134,11 @@ def _first_refusal(subject: _Subject, condition: Condition, modules: Mapping[str
         return {"predicate": "the condition", "reason": "no row can satisfy it", "values": {}}
     for atom in condition.single():
         if not subject.holds(atom, modules):
-            return {"predicate": str(atom), "reason": "not true", "values": _values(subject, [atom])}
+            return {"predicate": say_atom(atom, subject.source.schema), "reason": "not true", "values": _values(subject, [atom])}
     for clause in condition.clauses:
         if not any(subject.holds(atom, modules) for atom in clause):
-            return {
-                "predicate": " or ".join(map(str, clause)),
-                "reason": "none is true",
-                "values": _values(subject, list(clause)),
-            }
+            shown = " OR ".join(say_atom(atom, subject.source.schema) for atom in clause)
+            return {"predicate": shown, "reason": "none is true", "values": _values(subject, list(clause))}
     return None
 
 

@@ -19,6 +19,15 @@ from dataclasses import dataclass
 FOREVER = 2**62
 
 
+_UNITS = [
+    ("DAY", 86_400_000_000),
+    ("HOUR", 3_600_000_000),
+    ("MINUTE", 60_000_000),
+    ("SECOND", 1_000_000),
+    ("MILLISECOND", 1_000),
+]
+
+
 class WindowKind(enum.Enum):
     NONE = "none"
     RANGE = "range"
@@ -72,4 +81,8 @@ class WindowSpec:
                 return "[NOW]"
             case WindowKind.UNBOUNDED:
                 return "[RANGE UNBOUNDED]"
+        for unit, micros in _UNITS:
+            if self.width_us % micros == 0:
+                count = self.width_us // micros
+                return f"[RANGE {count} {unit}{'S' if count != 1 else ''}]"
         return f"[RANGE {self.width_us} MICROSECONDS]"
