@@ -51,7 +51,7 @@ class Changes:
         return found
 
     def __iter__(self) -> Iterator[Change]:
-        names = [column.name for column in self.query.bound.columns]
+        names = [column.name for column in self.query.outputs]
         for seq, results in self._read():
             columns = [column.to_pylist() for column in results.columns]
             times = Vector(Type.TIMESTAMP, results.times).to_pylist()
@@ -62,7 +62,7 @@ class Changes:
         """The changes up to now as one table: seq, time, sign, then the output columns."""
         found = self._read()
         tables = []
-        columns = self.query.bound.columns
+        columns = self.query.outputs
         names = ["seq", "time", "sign", *(column.name for column in columns)]
         for seq, results in found:
             head = [

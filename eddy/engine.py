@@ -30,7 +30,7 @@ from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.eddy import Eddy
 from eddy.policies import make
-from eddy.query import Query, Run
+from eddy.query import NO_MODULES, Plan, Query, Run
 from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS, ResultLog
 from eddy.source import Source
@@ -41,7 +41,6 @@ from lineage.errors import ConflictError, EddyError, GoneError, InUseError, NotF
 from lineage.schema import Schema, Type, check_name
 from lineage.times import duration_us, to_iso, to_us
 from queries.binder import bind
-from queries.bound import BoundQuery
 from queries.parser import parse
 from queries.syntax import ParsedQuery
 
@@ -212,7 +211,7 @@ class Engine:
         """Remove a stream that no query reads."""
         with _Turn(self):
             source = self._source(name)
-            readers = [query for query in self._queries.values() if query.bound.stream.lower() == source.name.lower()]
+            readers = [query for query in self._queries.values() if query.stream == source.name.lower()]
             if readers:
                 shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
                 raise InUseError(
@@ -280,37 +279,40 @@ class Engine:
                 self._check_free(name)
             if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
                 raise EddyError("tags is not a list of strings", code="bad_option")
-            bound = self._bind(sql, params)
-            source = self._sources[bound.stream.lower()]
+            plan = self._plan(sql, params)
+            source = self._sources[plan.stream]
             number = self._next_query
             self._next_query += 1
             chosen = name if name is not None else self._free_name(number)
-            query = Query(self, number, chosen, sql, dict(params) if params else None, tuple(tags), bound)
+            query = Query(self, number, chosen, sql, tuple(tags), plan)
             self._start(query, source)
             self._queries[number] = query
             self._query_by_name[chosen.lower()] = query
             return query
 
-    def _bind(self, sql: str, params: Mapping[str, Any] | None) -> BoundQuery:
+    def _plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan:
         parsed = self._parsed.get(sql) if isinstance(sql, str) else None
         if parsed is None:
             parsed = parse(sql)
             if len(self._parsed) >= _PARSED:
                 del self._parsed[next(iter(self._parsed))]
             self._parsed[sql] = parsed
-        return bind(parsed, self._lookup, params, self._functions, lambda: [source.name for source in self._sources.values()])
+        names = lambda: [source.name for source in self._sources.values()]  # noqa: E731  # asked only for a hint
+        bound = bind(parsed, self._lookup, params, self._functions, names)
+        source = self._sources[bound.stream.lower()]
+        outputs = source.shared_outputs(bound.columns)
+        return Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)
 
     def _lookup(self, name: str) -> Schema | None:
         source = self._sources.get(name.lower())
         return None if source is None else source.schema
 
     def _start(self, query: Query, source: Source) -> None:
-        condition = normalise(query.bound.condition)
-        leg = source.leg(query.bound.window, condition, query.name)
-        run = Run(self._committer.seq, None, source.store.end, source.module_numbers(leg.condition))
+        leg = source.leg(query.window, query.plan.condition, query.name)
+        run = Run(self._committer.seq, None, source.store.end, source.module_numbers(leg.condition) or NO_MODULES)
         query.begin(leg, run, source.leg_results(leg))
-        source.readers_changed(leg)
-        window = query.bound.window
+        source.add_reader(leg, query)
+        window = query.window
         now = source.timeline.now
         if source.store.end == 0 or window.is_stream:
             query.complete_since_us = None if now == BEGINNING else now
@@ -328,14 +330,11 @@ class Engine:
             del self._query_by_name[found.name.lower()]
 
     def _stop(self, query: Query) -> None:
-        source = self._sources[query.bound.stream.lower()]
+        source = self._sources[query.stream]
         leg = query.leg
         assert leg is not None
         query.end(self._committer.seq, source.leg_results(leg))
-        if leg.queries:
-            source.readers_changed(leg)
-        else:
-            source.drop_leg(leg)
+        source.remove_reader(leg, query)
 
     def pause(self, query: Query | int | str) -> None:
         """Stop a query for now; it keeps its last answer."""
@@ -343,11 +342,11 @@ class Engine:
             found = self._query(query)
             if found.leg is None:
                 raise ConflictError(f'query "{found.name}" is already paused', code="already_paused")
-            source = self._sources[found.bound.stream.lower()]
+            source = self._sources[found.stream]
             kept = Reader(found, source).keep(source.timeline.now)
             self._stop(found)
             found.kept = kept
-            source.paused.append((found.bound.window, self._committer.seq))
+            source.paused.append((found.window, self._committer.seq))
 
     def resume(self, query: Query | int | str) -> None:
         """Start a paused query as if it were new; one commit takes the answer it kept back."""
@@ -355,13 +354,13 @@ class Engine:
             found = self._query(query)
             if found.leg is not None:
                 raise ConflictError(f'query "{found.name}" is not paused', code="not_paused")
-            source = self._sources[found.bound.stream.lower()]
+            source = self._sources[found.stream]
             kept = found.kept
             assert kept is not None
             self._start(found, source)
             timeline = source.timeline
             taken_back = None
-            if not found.bound.window.is_stream:
+            if not found.window.is_stream:
                 kept.ended = timeline.now
                 found.runs[-1].taken_back = kept
                 taken_back = (source, found.id, kept)
@@ -450,7 +449,7 @@ class Engine:
         """The answer of a query now, with `time` and `seq` in the table's metadata."""
         with _Turn(self):
             found = self._query(query)
-            source = self._sources[found.bound.stream.lower()]
+            source = self._sources[found.stream]
             now = source.timeline.now
             results = Reader(found, source).answer(now)
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
@@ -467,7 +466,7 @@ class Engine:
                 return Changes(found, self._fetch, seq, False)
             if not isinstance(since, int) or isinstance(since, bool) or since < 0:
                 raise EddyError(f"since is {since!r}", code="bad_option", hint='"snapshot", "now" or the number of a commit')
-            source = self._sources[found.bound.stream.lower()]
+            source = self._sources[found.stream]
             gone = self._logs[source.timeline.name].gone
             if since == 0:
                 since = max(gone, 0)
@@ -484,7 +483,7 @@ class Engine:
     def _fetch(self, cursor: Changes) -> tuple[list[tuple[int, Results]], int]:
         with _Turn(self):
             query = self._query(cursor.query)
-            source = self._sources[query.bound.stream.lower()]
+            source = self._sources[query.stream]
             log = self._logs[source.timeline.name]
             reader = Reader(query, source)
             seq = self._committer.seq
@@ -514,16 +513,17 @@ class Engine:
         """How a query is run, or would be: shared modules, update pattern, state, defaults."""
         with _Turn(self):
             if isinstance(sql_or_query, str) and sql_or_query.lower() not in self._query_by_name and " " in sql_or_query.strip():
-                bound = self._bind(sql_or_query, None)
-                return explaining.explain_bound(bound, self._sources[bound.stream.lower()], self._eddy.policy)
+                plan = self._plan(sql_or_query, None)
+                source = self._sources[plan.stream]
+                return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._query(sql_or_query)
-            return explaining.explain_query(query, self._sources[query.bound.stream.lower()], self._eddy.policy)
+            return explaining.explain_query(query, self._sources[query.stream], self._eddy.policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
         with _Turn(self):
             source = self._source(stream)
-            queries = [q for q in self._queries.values() if q.bound.stream.lower() == source.name.lower()]
+            queries = [q for q in self._queries.values() if q.stream == source.name.lower()]
             if query is not None:
                 found = self._query(query)
                 if found not in queries:
@@ -542,7 +542,7 @@ class Engine:
             for source in self._sources.values():
                 source.check()
             for query in self._queries.values():
-                source = self._sources[query.bound.stream.lower()]
+                source = self._sources[query.stream]
                 assert (query.leg is None) == (query.kept is not None), "a query runs or keeps its answer"
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"

@@ -6,39 +6,33 @@ from typing import Any
 
 from eddy.legs import Leg
 from eddy.policies.base import Policy
-from eddy.query import Query
+from eddy.query import Plan, Query
 from eddy.source import Source
 from filters.candidates import key_columns
-from filters.predicate import Condition, IndexAtom, normalise
+from filters.predicate import Condition, IndexAtom
 from filters.wording import say_atom, say_condition
-from queries.bound import BoundQuery
 
 
 def explain_query(query: Query, source: Source, policy: Policy) -> dict[str, Any]:
     """The plan of a query that was submitted."""
-    found = _explain(query.bound, source, policy, query.leg)
+    found = explain_plan(query.plan, source, policy, query.leg)
     return {"query": query.name, "id": query.id, "state": query.state, **found}
 
 
-def explain_bound(bound: BoundQuery, source: Source, policy: Policy) -> dict[str, Any]:
-    """The plan that a query would get."""
-    condition = normalise(bound.condition)
-    return _explain(bound, source, policy, source.legs.get((bound.window, condition.key)))
-
-
-def _explain(bound: BoundQuery, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
-    condition = leg.condition if leg is not None else normalise(bound.condition)
-    pattern = bound.window.update_pattern
+def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
+    """The plan that a query has or would get; `leg` is the one it is on or would share."""
+    condition = plan.condition
+    pattern = plan.window.update_pattern
     operators = [
         {"name": name, "predicate": predicate, "predicates": predicates}
         for name, predicate, predicates in _modules(source, condition)
     ]
     return {
-        "kind": "stream" if bound.window.is_stream else "relation",
+        "kind": "stream" if plan.window.is_stream else "relation",
         "stream": source.name,
         "timeline": source.timeline.name,
-        "window": str(bound.window),
-        "columns": {column.name: column.type.value for column in bound.columns},
+        "window": str(plan.window),
+        "columns": {column.name: column.type.value for column in plan.outputs},
         "condition": say_condition(condition, source.schema),
         "operators": operators,
         "modules": [operator["name"] for operator in operators],
@@ -47,9 +41,9 @@ def _explain(bound: BoundQuery, source: Source, policy: Policy, leg: Leg | None)
         "shared_with": len(leg.queries) - (1 if leg.queries else 0) if leg is not None else 0,
         "update_pattern": pattern,
         "edges": [{"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": True}],
-        "storage": _state(bound, source),
+        "storage": _state(plan, source),
         "lmerge": {"case": "R0" if pattern == "monotonic" else "R3", "why": "one ordered input, rows end by their own time"},
-        "defaults": list(bound.defaults),
+        "defaults": list(plan.defaults),
     }
 
 
@@ -78,6 +72,6 @@ def _placement(source: Source, condition: Condition, leg: Leg | None) -> str:
     return "a bit in the filters of its stream"
 
 
-def _state(bound: BoundQuery, source: Source) -> dict[str, Any]:
-    needed = "nothing" if bound.window.is_stream else "the stream's rows, shared"
+def _state(plan: Plan, source: Source) -> dict[str, Any]:
+    needed = "nothing" if plan.window.is_stream else "the stream's rows, shared"
     return {"own": "nothing", "shared": needed, "rows_held": source.store.end - source.store.watermark}

@@ -41,7 +41,6 @@ class WindowClass:
 
 @dataclass(slots=True, eq=False)
 class Leg:
-    key: tuple[WindowSpec, str]
     condition: Condition
     window: WindowClass
     #: the name of the query it was first made for
@@ -51,8 +50,13 @@ class Leg:
     #: the column of the candidate index it is placed in; None when it is dense
     index_column: int | None = None
     #: per clause, the slots of its disjuncts
-    disjuncts: list[list[int]] = field(default_factory=list)
+    disjuncts: tuple[list[int], ...] = ()
     queries: list[Query] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[WindowSpec, Condition]:
+        """What makes two legs the same."""
+        return self.window.window, self.condition
 
     @property
     def dense(self) -> bool:

@@ -1,4 +1,9 @@
-"""Which queries read which slots: from a slot's rows to lists per query."""
+"""Which queries read which slots of a page of legs: from a slot's rows to lists per query.
+
+Nearly every slot has one query: `query_of[slot]`, `born_of[slot]`. Further queries of a slot, which ask for exactly the same
+rows, are entries `more_*[:n_more]` in no order. Adding or removing a query costs O(1); what listing needs is laid out again when
+the set of legs has changed, by a few array operations.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +13,21 @@ from lineage.slots import grown
 
 
 class Outputs:
-    """Which queries read which slots of a page of legs, kept up to date query by query."""
+    """The queries of one page of legs."""
 
     def __init__(self) -> None:
         #: id and birth of the first query on each slot; 0 where there is none
         self.query_of = np.zeros(64, np.int64)
         self.born_of = np.zeros(64, np.int64)
-        #: further queries on a slot
-        self.more: dict[int, list[tuple[int, int]]] = {}
-        self._more_arrays: tuple[np.ndarray, np.ndarray] | None = None
+        #: slot, id and birth of further queries, and where each query's entry is
+        self.more_slot = np.zeros(64, np.int32)
+        self.more_query = np.zeros(64, np.int64)
+        self.more_born = np.zeros(64, np.int64)
+        self.n_more = 0
+        self._more_at: dict[int, int] = {}
         self._version = -1
-        #: one entry per query, slots ascending
+        #: one entry per query: first the slots' first queries, slots ascending, then the further ones
+        self.n_first = 0
         self.slot = np.zeros(0, np.int32)
         self.query = np.zeros(0, np.int64)
         self.born = np.zeros(0, np.int64)
@@ -28,43 +37,57 @@ class Outputs:
     def grow(self, n_slots: int) -> None:
         self.query_of = grown(self.query_of, n_slots, 0)
         self.born_of = grown(self.born_of, n_slots, 0)
-        self._more_arrays = None
 
-    def put(self, slot: int, queries: list[tuple[int, int]]) -> None:
-        """The (id, birth) of the queries on a slot are these."""
-        self.query_of[slot], self.born_of[slot] = queries[0] if queries else (0, 0)
-        if len(queries) > 1:
-            self.more[slot] = queries[1:]
-            self._more_arrays = None
-        elif self.more.pop(slot, None) is not None:
-            self._more_arrays = None
+    def add(self, slot: int, query: int, born: int) -> None:
+        """One more query reads a slot."""
+        if not self.query_of[slot]:
+            self.query_of[slot], self.born_of[slot] = query, born
+            return
+        if self.n_more == len(self.more_slot):
+            self.more_slot = grown(self.more_slot, 2 * self.n_more, 0)
+            self.more_query = grown(self.more_query, 2 * self.n_more, 0)
+            self.more_born = grown(self.more_born, 2 * self.n_more, 0)
+        at = self.n_more
+        self.more_slot[at], self.more_query[at], self.more_born[at] = slot, query, born
+        self._more_at[query] = at
+        self.n_more += 1
 
-    def more_arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """`(at, ids)`: the further queries of a slot are `ids[at[slot]:at[slot + 1]]`; `at` is empty when there are none."""
-        if self._more_arrays is None:
-            at, ids = np.zeros(0, np.int64), np.zeros(0, np.int64)
-            if self.more:
-                counts = np.zeros(len(self.query_of) + 1, np.int64)
-                for slot, held in self.more.items():
-                    counts[slot + 1] = len(held)
-                at = np.cumsum(counts)
-                ids = np.array([id_ for slot in sorted(self.more) for id_, _ in self.more[slot]], np.int64)
-            self._more_arrays = (at, ids)
-        return self._more_arrays
+    def remove(self, slot: int, query: int, heir: tuple[int, int] | None) -> None:
+        """A query reads a slot no more; `heir` is the (id, birth) of another one that reads it, if any does."""
+        if self.query_of[slot] == query:
+            self.query_of[slot], self.born_of[slot] = heir or (0, 0)
+            if heir is None:
+                return
+            query = heir[0]
+        at = self._more_at.pop(query)
+        self.n_more -= 1
+        last = self.n_more
+        if at < last:
+            # the last entry takes the place that was freed
+            self.more_slot[at], self.more_query[at], self.more_born[at] = (
+                self.more_slot[last],
+                self.more_query[last],
+                self.more_born[last],
+            )
+            self._more_at[int(self.more_query[at])] = at
+
+    def readers(self, slot: int) -> list[tuple[int, int]]:
+        """The (id, birth) of the queries on a slot; slow."""
+        found = [(int(self.query_of[slot]), int(self.born_of[slot]))] if self.query_of[slot] else []
+        mine = np.flatnonzero(self.more_slot[: self.n_more] == slot)
+        return found + [(int(self.more_query[at]), int(self.more_born[at])) for at in mine]
 
     def derive(self, slots: np.ndarray, slot_class: np.ndarray, version: int) -> None:
         """Lay the entries out for listing; `slots` are the legs' slots, ascending."""
         if version == self._version:
             return
         self._version = version
-        query, born = self.query_of[slots], self.born_of[slots]
-        if self.more:
-            more = [(slot, id_, when) for slot, held in self.more.items() for id_, when in held]
-            slots = np.concatenate([slots, np.array([m[0] for m in more], np.int32)])
-            query = np.concatenate([query, np.array([m[1] for m in more], np.int64)])
-            born = np.concatenate([born, np.array([m[2] for m in more], np.int64)])
-            order = np.argsort(slots, kind="stable")
-            slots, query, born = slots[order], query[order], born[order]
-        self.slot, self.query, self.born = slots, query, born
-        self.class_of = slot_class[slots]
-        self.no_rows = np.zeros(len(slots), np.int32)
+        self.n_first = len(slots)
+        self.slot, self.query, self.born = slots, self.query_of[slots], self.born_of[slots]
+        if self.n_more:
+            n = self.n_more
+            self.slot = np.concatenate([slots, self.more_slot[:n]])
+            self.query = np.concatenate([self.query, self.more_query[:n]])
+            self.born = np.concatenate([self.born, self.more_born[:n]])
+        self.class_of = slot_class[self.slot]
+        self.no_rows = np.zeros(len(self.slot), np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from filters.predicate import Condition
 from filters.vector import ListFrame, Vector
-from queries.bound import BoundQuery
+from lineage.times import to_datetime
+from queries.bound import OutputColumn
+from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.changes import Changes
@@ -39,6 +43,10 @@ class Kept:
         return self.row_numbers
 
 
+#: What most queries have: no predicate module. One object for all of them.
+NO_MODULES: Mapping[str, int] = {}
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """A stretch in which a query ran: commits after `after` up to `until` (None: still running)."""
@@ -48,7 +56,7 @@ class Run:
     #: the first position of the stream's rows that count
     born: int
     #: numbers of its predicate modules by their text, to read stored outcomes after the modules have gone
-    modules: dict[str, int]
+    modules: Mapping[str, int]
     #: rows of an earlier run's answer that its first commit takes back
     taken_back: Kept | None = None
 
@@ -56,11 +64,24 @@ class Run:
         return self.after < seq and (self.until is None or seq <= self.until)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is left of a query's text once it is bound: few and shared objects, for there are thousands of queries."""
+
+    #: the stream's name in lower case
+    stream: str
+    window: WindowSpec
+    condition: Condition
+    outputs: tuple[OutputColumn, ...]
+    #: what was assumed for the user, in words
+    defaults: tuple[str, ...]
+
+
 class Query:
     """A standing query; `engine.submit` makes it. Its methods are those of the engine, for this query."""
 
     __slots__ = (
-        "_engine", "id", "name", "sql", "params", "tags", "bound", "leg", "runs", "kept", "complete_since_us", "_results_before",
+        "_engine", "id", "name", "sql", "tags", "plan", "leg", "runs", "kept", "complete_since_us", "_results_before",
         "_results_at_start", "errors", "__weakref__",
     )  # fmt: skip
 
@@ -70,17 +91,15 @@ class Query:
         id_: int,
         name: str,
         sql: str,
-        params: dict[str, Any] | None,
         tags: tuple[str, ...],
-        bound: BoundQuery,
+        plan: Plan,
     ) -> None:
         self._engine = engine
         self.id = id_
         self.name = name
         self.sql = sql
-        self.params = params
         self.tags = tags
-        self.bound = bound
+        self.plan = plan
         #: None while paused or after cancel
         self.leg: Leg | None = None
         #: the stretches in which it ran that the log still reaches, oldest first; never empty
@@ -94,6 +113,19 @@ class Query:
         self.errors = 0
 
     @property
+    def stream(self) -> str:
+        """The stream's name in lower case."""
+        return self.plan.stream
+
+    @property
+    def window(self) -> WindowSpec:
+        return self.plan.window
+
+    @property
+    def outputs(self) -> tuple[OutputColumn, ...]:
+        return self.plan.outputs
+
+    @property
     def born(self) -> int:
         """The first position of the stream's rows that count now."""
         return self.runs[-1].born
@@ -101,7 +133,6 @@ class Query:
     def begin(self, leg: Leg, run: Run, leg_results: int) -> None:
         """Start to run on a leg that has had `leg_results` results so far."""
         self.leg = leg
-        leg.queries.append(self)
         self.runs.append(run)
         self._results_at_start = leg_results
         self.kept = None
@@ -111,7 +142,6 @@ class Query:
         assert self.leg is not None
         self.runs[-1].until = until
         self._results_before = self.results(leg_results)
-        self.leg.queries.remove(self)
         self.leg = None
 
     def results(self, leg_results: int) -> int:
@@ -121,7 +151,7 @@ class Query:
     @property
     def kind(self) -> str:
         """ "relation" (+ and -) or "stream" (only +)."""
-        return "stream" if self.bound.window.is_stream else "relation"
+        return "stream" if self.window.is_stream else "relation"
 
     @property
     def state(self) -> str:
@@ -132,17 +162,15 @@ class Query:
     @property
     def columns(self) -> dict[str, str]:
         """The output columns and their types."""
-        return {column.name: column.type.value for column in self.bound.columns}
+        return {column.name: column.type.value for column in self.outputs}
 
     @property
     def update_pattern(self) -> str:
-        return self.bound.window.update_pattern
+        return self.window.update_pattern
 
     @property
     def complete_since(self) -> datetime | None:
         """From when on the answer misses nothing that came before the submit; None if that time never comes."""
-        from lineage.times import to_datetime
-
         return None if self.complete_since_us is None else to_datetime(self.complete_since_us)
 
     def answer(self) -> pa.Table:

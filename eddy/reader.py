@@ -18,7 +18,6 @@ from eddy.query import Kept, Query
 from eddy.result_log import Record
 from eddy.source import Source
 from filters.evaluate import evaluate
-from filters.predicate import Condition, normalise
 from filters.vector import Frame, ListFrame, Vector
 from lineage.schema import Type
 from stems.frame import PageFrame, condition_rows
@@ -49,8 +48,8 @@ class Reader:
     def __init__(self, query: Query, source: Source) -> None:
         self.query = query
         self.source = source
-        self.window = query.bound.window
-        self._condition: Condition = query.leg.condition if query.leg is not None else normalise(query.bound.condition)
+        self.window = query.window
+        self._condition = query.plan.condition
         self._run = query.runs[-1]
 
     # ---- positions
@@ -73,7 +72,7 @@ class Reader:
     # ---- outputs
 
     def project(self, frame: Frame) -> list[Vector]:
-        columns = [evaluate(column.expression, frame) for column in self.query.bound.columns]
+        columns = [evaluate(column.expression, frame) for column in self.query.outputs]
         self.query.errors += frame.errors
         return columns
 
@@ -225,6 +224,6 @@ def concatenate(vectors: list[Vector]) -> Vector:
 def to_table(query: Query, results: Results, metadata: dict[str, str]) -> pa.Table:
     """Output rows as an Arrow table."""
     arrays = [column.to_arrow() for column in results.columns]
-    names = [column.name for column in query.bound.columns]
+    names = [column.name for column in query.outputs]
     fields = [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
     return pa.table(arrays, schema=pa.schema(fields, metadata=metadata))

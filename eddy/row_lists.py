@@ -23,15 +23,19 @@ if TYPE_CHECKING:
 RowLists = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@kernel("int64(uint64[:,::1], int64, int64, uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int32[::1])")
+@kernel(
+    "int64(uint64[:,::1], int64, int64, uint64[::1], int64[::1], int32[::1], int64[::1], int64, int64[::1], int64[::1], "
+    "int32[::1])"
+)
 def list_few_rows(
     lin: np.ndarray,
     n_rows: int,
     n_words: int,
     legs: np.ndarray,
     query_of: np.ndarray,
-    more_at: np.ndarray,
-    more: np.ndarray,
+    more_slot: np.ndarray,
+    more_query: np.ndarray,
+    n_more: int,
     listed: np.ndarray,
     offsets: np.ndarray,
     rows: np.ndarray,
@@ -48,22 +52,23 @@ def list_few_rows(
             b = trailing_zeros(union)
             union &= union - np.uint64(1)
             bit = np.uint64(1) << b
-            slot = w * 64 + np.int64(b)
-            listed[n] = query_of[slot]
+            listed[n] = query_of[w * 64 + np.int64(b)]
             offsets[n] = at
             n += 1
             for i in range(n_rows):
                 rows[at] = i
                 at += (lin[i, w] & bit) != 0
-            if len(more_at):
-                first, stop = offsets[n - 1], at
-                for k in range(more_at[slot], more_at[slot + 1]):
-                    listed[n] = more[k]
-                    offsets[n] = at
-                    n += 1
-                    for j in range(first, stop):
-                        rows[at] = rows[j]
-                        at += 1
+    for k in range(n_more):
+        w = more_slot[k] >> 6
+        bit = np.uint64(1) << np.uint64(more_slot[k] & 63)
+        start = at
+        for i in range(n_rows):
+            rows[at] = i
+            at += (lin[i, w] & bit) != 0
+        if at > start:
+            listed[n] = more_query[k]
+            offsets[n] = start
+            n += 1
     offsets[n] = at
     return n
 
@@ -180,7 +185,7 @@ class Matches:
         if unlisted is not None and self._window is None:
             outputs = self._source.outputs()
             none = _NO_OFFSETS
-            unlisted.lists(outputs.slot, outputs.no_rows, self._results, none, outputs.no_rows, outputs.no_rows)
+            unlisted.lists(outputs.slot, outputs.no_rows, outputs.n_first, self._results, none, outputs.no_rows, outputs.no_rows)
             self._lineage.unlisted = None
 
     def _dense_outputs(self) -> RowLists:
@@ -196,14 +201,13 @@ class Matches:
 
     def _dense_lists(self) -> RowLists:
         lineage, buffers, source = self._lineage, self._buffers, self._source
+        outputs = source.dense_outputs
         if not lineage.by_query and self._n_rows <= FEW_ROWS and self._class_first is None:
-            outputs = source.dense_outputs
-            more_at, more = outputs.more_arrays()
-            n_lists = source.slots.taken + len(more)
+            n_lists = source.slots.taken + outputs.n_more
             buffers.room((self._n_rows + 1) * n_lists, n_lists)
             n = list_few_rows(
-                lineage.lin, self._n_rows, lineage.n_words, source.legs_mask, outputs.query_of, more_at, more, buffers.listed,
-                buffers.offsets, buffers.rows,
+                lineage.lin, self._n_rows, lineage.n_words, source.legs_mask, outputs.query_of, outputs.more_slot,
+                outputs.more_query, outputs.n_more, buffers.listed, buffers.offsets, buffers.rows,
             )  # fmt: skip
             return buffers.listed[:n], buffers.offsets[: n + 1], buffers.rows[: buffers.offsets[n]]
         slot, query, first = self._dense_outputs()
@@ -211,7 +215,7 @@ class Matches:
         if lineage.unlisted is not None:
             # pages of the buffer that no row number reaches are never touched
             buffers.room(len(slot) * self._n_rows + SPARE, len(slot))
-            n = lineage.unlisted.lists(slot, first, self._results, buffers.offsets, buffers.which, buffers.rows)
+            n = lineage.unlisted.lists(slot, first, outputs.n_first, self._results, buffers.offsets, buffers.which, buffers.rows)
             lineage.unlisted = None
         else:
             rows_of = lineage.to_query_major()
@@ -227,7 +231,7 @@ class Matches:
         n_pairs = lineage.n_pairs
         if self._class_first is not None:
             n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, self._class_first[source.sparse_class])
-        elif self._window is not None and not outputs.more:
+        elif self._window is not None and not outputs.n_more:
             first_of = np.clip(outputs.born_of - self._base, 0, self._n_rows).astype(np.int32)
             n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, first_of)
         n_slots = len(source.sparse_class)
@@ -235,7 +239,7 @@ class Matches:
         offsets = np.empty(len(listed) + 1, np.int64)
         rows = np.empty(n_pairs, np.int32)
         n = group_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, self._buffers.counters(n_slots), listed, offsets, rows)
-        if outputs.more:
+        if outputs.n_more:
             return self._expand(listed[:n], offsets, rows)
         return outputs.query_of[listed[:n]], offsets[: n + 1], rows
 
@@ -245,8 +249,7 @@ class Matches:
         queries, parts, ends = [], [], [0]
         for k, slot in enumerate(listed.tolist()):
             mine = rows[offsets[k] : offsets[k + 1]]
-            first = (int(outputs.query_of[slot]), int(outputs.born_of[slot]))
-            for query, born in (first, *outputs.more.get(slot, ())):
+            for query, born in outputs.readers(slot):
                 part = mine if self._window is None else mine[mine >= born - self._base]
                 if len(part):
                     queries.append(query)

@@ -19,6 +19,7 @@ import numpy as np
 from eddy.legs import Clauses, Leg, WindowClass, put_bit
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
+from eddy.query import Query
 from eddy.timeline import Intake, Timeline
 from filters.bank import FilterBank
 from filters.candidates import CandidateIndex, float_columns, key_columns
@@ -31,6 +32,7 @@ from lineage.dictionary import Dictionary
 from lineage.ingest import Ingestor
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, grown
+from queries.bound import OutputColumn
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowSpec
 
@@ -59,7 +61,8 @@ class Source:
         self.store = RowStore(schema)
         self.bank = FilterBank(schema, self.dictionaries)
         self.ledger = Ledger()
-        self.legs: dict[tuple[WindowSpec, str], Leg] = {}
+        self.legs: dict[tuple[WindowSpec, Condition], Leg] = {}
+        self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
         self._class_numbers: list[int] = []
         #: predicate modules by the text of their expression
@@ -86,6 +89,8 @@ class Source:
         self.sparse_leg_of: list[Leg | None] = [None] * 64
         self.clauses = Clauses()
         self.n_clauses = 0
+        #: the dense legs with clauses, in order of their placing
+        self._clause_legs: dict[Leg, None] = {}
         #: counts changes of the set of legs; derived lists remember it
         self.version = 0
         self._derived_version = -1
@@ -134,24 +139,45 @@ class Source:
 
     # ---- legs
 
+    def shared_outputs(self, columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
+        """The same output columns as one object for all queries that select them; remembers the last thousand."""
+        held = self._shared_outputs.get(columns)
+        if held is None:
+            if len(self._shared_outputs) >= 1024:
+                del self._shared_outputs[next(iter(self._shared_outputs))]
+            held = self._shared_outputs[columns] = columns
+        return held
+
     def leg(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
         """The leg of that window and condition, made and placed if it is new; `label` names the modules made for it."""
-        key = (window, condition.key)
-        found = self.legs.get(key)
+        found = self.legs.get((window, condition))
         if found is None:
-            found = Leg(key, condition, self._window_class(window), label)
+            found = Leg(condition, self._window_class(window), label)
             self._place(found)
-            self.legs[key] = found
+            self.legs[found.key] = found
             found.window.n_legs += 1
             self.version += 1
         return found
 
-    def readers_changed(self, leg: Leg) -> None:
-        """The queries of a leg, or its place, have changed."""
+    def add_reader(self, leg: Leg, query: Query) -> None:
+        """One more query reads a leg."""
         self.version += 1
+        leg.queries.append(query)
         if leg.slot is not None:
-            outputs = self.dense_outputs if leg.index_column is None else self.sparse_outputs
-            outputs.put(leg.slot, [(query.id, query.born) for query in leg.queries])
+            self._outputs_of(leg).add(leg.slot, query.id, query.born)
+
+    def remove_reader(self, leg: Leg, query: Query) -> None:
+        """A query reads a leg no more; a leg without readers goes."""
+        self.version += 1
+        leg.queries.remove(query)
+        if leg.slot is not None:
+            heir = (leg.queries[0].id, leg.queries[0].born) if leg.queries else None
+            self._outputs_of(leg).remove(leg.slot, query.id, heir)
+        if not leg.queries:
+            self._drop_leg(leg)
+
+    def _outputs_of(self, leg: Leg) -> Outputs:
+        return self.dense_outputs if leg.index_column is None else self.sparse_outputs
 
     def outputs(self) -> Outputs:
         """The queries of the dense legs, laid out for listing."""
@@ -167,7 +193,7 @@ class Source:
             self._active_slots = slots_of(self.active)
         return self._active_slots
 
-    def drop_leg(self, leg: Leg) -> None:
+    def _drop_leg(self, leg: Leg) -> None:
         """Nobody asks for the leg any more: free its slots and predicates."""
         del self.legs[leg.key]
         for column in key_columns(leg.condition, self.schema):
@@ -211,9 +237,10 @@ class Source:
                 self._claim(slot, leg)
                 self._add_atom(leg, slot, atom)
                 slots.append(slot)
-            leg.disjuncts.append(slots)
+            leg.disjuncts = (*leg.disjuncts, slots)
         if leg.disjuncts:
             self.n_clauses += len(leg.disjuncts)
+            self._clause_legs[leg] = None
 
     def _claim(self, slot: int, leg: Leg) -> None:
         put_bit(self.active, slot, True)
@@ -235,7 +262,6 @@ class Source:
     def _unplace(self, leg: Leg) -> None:
         if leg.slot is None:
             return
-        (self.dense_outputs if leg.index_column is None else self.sparse_outputs).put(leg.slot, [])
         if leg.index_column is not None:
             self.indexes[leg.index_column].remove(leg.slot)
             self.sparse_leg_of[leg.slot] = None
@@ -248,7 +274,8 @@ class Source:
                     self._remove_atom(slot, atom)
                     self._release(slot, leg)
             self.n_clauses -= len(leg.disjuncts)
-            leg.disjuncts = []
+            self._clause_legs.pop(leg, None)
+            leg.disjuncts = ()
             for atom in leg.condition.single():
                 self._remove_atom(leg.slot, atom)
             put_bit(self.legs_mask, leg.slot, False)
@@ -331,11 +358,17 @@ class Source:
         self.indexes[column] = CandidateIndex(column, self.schema, self.dictionaries)
         for leg in [leg for leg in self._fixing[column] if leg is not newcomer and leg.dense]:
             results = self.leg_results(leg)
+            readers = list(leg.queries)
+            assert leg.slot is not None
+            for k, query in enumerate(readers):
+                heir = (readers[k + 1].id, readers[k + 1].born) if k + 1 < len(readers) else None
+                self.dense_outputs.remove(leg.slot, query.id, heir)
             self._unplace(leg)
             self._place_sparse(leg, column)
-            assert leg.slot is not None
             self.sparse_results[leg.slot] = results
-            self.readers_changed(leg)
+            for query in readers:
+                self.sparse_outputs.add(leg.slot, query.id, query.born)
+        self.version += 1
 
     def leg_results(self, leg: Leg) -> int:
         """Rows that satisfied the leg since it was placed."""
@@ -367,7 +400,7 @@ class Source:
         self._ready = np.flatnonzero(self.ledger.predicates).astype(np.int32)
         self.module_by_number = {module.number: module for module in self.modules.values()}
         self.has_modules = any(module.slots.size for module in self.modules.values())
-        self.clauses.rebuild([leg for leg in self.legs.values() if leg.disjuncts])
+        self.clauses.rebuild(list(self._clause_legs))
 
     def end_at(self, seq: int) -> int:
         """The end of the store after a commit that is still logged."""
@@ -447,9 +480,8 @@ class Source:
         for key, leg in self.legs.items():
             assert leg.key == key and leg.queries, "a leg has queries"
             if leg.slot is not None:
-                outputs = self.dense_outputs if leg.dense else self.sparse_outputs
-                held = [(int(outputs.query_of[leg.slot]), int(outputs.born_of[leg.slot])), *outputs.more.get(leg.slot, ())]
-                assert held == [(query.id, query.born) for query in leg.queries], "outputs name the queries of each leg"
+                held = sorted(self._outputs_of(leg).readers(leg.slot))
+                assert held == sorted((query.id, query.born) for query in leg.queries), "outputs name the queries of each leg"
             assert self.classes[leg.window.window] is leg.window
             if leg.slot is None:
                 assert leg.condition.never

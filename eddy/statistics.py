@@ -25,7 +25,7 @@ def collect(
     for source in sources.values():
         eddy.learn(source)
     streams = {source.name: _stream(source) for source in sources.values()}
-    per_query = {query.name: _query(query, sources[query.bound.stream.lower()]) for query in queries.values()}
+    per_query = {query.name: _query(query, sources[query.stream]) for query in queries.values()}
     own = sum(entry["own_bytes"] for entry in per_query.values())
     return {
         "seq": committer.seq,
@@ -89,7 +89,7 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
         "state": query.state,
         "results": query.results(0 if leg is None else source.leg_results(leg)),
         "own_bytes": own_bytes(query),
-        "shared_bytes": 0 if query.bound.window.is_stream else source.store.bytes(),
+        "shared_bytes": 0 if query.window.is_stream else source.store.bytes(),
         "errors": query.errors + sum(module.errors for module in modules),
     }
 
@@ -98,4 +98,4 @@ def own_bytes(query: Query) -> int:
     """Bytes that cancelling the query frees at once, by a fixed account of its parts."""
     atoms = 0 if query.leg is None else sum(1 for _ in query.leg.condition.atoms()) / len(query.leg.queries)
     kept = 0 if query.kept is None else sum(vector.values.nbytes for vector in query.kept.vectors)
-    return int(_QUERY_BYTES + len(query.sql) + _COLUMN_BYTES * len(query.bound.columns) + _ATOM_BYTES * atoms + kept)
+    return int(_QUERY_BYTES + len(query.sql) + _COLUMN_BYTES * len(query.outputs) + _ATOM_BYTES * atoms + kept)

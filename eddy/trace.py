@@ -15,7 +15,7 @@ from eddy.query import Query
 from eddy.source import Source
 from filters.evaluate import true_rows
 from filters.expression import columns_of
-from filters.predicate import Atom, Condition, IndexAtom, normalise
+from filters.predicate import Atom, Condition, IndexAtom
 from filters.vector import Frame, ListFrame, Vector
 from filters.wording import say_atom
 from lineage.dictionary import Dictionary
@@ -117,14 +117,13 @@ def _given(source: Source, row: Mapping[str, Any]) -> _Subject:
 
 
 def _judge(subject: _Subject, query: Query) -> dict[str, Any]:
-    condition = query.leg.condition if query.leg is not None else normalise(query.bound.condition)
     if query.leg is None:
         return {"matched": False, "refused": {"predicate": None, "reason": "the query is paused"}}
     if subject.position is not None and subject.position < query.born:
         return {"matched": False, "refused": {"predicate": None, "reason": "the row came before the query was submitted"}}
     if subject.position is None and subject.late and subject.source.intake.drop_late:
         return {"matched": False, "refused": {"predicate": None, "reason": "the row is late, and the stream drops late rows"}}
-    refused = _first_refusal(subject, condition, query.runs[-1].modules)
+    refused = _first_refusal(subject, query.plan.condition, query.runs[-1].modules)
     return {"matched": refused is None, "refused": refused}
 
 

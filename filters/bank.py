@@ -285,7 +285,8 @@ class FilterBank:
 
     def row_major(
         self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray,
-        active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None, fresh: bool = True, results: np.ndarray = _NO_RESULTS,
+        active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None, fresh: bool = True,
+        results: np.ndarray = _NO_RESULTS,
     ) -> None:  # fmt: skip
         """Match by `match_rows`; finds ranks by search unless they are given."""
         stacked = self._stacked or self._stack()
@@ -418,6 +419,7 @@ class Prepared:
         self,
         out_slot: np.ndarray,
         first_row: np.ndarray,
+        n_first: int,
         results: np.ndarray,
         offsets: np.ndarray,
         which: np.ndarray,
@@ -427,7 +429,7 @@ class Prepared:
         bank, layout = self._bank, self._layout
         multi = bank.multi()
         return list_queries(
-            out_slot, first_row, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions,
+            out_slot, first_row, n_first, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions,
             self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2],
             multi[3], results, offsets, which, rows, BYTE_BITS,
         )  # fmt: skip

@@ -19,6 +19,7 @@ Cost: adding or removing a predicate moves ranks, O(slots + cuts) in kernels, a 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right, insort
 from typing import Any
 
@@ -101,9 +102,9 @@ class GroupedFilter:
         self.cuts: Any = [] if dictionary is not None else np.zeros(8, np.int64)
         self.n_cuts = 0
         #: how many bounds of predicates stand on each cut
-        self.uses: list[int] = []
+        self.uses = array("i")
         #: region id by rank; one more than ranks of values, for NULL
-        self.ids: list[int] = [0, 1]
+        self.ids = array("i", [0, 1])
         self._rank_of: np.ndarray | None = None
         self._id_array: np.ndarray | None = None
         self._next_id = 2
@@ -325,7 +326,7 @@ class GroupedFilter:
                 else [tuple(p) for p in self.multi.ranks[slot]]
             )
             assert held == pairs, f"slot {slot} of {self.column.name}: ranks {held} stand for {pairs}"
-        assert list(uses.values()) == self.uses, "each cut is used as often as predicates name it"
+        assert list(uses.values()) == list(self.uses), "each cut is used as often as predicates name it"
         free = np.ones(len(low), bool)
         free[list(predicates)] = False
         assert (low[free] == 0).all() and (high[free] == NO_LIMIT).all(), "slots without a predicate admit everything"

@@ -243,13 +243,14 @@ def match_queries(
 
 
 @kernel(
-    "int64(int32[::1], int32[::1], int64, int64, int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
+    "int64(int32[::1], int32[::1], int64, int64, int64, int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
     "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], int64[::1], int64[::1], int32[::1], "
     "int32[::1], uint8[::1])"
 )
 def list_queries(
     out_slot: np.ndarray,
     first_row: np.ndarray,
+    n_first: int,
     n_rows: int,
     n_words: int,
     route: np.ndarray,
@@ -273,7 +274,7 @@ def list_queries(
 ) -> int:
     """Match and list in one go, while a query's bits are in the nearest cache: as `match_queries`, then `list_rows`.
 
-    Outputs of one slot follow each other; each slot's rows are added to `results` once. With empty `offsets` only counts.
+    The rows of the first `n_first` outputs are added to `results` of their slots. With empty `offsets` only counts.
     """
     at: Number = np.int64(0)
     listed = 0
@@ -290,7 +291,7 @@ def list_queries(
         found = np.int64(0)
         for w in range(n_words):
             found += np.int64(count_ones(bits[w]))
-        if k == 0 or out_slot[k - 1] != slot:
+        if k < n_first:
             results[slot] += found
         if len(offsets) == 0:
             continue
@@ -315,8 +316,8 @@ def list_queries(
 
 @kernel(
     "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, uint64[::1], int32[:,::1], int64[::1], "
-    "int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], int32[::1], int32[::1], "
-    "int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1], int64[::1])"
+    "int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], "
+    "int32[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1], int64[::1])"
 )
 def match_rows(
     cells: np.ndarray,

@@ -9,7 +9,8 @@ it is true), so an atom is just the set of rows for which it is true; a negated 
 comparison, which leaves NULL out on both sides. A disjunction over one attribute becomes one union of intervals. A
 conjunct whose conjunctive normal form would pass `MAX_CLAUSES` clauses is kept whole as one residual.
 
-Two conditions with the same `key` are the same set of rows for every stream content, so they share a slot.
+Atoms and clauses are in a canonical order: equal conditions are the same set of rows for every stream content, so they
+share a slot.
 """
 
 from __future__ import annotations
@@ -64,13 +65,6 @@ class Condition:
     #: no row can satisfy it
     never: bool = False
 
-    @property
-    def key(self) -> str:
-        if self.never:
-            return "never"
-        clauses = sorted(" | ".join(sorted(map(str, clause))) for clause in self.clauses)
-        return " & ".join([*map(str, self.conjuncts), *sorted(map(str, self.residuals)), *clauses])
-
     def single(self) -> tuple[Atom, ...]:
         """The atoms that must each be true."""
         return (*self.conjuncts, *self.residuals)
@@ -105,7 +99,8 @@ def normalise(expression: Expression | None) -> Condition:
             if not simple:
                 return NO_ROW
             if len(simple) > 1:
-                clauses[" | ".join(sorted(map(str, simple)))] = simple
+                ordered = tuple(sorted(simple, key=str))
+                clauses[" | ".join(map(str, ordered))] = ordered
                 continue
             atom = simple[0]
             if isinstance(atom, ResidualAtom):

@@ -26,6 +26,7 @@ class Unlisted(Protocol):
         self,
         out_slot: np.ndarray,
         first_row: np.ndarray,
+        n_first: int,
         results: np.ndarray,
         offsets: np.ndarray,
         which: np.ndarray,

@@ -53,7 +53,7 @@ def param_literal(source: Source, node: Syntax, name: str, value: object) -> Lit
         return Literal(Type.TIMESTAMP, timestamp_micros(value))
     if isinstance(value, timedelta):
         return Literal(Type.INTERVAL, Interval(0, timedelta_micros(value)))
-    if not isinstance(value, SupportsIndex):
+    if not isinstance(value, int | SupportsIndex):
         fact = f'parameter ":{name}" is of type {type(value).__name__}'
         raise source.error(fact, node.start, node.end, "bad_param", _KINDS)
     number = operator.index(value)

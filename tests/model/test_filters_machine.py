@@ -113,9 +113,9 @@ def _run(max_examples: int, steps: int, derandomize: bool) -> None:
 
 
 def test_the_engine_equals_the_model_and_duckdb_after_every_step() -> None:
-    _run(max_examples=60, steps=30, derandomize=True)
+    _run(max_examples=30, steps=25, derandomize=True)
 
 
 @pytest.mark.slow
 def test_the_engine_equals_the_model_and_duckdb_in_many_long_runs() -> None:
-    _run(max_examples=400, steps=50, derandomize=False)
+    _run(max_examples=300, steps=50, derandomize=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.reference.driver import POLICIES, as_python, make_script, replay, run, subject
+from tests.reference.limits import make_small
 
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 
@@ -28,9 +29,22 @@ def test_a_fixed_seed_passes(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_300))
+@pytest.mark.parametrize("seed", range(1_000, 1_150))
 def test_one_of_many_seeds_passes(seed: int) -> None:
     run(seed, 80, subject)
+
+
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_a_seed_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+    run(seed, 40, subject)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2_000, 2_150))
+def test_one_of_many_seeds_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+    run(seed, 60, subject)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +131,16 @@ def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(
     frame = frame_of(columns, rows)
     condition = normalise(expression)
     assert condition_rows(condition, rows, frame).tolist() == true_rows(expression, frame).tolist(), condition.key
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("constant", ["\0", "a\0", "a\0\0"])
+def test_a_constant_that_ends_in_nul_means_the_same_to_the_index_and_to_the_evaluator(op: str, constant: str) -> None:
+    column = ColumnRef(Type.STRING, "s", 0)
+    rows = [["" if text is None else text] for text in ("", "\0", "a", "a\0", "a\0\0", "b")]
+    expression = Call(Type.BOOL, op, (column, Literal(Type.STRING, constant)))
+    frame = frame_of([column], rows)
+    assert true_rows(expression, frame).tolist() == condition_rows(normalise(expression), rows, frame).tolist()
 
 
 @settings(max_examples=150, deadline=None)

@@ -325,7 +325,8 @@ class Harness:
         if len(query_ids) == 0:
             return
         columns = self.columns[commit.stream]
-        values = [_as_list(commit.columns[name], declared) for name, declared in columns.items()]
+        given = commit.columns
+        values = [_as_list(given[name]) for name in columns]
         signs = np.asarray(commit.sign)
         for i, query in enumerate(np.asarray(query_ids).tolist()):
             total = self.heard.setdefault(query, Counter())
@@ -420,6 +421,7 @@ class Harness:
         table = self.engine.answer(query.handle)
         got_values = [canonical_row(row) for row in _table_rows(table)]
         _same(f"answer of {what}", Counter(got_values), expected)
+        _same(f"seq of the answer of {what}", table.schema.metadata[b"seq"], str(self.model.seq).encode())
         self._compare_changes(what, query)
         summed = Counter(query.newest[-NEWEST:]) if query.spec.width is None else query.total
         _same(f"sum of changes of {what}", +summed, expected)
@@ -474,7 +476,7 @@ def _table_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.to_pylist() for column in table.columns), strict=True) if table.num_columns else iter(())
 
 
-def _as_list(values: Any, declared: str) -> list[Any]:
+def _as_list(values: Any) -> list[Any]:
     """Canonical values of a column as `on_commit` gives it: Arrow, numpy or a list."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = pa.array(values.astype("datetime64[us]"))

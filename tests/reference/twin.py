@@ -130,7 +130,7 @@ class Twin:
         spec = self._running[query.id]
         rows = [[float("nan") if v == NAN else v for v in value] for value in self.model.answer(query.id)]
         arrays = [pa.array([row[i] for row in rows], arrow_type(type)) for i, type in enumerate(spec.types)]
-        return pa.table(arrays, names=spec.names)
+        return pa.table(arrays, names=spec.names, metadata={"seq": str(self.seq)})
 
     def changes(self, query: TwinQuery, since: int) -> Iterator[TwinChange]:
         names = self._running[query.id].names
