@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.slots import grown
+from lineage.slots import resized
 
 
 class Outputs:
@@ -34,9 +34,9 @@ class Outputs:
         self.class_of = np.zeros(0, np.int32)
         self.no_rows = np.zeros(0, np.int32)
 
-    def grow(self, n_slots: int) -> None:
-        self.query_of = grown(self.query_of, n_slots, 0)
-        self.born_of = grown(self.born_of, n_slots, 0)
+    def resize(self, n_slots: int) -> None:
+        self.query_of = resized(self.query_of, n_slots, 0)
+        self.born_of = resized(self.born_of, n_slots, 0)
 
     def add(self, slot: int, query: int, born: int) -> None:
         """One more query reads a slot."""
@@ -44,9 +44,9 @@ class Outputs:
             self.query_of[slot], self.born_of[slot] = query, born
             return
         if self.n_more == len(self.more_slot):
-            self.more_slot = grown(self.more_slot, 2 * self.n_more, 0)
-            self.more_query = grown(self.more_query, 2 * self.n_more, 0)
-            self.more_born = grown(self.more_born, 2 * self.n_more, 0)
+            self.more_slot = resized(self.more_slot, 2 * self.n_more, 0)
+            self.more_query = resized(self.more_query, 2 * self.n_more, 0)
+            self.more_born = resized(self.more_born, 2 * self.n_more, 0)
         at = self.n_more
         self.more_slot[at], self.more_query[at], self.more_born[at] = slot, query, born
         self._more_at[query] = at

@@ -31,7 +31,7 @@ from lineage.bits import slots_of
 from lineage.dictionary import Dictionary
 from lineage.ingest import Ingestor
 from lineage.schema import Schema, Type
-from lineage.slots import Slots, grown
+from lineage.slots import Slots, resized
 from queries.bound import OutputColumn
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowSpec
@@ -75,8 +75,8 @@ class Source:
         #: per column, legs that could be placed in a candidate index on it
         self._fixing: dict[int, set[Leg]] = {}
         self.float_columns = float_columns(schema)
-        self.slots = Slots(self._assign, self._grow)
-        self.sparse_slots = Slots(self._assign_sparse, self._grow_sparse)
+        self.slots = Slots(self._assign, self._resize)
+        self.sparse_slots = Slots(self._assign_sparse, self._resize_sparse)
         self.active = np.zeros(1, np.uint64)
         self.legs_mask = np.zeros(1, np.uint64)
         self.slot_class = np.zeros(64, np.int32)
@@ -118,24 +118,24 @@ class Source:
     def _assign_sparse(self, slot: int) -> None:
         self.sparse_results[slot] = 0
 
-    def _grow(self, n_words: int) -> None:
-        self.active = grown(self.active, n_words, 0)
-        self.legs_mask = grown(self.legs_mask, n_words, 0)
-        self.slot_class = grown(self.slot_class, n_words * 64, 0)
-        self.results = grown(self.results, n_words * 64, 0)
-        self.leg_of.extend([None] * (n_words * 64 - len(self.leg_of)))
-        self.dense_outputs.grow(n_words * 64)
-        self.bank.grow(n_words)
+    def _resize(self, n_words: int) -> None:
+        self.active = resized(self.active, n_words, 0)
+        self.legs_mask = resized(self.legs_mask, n_words, 0)
+        self.slot_class = resized(self.slot_class, n_words * 64, 0)
+        self.results = resized(self.results, n_words * 64, 0)
+        self.leg_of = [*self.leg_of[: n_words * 64], *([None] * (n_words * 64 - len(self.leg_of)))]
+        self.dense_outputs.resize(n_words * 64)
+        self.bank.resize(n_words)
         for module in self.modules.values():
-            module.grow(n_words)
+            module.resize(n_words)
         for window in self.classes.values():
-            window.mask = grown(window.mask, n_words, 0)
+            window.mask = resized(window.mask, n_words, 0)
 
-    def _grow_sparse(self, n_words: int) -> None:
-        self.sparse_class = grown(self.sparse_class, n_words * 64, 0)
-        self.sparse_results = grown(self.sparse_results, n_words * 64, 0)
-        self.sparse_leg_of.extend([None] * (n_words * 64 - len(self.sparse_leg_of)))
-        self.sparse_outputs.grow(n_words * 64)
+    def _resize_sparse(self, n_words: int) -> None:
+        self.sparse_class = resized(self.sparse_class, n_words * 64, 0)
+        self.sparse_results = resized(self.sparse_results, n_words * 64, 0)
+        self.sparse_leg_of = [*self.sparse_leg_of[: n_words * 64], *([None] * (n_words * 64 - len(self.sparse_leg_of)))]
+        self.sparse_outputs.resize(n_words * 64)
 
     # ---- legs
 
@@ -205,6 +205,28 @@ class Source:
             self._class_numbers.append(leg.window.number)
         self.keeps_ids = any(window.ends for window in self.classes)
         self.version += 1
+        if self.slots.taken * 4 <= self.slots.n_words * 64:
+            self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
+        if self.sparse_slots.taken * 4 <= self.sparse_slots.n_words * 64:
+            self.sparse_slots.shrink(max((slot for slot, leg in enumerate(self.sparse_leg_of) if leg is not None), default=-1))
+        for f in self.bank.restorable()[:1]:
+            self.bank.restore_table(f, self._predicates().get(f, {}))
+
+    def _predicates(self) -> dict[int, dict[int, Intervals]]:
+        """The predicates that the dense legs have, by filter and slot."""
+        found: dict[int, dict[int, Intervals]] = {}
+        for leg in self.legs.values():
+            if not leg.dense:
+                continue
+            placed = [(leg.slot, atom) for atom in leg.condition.single()]
+            for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
+                placed.extend(zip(slots, clause, strict=True))
+            for slot, atom in placed:
+                if isinstance(atom, IndexAtom):
+                    f = self.bank.index(atom.position)
+                    assert f is not None and slot is not None
+                    found.setdefault(f, {})[slot] = atom.intervals
+        return found
 
     def _window_class(self, window: WindowSpec) -> WindowClass:
         found = self.classes.get(window)
@@ -464,17 +486,12 @@ class Source:
 
     def check(self) -> None:
         """All invariants of the source and its parts."""
-        predicates: dict[int, dict[int, Intervals]] = {}
         owned: set[int] = set()
         sparse: dict[int, set[int]] = {column: set() for column in self.indexes}
         modules: dict[str, set[int]] = {text: set() for text in self.modules}
 
         def expect(slot: int, atom: Atom) -> None:
-            if isinstance(atom, IndexAtom):
-                f = self.bank.index(atom.position)
-                assert f is not None
-                predicates.setdefault(f, {})[slot] = atom.intervals
-            else:
+            if not isinstance(atom, IndexAtom):
                 modules[str(atom)].add(slot)
 
         for key, leg in self.legs.items():
@@ -500,7 +517,7 @@ class Source:
         assert set(slots_of(self.active).tolist()) == owned, "the active slots are those of legs"
         self.slots.check(owned)
         self.sparse_slots.check({slot for slots in sparse.values() for slot in slots})
-        self.bank.check(predicates)
+        self.bank.check(self._predicates())
         for text, module in self.modules.items():
             assert set(module.slots.tolist()) == modules[text] == set(slots_of(module.interested).tolist()), (
                 "interest in a module"

@@ -36,9 +36,9 @@ from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.schema import Schema
 
-#: Bytes that the region tables of one stream may take. 4 MiB holds 8192 queries over five attributes of 100 values,
-#: and stays in the second and third cache level.
-TABLE_BUDGET = 4 << 20
+#: Bytes that the region tables of one stream may take: 256 for each of 8192 queries. Five attributes of 100 values take a
+#: quarter of it at 8192 queries; it stays in the nearer cache levels.
+TABLE_BUDGET = 2 << 20
 
 _NO_RESULTS = np.zeros(0, np.int64)
 
@@ -153,16 +153,15 @@ class FilterBank:
         self._changed(multi=True)
         return f
 
-    def grow(self, n_words: int) -> None:
-        """Make room for more slots; the new ones admit everything."""
-        extra = n_words - self.n_words
-        if extra <= 0:
-            return
+    def resize(self, n_words: int) -> None:
+        """Make room for more slots, which admit everything, or give up those beyond the width."""
+        extra = max(0, n_words - self.n_words)
         n_filters = len(self.filters)
-        self.low = np.hstack([self.low, np.zeros((n_filters, extra * 64), np.int32)])
-        self.high = np.hstack([self.high, np.full((n_filters, extra * 64), NO_LIMIT, np.int32)])
-        self.interested = np.hstack([self.interested, np.zeros((n_filters, extra), np.uint64)])
-        self.table = np.hstack([self.table, np.full((len(self.table), extra), FULL)])
+        slots = n_words * 64
+        self.low = np.hstack([self.low[:, :slots], np.zeros((n_filters, extra * 64), np.int32)])
+        self.high = np.hstack([self.high[:, :slots], np.full((n_filters, extra * 64), NO_LIMIT, np.int32)])
+        self.interested = np.hstack([self.interested[:, :n_words], np.zeros((n_filters, extra), np.uint64)])
+        self.table = np.hstack([self.table[:, :n_words], np.full((len(self.table), extra), FULL)])
         self.n_words = n_words
         self._changed(multi=True)
         self._fit_budget()
@@ -172,8 +171,9 @@ class FilterBank:
     def _new_row(self) -> int:
         if not self._free_rows:
             have = len(self.table)
-            self.table = np.vstack([self.table, np.full((have, self.n_words), FULL)])
-            self._free_rows = list(range(2 * have - 1, have - 1, -1))
+            more = max(16, have // 4)
+            self.table = np.vstack([self.table, np.full((more, self.n_words), FULL)])
+            self._free_rows = list(range(have + more - 1, have - 1, -1))
         row = self._free_rows.pop()
         self.table[row] = FULL
         return row
@@ -195,8 +195,9 @@ class FilterBank:
         self.table[rows[inside], slot >> 6] |= U64(1 << (slot & 63))
 
     def table_bytes(self) -> int:
-        """Bytes of the region tables in use."""
-        return sum(len(rows) for rows in self._rows if rows is not None) * self.n_words * 8
+        """Bytes of the region tables of filters that have predicates."""
+        tables = zip(self.filters, self._rows, strict=True)
+        return sum(len(rows) for filter_, rows in tables if rows is not None and filter_.n_predicates) * self.n_words * 8
 
     def _fit_budget(self) -> None:
         """Give up the largest tables until the sum fits; a table comes back when it would fit twice."""
@@ -206,14 +207,14 @@ class FilterBank:
             assert rows is not None
             self._free_rows.extend(rows.tolist())
             self._rows[f] = None
-        if len(self.table) > 64 and len(self._free_rows) > 3 * len(self.table) // 4:
+        if len(self.table) > 64 and len(self._free_rows) > len(self.table) // 2:
             self._compact_table()
 
     def _compact_table(self) -> None:
         """Shrink the table to the rows in use."""
         used = [rows for rows in self._rows if rows is not None]
         keep = np.concatenate(used) if used else np.zeros(0, np.int32)
-        capacity = max(16, 1 << max(0, (2 * len(keep) - 1)).bit_length())
+        capacity = max(16, len(keep) + len(keep) // 4)
         table = np.full((capacity, self.n_words), FULL)
         table[: len(keep)] = self.table[keep]
         at = 0
@@ -225,18 +226,19 @@ class FilterBank:
         self._free_rows = list(range(capacity - 1, at - 1, -1))
         self._stacked = None
 
-    def restore_tables(self, predicates: dict[int, dict[int, Intervals]]) -> None:
-        """Build the table of a scanning filter again when the sum of all stays within half the budget."""
-        for f, filter_ in enumerate(self.filters):
-            if self._rows[f] is not None:
-                continue
-            size = filter_.n_regions * self.n_words * 8
-            if 2 * (self.table_bytes() + size) > self.table_budget:
-                continue
-            self._rows[f] = np.array([self._new_row() for _ in range(filter_.n_regions)], np.int32)
-            for slot, intervals in predicates.get(f, {}).items():
-                self._write_bits(f, slot, filter_.ranks(intervals))
-            self._stacked = None
+    def restorable(self) -> list[int]:
+        """Scanning filters whose tables would leave half the budget free."""
+        room = self.table_budget // 2 - self.table_bytes()
+        sizes = [(f, filter_.n_regions * self.n_words * 8) for f, filter_ in enumerate(self.filters) if self._rows[f] is None]
+        return [f for f, size in sizes if size <= room]
+
+    def restore_table(self, f: int, predicates: dict[int, Intervals]) -> None:
+        """Build the table of a scanning filter again from the predicates it holds, by slot."""
+        filter_ = self.filters[f]
+        self._rows[f] = np.array([self._new_row() for _ in range(filter_.n_regions)], np.int32)
+        for slot, intervals in predicates.items():
+            self._write_bits(f, slot, filter_.ranks(intervals))
+        self._stacked = None
 
     # ---- matching
 
@@ -364,9 +366,8 @@ class FilterBank:
             filter_.forget_codes()
 
     def bytes(self) -> int:
-        """Bytes that predicates take: cuts, ids, bounds of the slots, tables."""
-        per_filter = sum(filter_.bytes() for filter_ in self.filters)
-        return per_filter + self.low.nbytes + self.high.nbytes + self.interested.nbytes + self.table_bytes()
+        """Bytes that predicates take: cuts, ids, two bounds each, and tables. Room kept for later ones is not counted."""
+        return sum(filter_.bytes() + 8 * filter_.n_predicates for filter_ in self.filters) + self.table_bytes()
 
     def check(self, predicates: dict[int, dict[int, Intervals]]) -> None:
         """All invariants; `predicates[f][slot]` is what should be here."""

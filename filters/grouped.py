@@ -304,7 +304,7 @@ class GroupedFilter:
     def bytes(self) -> int:
         """Bytes of the cuts and ids; finders are derived and not counted."""
         keys = sum(map(len, self.cuts)) if self.dictionary is not None else 8 * self.n_cuts
-        return keys + 4 * self.n_cuts + 4 * (len(self.ids) + len(self._aliases))
+        return keys + 4 * self.n_cuts + 4 * (len(self.ids) - 2 + len(self._aliases))
 
     def check(self, low: np.ndarray, high: np.ndarray, predicates: dict[int, Intervals]) -> None:
         """Every invariant of the docstring, against the predicates that should be here."""

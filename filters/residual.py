@@ -14,6 +14,7 @@ from filters.expression import Expression, user_functions_of
 from filters.vector import Frame
 from lineage.bits import clear_bit, set_bit, words
 from lineage.kernels import kernel
+from lineage.slots import resized
 
 U64 = np.uint64
 
@@ -87,8 +88,8 @@ class PredicateModule:
         clear_bit(self.interested, slot)
         self.slots = self.slots[self.slots != slot]
 
-    def grow(self, n_words: int) -> None:
-        self.interested = np.concatenate([self.interested, np.zeros(n_words - len(self.interested), np.uint64)])
+    def resize(self, n_words: int) -> None:
+        self.interested = resized(self.interested, n_words, 0)
 
     def outcome(self, frame: Frame, wanted: np.ndarray) -> np.ndarray:
         """For each row of the frame whether the expression is true; rows not wanted are not looked at and are false."""

@@ -2,8 +2,9 @@
 
     taken | free = {0 .. 64 * n_words - 1}, disjoint; the lowest free slot is handed out first
 
-so the matrix is as wide as the most legs there ever were at once, rounded to words. Reuse sweeps nothing: whoever keeps
-state per slot is told by `on_assign` and resets it, and rows stored before a leg's birth never count for it.
+so the matrix is about as wide as there are legs: it doubles when full and halves when a quarter of it would do. Reuse sweeps
+nothing: whoever keeps state per slot is told by `on_assign` and resets it, and rows stored before a leg's birth never
+count for it.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ import numpy as np
 class Slots:
     """The slots of one page of legs."""
 
-    __slots__ = ("n_words", "_free", "_next", "taken", "_on_assign", "_on_grow")
+    __slots__ = ("n_words", "_free", "_next", "taken", "_on_assign", "_on_resize")
 
-    def __init__(self, on_assign: Callable[[int], None], on_grow: Callable[[int], None]) -> None:
+    def __init__(self, on_assign: Callable[[int], None], on_resize: Callable[[int], None]) -> None:
         self.n_words = 1
         #: freed slots below `_next`, a heap
         self._free: list[int] = []
         self._next = 0
         self.taken = 0
         self._on_assign = on_assign
-        self._on_grow = on_grow
+        self._on_resize = on_resize
 
     def take(self) -> int:
         """The lowest free slot; grows by doubling when there is none."""
@@ -35,7 +36,7 @@ class Slots:
         else:
             if self._next == self.n_words * 64:
                 self.n_words *= 2
-                self._on_grow(self.n_words)
+                self._on_resize(self.n_words)
             slot = self._next
             self._next += 1
         self.taken += 1
@@ -46,6 +47,16 @@ class Slots:
         heapq.heappush(self._free, slot)
         self.taken -= 1
 
+    def shrink(self, highest: int) -> None:
+        """Halve the width while a quarter of it is enough; `highest` is the highest slot taken, -1 for none."""
+        while self.n_words > 1 and self.taken * 4 <= self.n_words * 64 and highest < self.n_words * 32:
+            self.n_words //= 2
+            width = self.n_words * 64
+            self._next = min(self._next, width)
+            self._free = [slot for slot in self._free if slot < width]
+            heapq.heapify(self._free)
+            self._on_resize(self.n_words)
+
     def check(self, owned: set[int]) -> None:
         """`owned` are the slots that legs hold."""
         assert len(owned) == self.taken, "every slot taken has an owner"
@@ -53,8 +64,9 @@ class Slots:
         assert owned | set(self._free) == set(range(self._next)), "every slot handed out is owned or free"
 
 
-def grown(array: np.ndarray, size: int, fill: int) -> np.ndarray:
-    """A copy with room for `size` entries, the new ones filled."""
+def resized(array: np.ndarray, size: int, fill: int) -> np.ndarray:
+    """A copy of `size` entries: cut, or with the new ones filled."""
     out = np.full(size, fill, array.dtype)
-    out[: len(array)] = array
+    kept = min(len(array), size)
+    out[:kept] = array[:kept]
     return out

@@ -383,7 +383,7 @@ def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     committer = module("eddy.committer").Committer
     exact = committer.run
 
-    def silent(self: Any, *args: Any) -> int:
+    def silent(self: Any, *args: Any) -> Any:
         return exact(self, *args[:6])
 
     monkeypatch.setattr(committer, "run", silent)

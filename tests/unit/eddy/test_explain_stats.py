@@ -36,7 +36,9 @@ def test_explain_of_a_text_is_the_plan_it_would_get_and_changes_nothing() -> Non
     assert plan["kind"] == "relation" and "query" not in plan
     query = engine.submit(sql)
     assert {**query.explain(), "operators": None, "modules": None}.items() >= {**plan, "operators": None, "modules": None}.items()
-    assert engine.explain("SELECT sensor FROM readings [RANGE 300 SECONDS] WHERE sensor > 30 AND temp + sensor > 3")["shared_with"] in (0, 1)
+    assert engine.explain("SELECT sensor FROM readings [RANGE 300 SECONDS] WHERE sensor > 30 AND temp + sensor > 3")[
+        "shared_with"
+    ] in (0, 1)
 
 
 @pytest.mark.parametrize("sql", ["SELECT\n*\nFROM\nreadings", "SELECT\t*\tFROM\treadings", " SELECT*FROM readings "])
@@ -95,7 +97,9 @@ def test_stats_count_rows_results_late_rows_and_time() -> None:
 def test_modules_are_named_by_stream_and_column_function_and_number() -> None:
     engine = make_engine()
     engine.register("risky", lambda temp: True, returns="bool")
-    engine.submit("SELECT * FROM readings WHERE temp > 1 AND risky(temp) AND risky(sensor) AND temp * sensor > 1 AND room LIKE '_x'")
+    engine.submit(
+        "SELECT * FROM readings WHERE temp > 1 AND risky(temp) AND risky(sensor) AND temp * sensor > 1 AND room LIKE '_x'"
+    )
     assert set(engine.stats()["modules"]) == {
         "filter:readings.temp", "function:risky#1", "function:risky#2", "residual:readings#1", "residual:readings#2",
     }  # fmt: skip

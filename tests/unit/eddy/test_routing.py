@@ -95,7 +95,11 @@ def test_every_policy_does_different_work() -> None:
 def test_the_fixed_order_is_taken_in_full_and_short_names() -> None:
     """a > 90 lets 10 of 100 rows through, e > 10 lets 90: who is first is seen in rows_in."""
     for first, second in itertools.permutations(["a", "e"]):
-        for names in ([f"filter:s.{first}", f"filter:s.{second}"], [f"filter:{first}", f"filter:{second}"], [f" filter:{first} "]):
+        for names in (
+            [f"filter:s.{first}", f"filter:s.{second}"],
+            [f"filter:{first}", f"filter:{second}"],
+            [f" filter:{first} "],
+        ):
             engine = make("fixed:" + ",".join(names))
             engine.submit("SELECT a FROM s WHERE a > 90 AND e > 10")
             Feed().push(engine, 100, 20)
@@ -105,8 +109,8 @@ def test_the_fixed_order_is_taken_in_full_and_short_names() -> None:
 
 
 def test_the_fixed_order_holds_for_modules_that_come_in_the_place_of_others() -> None:
-    engine = make("fixed:function:second#1,filter:a")
-    calls = {"first": 0, "second": 0}
+    engine = make("fixed:function:beta#1,filter:a")
+    calls = {"alpha": 0, "beta": 0}
 
     def count(name: str) -> Any:
         def call(value: int) -> bool:
@@ -117,13 +121,13 @@ def test_the_fixed_order_holds_for_modules_that_come_in_the_place_of_others() ->
 
     for name in calls:
         engine.register(name, count(name), returns="bool")
-    query = engine.submit("SELECT a FROM s WHERE a > 90 AND first(b)")
+    query = engine.submit("SELECT a FROM s WHERE a > 90 AND alpha(b)")
     Feed().push(engine, 100, 5)
-    assert calls["first"] < 100, "the filter goes before a module that is not named"
+    assert calls["alpha"] < 100, "the filter goes before a module that is not named"
     query.cancel()
-    engine.submit("SELECT a FROM s WHERE a > 90 AND second(b)")
+    engine.submit("SELECT a FROM s WHERE a > 90 AND beta(b)")
     Feed().push(engine, 100, 5)
-    assert calls["second"] == 500, "the function that is named goes first"
+    assert calls["beta"] == 500, "the function that is named goes first"
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -140,10 +144,9 @@ def test_the_lottery_comes_near_the_best_order_of_nested_queries(n_rows: int, wa
     assert found["lotte"] <= 1.25 * found["fixed"]
 
 
-@pytest.mark.parametrize("policy", ["lottery", "greedy", "backpressure"])
-def test_a_policy_learns_again_when_the_queries_change(policy: str) -> None:
+def test_the_lottery_learns_again_when_the_queries_change() -> None:
     """The five go, and five nested the other way round come: what was the best order is now the worst."""
-    engine, feed = make(policy, seed=4), Feed()
+    engine, feed = make("lottery", seed=4), Feed()
     queries = nested(engine)
     feed.push(engine, 64, 300)
     for query in queries:
@@ -152,7 +155,10 @@ def test_a_policy_learns_again_when_the_queries_change(policy: str) -> None:
     feed.push(engine, 64, 300)
     modules = engine.stats()["modules"]
     learned = visits_per_row(engine, feed, 64, 300)
-    best, worst = make("fixed:filter:e,filter:d,filter:c,filter:b,filter:a"), make("fixed:filter:a,filter:b,filter:c,filter:d,filter:e")
+    best, worst = (
+        make("fixed:filter:e,filter:d,filter:c,filter:b,filter:a"),
+        make("fixed:filter:a,filter:b,filter:c,filter:d,filter:e"),
+    )
     for engine in (best, worst):
         nested(engine, "edcba")
     optimum = visits_per_row(best, Feed(), 64, 100)
@@ -193,7 +199,8 @@ def test_the_same_seed_and_calls_give_the_same_work(policy: str, n_queries: int)
         Feed().push(engine, 64, 40)
         Feed().push(engine, 1000, 40)
         return {
-            name: {key: value for key, value in module.items() if key != "cost_ns"} for name, module in engine.stats()["modules"].items()
+            name: {key: value for key, value in module.items() if key != "cost_ns"}
+            for name, module in engine.stats()["modules"].items()
         }
 
     assert work(5) == work(5)

@@ -17,7 +17,13 @@ def test_a_stored_row_is_told_by_its_number() -> None:
     engine.submit("SELECT * FROM readings [RANGE 1 HOUR] WHERE sensor < 3 AND room = 'a'", name="low")
     engine.push("readings", [row(1000, sensor=5), row(2000, sensor=1, room="b")])
     found = engine.trace("readings", 1)
-    assert (found["stream"], found["late"], found["time"], found["matched"], found["waiting"]) == ("readings", False, at(2000), [], {})
+    assert (found["stream"], found["late"], found["time"], found["matched"], found["waiting"]) == (
+        "readings",
+        False,
+        at(2000),
+        [],
+        {},
+    )
     assert found["row"] == {"number": 1, "values": {"sensor": 1, "room": "b", "temp": 20.0, "ok": True, "ts": at(2000)}}
     assert found["refused"]["high"]["values"] == {"sensor": 1}
     assert found["refused"]["low"]["values"] == {"room": "b"}
@@ -158,7 +164,14 @@ def test_a_stored_row_is_judged_as_it_was_matched_when_functions_are_asked() -> 
 def test_trace_and_answer_agree_on_every_row() -> None:
     engine = make_engine()
     rng = np.random.default_rng(2)
-    conditions = ["temp > 5", "temp > 5 OR sensor = 3", "temp * sensor > 9", "sensor IN (1, 4)", "temp IS NULL", "room LIKE 'a%' OR temp < 2"]
+    conditions = [
+        "temp > 5",
+        "temp > 5 OR sensor = 3",
+        "temp * sensor > 9",
+        "sensor IN (1, 4)",
+        "temp IS NULL",
+        "room LIKE 'a%' OR temp < 2",
+    ]
     queries = [engine.submit(f"SELECT sensor, temp, room, ts FROM readings [RANGE 1 HOUR] WHERE {c}") for c in conditions]
     rows = [
         row(k, int(rng.integers(0, 6)), None if k % 7 == 0 else float(rng.integers(0, 10)), "ab"[k % 2] + "x") for k in range(40)

@@ -91,7 +91,7 @@ def test_more_slots_may_cost_a_table() -> None:
     for slot in range(4):
         one.add(slot, 0, above(slot))
     assert one.scans() == [False]
-    one.bank.grow(2)
+    one.bank.resize(2)
     one.bank.check(one.held)
     assert one.scans() == [True] and one.bank.table_bytes() == 0
 
@@ -99,13 +99,15 @@ def test_more_slots_may_cost_a_table() -> None:
 def test_new_slots_admit_everything_until_they_have_a_predicate() -> None:
     one = Bank()
     one.add(0, 0, above(10))
-    one.bank.grow(4)
+    one.bank.resize(4)
     one.bank.check(one.held)
     assert one.match([[5, 0, 0], [11, 0, 0]], [0, 100, 255], [0]) == [[100, 255], [0, 100, 255]]
     one.add(100, 0, above(4))
     assert one.match([[5, 0, 0], [3, 0, 0]], [0, 100, 255], [0]) == [[100, 255], [255]]
-    one.bank.grow(2)
-    assert one.bank.n_words == 4, "room is never taken away"
+    one.remove(100, 0)
+    one.bank.resize(1)
+    one.bank.check(one.held)
+    assert one.match([[5, 0, 0], [11, 0, 0]], [0, 63], [0]) == [[63], [0, 63]]
 
 
 def test_a_table_comes_back_only_when_it_fits_twice() -> None:
@@ -116,12 +118,12 @@ def test_a_table_comes_back_only_when_it_fits_twice() -> None:
     one.add(7, 0, compare(Type.INT, "<>", 3))
     need = one.bank.filters[0].n_regions * 8
     one.bank.table_budget = 2 * need - 1
-    one.bank.restore_tables(one.held)
-    assert one.scans() == [True]
+    assert one.bank.restorable() == []
     one.bank.table_budget = 2 * need
-    one.bank.restore_tables(one.held)
+    assert one.bank.restorable() == [0]
+    one.bank.restore_table(0, one.held[0])
     one.bank.check(one.held)
-    assert one.scans() == [False] and one.bank.table_bytes() == need
+    assert one.scans() == [False] and one.bank.table_bytes() == need and one.bank.restorable() == []
     assert one.match([[3, 0, 0]], list(range(9)), [0]) == [[0, 1, 2, 6, 8]]
 
 
@@ -181,15 +183,18 @@ def test_a_row_skips_a_filter_that_none_of_its_queries_needs() -> None:
     assert one.bank.visits.tolist() == [[2, 1, 1], [0, 0, 0]]
 
 
-def test_bytes_grow_with_cuts_tables_and_slots() -> None:
+def test_bytes_are_those_of_the_predicates_held() -> None:
     one = Bank()
     one.add(0, 0, above(5))
     before = one.bank.bytes()
     one.add(1, 0, above(6))
-    assert one.bank.bytes() == before + 8 + 4 + 4 + 8, "a cut, its use count, an id and a table row"
+    assert one.bank.bytes() == before + 8 + 4 + 4 + 8 + 8, "a cut, its use count, an id, a table row and two bounds"
     one.remove(1, 0)
     one.bank.release_ids(0)
     assert one.bank.bytes() == before
+    one.remove(0, 0)
+    one.bank.release_ids(0)
+    assert one.bank.bytes() == 0
 
 
 def test_check_sees_a_table_bit_that_no_predicate_put_there() -> None:

@@ -56,9 +56,12 @@ def test_slots_are_kept_ascending_and_as_bits() -> None:
     one = module(EVEN, 70, 3, 5)
     assert one.slots.tolist() == [3, 5, 70] == slots_of(one.interested).tolist() and one.slots.dtype == np.int32
     one.remove(5)
-    one.grow(4)
+    one.resize(4)
     one.add(200)
     assert one.slots.tolist() == [3, 70, 200] == slots_of(one.interested).tolist()
+    one.remove(200)
+    one.resize(2)
+    assert len(one.interested) == 2 and slots_of(one.interested).tolist() == [3, 70]
 
 
 def test_the_declared_cost_is_the_sum_over_its_functions() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineage.slots import Slots, grown
+from lineage.slots import Slots, resized
 
 
 class Told:
@@ -74,9 +74,37 @@ def test_check_sees_a_slot_that_nobody_owns() -> None:
         told.slots.check({1})
 
 
-def test_grown_keeps_what_was_there_and_fills_the_rest() -> None:
+def test_the_width_is_halved_while_a_quarter_of_it_is_enough() -> None:
+    told = Told()
+    for _ in range(200):
+        told.slots.take()
+    assert told.grew == [2, 4]
+    for slot in range(60, 200):
+        told.slots.give_back(slot)
+    told.slots.shrink(59)
+    assert told.slots.n_words == 2 and told.grew == [2, 4, 2], "60 of 256 are a quarter, of 128 they are not"
+    told.slots.check(set(range(60)))
+    for slot in range(10, 60):
+        told.slots.give_back(slot)
+    told.slots.shrink(9)
+    assert told.slots.n_words == 1
+    told.slots.check(set(range(10)))
+    assert [told.slots.take() for _ in range(55)] == list(range(10, 65)) and told.slots.n_words == 2
+
+
+def test_a_slot_in_the_upper_half_keeps_the_width() -> None:
+    told = Told()
+    for _ in range(128):
+        told.slots.take()
+    for slot in range(127):
+        told.slots.give_back(slot)
+    told.slots.shrink(127)
+    assert told.slots.n_words == 2 and told.slots.take() == 0
+
+
+def test_resized_keeps_what_fits_and_fills_the_rest() -> None:
     before = np.array([3, 4], np.int32)
-    after = grown(before, 4, -1)
+    after = resized(before, 4, -1)
     assert after.tolist() == [3, 4, -1, -1] and after.dtype == np.int32
     after[0] = 9
-    assert before[0] == 3
+    assert before[0] == 3 and resized(before, 1, -1).tolist() == [3]

@@ -143,7 +143,7 @@ def test_condition_rows_are_the_true_rows_of_the_expression(seed: int) -> None:
                 number = modules.setdefault(str(atom), len(modules))
                 stored.store.keep_outcome(stored.page, 0, number, true_rows(atom.expression, frame))
         at, stop = sorted(rng.sample(range(121), 2))
-        assert stored.condition_rows(condition, at, stop, modules) == expected[at:stop].tolist(), condition.key
+        assert stored.condition_rows(condition, at, stop, modules) == expected[at:stop].tolist(), str(condition)
 
 
 @pytest.mark.parametrize("null_share", [0.0, 0.3])

@@ -196,7 +196,7 @@ def test_first_after_is_the_first_row_of_a_later_time_with_ties() -> None:
         both.push(rng.randint(1, 5000), step=rng.choice([0, 1, 7]))
     times = [row.time for row in both.rows]
     borders = [times[PAGE_ROWS * k + step] for k in (1, 2) for step in (-1, 0, 1)]
-    for time in [-1, times[0], times[-1], times[-1] + 1, *borders, *range(0, times[-1] + 2)]:
+    for time in [-1, times[0], times[-1], times[-1] + 1, *borders, *range(times[-1] + 2)]:
         assert both.store.first_after(time) == bisect_right(times, time)
     both.store.forget(PAGE_ROWS + 10)
     assert both.store.first_after(times[2 * PAGE_ROWS]) == bisect_right(times, times[2 * PAGE_ROWS])
