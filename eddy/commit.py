@@ -66,7 +66,7 @@ class PageRows:
 class Commit:
     """One part of a commit. Valid inside the callback only."""
 
-    __slots__ = ("seq", "stream", "part", "last", "n_rows", "_sign", "_schema", "_rows", "_lists")
+    __slots__ = ("seq", "stream", "part", "last", "n_rows", "_sign", "_schema", "_rows", "_lists", "_columns")
 
     def __init__(
         self, seq: int, stream: str, schema: Schema, rows: PartRows, sign: int, lists: Lists, part: int, last: bool
@@ -82,6 +82,7 @@ class Commit:
         self._schema = schema
         self._rows = rows
         self._lists = lists
+        self._columns: Mapping[str, pa.Array] | None = None
 
     @property
     def sign(self) -> np.ndarray:
@@ -101,8 +102,10 @@ class Commit:
     @property
     def columns(self) -> Mapping[str, pa.Array]:
         """The stream's columns of the rows."""
-        frame = self._rows.frame()
-        return {name: frame.column(i).to_arrow() for i, name in enumerate(self._schema.names)}
+        if self._columns is None:
+            frame = self._rows.frame()
+            self._columns = {name: frame.column(i).to_arrow() for i, name in enumerate(self._schema.names)}
+        return self._columns
 
     def row_lists(self) -> RowLists:
         """`(query_ids, offsets, row_numbers)`: query k has the part's rows `row_numbers[offsets[k]:offsets[k + 1]]`."""

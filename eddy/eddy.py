@@ -5,9 +5,10 @@ between. Every row keeps its lineage, so after the last visit the bits left are 
 
     bits(row) = active & AND over modules of what the module admits        (AND commutes)
 
-Two layouts (`lineage/batch.py`). Row-major, for small batches and up to 64 slots: each row skips modules that none of its queries
-needs any more, and visits are counted. Query-major, for large batches: all rows at once, and every `SAMPLE_EVERY`
-batches a few rows go row-major first, only to keep the statistics of the policy fresh.
+Two layouts (`lineage/batch.py`). Row-major, for small batches, and for the policies of the paper also for large ones while
+there are at most 64 slots: each row skips modules that none of its queries needs any more, and visits are counted.
+Query-major, for large batches: all rows at once, and every `SAMPLE_EVERY` batches a few rows go row-major first, only
+to keep the statistics of the policy fresh.
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ SAMPLE_ROWS = 64
 LEARN_ROWS = 64
 #: Up to this many rows results are counted and listed row-major.
 FEW_ROWS = 16
-#: From this many rows on a batch is matched query-major, by words of slots (experiments/bench latency).
-_QUERY_MAJOR_ROWS = {1: 1 << 30, 2: 512, 4: 256}
-_QUERY_MAJOR_WIDE = 128
+#: From this many rows on a batch is matched query-major (experiments/bench latency).
+QUERY_MAJOR_ROWS = 256
 
 
 @kernel("void(uint64[:,::1], int64, int32[::1], int64[::1])")
@@ -94,7 +94,7 @@ class Eddy:
         began = time.perf_counter_ns()
         lineage = self.lineage
         n_words = source.slots.n_words
-        by_query = n_rows >= _QUERY_MAJOR_ROWS.get(n_words, _QUERY_MAJOR_WIDE)
+        by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and n_words == 1)
         lineage.begin(n_rows, n_words, by_query)
         ready = source.ready_modules()
         self.batches += 1
@@ -146,14 +146,18 @@ class Eddy:
     def _query_major(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray) -> None:
         bank = source.bank
         has_nulls = page.nulls is not None
-        ranks = bank.ranks(page.cells, source.store.nulls_of(page), has_nulls, at, n_rows)
-        if source.keeps_ids:
-            self._keep_ids(source, page, at, n_rows, ranks)
+        nulls = source.store.nulls_of(page)
         filters = source.filter_of[route]
+        filters = filters[filters >= 0] if source.has_modules else filters
+        if source.keeps_ids:
+            ranks = bank.ranks(page.cells, nulls, has_nulls, at, n_rows)
+            self._keep_ids(source, page, at, n_rows, ranks)
+            prepared = bank.prepare(ranks, n_rows, has_nulls, filters)
+        else:
+            prepared = bank.prepare_rows(page.cells, nulls, has_nulls, at, n_rows, filters)
         if not source.has_modules and not source.n_clauses:
-            self.lineage.unlisted = bank.prepare(ranks, n_rows, has_nulls, filters)
+            self.lineage.unlisted = prepared
             return
-        prepared = bank.prepare(ranks, n_rows, has_nulls, filters[filters >= 0])
         rows_of = self.lineage.rows_of(n_rows)
         prepared.fill(selected.slots, rows_of, np.zeros(0, np.int32))
         frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))

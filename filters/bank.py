@@ -28,6 +28,7 @@ from filters.matching import (
     match_queries,
     match_rows,
     prefix_sets,
+    prefix_sets_by_table,
     rank_order,
 )
 from filters.regions import CELL_STRING
@@ -260,30 +261,47 @@ class FilterBank:
                 np.take(filter_.rank_of(), ids[f, first : first + n_rows], out=out[f, :n_rows])
         return out
 
-    def prepare(self, ranks: np.ndarray, n_rows: int, has_nulls: bool, route: np.ndarray) -> Prepared:
-        """Build the sets of rows by which a batch is matched query-major; valid until the next call."""
+    def prepare_rows(
+        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray
+    ) -> Prepared:
+        """`prepare` of rows whose ranks nobody else needs."""
         n_words = words(n_rows)
-        layout = self._layout
-        if layout is None or layout.n_rows != n_rows:
-            layout = self._layout = _Layout(self.filters, n_rows, self._pool)
+        layout = self._layout_of(n_rows)
+        ranks = self._pool.ranks(1, n_rows)[0]
         for f in route.tolist():
+            filter_ = self.filters[f]
             n_regions, at = layout.regions[f], layout.at[f]
-            if n_regions > MAX_PREFIX:
-                rank_order(
-                    ranks[f],
-                    n_rows,
-                    n_regions,
-                    n_words,
-                    layout.sets,
-                    at,
-                    layout.below,
-                    layout.below_from[f],
-                    layout.order,
-                    f * n_rows,
-                )
+            table = filter_.table_finder()
+            if table is not None and n_regions <= MAX_PREFIX:
+                prefix_sets_by_table(
+                    cells, nulls, has_nulls, filter_.position, first, n_rows, table[0], table[1], filter_.null_rank, n_regions,
+                    n_words, layout.sets, at,
+                )  # fmt: skip
             else:
-                prefix_sets(ranks[f], n_rows, n_regions, n_words, layout.sets, at)
+                filter_.find(cells, nulls, has_nulls, first, n_rows, ranks)
+                self._build_sets(f, ranks, n_rows, n_words, layout)
         return Prepared(self, layout, route, has_nulls)
+
+    def prepare(self, ranks: np.ndarray, n_rows: int, has_nulls: bool, route: np.ndarray) -> Prepared:
+        """Build the sets of rows by which a batch is matched query-major, from its ranks; valid until the next call."""
+        layout = self._layout_of(n_rows)
+        for f in route.tolist():
+            self._build_sets(f, ranks[f], n_rows, layout.n_words, layout)
+        return Prepared(self, layout, route, has_nulls)
+
+    def _layout_of(self, n_rows: int) -> _Layout:
+        if self._layout is None or self._layout.n_rows != n_rows:
+            self._layout = _Layout(self.filters, n_rows, self._pool)
+        return self._layout
+
+    def _build_sets(self, f: int, ranks: np.ndarray, n_rows: int, n_words: int, layout: _Layout) -> None:
+        n_regions, at = layout.regions[f], layout.at[f]
+        if n_regions > MAX_PREFIX:
+            rank_order(
+                ranks, n_rows, n_regions, n_words, layout.sets, at, layout.below, layout.below_from[f], layout.order, f * n_rows
+            )
+        else:
+            prefix_sets(ranks, n_rows, n_regions, n_words, layout.sets, at)
 
     def row_major(
         self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray,

@@ -234,6 +234,11 @@ class GroupedFilter:
         else:
             rank_by_code(cells, nulls, has_nulls, self.position, first, n_rows, self.rank_of_code(), self.null_rank, ranks)
 
+    def table_finder(self) -> tuple[np.ndarray, int] | None:
+        """The look-up table and its first key, when ranks are found by one."""
+        finder = self._finder or self._build_finder()
+        return (finder[1], finder[2]) if finder[0] is rank_by_table else None
+
     def _build_finder(self) -> tuple[Any, ...]:
         if self.dictionary is not None:
             self._finder = (rank_by_code,)

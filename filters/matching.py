@@ -55,6 +55,45 @@ def prefix_sets(ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, ou
             here[w] |= before[w]
 
 
+@kernel(
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int64, int64, uint64[::1], int64)"
+)
+def prefix_sets_by_table(
+    cells: np.ndarray,
+    nulls: np.ndarray,
+    has_nulls: bool,
+    column: int,
+    first: int,
+    n_rows: int,
+    table: np.ndarray,
+    base: int,
+    null_rank: int,
+    n_regions: int,
+    n_words: int,
+    out: np.ndarray,
+    at: int,
+) -> None:
+    """`rank_by_table` and `prefix_sets` in one go, for the commonest attributes: ints with few constants."""
+    sets = out[at : at + (n_regions + 1) * n_words]
+    sets[:] = 0
+    width = U64(n_words)
+    top = base + len(table) - 1
+    last = len(table) - 1
+    column_cells = cells[column, first : first + n_rows]
+    for i in range(n_rows):
+        key = column_cells[i]
+        rank = U64(table[U64(0 if key < base else last if key > top else key - base)])
+        if has_nulls and nulls[column, first + i]:
+            rank = U64(null_rank)
+        row = U64(i)
+        sets[(rank + ONE) * width + (row >> U64(6))] |= ONE << (row & U64(63))
+    for k in range(1, n_regions + 1):
+        before = sets[(k - 1) * n_words : k * n_words]
+        here = sets[k * n_words : (k + 1) * n_words]
+        for w in range(n_words):
+            here[w] |= before[w]
+
+
 @kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64, int32[::1], int64, int32[::1], int64)")
 def rank_order(
     ranks: np.ndarray,

@@ -98,6 +98,8 @@ class Policy(Protocol):
     name: str
     #: whether it learns from visits; others need no samples
     learns: bool
+    #: whether rows should be routed one by one even where matching all rows at once is quicker
+    per_row: bool
 
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
         """The ready modules (ascending int32) in the order of their visits."""

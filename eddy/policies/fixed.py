@@ -14,6 +14,7 @@ class FixedPolicy:
     """
 
     learns = False
+    per_row = True
 
     def __init__(self, names: list[str]) -> None:
         self.name = "fixed:" + ",".join(names)

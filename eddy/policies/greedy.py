@@ -21,6 +21,7 @@ REFRESH = 16
 
 class GreedyPolicy:
     learns = True
+    per_row = False
 
     def __init__(self, name: str, seed: int) -> None:
         self.name = name

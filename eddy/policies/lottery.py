@@ -71,6 +71,7 @@ class RandomPolicy:
 
     name = "random"
     learns = False
+    per_row = True
 
     def __init__(self, seed: int) -> None:
         self._draws = _Draws(seed)
@@ -87,6 +88,7 @@ class LotteryPolicy:
 
     name = "lottery"
     learns = True
+    per_row = True
 
     def __init__(self, seed: int) -> None:
         self._draws = _Draws(seed)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +20,7 @@ TYPES = [Type.INT, Type.FLOAT, Type.STRING, Type.BOOL]
 VALUES: dict[Type, list[Any]] = {
     Type.INT: [KEY_MIN, -1, 0, 1, 2, 3, 2**53, 2**53 + 1, KEY_MAX],
     Type.FLOAT: [-math.inf, -1.5, -0.0, 0.0, 1.0, 2.0, 2.5, 2.0**53, 2.0**63, math.inf, math.nan],
-    Type.STRING: ["", "\0", "a", "a\0", "b", "é"],
+    Type.STRING: ["", "\0a", "a", "a\0a", "b", "é"],
     Type.BOOL: [False, True],
 }
 OPS = ["<", "<=", ">", ">=", "=", "<>"]
@@ -133,14 +132,14 @@ def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(
     assert condition_rows(condition, rows, frame).tolist() == true_rows(expression, frame).tolist(), str(condition)
 
 
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("constant", ["\0", "a\0", "a\0\0"])
-def test_a_constant_that_ends_in_nul_means_the_same_to_the_index_and_to_the_evaluator(op: str, constant: str) -> None:
+def test_a_constant_that_ends_in_nul_means_the_same_to_the_index_and_to_the_evaluator() -> None:
     column = ColumnRef(Type.STRING, "s", 0)
     rows = [[text] for text in ("", "\0", "a", "a\0", "a\0\0", "b")]
-    expression = Call(Type.BOOL, op, (column, Literal(Type.STRING, constant)))
     frame = frame_of([column], rows)
-    assert true_rows(expression, frame).tolist() == condition_rows(normalise(expression), rows, frame).tolist()
+    for op in OPS:
+        for constant in ("\0", "a\0", "a\0\0"):
+            expression = Call(Type.BOOL, op, (column, Literal(Type.STRING, constant)))
+            assert true_rows(expression, frame).tolist() == condition_rows(normalise(expression), rows, frame).tolist()
 
 
 @settings(max_examples=150, deadline=None)

@@ -211,7 +211,7 @@ def test_thousands_of_values_grow_the_table_and_removing_them_lets_it_be_filled_
     assert one.match([plain(10**13 + 77), plain(keys[2995]), plain(keys[5])], [0] * 3000, [1]) == [(77, 0), (2995, 1)]
 
 
-@pytest.mark.parametrize("n_single", range(28, 34))
+@pytest.mark.parametrize("n_single", [20, 28, 31, 32])
 def test_an_in_list_is_whole_also_when_the_table_grows_in_the_middle_of_it(n_single: int) -> None:
     one = Index()
     for slot in range(n_single):
