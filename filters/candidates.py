@@ -4,14 +4,17 @@ Where thousands of queries each ask for one value of the same column, most rows 
 query is mostly zeros. The candidate index skips the bits: a row looks its key up, walks the short list of queries on
 that value, checks each one's other intervals on the row's own cells, and appends (slot, row) pairs.
 
-    entry e   one (slot, key value): `entry_next` chains the entries of one value, `checks[e]` holds up to `MAX_CHECKS`
-              further conditions `low <= order key of column <= high` (column -1: none)
+    table[h]    (key value, first entry); the entry is EMPTY where there never was a value, NO_ENTRY where it lost its last
+    entry[e]    one (slot, key value) in 32 bytes: next entry of the value, slot, and the first further condition
+                `low <= order key of column <= high` (column NO_COLUMN: none); `more[e]` holds the others
 
 Slots here are a page of their own: these queries are in no bit matrix. A key of NULL matches nothing. Cost per row: one hash
 look-up and the entries of that value. It wins over bits below some 40 candidates a row (design 3).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -27,6 +30,12 @@ MAX_CHECKS = 3
 #: Values of an IN list that still count as a key.
 MAX_POINTS = 8
 
+#: Heads of chains that hold no entry: of a value that never was, and of one whose entries have gone.
+EMPTY = -2
+NO_ENTRY = -1
+#: Column of an entry without further conditions.
+NO_COLUMN = 0xFFFF
+
 U64 = np.uint64
 
 
@@ -35,38 +44,19 @@ def hash_key(key: Number) -> Number:
     return (U64(key) * U64(0x9E3779B97F4A7C15)) >> U64(29)
 
 
-@kernel("void(int64[::1], int32[::1], int64, int32, int32[::1])")
-def link(keys: np.ndarray, heads: np.ndarray, key: int, entry: int, entry_next: np.ndarray) -> None:
-    """Put an entry in front of its value's chain; `heads` is -1 where the hash table is free."""
-    mask = U64(len(keys) - 1)
+@kernel("int64(int64[:,::1], int64)")
+def find_place(table: np.ndarray, key: int) -> int:
+    """Where a key value is in the hash table, or the free place it would take."""
+    mask = U64(len(table) - 1)
     at = hash_key(key) & mask
-    while heads[at] != -1 and keys[at] != key:
+    while table[at, 1] != EMPTY and table[at, 0] != key:
         at = (at + U64(1)) & mask
-    keys[at] = key
-    entry_next[entry] = heads[at] if heads[at] >= 0 else -1
-    heads[at] = entry
-
-
-@kernel("boolean(int64[::1], int32[::1], int64, int32, int32[::1])")
-def unlink(keys: np.ndarray, heads: np.ndarray, key: int, entry: int, entry_next: np.ndarray) -> bool:
-    """Take an entry out of its chain; a value left without entries keeps its place as -2. Returns whether it is the last."""
-    mask = U64(len(keys) - 1)
-    at = hash_key(key) & mask
-    while keys[at] != key or heads[at] == -1:
-        at = (at + U64(1)) & mask
-    if heads[at] == entry:
-        heads[at] = entry_next[entry] if entry_next[entry] >= 0 else -2
-    else:
-        before = heads[at]
-        while entry_next[before] != entry:
-            before = entry_next[before]
-        entry_next[before] = entry_next[entry]
-    return bool(heads[at] == -2)
+    return int(at)
 
 
 @kernel(
-    "int64(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, uint8[::1], int64[::1], int32[::1], int32[::1], int32[::1], "
-    "int64[:,:,::1], int32[::1], uint8[::1], int32[::1], int32[::1])"
+    "int64(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, uint8[::1], int64[:,::1], int64[:,::1], int64[:,:,::1], "
+    "int32[::1], uint8[::1], boolean, int32[::1], int32[::1])"
 )
 def match_candidates(
     cells: np.ndarray,
@@ -76,48 +66,54 @@ def match_candidates(
     first: int,
     n_rows: int,
     float_columns: np.ndarray,
-    keys: np.ndarray,
-    heads: np.ndarray,
-    entry_next: np.ndarray,
-    entry_slot: np.ndarray,
-    checks: np.ndarray,
+    table: np.ndarray,
+    entries: np.ndarray,
+    more: np.ndarray,
     slot_class: np.ndarray,
     class_on: np.ndarray,
+    all_on: bool,
     out_slot: np.ndarray,
     out_row: np.ndarray,
 ) -> int:
     """Append the matching (slot, row) pairs of window classes that are on; -1 when they do not fit."""
-    mask = U64(len(keys) - 1)
+    mask = U64(len(table) - 1)
     is_float = float_columns[column] != 0
-    found = 0
+    found = np.int64(0)
     room = len(out_slot)
+    keys = cells[column, first : first + n_rows]
     for i in range(n_rows):
         if has_nulls and nulls[column, first + i]:
             continue
-        key = order_key(cells[column, first + i], is_float)
+        key = order_key(keys[i], is_float)
         at = hash_key(key) & mask
-        while heads[at] != -1 and keys[at] != key:
+        while table[at, 1] != EMPTY and table[at, 0] != key:
             at = (at + U64(1)) & mask
-        entry = heads[at]
+        entry = table[at, 1]
         while entry >= 0:
-            slot = entry_slot[entry]
-            inside = class_on[slot_class[slot]] != 0
-            for k in range(MAX_CHECKS):
-                checked = checks[entry, k, 0]
-                if checked < 0:
-                    break
+            e = U64(entry)
+            slot = entries[e, 0] >> 32
+            checked = entries[e, 1] & 0xFFFF
+            inside = True
+            if checked != NO_COLUMN:
+                value = order_key(cells[U64(checked), U64(first + i)], float_columns[U64(checked)] != 0)
+                inside = (entries[e, 2] <= value) & (value <= entries[e, 3])
                 if has_nulls and nulls[checked, first + i]:
                     inside = False
-                    break
+            for k in range(entries[e, 1] >> 16):
+                checked = more[e, k, 0]
                 value = order_key(cells[checked, first + i], float_columns[checked] != 0)
-                inside &= (checks[entry, k, 1] <= value) & (value <= checks[entry, k, 2])
+                inside &= (more[e, k, 1] <= value) & (value <= more[e, k, 2])
+                if has_nulls and nulls[checked, first + i]:
+                    inside = False
+            if not all_on:
+                inside &= class_on[slot_class[slot]] != 0
             if found == room:
                 return -1
-            out_slot[found] = slot
-            out_row[found] = i
+            out_slot[U64(found)] = slot
+            out_row[U64(found)] = i
             found += inside
-            entry = entry_next[entry]
-    return found
+            entry = np.int64(np.int32(entries[e, 0]))
+    return int(found)
 
 
 @kernel("void(int32[::1], int64, int64[::1])")
@@ -183,21 +179,19 @@ class CandidateIndex:
         self.column = column
         self.schema = schema
         self.dictionaries = dictionaries
-        self._keys = np.zeros(64, np.int64)
-        self._heads = np.full(64, -1, np.int32)
+        self._table = _empty_table(64)
         #: values with a place in the hash table, and how many of them have entries
         self._places = 0
         self.n_values = 0
-        self._next = np.full(64, -1, np.int32)
-        self._slot = np.zeros(64, np.int32)
-        self._checks = np.full((64, MAX_CHECKS, 3), -1, np.int64)
+        self._entries = np.zeros((64, 4), np.int64)
+        self._more = np.zeros((64, MAX_CHECKS - 1, 3), np.int64)
         self._free = list(range(63, -1, -1))
         #: slot -> its (key, entry) pairs
-        self._entries: dict[int, list[tuple[int, int]]] = {}
+        self._of_slot: dict[int, list[tuple[int, int]]] = {}
 
     @property
     def n_entries(self) -> int:
-        return len(self._next) - len(self._free)
+        return len(self._entries) - len(self._free)
 
     def add(self, slot: int, condition: Condition) -> None:
         """Index a condition for which `key_columns` names this column."""
@@ -209,22 +203,21 @@ class CandidateIndex:
             else:
                 checks.append((atom.position, *self._closed(atom.position, atom.intervals)))
         assert key_atom is not None
-        held = []
+        # known before it is complete: linking may lay the hash table out anew, from what is known
+        held = self._of_slot[slot] = []
         for point in key_atom.points() or ():
             key = self._cell_key(self.column, point)
             entry = self._new_entry()
-            self._slot[entry] = slot
-            self._checks[entry, :, 0] = -1
-            for k, check in enumerate(checks):
-                self._checks[entry, k] = check
+            column, low, high = checks[0] if checks else (NO_COLUMN, 0, 0)
+            self._entries[entry] = (slot << 32, column | max(0, len(checks) - 1) << 16, low, high)
+            for k, check in enumerate(checks[1:]):
+                self._more[entry, k] = check
             self._link(key, entry)
             held.append((key, entry))
-        self._entries[slot] = held
 
     def remove(self, slot: int) -> None:
-        for key, entry in self._entries.pop(slot):
-            if unlink(self._keys, self._heads, key, entry, self._next):
-                self.n_values -= 1
+        for key, entry in self._of_slot.pop(slot):
+            self._unlink(key, entry)
             self._free.append(entry)
 
     def _cell_key(self, position: int, point: object) -> int:
@@ -245,87 +238,114 @@ class CandidateIndex:
 
     def _new_entry(self) -> int:
         if not self._free:
-            have = len(self._next)
-            self._next = np.concatenate([self._next, np.full(have, -1, np.int32)])
-            self._slot = np.concatenate([self._slot, np.zeros(have, np.int32)])
-            self._checks = np.concatenate([self._checks, np.full((have, MAX_CHECKS, 3), -1, np.int64)])
+            have = len(self._entries)
+            self._entries = np.concatenate([self._entries, np.zeros_like(self._entries)])
+            self._more = np.concatenate([self._more, np.zeros_like(self._more)])
             self._free = list(range(2 * have - 1, have - 1, -1))
         return self._free.pop()
 
-    def _link(self, key: int, entry: int) -> None:
-        if 2 * (self._places + 1) > len(self._keys):
-            self._rehash(4 * (self.n_values + 1))
-        head = self._head(key)
-        self._places += head == -1
-        self.n_values += head < 0
-        link(self._keys, self._heads, key, entry, self._next)
+    # ---- chains
 
-    def _head(self, key: int) -> int:
-        mask = len(self._keys) - 1
-        at = ((key * 0x9E3779B97F4A7C15) & (2**64 - 1)) >> 29 & mask
-        while self._heads[at] != -1 and self._keys[at] != key:
-            at = (at + 1) & mask
-        return int(self._heads[at])
+    def _next(self, entry: int) -> int:
+        low = int(self._entries[entry, 0]) & 0xFFFFFFFF
+        return low - (1 << 32) if low >> 31 else low
+
+    def _set_next(self, entry: int, following: int) -> None:
+        self._entries[entry, 0] = (int(self._entries[entry, 0]) >> 32 << 32) | (following & 0xFFFFFFFF)
+
+    def _link(self, key: int, entry: int) -> None:
+        """Put an entry in front of its value's chain."""
+        if 2 * (self._places + 1) > len(self._table):
+            self._rehash(4 * (self.n_values + 1))
+        at = find_place(self._table, key)
+        head = int(self._table[at, 1])
+        self._places += head == EMPTY
+        self.n_values += head < 0
+        self._set_next(entry, head if head >= 0 else NO_ENTRY)
+        self._table[at] = (key, entry)
+
+    def _unlink(self, key: int, entry: int) -> None:
+        at = find_place(self._table, key)
+        before = int(self._table[at, 1])
+        if before == entry:
+            self._table[at, 1] = self._next(entry)
+        else:
+            while self._next(before) != entry:
+                before = self._next(before)
+            self._set_next(before, self._next(entry))
+        self.n_values -= int(self._table[at, 1]) == NO_ENTRY
 
     def _rehash(self, at_least: int) -> None:
-        size = max(64, 1 << (at_least - 1).bit_length())
-        self._keys = np.zeros(size, np.int64)
-        self._heads = np.full(size, -1, np.int32)
+        self._table = _empty_table(max(64, 1 << (at_least - 1).bit_length()))
         self._places = self.n_values = 0
-        for entries in self._entries.values():
-            for key, entry in entries:
-                head = self._head(key)
-                self._places += head == -1
-                self.n_values += head < 0
-                link(self._keys, self._heads, key, entry, self._next)
+        for held in self._of_slot.values():
+            for key, entry in held:
+                self._link(key, entry)
 
     def match(
         self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, float_columns: np.ndarray,
-        slot_class: np.ndarray, class_on: np.ndarray, out_slot: np.ndarray, out_row: np.ndarray,
+        slot_class: np.ndarray, class_on: np.ndarray, all_on: bool, out_slot: np.ndarray, out_row: np.ndarray,
     ) -> int:  # fmt: skip
         """`match_candidates` on this index."""
         return match_candidates(
-            cells, nulls, has_nulls, self.column, first, n_rows, float_columns, self._keys, self._heads, self._next, self._slot,
-            self._checks, slot_class, class_on, out_slot, out_row,
+            cells, nulls, has_nulls, self.column, first, n_rows, float_columns, self._table, self._entries, self._more,
+            slot_class, class_on, all_on, out_slot, out_row,
         )  # fmt: skip
+
+    # ---- dictionary codes
+
+    def _checks(self, entry: int) -> Iterator[tuple[np.ndarray, int]]:
+        """Each check of an entry as (its column, low, high) cells, with its column."""
+        packed = int(self._entries[entry, 1])
+        if packed & 0xFFFF != NO_COLUMN:
+            yield self._entries[entry, 1:], packed & 0xFFFF
+        for k in range(packed >> 16):
+            yield self._more[entry, k], int(self._more[entry, k, 0])
 
     def used_codes(self, position: int) -> set[int]:
         """The dictionary codes of a column that entries name."""
         codes: set[int] = set()
-        for entries in self._entries.values():
-            for key, entry in entries:
+        for held in self._of_slot.values():
+            for key, entry in held:
                 if position == self.column:
                     codes.add(key)
-                codes.update(int(check[1]) for check in self._checks[entry] if check[0] == position)
+                codes.update(int(cells[1]) for cells, column in self._checks(entry) if column == position)
         return codes
 
     def recode(self, position: int, new_code: np.ndarray) -> None:
         """The dictionary of a column was compacted."""
-        at = self._checks[:, :, 0] == position
-        for bound in (1, 2):
-            self._checks[:, :, bound][at] = new_code[self._checks[:, :, bound][at]]
+        for held in self._of_slot.values():
+            for _, entry in held:
+                for cells, column in self._checks(entry):
+                    if column == position:
+                        cells[1:3] = new_code[cells[1:3]]
         if position == self.column:
-            self._entries = {
-                slot: [(int(new_code[key]), entry) for key, entry in entries] for slot, entries in self._entries.items()
-            }
-            self._rehash(len(self._keys))
+            self._of_slot = {slot: [(int(new_code[key]), entry) for key, entry in held] for slot, held in self._of_slot.items()}
+            self._rehash(len(self._table))
 
     def bytes(self) -> int:
-        return self.n_entries * (8 + 8 * 3 * MAX_CHECKS) + self.n_values * 12
+        return self.n_entries * 8 * (4 + 3 * (MAX_CHECKS - 1)) + self.n_values * 16
 
     def check(self, slots: set[int]) -> None:
-        assert set(self._entries) == slots, "an entry for each slot placed here"
+        assert set(self._of_slot) == slots, "an entry for each slot placed here"
         chained: dict[int, list[int]] = {}
-        for entries in self._entries.values():
-            for key, entry in entries:
+        for slot, held in self._of_slot.items():
+            for key, entry in held:
                 chained.setdefault(key, []).append(entry)
+                assert int(self._entries[entry, 0]) >> 32 == slot, "an entry names its slot"
         assert len(chained) == self.n_values, "values are counted"
         for key, expected in chained.items():
-            entry, found = self._head(key), []
+            entry, found = int(self._table[find_place(self._table, key), 1]), []
             while entry >= 0:
                 found.append(entry)
-                entry = int(self._next[entry])
+                entry = self._next(entry)
             assert sorted(found) == sorted(expected), "a value's chain holds exactly its entries"
+
+
+def _empty_table(size: int) -> np.ndarray:
+    table = np.zeros((size, 2), np.int64)
+    table[:, 1] = EMPTY
+    return table
 
 
 def float_columns(schema: Schema) -> np.ndarray:

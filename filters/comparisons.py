@@ -103,8 +103,9 @@ def _string_ranks(a: Vector, b: Vector) -> tuple[Array, Array]:
     texts_b, places_b = b.compact()
     if len(texts_b) == 1:
         # The usual case of a constant needs no sort.
-        texts = strings_array(texts_a)
-        return (texts > texts_b[0]).astype(np.int8)[places_a], (texts < texts_b[0]).astype(np.int8)[places_a]
+        # An array of one, not a str: numpy takes trailing NULs off a str that it compares with an array.
+        texts, constant = strings_array(texts_a), strings_array(texts_b)
+        return (texts > constant).astype(np.int8)[places_a], (texts < constant).astype(np.int8)[places_a]
     rank = {text: place for place, text in enumerate(sorted({*texts_a, *texts_b}))}
     ranks_a = np.array([rank[text] for text in texts_a], np.int64)
     ranks_b = np.array([rank[text] for text in texts_b], np.int64)

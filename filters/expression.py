@@ -46,10 +46,22 @@ class Interval:
     micros: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
+    """A constant. Floats are equal when they are the same float: 0.0 is not -0.0 here, and NaN is NaN."""
+
     type: Type
     value: int | float | str | bool | Interval | None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal) or self.type is not other.type:
+            return False
+        if isinstance(self.value, float) and isinstance(other.value, float):
+            return repr(self.value) == repr(other.value)
+        return self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((self.type, repr(self.value) if isinstance(self.value, float) else self.value))
 
     def __str__(self) -> str:
         return f"{self.type.value}:{self.value!r}"

@@ -96,8 +96,9 @@ class PredicateModule:
         rows = np.flatnonzero(wanted)
         result = np.zeros(frame.n_rows, np.bool_)
         if len(rows) == frame.n_rows:
+            before = frame.errors
             result = true_rows(self.expression, frame)
-            self.errors += frame.errors
+            self.errors += frame.errors - before
         elif len(rows):
             part = frame.select(rows)
             result[rows] = true_rows(self.expression, part)

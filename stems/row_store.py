@@ -177,8 +177,9 @@ class RowStore:
     def first_after(self, time: int) -> int:
         """The first position whose effective time is greater than `time`; the end if there is none."""
         pages = self._pages
-        at = bisect_right(pages, time, key=lambda page: int(page.times[page.n_rows - 1])) if pages else 0
-        if at == len(pages):
+        n_pages = len(pages) - (1 if pages and not pages[-1].n_rows else 0)
+        at = bisect_right(pages, time, hi=n_pages, key=lambda page: int(page.times[page.n_rows - 1]))
+        if at == n_pages:
             return self.end
         page = pages[at]
         return page.base + int(np.searchsorted(page.times[: page.n_rows], time, "right"))

@@ -46,11 +46,14 @@ class Ledger:
         #: moving averages over the rows that visited: share returned, query bits cleared a row
         self.pass_rate = np.zeros(0, np.float64)
         self.cleared_rate = np.zeros(0, np.float64)
+        #: counts changes of the set of modules
+        self.version = 0
         #: numbers of modules that went
         self._free: list[int] = []
 
     def add(self, name: str, cost_ns: float) -> int:
         """A new module; `cost_ns` is the guess until it is measured. The numbers of modules that went are used again."""
+        self.version += 1
         if self._free:
             number = self._free.pop()
             self.names[number] = name
@@ -71,6 +74,7 @@ class Ledger:
     def remove(self, number: int) -> None:
         """A module has gone for good."""
         assert self.predicates[number] == 0, "a module goes when it applies no predicate"
+        self.version += 1
         self.names[number] = ""
         self._free.append(number)
 

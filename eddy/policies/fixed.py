@@ -19,15 +19,15 @@ class FixedPolicy:
     def __init__(self, names: list[str]) -> None:
         self.name = "fixed:" + ",".join(names)
         self._names = names
-        self._cached: tuple[int, bytes, np.ndarray] | None = None
+        self._cached: tuple[int, int, bytes, np.ndarray] | None = None
 
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
         key = ready.tobytes()
         cached = self._cached
-        if cached is not None and cached[0] == id(ledger) and cached[1] == key:
-            return cached[2]
+        if cached is not None and cached[:3] == (id(ledger), ledger.version, key):
+            return cached[3]
         order = np.array(sorted(ready.tolist(), key=lambda m: (self._place(ledger.names[m]), m)), np.int32)
-        self._cached = (id(ledger), key, order)
+        self._cached = (id(ledger), ledger.version, key, order)
         return order
 
     def _place(self, module: str) -> int:

@@ -26,21 +26,18 @@ class GreedyPolicy:
     def __init__(self, name: str, seed: int) -> None:
         self.name = name
         self._explore = RandomPolicy(seed)
-        self._count = 0
-        #: per ledger: the ready modules it was computed for, and the route
-        self._routes: dict[int, tuple[bytes, np.ndarray]] = {}
+        #: per ledger: routes given, the modules its route was computed for, and that route
+        self._routes: dict[int, tuple[int, int, bytes, np.ndarray]] = {}
 
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
-        self._count += 1
-        if self._count % EXPLORE == 0:
-            return self._explore.route(ledger, ready)
         key = ready.tobytes()
-        held = self._routes.get(id(ledger))
-        if held is not None and held[0] == key and self._count % REFRESH:
-            return held[1]
-        gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
-        route = ready[np.argsort(-gain, kind="stable")]
-        self._routes[id(ledger)] = (key, route)
+        count, version, modules, route = self._routes.get(id(ledger), (0, -1, b"", ready))
+        if count % REFRESH == 0 or version != ledger.version or modules != key:
+            gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
+            route = ready[np.argsort(-gain, kind="stable")]
+        self._routes[id(ledger)] = (count + 1, ledger.version, key, route)
+        if count % EXPLORE == EXPLORE - 1:
+            return self._explore.route(ledger, ready)
         return route
 
     def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:

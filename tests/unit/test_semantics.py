@@ -262,14 +262,20 @@ def test_point_22_a_commit_may_come_in_parts_and_listeners_may_not_call_the_engi
 
 
 def test_point_23_modules_have_the_same_names_in_stats_explain_and_fixed() -> None:
-    engine = Engine(policy="fixed:function:f#1,filter:s.v,residual:s#1")
-    engine.create_stream("s", V, time="ts")
-    engine.register("f", lambda v: v > 5, returns="bool")
-    query = engine.submit("SELECT v FROM s WHERE v > 3 AND f(v) AND v * x > 0")
-    engine.push("s", {"v": list(range(10)), "x": [1.0] * 10, "ts": [1] * 10})
-    modules = engine.stats()["modules"]
-    assert set(modules) == set(query.explain()["modules"]) == {"function:f#1", "filter:s.v", "residual:s#1"}
-    assert [modules[name]["rows_in"] for name in ("function:f#1", "filter:s.v", "residual:s#1")] == [10, 4, 4]
+    def run(policy: str) -> dict[str, Any]:
+        engine = Engine(policy=policy)
+        engine.create_stream("s", V, time="ts")
+        engine.register("f", lambda v: v > 5, returns="bool")
+        query = engine.submit("SELECT v FROM s WHERE v > 3 AND f(v) AND v * x > 0", name="q")
+        engine.push("s", {"v": list(range(10)), "x": [1.0] * 10, "ts": [1] * 10})
+        modules = engine.stats()["modules"]
+        assert set(modules) == set(query.explain()["modules"])
+        return {name: module["rows_in"] for name, module in modules.items()}
+
+    names = {name.partition("#")[0]: name for name in run("fixed:")}
+    function, filter_, residual = names["function:f"], names["filter:s.v"], names["residual:q"]
+    assert run(f"fixed:{function},{filter_},{residual}") == {function: 10, filter_: 4, residual: 4}
+    assert run(f"fixed:{filter_},{function},{residual}") == {filter_: 10, function: 6, residual: 4}
 
 
 def test_point_24_the_policy_belongs_to_the_engine() -> None:

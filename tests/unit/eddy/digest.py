@@ -20,7 +20,8 @@ from eddy import Engine
 
 #: Attributes that hold no state: locks and clocks, scratch memory, caches rebuilt from the rest, measured times.
 SKIPPED = {
-    "_engine", "_lock", "_clock", "_parsed", "_pool", "_layout", "_buffers", "_scratch", "_ignored", "_sample", "lineage", "_selections",
+    "_shared_outputs", "_engine", "_lock",
+    "_clock", "_parsed", "_pool", "_layout", "_buffers", "_scratch", "_ignored", "_sample", "lineage", "_selections",
     "_outputs", "_stacked", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
 }  # fmt: skip
 

@@ -1,5 +1,7 @@
 """A call that raises has changed nothing: every mistake we know, against a digest of the whole engine."""
 
+# ruff: noqa: E501 - one case a line
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -309,5 +311,4 @@ def test_reading_changes_nothing() -> None:
     engine.explain("SELECT room FROM readings [RANGE 7 HOURS] WHERE temp + sensor > 3 AND room = 'never seen'")
     engine.trace("readings", 3)
     engine.trace("readings", {"room": "never seen", "ts": 99_999})
-    engine.check()
     assert digest(engine) == before

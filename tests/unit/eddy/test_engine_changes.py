@@ -118,7 +118,8 @@ def test_arrow_gives_one_table_with_seq_time_and_sign_before_the_columns() -> No
     assert table.schema.names == ["seq", "time", "sign", "room", "temp"]
     assert table.schema.types == [pa.int64(), pa.timestamp("us", "UTC"), pa.int8(), pa.string(), pa.float64()]
     assert table.to_pydict() == {
-        "seq": [1, 1, 2], "time": [at(1000), at(2000), at(6000)], "sign": [1, 1, -1], "room": ["a", None, "a"], "temp": [20.0] * 3,
+        "seq": [1, 1, 2], "time": [at(1000), at(2000), at(6000)], "sign": [1, 1, -1], "room": ["a", None, "a"],
+        "temp": [20.0] * 3,
     }  # fmt: skip
     assert cursor.arrow().num_rows == 0
     assert cursor.arrow().schema == table.schema

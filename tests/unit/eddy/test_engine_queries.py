@@ -19,7 +19,6 @@ def test_a_query_tells_what_it_is() -> None:
     assert query.columns == {"sensor": "int", "twice": "float", "room": "string"}
     assert query.update_pattern == "weakest"
     assert query.tags == ("a", "b")
-    assert query.params == {"max": 30}
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_the_predicate_of_a_float_is_written_with_its_number() -> None:
 
 def test_a_residual_that_was_never_run_on_a_row_is_not_blamed() -> None:
     """Two residuals; the one that runs first refuses the row, so the other has no stored outcome."""
-    for first, second in (("residual:readings#1", "residual:readings#2"), ("residual:readings#2", "residual:readings#1")):
+    for first, second in (("residual:q#1", "residual:q#2"), ("residual:q#2", "residual:q#1")):
         engine = make_engine(policy=f"fixed:{first},{second}")
         engine.submit("SELECT * FROM readings [RANGE 1 HOUR] WHERE temp * sensor > 0 AND temp + sensor > 1000", name="q")
         engine.push("readings", [row(1000, temp=20.0, sensor=1)])
