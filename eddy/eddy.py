@@ -302,12 +302,11 @@ class Eddy:
         lineage = self.lineage
         nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
         indexes = list(source.indexes.values())
-        all_on = bool(class_on.all())
         done = 0
         while done < len(indexes):
             have = lineage.n_pairs
             found = indexes[done].match(
-                page.cells, nulls, has_nulls, at, n_rows, source.float_columns, source.sparse_class, class_on, all_on,
+                page.cells, nulls, has_nulls, at, n_rows, source.float_columns, source.sparse_class, class_on,
                 lineage.pair_slot[have:], lineage.pair_row[have:],
             )  # fmt: skip
             if found < 0:

@@ -284,12 +284,12 @@ class CandidateIndex:
 
     def match(
         self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, float_columns: np.ndarray,
-        slot_class: np.ndarray, class_on: np.ndarray, all_on: bool, out_slot: np.ndarray, out_row: np.ndarray,
+        slot_class: np.ndarray, class_on: np.ndarray, out_slot: np.ndarray, out_row: np.ndarray,
     ) -> int:  # fmt: skip
         """`match_candidates` on this index."""
         return match_candidates(
             cells, nulls, has_nulls, self.column, first, n_rows, float_columns, self._table, self._entries, self._more,
-            slot_class, class_on, all_on, out_slot, out_row,
+            slot_class, class_on, bool(class_on.all()), out_slot, out_row,
         )  # fmt: skip
 
     # ---- dictionary codes

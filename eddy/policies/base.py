@@ -29,6 +29,7 @@ class Ledger:
         "tickets",
         "pass_rate",
         "cleared_rate",
+        "version",
         "_free",
     )
 
