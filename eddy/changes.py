@@ -7,6 +7,7 @@ had not read, it says so.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,27 +45,40 @@ class Changes:
         self.seq = seq
         #: whether the answer itself comes first
         self.snapshot = snapshot
+        #: read from the log and not yet given out: (commit, results), the first from row `_row` on
+        self._pending: deque[tuple[int, Results]] = deque()
+        self._row = 0
 
-    def _read(self) -> list[tuple[int, Results]]:
+    def _read(self) -> bool:
+        """Fetch what has come since; returns whether anything has."""
         found, self.seq = self._fetch(self)
         self.snapshot = False
-        return found
+        self._pending.extend(found)
+        return bool(found)
 
     def __iter__(self) -> Iterator[Change]:
+        """Changes up to now. A loop that is left early loses nothing: the next one goes on behind the last change given."""
         names = [column.name for column in self.query.outputs]
-        for seq, results in self._read():
-            columns = [column.to_pylist() for column in results.columns]
+        while self._pending or self._read():
+            seq, results = self._pending[0]
             times = Vector(Type.TIMESTAMP, results.times).to_pylist()
-            for time, *values in zip(times, *columns, strict=True):
+            rows = list(zip(times, *(column.to_pylist() for column in results.columns), strict=True))
+            while self._row < len(rows):
+                time, *values = rows[self._row]
+                self._row += 1
                 yield Change(seq, time, results.sign, dict(zip(names, values, strict=True)))
+            self._pending.popleft()
+            self._row = 0
 
     def arrow(self) -> pa.Table:
         """The changes up to now as one table: seq, time, sign, then the output columns."""
-        found = self._read()
+        self._read()
         tables = []
         columns = self.query.outputs
         names = ["seq", "time", "sign", *(column.name for column in columns)]
-        for seq, results in found:
+        while self._pending:
+            seq, results = self._pending.popleft()
+            results, self._row = results.take(np.arange(self._row, len(results))), 0
             head = [
                 pa.array(np.full(len(results), seq)),
                 Vector(Type.TIMESTAMP, results.times).to_arrow(),

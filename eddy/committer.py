@@ -14,6 +14,7 @@ that is alive in their window at the end of the commit.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,11 +68,13 @@ class Committer:
         self.batch_rows = batch_rows
         self.log_rows = log_rows
         self.seq = 0
-        self.listeners: list[Listener] = []
+        #: by a number for each registration
+        self.listeners: dict[int, Listener] = {}
+        self._registrations = itertools.count()
         self._buffers = Buffers()
         self._selections: dict[Source, tuple[int, Selection]] = {}
         self._part = 0
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
 
     def run(
         self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int,
@@ -228,6 +231,16 @@ class Committer:
             self._selections[source] = held
         return held[1]
 
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Deliver to one more listener; returns what ends it."""
+        number = next(self._registrations)
+        self.listeners[number] = listener
+
+        def remove() -> None:
+            self.listeners.pop(number, None)
+
+        return remove
+
     def forget_source(self, source: Source) -> None:
         self._selections.pop(source, None)
 
@@ -236,11 +249,11 @@ class Committer:
     def _deliver(self, source: Source, rows: PartRows, sign: int, lists: Lists, last: bool) -> None:
         part = Commit(self.seq, source.name, source.schema, rows, sign, lists, self._part, last)
         self._part += 1
-        for listener in list(self.listeners):
+        for listener in list(self.listeners.values()):
             try:
                 listener(part)
-            except Exception as error:
-                # the commit is finished first: a listener's mistake must not leave half a commit behind
+            except BaseException as error:
+                # whatever it is, the commit is finished first: half a commit must not stay behind
                 self._failure = self._failure or error
 
     def _trim(self, log: ResultLog, sources: list[Source], heartbeat: bool) -> None:

@@ -21,7 +21,7 @@ from eddy.legs import join_disjuncts, join_disjuncts_rows
 from eddy.policies.base import Policy
 from eddy.source import Source
 from filters.candidates import count_pairs
-from filters.residual import PredicateModule
+from filters.residual import TRUE, PredicateModule
 from lineage.batch import Lineage
 from lineage.bits import count_ones, trailing_zeros, words
 from lineage.kernels import kernel
@@ -180,10 +180,9 @@ class Eddy:
         if len(self._scratch) < words(n_rows):
             self._scratch = np.zeros(words(n_rows), np.uint64)
         began = time.perf_counter_ns()
-        outcome, rows_in = module.query_major(rows_of, n_rows, frame, self._scratch)
-        source.store.keep_outcome(page, at, module.number, outcome)
-        spent = time.perf_counter_ns() - began
-        self._visited(source, module.number, rows_in, int(np.count_nonzero(outcome)), 0, spent)
+        outcomes, rows_in, rows_out = module.query_major(rows_of, n_rows, frame, self._scratch)
+        source.store.keep_outcome(page, at, module.number, outcomes)
+        self._visited(source, module.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
 
     # ---- row-major
 
@@ -303,6 +302,8 @@ class Eddy:
         nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
         indexes = list(source.indexes.values())
         done = 0
+        for index in indexes:
+            index.learn_strings()
         while done < len(indexes):
             have = lineage.n_pairs
             found = indexes[done].match(
@@ -320,4 +321,4 @@ class Eddy:
 
 def _stored_outcome(page: Page, module: PredicateModule, at: int, n_rows: int) -> np.ndarray:
     held = page.outcomes.get(module.number)
-    return np.zeros(n_rows, np.bool_) if held is None else held[at : at + n_rows].view(np.bool_)
+    return np.zeros(n_rows, np.bool_) if held is None else held[at : at + n_rows] == TRUE

@@ -11,6 +11,7 @@ A call that raises has changed nothing.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +38,12 @@ from eddy.source import Source
 from eddy.timeline import BEGINNING, Accepted, Rows, Timeline
 from filters.expression import UserFunction
 from filters.predicate import normalise
-from lineage.errors import ConflictError, EddyError, GoneError, InUseError, NotFoundError, SchemaError, did_you_mean
+from lineage.errors import ConflictError, EddyError, GoneError, InUseError, NotFoundError, QueryError, SchemaError, did_you_mean
+from lineage.ingest import Ingested
 from lineage.schema import Schema, Type, check_name
 from lineage.times import duration_us, to_iso, to_us
 from queries.binder import bind
+from queries.functions import is_reserved
 from queries.parser import parse
 from queries.syntax import ParsedQuery
 
@@ -91,6 +94,8 @@ class Engine:
             raise EddyError(f"batch_rows is {batch_rows!r}", code="bad_option", hint="a whole number from 1 to 65536")
         if not isinstance(log_rows, int) or isinstance(log_rows, bool) or not 1 <= log_rows <= 1 << 30:
             raise EddyError(f"log_rows is {log_rows!r}", code="bad_option", hint="a whole number from 1 to 2**30")
+        if not isinstance(seed, int) or isinstance(seed, bool):
+            raise EddyError(f"seed is {seed!r}", code="bad_option", hint="a whole number")
         kernels.ensure()
         self._eddy = Eddy(make(policy, seed))
         self._committer = Committer(self._eddy, batch_rows, log_rows)
@@ -102,6 +107,7 @@ class Engine:
         self._query_by_name: dict[str, Query] = {}
         self._functions: dict[str, UserFunction] = {}
         self._next_query = 1
+        self._module_numbers = itertools.count(1)
         self._parsed: dict[str, ParsedQuery] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -115,7 +121,9 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Let go of all state; every later call is an error."""
+        """Let go of all state; every later call but this one is an error."""
+        if self._closed:
+            return
         with _Turn(self):
             self._closed = True
             self._committer.listeners.clear()
@@ -188,7 +196,9 @@ class Engine:
                 line = self._timelines[timeline] = Timeline(timeline)
                 self._logs[timeline] = ResultLog()
                 self._logs[timeline].gone = self._committer.seq
-            self._sources[name.lower()] = Source(name, schema, time_column, line, lateness_us, late == "drop")
+            self._sources[name.lower()] = Source(
+                name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers
+            )
             line.streams.append(name.lower())
             return self._describe(self._sources[name.lower()])
 
@@ -224,7 +234,10 @@ class Engine:
             del self._sources[source.name.lower()]
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
-        """Make a Python function callable in queries; `cost` is what a row costs, in microseconds."""
+        """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
+
+        It must give the same result for the same arguments: in a SELECT list it is called whenever a row is read.
+        """
         with _Turn(self):
             check_name(name, "function")
             if not callable(fn):
@@ -237,6 +250,8 @@ class Engine:
                 raise EddyError(
                     f'function "{name}" has the cost {cost!r}', code="bad_function", hint="microseconds a row, 0 or more"
                 )
+            if is_reserved(name):
+                raise ConflictError(f'"{name}" is a word of the query language', code="name_taken")
             if name.lower() in self._functions:
                 raise ConflictError(f'function "{name}" is already registered', code="name_taken")
             self._functions[name.lower()] = UserFunction(name.lower(), fn, Type(returns), float(cost))
@@ -277,7 +292,7 @@ class Engine:
             if name is not None:
                 check_name(name, "query")
                 self._check_free(name)
-            if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
+            if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
                 raise EddyError("tags is not a list of strings", code="bad_option")
             plan = self._plan(sql, params)
             source = self._sources[plan.stream]
@@ -291,7 +306,11 @@ class Engine:
             return query
 
     def _plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan:
-        parsed = self._parsed.get(sql) if isinstance(sql, str) else None
+        if not isinstance(sql, str):
+            raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
+        if params is not None and not isinstance(params, Mapping):
+            raise EddyError("params is not a mapping", code="bad_option", hint='{"low": 5} for :low')
+        parsed = self._parsed.get(sql)
         if parsed is None:
             parsed = parse(sql)
             if len(self._parsed) >= _PARSED:
@@ -378,8 +397,7 @@ class Engine:
             source = self._sources.get(stream.lower()) if isinstance(stream, str) else None
             if source is None or self._closed:
                 source = self._source(stream)
-            taken = source.ingestor.take(rows)
-            accepted = self._accept(source, taken.cells, taken.nulls, taken.n_rows)
+            accepted = self._accept(source, source.ingestor.check(rows), self._now_of(source))
             released = [] if accepted.released is None else [(source, accepted.released)]
             timeline = source.timeline
             self._committer.run(timeline, self._logs[timeline.name], self._sources_of(timeline), released, timeline.now, False)
@@ -404,10 +422,13 @@ class Engine:
                     code="two_timelines",
                     hint="push them apart",
                 )
-            taken = [source.ingestor.take(given) for source, given in zip(sources, rows.values(), strict=True)]
+            checked = [source.ingestor.check(given) for source, given in zip(sources, rows.values(), strict=True)]
+            now = self._now_of(sources[0])
+            for source, given in zip(sources, checked, strict=True):
+                source.intake.check_room(given.n_rows)
             receipts, released = {}, []
-            for name, source, given in zip(rows, sources, taken, strict=True):
-                accepted = self._accept(source, given.cells, given.nulls, given.n_rows)
+            for name, source, given in zip(rows, sources, checked, strict=True):
+                accepted = self._accept(source, given, now)
                 receipts[name] = Receipt(accepted.accepted, accepted.late, accepted.first_row, accepted.last_row)
                 if accepted.released is not None:
                     released.append((source, accepted.released))
@@ -415,18 +436,25 @@ class Engine:
             self._committer.run(timeline, self._logs[timeline.name], self._sources_of(timeline), released, timeline.now, False)
             return receipts
 
-    def _accept(self, source: Source, cells: list[Any], nulls: list[Any], n_rows: int) -> Accepted:
+    def _now_of(self, source: Source) -> int:
+        """The clock's time for rows of a stream without a time column; 0 for others."""
+        return self._clock_us() if source.time_column is None else 0
+
+    def _accept(self, source: Source, checked: Ingested, now: int) -> Accepted:
+        """Take checked rows in; raises only before anything has changed."""
+        source.intake.check_room(checked.n_rows)
+        source.ingestor.commit(checked)
         if source.time_column is None:
-            return source.intake.accept(cells, nulls, n_rows, max(self._clock_us(), source.intake.front))
-        times = cells[source.time_column]
+            return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, max(now, source.intake.front))
+        times = checked.cells[source.time_column]
         if times.dtype != np.int64 or not times.flags.c_contiguous:
             times = np.ascontiguousarray(times, np.int64)
-        return source.intake.accept(cells, nulls, n_rows, times)
+        return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, times)
 
     def advance(self, time: Any, timeline: str = "main") -> None:
         """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""
         with _Turn(self):
-            line = self._timelines.get(timeline)
+            line = self._timelines.get(timeline) if isinstance(timeline, str) else None
             if line is None:
                 raise NotFoundError(
                     f'timeline "{timeline}" does not exist', hint=did_you_mean(str(timeline), list(self._timelines))
@@ -451,7 +479,9 @@ class Engine:
             found = self._query(query)
             source = self._sources[found.stream]
             now = source.timeline.now
-            results = Reader(found, source).answer(now)
+            reader = Reader(found, source)
+            results = reader.answer(now)
+            found.errors = reader.errors
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
             return to_table(found, results, metadata)
 
@@ -489,30 +519,26 @@ class Engine:
             seq = self._committer.seq
             if cursor.snapshot:
                 results = reader.answer(source.timeline.now)
-                return ([(seq, results)] if len(results) else []), seq
-            self._check_held(query, cursor.seq, log.gone)
-            return [(record.seq, part) for record in log.after(cursor.seq) for part in reader.changes(record)], seq
+                found = [(seq, results)] if len(results) else []
+            else:
+                self._check_held(query, cursor.seq, log.gone)
+                found = [(record.seq, part) for record in log.after(cursor.seq) for part in reader.changes(record)]
+            query.errors = reader.errors
+            return found, seq
 
     def on_commit(self, fn: Callable[[Commit], None]) -> Callable[[], None]:
         """Call `fn` with each part of each commit from now on; returns what removes it."""
         with _Turn(self):
             if not callable(fn):
                 raise EddyError(f"{fn!r} is not callable", code="bad_option")
-            listeners = self._committer.listeners
-            listeners.append(fn)
-
-            def remove() -> None:
-                if fn in listeners:
-                    listeners.remove(fn)
-
-            return remove
+            return self._committer.listen(fn)
 
     # ---- looking inside
 
     def explain(self, sql_or_query: Query | int | str) -> dict[str, Any]:
         """How a query is run, or would be: shared modules, update pattern, state, defaults."""
         with _Turn(self):
-            if isinstance(sql_or_query, str) and sql_or_query.lower() not in self._query_by_name and " " in sql_or_query.strip():
+            if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._plan(sql_or_query, None)
                 source = self._sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
@@ -567,14 +593,14 @@ class Engine:
     def _query(self, query: Query | int | str) -> Query:
         found: Query | None
         if isinstance(query, Query):
-            found = self._queries.get(query.id)
-            if found is not query:
+            if self._queries.get(query.id) is not query:
                 raise NotFoundError(f'query "{query.name}" is not running here', code="unknown_query", hint="it was cancelled")
             return query
+        found = None
         if isinstance(query, str):
             found = self._query_by_name.get(query.lower())
-        else:
-            found = self._queries.get(query)
+        elif isinstance(query, int | np.integer) and not isinstance(query, bool):
+            found = self._queries.get(int(query))
         if found is None:
             names = [known.name for known in self._queries.values()]
             raise NotFoundError(

@@ -109,7 +109,7 @@ class Query:
         self.complete_since_us: int | None = None
         self._results_before = 0
         self._results_at_start = 0
-        #: output values that could not be computed, in answers and changes read
+        #: output values that could not be computed when it was last read
         self.errors = 0
 
     @property

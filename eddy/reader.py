@@ -51,6 +51,8 @@ class Reader:
         self.window = query.window
         self._condition = query.plan.condition
         self._run = query.runs[-1]
+        #: output values that could not be computed
+        self.errors = 0
 
     # ---- positions
 
@@ -73,7 +75,7 @@ class Reader:
 
     def project(self, frame: Frame) -> list[Vector]:
         columns = [evaluate(column.expression, frame) for column in self.query.outputs]
-        self.query.errors += frame.errors
+        self.errors += frame.errors
         return columns
 
     def results(self, first: int, last: int, sign: int) -> Results:

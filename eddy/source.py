@@ -13,6 +13,7 @@ modules, the engine tells it which legs there are.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -49,7 +50,14 @@ class Source:
     """A stream and all that hangs on it."""
 
     def __init__(
-        self, name: str, schema: Schema, time_column: int | None, timeline: Timeline, lateness_us: int, drop_late: bool
+        self,
+        name: str,
+        schema: Schema,
+        time_column: int | None,
+        timeline: Timeline,
+        lateness_us: int,
+        drop_late: bool,
+        module_numbers: Iterator[int],
     ) -> None:
         self.name = name
         self.schema = schema
@@ -67,7 +75,8 @@ class Source:
         self._class_numbers: list[int] = []
         #: predicate modules by the text of their expression
         self.modules: dict[str, PredicateModule] = {}
-        self._modules_made = 0
+        #: numbers for the names of predicate modules, shared by all streams of an engine
+        self._module_numbers = module_numbers
         #: ledger number of each filter, and the other way round (-1: a predicate module)
         self.filter_module: list[int] = []
         self.filter_of = np.zeros(0, np.int32)
@@ -324,9 +333,8 @@ class Source:
         if module is None:
             functions = user_functions_of(atom.expression)
             kind = f"function:{functions[0].name}" if functions else f"residual:{leg.label}"
-            self._modules_made += 1
             cost = 1000 * sum(function.cost for function in functions) or _EXPRESSION_COST_NS
-            number = self.ledger.add(f"{kind}#{self._modules_made}", cost)
+            number = self.ledger.add(f"{kind}#{next(self._module_numbers)}", cost)
             if number == len(self.filter_of):
                 self.filter_of = np.append(self.filter_of, np.int32(-1))
             module = self.modules[text] = PredicateModule(number, self.ledger.names[number], atom.expression, self.slots.n_words)
@@ -464,13 +472,11 @@ class Source:
             if dictionary is None or len(dictionary) < 65_536 or len(dictionary) < 4 * rows_held:
                 continue
             used = [self.store.used_codes(column), *self.intake.used_codes(column)]
-            for index in self.indexes.values():
-                used.append(np.array(sorted(index.used_codes(column)), np.int64))
             new_code = dictionary.compact(np.unique(np.concatenate(used)))
             self.store.recode(column, new_code)
             self.intake.recode(column, new_code)
-            for index in self.indexes.values():
-                index.recode(column, new_code)
+            if column in self.indexes:
+                self.indexes[column].recode()
             self.bank.forget_codes()
 
     # ---- upkeep

@@ -115,6 +115,11 @@ class Intake:
     def n_waiting(self) -> int:
         return sum(run.n_rows for run in self._waiting)
 
+    def check_room(self, n_rows: int) -> None:
+        """Raise if so many more rows could make too many wait."""
+        if self.lateness_us and self.n_waiting + n_rows > MAX_WAITING:
+            raise LimitError(f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness")
+
     def accept(self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, times: np.ndarray | int) -> Accepted:
         """Take in a push whose rows carry `times` (or all the same time); moves the front by what is released."""
         if n_rows == 0:
@@ -122,10 +127,6 @@ class Intake:
         rows = Rows(n_rows, cells, nulls, times, self.next_row)
         n_late = 0
         if not isinstance(times, int):
-            if self.lateness_us and self.n_waiting + n_rows > MAX_WAITING:
-                raise LimitError(
-                    f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness"
-                )
             rows, n_late = self._order(rows, times)
         accepted = rows.n_rows
         first = self.next_row

@@ -6,16 +6,18 @@ judged as if it were pushed now; its user functions are called, nothing else hap
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from eddy.query import Query
 from eddy.source import Source
 from filters.evaluate import true_rows
-from filters.expression import columns_of
+from filters.expression import columns_of, user_functions_of
 from filters.predicate import Atom, Condition, IndexAtom
+from filters.residual import NOT_TRUE
 from filters.vector import Frame, ListFrame, Vector
 from filters.wording import say_atom
 from lineage.dictionary import Dictionary
@@ -26,12 +28,12 @@ from lineage.times import to_datetime
 from stems.frame import PageFrame, interval_rows
 
 
-def trace(source: Source, row: int | Mapping[str, Any], queries: list[Query]) -> dict[str, Any]:
+def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[Query]) -> dict[str, Any]:
     """The verdict of each query on a row: by query name, `matched` or what refused it first."""
     if isinstance(row, Mapping):
         subject: _Subject = _given(source, row)
-    elif isinstance(row, int) and not isinstance(row, bool):
-        subject = _stored(source, row)
+    elif isinstance(row, SupportsIndex) and not isinstance(row, bool | np.bool_):
+        subject = _stored(source, operator.index(row))
     else:
         raise RowError(f"{row!r} is not a row", hint="a row number, or a dict of column values")
     verdicts = {query.name: _judge(subject, query) for query in queries}
@@ -66,10 +68,11 @@ class _Subject:
                 return bool(interval_rows(atom.intervals, self.source.store, page, at, stop, atom.position, dictionary)[0])
             return atom.intervals.holds(order_key_of(self.frame.column(atom.position)))
         number = modules.get(str(atom))
-        if self.position is not None and number is not None:
+        if self.position is not None and number is not None and user_functions_of(atom.expression):
+            # a function is not called again; if the row never reached it, something else refused the row
             page, at, _ = next(iter(self.source.store.slices(self.position, self.position + 1)))
             outcome = page.outcomes.get(number)
-            return outcome is not None and bool(outcome[at])
+            return outcome is None or bool(outcome[at] != NOT_TRUE)
         return bool(true_rows(atom.expression, self.frame)[0])
 
 

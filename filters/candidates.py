@@ -8,13 +8,14 @@ that value, checks each one's other intervals on the row's own cells, and append
     entry[e]    one (slot, key value) in 32 bytes: next entry of the value, slot, and the first further condition
                 `low <= order key of column <= high` (column NO_COLUMN: none); `more[e]` holds the others
 
+A string key is the code of its text. A text that no row has brought yet has no code: its entries stand under a negative key
+until `learn_strings` sees the text come. So a query never adds to a dictionary.
+
 Slots here are a page of their own: these queries are in no bit matrix. A key of NULL matches nothing. Cost per row: one hash
 look-up and the entries of that value. It wins over bits below some 40 candidates a row (design 3).
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -164,12 +165,17 @@ def key_columns(condition: Condition, schema: Schema) -> list[int]:
     points = [atom.position for atom in condition.conjuncts if len(atom.intervals.points() or ()) in range(1, MAX_POINTS + 1)]
     for atom in condition.conjuncts:
         simple = len(atom.intervals.spans) == 1 and not atom.intervals.null
-        if schema.columns[atom.position].type is Type.STRING:
-            simple = simple and atom.intervals.points() is not None
         if not simple and atom.position not in points:
             return []
-    several = [atom.position for atom in condition.conjuncts if len(atom.intervals.spans) > 1]
-    return points if not several else several if len(several) == 1 else []
+    # a condition that cannot be checked on cells must be the key: several values, or a text
+    strict = [
+        atom.position
+        for atom in condition.conjuncts
+        if len(atom.intervals.spans) > 1 or schema.columns[atom.position].type is Type.STRING
+    ]
+    if not strict:
+        return points
+    return strict if len(strict) == 1 and strict[0] in points else []
 
 
 class CandidateIndex:
@@ -178,7 +184,7 @@ class CandidateIndex:
     def __init__(self, column: int, schema: Schema, dictionaries: list[Dictionary | None]) -> None:
         self.column = column
         self.schema = schema
-        self.dictionaries = dictionaries
+        self._dictionary = dictionaries[column]
         self._table = _empty_table(64)
         #: values with a place in the hash table, and how many of them have entries
         self._places = 0
@@ -188,6 +194,11 @@ class CandidateIndex:
         self._free = list(range(63, -1, -1))
         #: slot -> its (key, entry) pairs
         self._of_slot: dict[int, list[tuple[int, int]]] = {}
+        #: string keys: the text of each key in use, and the negative keys of texts that no row has brought yet
+        self._text_of: dict[int, str] = {}
+        self._unseen: dict[str, int] = {}
+        self._next_unseen = -1
+        self._n_seen = 0
 
     @property
     def n_entries(self) -> int:
@@ -201,12 +212,12 @@ class CandidateIndex:
             if atom.position == self.column:
                 key_atom = atom.intervals
             else:
-                checks.append((atom.position, *self._closed(atom.position, atom.intervals)))
+                checks.append((atom.position, *self._closed(atom.intervals)))
         assert key_atom is not None
         # known before it is complete: linking may lay the hash table out anew, from what is known
         held = self._of_slot[slot] = []
         for point in key_atom.points() or ():
-            key = self._cell_key(self.column, point)
+            key = self._key_of(point)
             entry = self._new_entry()
             column, low, high = checks[0] if checks else (NO_COLUMN, 0, 0)
             self._entries[entry] = (slot << 32, column | max(0, len(checks) - 1) << 16, low, high)
@@ -219,21 +230,55 @@ class CandidateIndex:
         for key, entry in self._of_slot.pop(slot):
             self._unlink(key, entry)
             self._free.append(entry)
+            if self._dictionary is not None and int(self._table[find_place(self._table, key), 1]) < 0:
+                self._unseen.pop(self._text_of.pop(key), None)
 
-    def _cell_key(self, position: int, point: object) -> int:
-        """The order key as cells hold it: strings by their code, which is taken in if it is new."""
-        dictionary = self.dictionaries[position]
-        if dictionary is not None:
-            assert isinstance(point, str)
-            return dictionary.code(point)
-        assert isinstance(point, int)
-        return point
+    def _key_of(self, point: object) -> int:
+        """The key as cells hold it."""
+        dictionary = self._dictionary
+        if dictionary is None:
+            assert isinstance(point, int)
+            return point
+        assert isinstance(point, str)
+        self.learn_strings()
+        key = dictionary.find(point)
+        if key < 0:
+            key = self._unseen.get(point, self._next_unseen)
+            if key == self._next_unseen:
+                self._unseen[point] = key
+                self._next_unseen -= 1
+        self._text_of[key] = point
+        return key
 
-    def _closed(self, position: int, intervals: Intervals) -> tuple[int, int]:
+    def learn_strings(self) -> None:
+        """Give the texts that rows have brought since the last call their codes."""
+        dictionary = self._dictionary
+        if dictionary is None or len(dictionary) == self._n_seen:
+            return
+        if self._unseen:
+            for code in range(self._n_seen, len(dictionary)):
+                key = self._unseen.pop(dictionary.strings[code], None)
+                if key is not None:
+                    self._rename(key, code)
+        self._n_seen = len(dictionary)
+
+    def _rename(self, old: int, new: int) -> None:
+        """Move the entries of one key to another that has none."""
+        at = find_place(self._table, old)
+        entry = int(self._table[at, 1])
+        moved = []
+        while entry >= 0:
+            moved.append(entry)
+            entry = self._next(entry)
+        for entry in moved:
+            self._unlink(old, entry)
+            held = self._of_slot[int(self._entries[entry, 0]) >> 32]
+            held[held.index((old, entry))] = (new, entry)
+            self._link(new, entry)
+        self._text_of[new] = self._text_of.pop(old)
+
+    def _closed(self, intervals: Intervals) -> tuple[int, int]:
         lo, hi = intervals.spans[0]
-        if self.dictionaries[position] is not None:
-            code = self._cell_key(position, lo)
-            return code, code
         return (KEY_MIN if lo is None else lo), (KEY_MAX if hi is None else hi - 1)
 
     def _new_entry(self) -> int:
@@ -292,36 +337,15 @@ class CandidateIndex:
             slot_class, class_on, bool(class_on.all()), out_slot, out_row,
         )  # fmt: skip
 
-    # ---- dictionary codes
-
-    def _checks(self, entry: int) -> Iterator[tuple[np.ndarray, int]]:
-        """Each check of an entry as (its column, low, high) cells, with its column."""
-        packed = int(self._entries[entry, 1])
-        if packed & 0xFFFF != NO_COLUMN:
-            yield self._entries[entry, 1:], packed & 0xFFFF
-        for k in range(packed >> 16):
-            yield self._more[entry, k], int(self._more[entry, k, 0])
-
-    def used_codes(self, position: int) -> set[int]:
-        """The dictionary codes of a column that entries name."""
-        codes: set[int] = set()
-        for held in self._of_slot.values():
-            for key, entry in held:
-                if position == self.column:
-                    codes.add(key)
-                codes.update(int(cells[1]) for cells, column in self._checks(entry) if column == position)
-        return codes
-
-    def recode(self, position: int, new_code: np.ndarray) -> None:
-        """The dictionary of a column was compacted."""
-        for held in self._of_slot.values():
-            for _, entry in held:
-                for cells, column in self._checks(entry):
-                    if column == position:
-                        cells[1:3] = new_code[cells[1:3]]
-        if position == self.column:
-            self._of_slot = {slot: [(int(new_code[key]), entry) for key, entry in held] for slot, held in self._of_slot.items()}
-            self._rehash(len(self._table))
+    def recode(self) -> None:
+        """The dictionary of the key column was compacted: texts have other codes now, or none."""
+        dictionary = self._dictionary
+        assert dictionary is not None
+        texts = self._text_of
+        self._text_of, self._unseen = {}, {}
+        self._n_seen = len(dictionary)
+        self._of_slot = {slot: [(self._key_of(texts[key]), entry) for key, entry in held] for slot, held in self._of_slot.items()}
+        self._rehash(len(self._table))
 
     def bytes(self) -> int:
         return self.n_entries * 8 * (4 + 3 * (MAX_CHECKS - 1)) + self.n_values * 16

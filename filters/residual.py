@@ -1,8 +1,8 @@
 """A predicate module: one boolean expression no index serves, shared by every query that has it.
 
 Expressions over several columns, LIKE, and registered Python functions. A module is evaluated on the rows that some
-interested query still wants, once for all of them, and its outcome is one byte a row (1 = true), kept with the row: the
-outcome of a user function is never computed again.
+interested query still wants, once for all of them, and its outcome is one byte a row, kept with the row: the outcome of a
+user function is never computed again. `UNTRIED`, `TRUE` and `NOT_TRUE` are its values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from lineage.kernels import kernel
 from lineage.slots import resized
 
 U64 = np.uint64
+
+#: Outcomes as they are stored.
+UNTRIED, TRUE, NOT_TRUE = 0, 1, 2
 
 
 @kernel("void(uint64[:,::1], int64, int32[::1], uint64[::1])")
@@ -92,7 +95,7 @@ class PredicateModule:
         self.interested = resized(self.interested, n_words, 0)
 
     def outcome(self, frame: Frame, wanted: np.ndarray) -> np.ndarray:
-        """For each row of the frame whether the expression is true; rows not wanted are not looked at and are false."""
+        """For each row of the frame whether the expression is true; rows not wanted are not looked at and are not."""
         rows = np.flatnonzero(wanted)
         result = np.zeros(frame.n_rows, np.bool_)
         if len(rows) == frame.n_rows:
@@ -105,14 +108,14 @@ class PredicateModule:
             self.errors += part.errors
         return result
 
-    def query_major(self, rows_of: np.ndarray, n_rows: int, frame: Frame, scratch: np.ndarray) -> tuple[np.ndarray, int]:
-        """Apply to query-major bits; returns the outcome and how many rows were looked at."""
+    def query_major(self, rows_of: np.ndarray, n_rows: int, frame: Frame, scratch: np.ndarray) -> tuple[np.ndarray, int, int]:
+        """Apply to query-major bits; returns the outcomes to store, rows looked at, rows left."""
         n_words = words(n_rows)
         union_rows(rows_of, n_words, self.slots, scratch)
         wanted = np.unpackbits(scratch[:n_words].view(np.uint8), bitorder="little")[:n_rows].view(np.bool_)
         outcome = self.outcome(frame, wanted)
         self.restrict(rows_of, n_rows, outcome)
-        return outcome, int(np.count_nonzero(wanted))
+        return _stored(wanted, outcome), int(np.count_nonzero(wanted)), int(np.count_nonzero(outcome))
 
     def restrict(self, rows_of: np.ndarray, n_rows: int, outcome: np.ndarray) -> None:
         """Leave interested queries only the rows with a true outcome, query-major."""
@@ -122,9 +125,13 @@ class PredicateModule:
         intersect_rows(rows_of, n_words, self.slots, np.packbits(allowed, bitorder="little").view(np.uint64))
 
     def row_major(self, lin: np.ndarray, n_rows: int, frame: Frame) -> tuple[np.ndarray, int, int]:
-        """Apply to row-major bits; returns the outcome, rows looked at, rows left."""
+        """Apply to row-major bits; returns the outcomes to store, rows looked at, rows left."""
         wanted = np.zeros(n_rows, np.bool_)
         wanted_rows(lin, n_rows, self.interested, wanted)
         outcome = self.outcome(frame, wanted)
         left = refuse_rows(lin, n_rows, self.interested, wanted, outcome)
-        return outcome, int(np.count_nonzero(wanted)), left
+        return _stored(wanted, outcome), int(np.count_nonzero(wanted)), left
+
+
+def _stored(wanted: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    return np.where(outcome, TRUE, np.where(wanted, NOT_TRUE, UNTRIED)).astype(np.uint8)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lineage.dictionary import SMALL, Dictionary
+from lineage.dictionary import SMALL, Dictionary, Plan
 from lineage.errors import LimitError, RowError, did_you_mean
 from lineage.ingest_columns import Converter
 from lineage.ingest_types import StringConverter, make_converter
@@ -83,6 +83,19 @@ class Ingestor:
 
     def take(self, rows: Any) -> Ingested:
         """Check and convert the rows of one call; raises `RowError` or `LimitError`, and then nothing has changed."""
+        checked = self.check(rows)
+        self.commit(checked)
+        return checked
+
+    def commit(self, checked: Ingested) -> None:
+        """Let the strings of checked rows into the dictionaries; cannot fail."""
+        for i, dictionary in self._strings:
+            plan: Any = checked.cells[i]
+            if isinstance(plan, Plan):
+                checked.cells[i] = dictionary.commit(plan)
+
+    def check(self, rows: Any) -> Ingested:
+        """Check and convert the rows of one call, changing nothing; strings have no codes before `commit`."""
         if type(rows) is dict:
             if self._get is not None and len(rows) == len(self._names):
                 try:

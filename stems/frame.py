@@ -13,6 +13,7 @@ import numpy as np
 from filters.intervals import Intervals
 from filters.predicate import Atom, Condition, IndexAtom
 from filters.regions import order_key
+from filters.residual import TRUE
 from filters.vector import Frame, Vector
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
@@ -83,7 +84,7 @@ def condition_rows(
         if isinstance(atom, IndexAtom):
             return interval_rows(atom.intervals, store, page, at, stop, atom.position, dictionaries[atom.position])
         outcome = page.outcomes.get(modules[str(atom)])
-        return np.zeros(stop - at, np.bool_) if outcome is None else outcome[at:stop].astype(np.bool_)
+        return np.zeros(stop - at, np.bool_) if outcome is None else outcome[at:stop] == TRUE
 
     if condition.never:
         return np.zeros(stop - at, np.bool_)

@@ -48,7 +48,7 @@ class Page:
         self.row_numbers: np.ndarray | None = None
         #: region ids [filters, rows]; None while none are kept
         self.ids: np.ndarray | None = None
-        #: predicate module -> outcome of each row (1 = true)
+        #: predicate module -> outcome of each row (`filters/residual.py`)
         self.outcomes: dict[int, np.ndarray] = {}
 
     def clear(self, base: int) -> None:
