@@ -15,6 +15,7 @@ that is alive in their window at the end of the commit.
 from __future__ import annotations
 
 import itertools
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ class Committer:
         self._selections: dict[Source, tuple[int, Selection]] = {}
         self._part = 0
         self._failure: BaseException | None = None
+        #: nanoseconds spent in commits, listeners included
+        self.total_ns = 0
 
     def run(
         self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int,
@@ -85,6 +88,7 @@ class Committer:
         `sources` are all streams of the timeline. `heartbeat`: time was said to have passed, so forget what it allows.
         `taken_back`: rows that a resumed query had kept and gives up.
         """
+        began = time.perf_counter_ns()
         before = timeline.now
         after = max(before, clock)
         for _, rows in released:
@@ -92,19 +96,25 @@ class Committer:
         self.seq += 1
         self._part = 0
         self._failure = None
-        leaving = [source for source in sources if source.keeps_ids]
         if taken_back is not None and self.listeners and taken_back[2].n_rows:
             source, query, kept = taken_back
             self._deliver(source, kept, -1, WholeLists(query, kept.n_rows), True)
-        if leaving and after > before:
-            self._expire(leaving, after, any(source.legs for source, _ in released))
+        if after > before:
+            leaving = [source for source in sources if source.keeps_ids]
+            if leaving:
+                self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:
             self._take(released, before, after)
         timeline.now = after
         log.append(Record(self.seq, before, after))
+        crowded = heartbeat or self.seq % _SETTLE_EVERY == 0
         for source, _ in released:
-            source.ends.append((self.seq, source.store.end))
-        self._trim(log, sources, heartbeat)
+            store = source.store
+            source.ends.append((self.seq, store.end))
+            crowded = crowded or store.end - source.logged_from > self.log_rows or store.end - store.watermark >= 2 * PAGE_ROWS
+        if crowded:
+            self._trim(log, sources)
+        self.total_ns += time.perf_counter_ns() - began
         if self._failure is not None:
             raise self._failure
         return self.seq
@@ -143,26 +153,23 @@ class Committer:
     # ---- rows that come
 
     def _take(self, released: list[tuple[Source, Rows]], before: int, after: int) -> None:
-        if len(released) == 1 and released[0][1].n_rows <= self._slice_rows(released[0][0]):
+        if len(released) == 1:
             source, rows = released[0]
-            self._take_slice(_Slice(source, rows, 0, rows.n_rows), before, after, True)
+            step = self._slice_rows(source)
+            for first in range(0, rows.n_rows, step):
+                last = min(first + step, rows.n_rows)
+                self._take_slice(source, rows, first, last, before, after, last == rows.n_rows)
             return
         slices = list(self._slices(released))
         final = max((k for k, piece in enumerate(slices) if piece.source.legs), default=-1)
         for k, piece in enumerate(slices):
-            self._take_slice(piece, before, after, k == final)
+            self._take_slice(piece.source, piece.rows, piece.first, piece.last, before, after, k == final)
 
     def _slice_rows(self, source: Source) -> int:
         return max(1, min(self.batch_rows, _MAX_BITS // (source.slots.n_words * 64)))
 
     def _slices(self, released: list[tuple[Source, Rows]]) -> Iterator[_Slice]:
         """Cut the merged order into slices: no slice holds a row older than one in an earlier slice."""
-        if len(released) == 1:
-            source, rows = released[0]
-            step = self._slice_rows(source)
-            for first in range(0, rows.n_rows, step):
-                yield _Slice(source, rows, first, min(first + step, rows.n_rows))
-            return
         at = [0] * len(released)
         while True:
             # the next slice ends before the earliest row that would be one too many of its stream
@@ -184,22 +191,20 @@ class Committer:
             if not progress:
                 return
 
-    def _take_slice(self, piece: _Slice, before: int, after: int, final: bool) -> None:
-        source, rows = piece.source, piece.rows
+    def _take_slice(self, source: Source, rows: Rows, first: int, last: int, before: int, after: int, final: bool) -> None:
+        """Store rows first..last of what a source released and match them, page by page."""
         store = source.store
-        first = piece.first
-        while first < piece.last:
-            last = min(piece.last, first + store.room())
-            times = rows.times if isinstance(rows.times, int) else rows.times[first:last]
-            numbers = rows.numbers + first if isinstance(rows.numbers, int) else rows.numbers[first:last]
-            _, at = store.append(rows.cells, rows.nulls, first, last, times, before, numbers)
+        while first < last:
+            stop = min(last, first + store.room())
+            times = rows.times if isinstance(rows.times, int) else rows.times[first:stop]
+            numbers = rows.numbers + first if isinstance(rows.numbers, int) else rows.numbers[first:stop]
+            page, at = store.append(rows.cells, rows.nulls, first, stop, times, before, numbers)
             if source.legs:
-                self._match_slice(source, at, last - first, after, final and last == piece.last)
-            first = last
+                self._match_slice(source, page, at, stop - first, after, final and stop == last)
+            first = stop
 
-    def _match_slice(self, source: Source, at: int, n_rows: int, after: int, final: bool) -> None:
+    def _match_slice(self, source: Source, page: Page, at: int, n_rows: int, after: int, final: bool) -> None:
         """Match rows just stored; legs whose windows they have already left again do not list them."""
-        page = source.store.last_page()
         class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
         lineage = self.eddy.match(source, page, at, n_rows, self._selection_of(source))
         matches = Matches(source, lineage, self._buffers, page.base + at, n_rows, None, class_first)
@@ -256,7 +261,7 @@ class Committer:
                 # whatever it is, the commit is finished first: half a commit must not stay behind
                 self._failure = self._failure or error
 
-    def _trim(self, log: ResultLog, sources: list[Source], heartbeat: bool) -> None:
+    def _trim(self, log: ResultLog, sources: list[Source]) -> None:
         """Bound the log, and forget rows that neither a window nor the log needs."""
         drop = max(0, len(log.records) - MAX_COMMITS)
         for source in sources:
@@ -272,9 +277,7 @@ class Committer:
             log.drop(min(drop, len(log.records) - 1))
         for source in sources:
             source.log_dropped(log.gone)
-            held = source.store.end - source.store.watermark
-            if heartbeat or held >= 2 * PAGE_ROWS or self.seq % _SETTLE_EVERY == 0:
-                source.settle(log.records[0].before)
+            source.settle(log.records[0].before)
 
     def _forget_all(self, source: Source) -> None:
         """No query reads the stream: nothing of it is kept."""

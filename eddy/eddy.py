@@ -19,7 +19,7 @@ import numpy as np
 
 from eddy.legs import join_disjuncts, join_disjuncts_rows
 from eddy.policies.base import Policy
-from eddy.source import Source
+from eddy.source import Route, Source
 from filters.candidates import count_pairs
 from filters.residual import TRUE, PredicateModule
 from lineage.batch import Lineage
@@ -82,46 +82,62 @@ class Eddy:
         self._sample = Lineage()
         self._scratch = np.zeros(64, np.uint64)
         self._large = 0
-        #: nanoseconds spent choosing routes, and in the eddy altogether
+        #: nanoseconds spent choosing routes
         self.routing_ns = 0
-        self.total_ns = 0
         self.batches = 0
 
     def match(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection) -> Lineage:
         """Match new rows, at..at+n_rows of a page, for the selected legs; results are counted, and outcomes and region ids
         kept with the rows. The lineage returned is valid until the next call.
         """
-        began = time.perf_counter_ns()
         lineage = self.lineage
-        n_words = source.slots.n_words
-        by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and n_words == 1)
-        lineage.begin(n_rows, n_words, by_query)
-        ready = source.ready_modules()
         self.batches += 1
-        if len(selected.slots):
-            route = ready
-            if len(ready) > 1:
-                chosen = time.perf_counter_ns()
-                route = self.policy.route(source.ledger, ready)
-                self.routing_ns += time.perf_counter_ns() - chosen
-            if by_query:
-                self._large += 1
-                if self.policy.learns and len(ready) > 1 and self._large % SAMPLE_EVERY == 1:
-                    self._take_sample(source, page, at, min(n_rows, SAMPLE_ROWS), selected, route)
-                self._query_major(source, page, at, n_rows, selected, route)
-            else:
-                self._row_major(source, page, at, n_rows, selected, route)
+        route = source.route
+        if route is None or not route.left or route.version != source.version:
+            route = self._choose(source)
+        route.left -= 1
+        if n_rows <= FEW_ROWS and source.plain and not (route.explored and self.batches % SAMPLE_EVERY == 1):
+            lineage.begin(n_rows, source.slots.n_words, False)
+            source.bank.few_rows(
+                page.cells, source.store.nulls_of(page), page.nulls is not None, at, n_rows, route.filters, selected.active,
+                lineage.lin, source.results,
+            )  # fmt: skip
+            source.unlearned_rows += n_rows
+            if source.unlearned_rows >= LEARN_ROWS:
+                self.learn(source)
+            return lineage
+        by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and source.slots.n_words == 1)
+        lineage.begin(n_rows, source.slots.n_words, by_query)
+        if by_query and len(selected.slots):
+            self._large += 1
+            if route.explored and self._large % SAMPLE_EVERY == 1:
+                self._take_sample(source, page, at, min(n_rows, SAMPLE_ROWS), selected, route.modules)
+            self._query_major(source, page, at, n_rows, selected, route.modules)
+        elif len(selected.slots):
+            self._row_major(source, page, at, n_rows, selected, route)
         elif not by_query:
             lineage.lin[:n_rows] = 0
         if source.indexes:
             self._candidates(source, page, at, n_rows, selected.class_on)
             count_pairs(lineage.pair_slot, lineage.n_pairs, source.sparse_results)
-        self.total_ns += time.perf_counter_ns() - began
         return lineage
+
+    def _choose(self, source: Source) -> Route:
+        """Ask the policy for a route, unless there is nothing to choose."""
+        ready = source.ready_modules()
+        route = Route(source.version, ready, source.filter_of[ready], 1 << 30, False)
+        if len(ready) > 1:
+            began = time.perf_counter_ns()
+            route.modules = self.policy.route(source.ledger, ready).copy()
+            route.filters = source.filter_of[route.modules]
+            route.left = self.policy.serves
+            route.explored = self.policy.learns
+            self.routing_ns += time.perf_counter_ns() - began
+        source.route = route
+        return route
 
     def match_again(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection) -> Lineage:
         """Match stored rows from the region ids and outcomes kept with them; nothing is computed or counted anew."""
-        began = time.perf_counter_ns()
         lineage = self.lineage
         lineage.begin(n_rows, source.slots.n_words, True)
         if len(selected.slots):
@@ -138,7 +154,6 @@ class Eddy:
                 self._join_disjuncts(source, rows_of, n_rows)
         if source.indexes:
             self._candidates(source, page, at, n_rows, selected.class_on)
-        self.total_ns += time.perf_counter_ns() - began
         return lineage
 
     # ---- query-major
@@ -186,7 +201,7 @@ class Eddy:
 
     # ---- row-major
 
-    def _row_major(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray) -> None:
+    def _row_major(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: Route) -> None:
         bank, store = source.bank, source.store
         lin = self.lineage.lin
         has_nulls = page.nulls is not None
@@ -197,21 +212,13 @@ class Eddy:
             if source.keeps_ids:
                 self._keep_ids(source, page, at, n_rows, ranks)
         active = selected.active
-        step = self.policy.learns and len(route) > 1 and self.batches % SAMPLE_EVERY == 1
-        if not source.has_modules and not source.n_clauses and not step and n_rows <= FEW_ROWS:
-            bank.row_major(
-                page.cells, nulls, has_nulls, at, n_rows, source.filter_of[route], active, lin, ranks, results=source.results
-            )
-            source.unlearned_rows += n_rows
-            if source.unlearned_rows >= LEARN_ROWS:
-                self.learn(source)
-            return
+        step = route.explored and self.batches % SAMPLE_EVERY == 1
         if not source.has_modules and not step:
-            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, source.filter_of[route], active, lin, ranks)
+            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, route.filters, active, lin, ranks)
         else:
             frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
             bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), active, lin, ranks)
-            for run in self._runs(source, route, single=step):
+            for run in self._runs(source, route.modules, single=step):
                 began = time.perf_counter_ns()
                 if isinstance(run, PredicateModule):
                     outcome, rows_in, rows_out = run.row_major(lin, n_rows, frame)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,6 +45,20 @@ MAX_PER_VALUE = 32
 #: Guesses of the cost of one row until it is measured.
 _FILTER_COST_NS = 5.0
 _EXPRESSION_COST_NS = 100.0
+
+
+@dataclass(slots=True)
+class Route:
+    """An order of the modules that the policy chose, for the legs of one version of the source."""
+
+    version: int
+    #: ledger numbers, and the same as numbers of filters (-1: a predicate module)
+    modules: np.ndarray
+    filters: np.ndarray
+    #: batches it still serves
+    left: int
+    #: whether the policy learns from how it goes
+    explored: bool
 
 
 class Source:
@@ -108,6 +123,9 @@ class Source:
         self._ready = np.zeros(0, np.int32)
         self.module_by_number: dict[int, PredicateModule] = {}
         self.has_modules = False
+        #: whether its dense legs need grouped filters only, and nothing is kept with rows
+        self.plain = True
+        self.route: Route | None = None
         #: rows matched row-major whose visits the policy has not seen yet
         self.unlearned_rows = 0
         #: (commit, end of the store after it) of the commits that brought rows and are still logged
@@ -431,6 +449,7 @@ class Source:
         self.module_by_number = {module.number: module for module in self.modules.values()}
         self.has_modules = any(module.slots.size for module in self.modules.values())
         self.clauses.rebuild(list(self._clause_legs))
+        self.plain = not (self.has_modules or self.n_clauses or self.indexes or self.keeps_ids)
 
     def end_at(self, seq: int) -> int:
         """The end of the store after a commit that is still logged."""

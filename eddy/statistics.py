@@ -30,7 +30,7 @@ def collect(
     return {
         "seq": committer.seq,
         "policy": eddy.policy.name,
-        "routing": {"ns": eddy.routing_ns, "total_ns": eddy.total_ns, "batches": eddy.batches},
+        "routing": {"ns": eddy.routing_ns, "total_ns": committer.total_ns, "batches": eddy.batches},
         "timelines": {
             line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.streams)}
             for line in timelines.values()

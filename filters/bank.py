@@ -13,6 +13,8 @@ predicate on the attribute are 1 in every row, so a submit touches only the tabl
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from filters.grouped import NO_LIMIT, GroupedFilter
@@ -88,6 +90,8 @@ class FilterBank:
         self._stacked: tuple[np.ndarray, ...] | None = None
         self._multi: tuple[np.ndarray, ...] | None = None
         self._layout: _Layout | None = None
+        #: the arguments of `match_rows` that only change with the predicates; None when they did, or with string columns
+        self._few: tuple[np.ndarray, ...] | None = None
         #: rows in, rows out, bits cleared per filter, by the row-major kernel
         self.visits = np.zeros((0, 3), np.int64)
         self._pool = _Pool()
@@ -136,6 +140,7 @@ class FilterBank:
 
     def _changed(self, multi: bool) -> None:
         self._stacked = None
+        self._few = None
         self._layout = None
         if multi:
             self._multi = None
@@ -225,7 +230,7 @@ class FilterBank:
                 at += len(rows)
         self.table = table
         self._free_rows = list(range(capacity - 1, at - 1, -1))
-        self._stacked = None
+        self._stacked = self._few = None
 
     def restorable(self) -> list[int]:
         """Scanning filters whose tables would leave half the budget free."""
@@ -239,7 +244,7 @@ class FilterBank:
         self._rows[f] = np.array([self._new_row() for _ in range(filter_.n_regions)], np.int32)
         for slot, intervals in predicates.items():
             self._write_bits(f, slot, filter_.ranks(intervals))
-        self._stacked = None
+        self._stacked = self._few = None
 
     # ---- matching
 
@@ -319,12 +324,27 @@ class FilterBank:
                 self.filters[f].find(cells, nulls, has_nulls, first, n_rows, ranks[f])
         else:
             ranks = self._pool.no_ranks
-        multi = self.multi()
+        multi = self._multi or self._build_multi()
         match_rows(
             cells, nulls, has_nulls, first, n_rows, route, fresh, active, plan, stacked[1], stacked[2], stacked[3], stacked[4],
             ranks, self.table, self.low, self.high, self.interested, multi[0], multi[1], multi[2], multi[3], lin, self.visits,
             results,
         )  # fmt: skip
+
+    def few_rows(
+        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray,
+        active: np.ndarray, lin: np.ndarray, results: np.ndarray,
+    ) -> None:  # fmt: skip
+        """`row_major` with counted results, with as little as possible around the kernel."""
+        few = self._few
+        if few is None:
+            stacked, multi = self._stacked or self._stack(), self.multi()
+            if len(stacked[5]):
+                self.row_major(cells, nulls, has_nulls, first, n_rows, route, active, lin, results=results)
+                return
+            few = self._few = (*stacked[:5], self._pool.no_ranks, self.table, self.low, self.high, self.interested, *multi)
+        call: Any = match_rows  # a starred call that mypy cannot count
+        call(cells, nulls, has_nulls, first, n_rows, route, 1, active, *few, lin, self.visits, results)
 
     def _stack(self) -> tuple[np.ndarray, ...]:
         """The cuts and table rows of all filters end to end, as `match_rows` takes them."""

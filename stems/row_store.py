@@ -30,14 +30,28 @@ _SPARE_PAGES = 4
 class Page:
     """Rows `base .. base + n_rows` of a store."""
 
-    __slots__ = ("base", "n_rows", "cells", "floats", "nulls", "times", "starts", "row_shift", "row_numbers", "ids", "outcomes")
+    __slots__ = (
+        "base",
+        "n_rows",
+        "cells",
+        "floats",
+        "columns",
+        "nulls",
+        "times",
+        "starts",
+        "row_shift",
+        "row_numbers",
+        "ids",
+        "outcomes",
+    )
 
-    def __init__(self, n_columns: int) -> None:
+    def __init__(self, is_float: list[bool]) -> None:
         self.base = 0
         self.n_rows = 0
-        self.cells = np.empty((n_columns, PAGE_ROWS), np.int64)
-        #: the same memory as floats
+        self.cells = np.empty((len(is_float), PAGE_ROWS), np.int64)
+        #: the same memory as floats, and column by column as what each holds
         self.floats = self.cells.view(np.float64)
+        self.columns = [(self.floats if floating else self.cells)[c] for c, floating in enumerate(is_float)]
         #: None while no row of the page has a NULL
         self.nulls: np.ndarray | None = None
         self.times = np.empty(PAGE_ROWS, np.int64)
@@ -87,7 +101,7 @@ class RowStore:
     def room(self) -> int:
         """Rows that still fit in the last page; makes a page when there is none."""
         if not self._pages or self._pages[-1].n_rows == PAGE_ROWS:
-            page = self._spare.pop() if self._spare else Page(len(self.schema))
+            page = self._spare.pop() if self._spare else Page(self._is_float)
             if not self._pages:
                 self._base = self.end
             page.clear(self.end)
@@ -106,9 +120,12 @@ class RowStore:
         page = self._pages[-1]
         at = page.n_rows
         stop = at + last - first
-        whole = first == 0 and last == len(cells[0])
-        for c, is_float in enumerate(self._is_float):
-            (page.floats if is_float else page.cells)[c, at:stop] = cells[c] if whole else cells[c][first:last]
+        if first == 0 and last == len(cells[0]):
+            for target, values in zip(page.columns, cells, strict=True):
+                target[at:stop] = values
+        else:
+            for target, values in zip(page.columns, cells, strict=True):
+                target[at:stop] = values[first:last]
         for c, column in enumerate(nulls):
             if column is not None:
                 if page.nulls is None:
@@ -156,9 +173,6 @@ class RowStore:
         held[at : at + len(outcome)] = outcome
 
     # ---- out
-
-    def last_page(self) -> Page:
-        return self._pages[-1]
 
     def nulls_of(self, page: Page) -> np.ndarray:
         """The NULL bytes of a page as a kernel takes them; a dummy when it has none."""

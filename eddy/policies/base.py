@@ -106,8 +106,11 @@ class Policy(Protocol):
     #: whether rows should be routed one by one even where matching all rows at once is quicker
     per_row: bool
 
+    #: batches that one route serves: 1 to choose for every batch
+    serves: int
+
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
-        """The ready modules (ascending int32) in the order of their visits."""
+        """The ready modules (ascending int32) in the order of their visits; the array may be reused by the next call."""
         ...
 
     def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:

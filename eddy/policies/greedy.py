@@ -2,8 +2,8 @@
 
 With thousands of queries nearly every row is returned by every module, so counting rows says little; query bits cleared per
 unit of cost is what saves work. Rates are moving averages over the rows that visited a module, so they are conditional
-on what usually ran before it, as in A-Greedy. Now and then a random route is taken, so that a module's rates are also
-known for rows that nothing has thinned out: one route in `EXPLORE`.
+on what usually ran before it, as in A-Greedy. A route serves `REFRESH` batches; one batch in `EXPLORE` takes a random
+route, so that a module's rates are also known for rows that nothing has thinned out.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from eddy.policies.base import Ledger
 from eddy.policies.lottery import RandomPolicy
 
-#: One route in this many is random.
-EXPLORE = 32
-#: Routes between two sorts of the modules.
+#: Batches between two looks at the statistics.
 REFRESH = 16
+#: One route in this many is random, and serves one batch.
+EXPLORE = 32
 
 
 class GreedyPolicy:
@@ -25,20 +25,19 @@ class GreedyPolicy:
 
     def __init__(self, name: str, seed: int) -> None:
         self.name = name
+        self.serves = REFRESH
         self._explore = RandomPolicy(seed)
-        #: per ledger: routes given, the modules its route was computed for, and that route
-        self._routes: dict[int, tuple[int, int, bytes, np.ndarray]] = {}
+        #: routes given, per ledger
+        self._count: dict[int, int] = {}
 
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
-        key = ready.tobytes()
-        count, version, modules, route = self._routes.get(id(ledger), (0, -1, b"", ready))
-        if count % REFRESH == 0 or version != ledger.version or modules != key:
-            gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
-            route = ready[np.argsort(-gain, kind="stable")]
-        self._routes[id(ledger)] = (count + 1, ledger.version, key, route)
-        if count % EXPLORE == EXPLORE - 1:
+        count = self._count[id(ledger)] = self._count.get(id(ledger), 0) + 1
+        if count % (EXPLORE // REFRESH + 1) == 0:
+            self.serves = 1
             return self._explore.route(ledger, ready)
-        return route
+        self.serves = REFRESH
+        gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
+        return ready[np.argsort(-gain, kind="stable")]
 
     def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
         pass

@@ -72,6 +72,7 @@ class RandomPolicy:
     name = "random"
     learns = False
     per_row = True
+    serves = 1
 
     def __init__(self, seed: int) -> None:
         self._draws = _Draws(seed)
@@ -89,6 +90,7 @@ class LotteryPolicy:
     name = "lottery"
     learns = True
     per_row = True
+    serves = 1
 
     def __init__(self, seed: int) -> None:
         self._draws = _Draws(seed)
