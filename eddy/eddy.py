@@ -7,8 +7,8 @@ between. Every row keeps its lineage, so after the last visit the bits left are 
 
 Two layouts (`lineage/batch.py`). Row-major, for small batches, and for the policies of the paper also for large ones while
 there are at most 64 slots: each row skips modules that none of its queries needs any more, and visits are counted.
-Query-major, for large batches: all rows at once, and every `SAMPLE_EVERY` batches a few rows go row-major first, only
-to keep the statistics of the policy fresh.
+Query-major, for large batches: all rows at once. Every `SAMPLE_EVERY` batches a few rows go row-major first, only to keep
+the statistics of a policy that learns fresh.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lineage.kernels import kernel
 from stems.frame import PageFrame
 from stems.row_store import Page
 
-#: Large batches between two samples of the policy's statistics, and the rows of a sample.
+#: Batches between two samples of the policy's statistics, and the rows of a sample.
 SAMPLE_EVERY = 32
 SAMPLE_ROWS = 64
 #: Rows after which the visits counted by kernels are handed to the policy.
@@ -96,22 +96,24 @@ class Eddy:
         if route is None or not route.left or route.version != source.version:
             route = self._choose(source)
         route.left -= 1
-        if n_rows <= FEW_ROWS and source.plain and not (route.explored and self.batches % SAMPLE_EVERY == 1):
+        if n_rows <= FEW_ROWS and source.plain:
             lineage.begin(n_rows, source.slots.n_words, False)
             source.bank.few_rows(
                 page.cells, source.store.nulls_of(page), page.nulls is not None, at, n_rows, route.filters, selected.active,
                 lineage.lin, source.results,
             )  # fmt: skip
+            source.counted_rows += n_rows
             source.unlearned_rows += n_rows
             if source.unlearned_rows >= LEARN_ROWS:
                 self.learn(source)
             return lineage
         by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and source.slots.n_words == 1)
         lineage.begin(n_rows, source.slots.n_words, by_query)
-        if by_query and len(selected.slots):
+        if route.explored and n_rows > FEW_ROWS:
             self._large += 1
-            if route.explored and self._large % SAMPLE_EVERY == 1:
-                self._take_sample(source, page, at, min(n_rows, SAMPLE_ROWS), selected, route.modules)
+            if self._large % SAMPLE_EVERY == 1:
+                self._take_sample(source, page, at, min(n_rows, SAMPLE_ROWS), selected, route, by_query)
+        if by_query and len(selected.slots):
             self._query_major(source, page, at, n_rows, selected, route.modules)
         elif len(selected.slots):
             self._row_major(source, page, at, n_rows, selected, route)
@@ -212,25 +214,19 @@ class Eddy:
             if source.keeps_ids:
                 self._keep_ids(source, page, at, n_rows, ranks)
         active = selected.active
-        step = route.explored and self.batches % SAMPLE_EVERY == 1
-        if not source.has_modules and not step:
+        if not source.has_modules:
             bank.row_major(page.cells, nulls, has_nulls, at, n_rows, route.filters, active, lin, ranks)
         else:
             frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
             bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), active, lin, ranks)
-            for run in self._runs(source, route.modules, single=step):
-                began = time.perf_counter_ns()
+            for run in self._runs(source, route.modules):
                 if isinstance(run, PredicateModule):
+                    began = time.perf_counter_ns()
                     outcome, rows_in, rows_out = run.row_major(lin, n_rows, frame)
                     store.keep_outcome(page, at, run.number, outcome)
                     self._visited(source, run.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
                 else:
-                    f = int(run[0])
-                    visited = int(bank.visits[f, 0])
                     bank.row_major(page.cells, nulls, has_nulls, at, n_rows, run, active, lin, ranks, fresh=False)
-                    if step:
-                        rows = int(bank.visits[f, 0]) - visited
-                        source.ledger.measure(source.filter_module[f], rows, time.perf_counter_ns() - began)
         if source.n_clauses:
             clauses = source.clause_arrays()
             join_disjuncts_rows(lin, n_rows, clauses.slot, clauses.at, clauses.disjuncts, source.legs_mask)
@@ -238,27 +234,33 @@ class Eddy:
             count_results_rows(lin, n_rows, lin.shape[1], source.results)
         else:
             count_results(self.lineage.to_query_major(), words(n_rows), selected.slots, source.results)
+        source.counted_rows += n_rows
         source.unlearned_rows += n_rows
         if source.unlearned_rows >= LEARN_ROWS:
             self.learn(source)
 
-    def _take_sample(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray) -> None:
-        """Send a few rows of a large batch through the filters row by row, for the statistics only."""
-        sample = self._sample
+    def _take_sample(
+        self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: Route, count_visits: bool
+    ) -> None:
+        """Send a few rows of a batch through the filters row by row, only to see what each costs and lets through.
+
+        Each filter is timed on the same fresh rows, so that what surrounds the kernel weighs the same on all of them.
+        """
+        sample, bank = self._sample, source.bank
         sample.begin(n_rows, source.slots.n_words, False)
         nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
-        bank = source.bank
-        bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), selected.active, sample.lin)
-        for f in source.filter_of[route].tolist():
-            if f >= 0:
-                visited = int(bank.visits[f, 0])
-                began = time.perf_counter_ns()
-                bank.row_major(
-                    page.cells, nulls, has_nulls, at, n_rows, np.array([f], np.int32), selected.active, sample.lin, fresh=False
-                )
-                rows = int(bank.visits[f, 0]) - visited
-                source.ledger.measure(source.filter_module[f], rows, time.perf_counter_ns() - began)
-        self.learn(source)
+        filters = route.filters[route.filters >= 0]
+        visits = bank.visits.copy()
+        for f in filters.tolist():
+            alone = np.array([f], np.int32)
+            began = time.perf_counter_ns()
+            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, alone, selected.active, sample.lin)
+            source.ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
+        bank.visits[:] = visits
+        if count_visits:
+            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, filters, selected.active, sample.lin)
+            source.counted_rows += n_rows
+            self.learn(source)
 
     # ---- statistics
 
@@ -280,19 +282,19 @@ class Eddy:
         if rows_in:
             self.policy.visited(ledger, module, rows_in, rows_out)
 
-    def _runs(self, source: Source, route: np.ndarray, single: bool = False) -> list[np.ndarray | PredicateModule]:
+    def _runs(self, source: Source, route: np.ndarray) -> list[np.ndarray | PredicateModule]:
         """The route cut into runs of filters and single predicate modules."""
         runs: list[np.ndarray | PredicateModule] = []
         filters: list[int] = []
         for number in route.tolist():
             f = int(source.filter_of[number])
-            if f >= 0 and not single:
+            if f >= 0:
                 filters.append(f)
                 continue
             if filters:
                 runs.append(np.array(filters, np.int32))
                 filters = []
-            runs.append(np.array([f], np.int32) if f >= 0 else source.module_by_number[number])
+            runs.append(source.module_by_number[number])
         if filters:
             runs.append(np.array(filters, np.int32))
         return runs

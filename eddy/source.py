@@ -126,7 +126,9 @@ class Source:
         #: whether its dense legs need grouped filters only, and nothing is kept with rows
         self.plain = True
         self.route: Route | None = None
-        #: rows matched row-major whose visits the policy has not seen yet
+        #: rows whose visits were counted: those matched row-major and samples of the others
+        self.counted_rows = 0
+        #: those of them whose visits the policy has not seen yet
         self.unlearned_rows = 0
         #: (commit, end of the store after it) of the commits that brought rows and are still logged
         self.ends: list[tuple[int, int]] = []

@@ -48,6 +48,7 @@ def _stream(source: Source) -> dict[str, Any]:
         "late": source.intake.late_rows,
         "dropped": source.intake.dropped_rows,
         "waiting": source.intake.n_waiting,
+        "counted": source.counted_rows,
         "held": source.store.end - source.store.watermark,
         "queries": sum(len(leg.queries) for leg in source.legs.values()),
         "legs": len(source.legs),

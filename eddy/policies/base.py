@@ -30,6 +30,7 @@ class Ledger:
         "pass_rate",
         "cleared_rate",
         "version",
+        "_measured",
         "_free",
     )
 
@@ -43,6 +44,8 @@ class Ledger:
         self.predicates = np.zeros(0, np.int64)
         #: moving average of the cost of one row
         self.cost_ns = np.zeros(0, np.float64)
+        #: rows over which the cost was measured
+        self._measured = np.zeros(0, np.int64)
         self.tickets = np.zeros(0, np.float64)
         #: moving averages over the rows that visited: share returned, query bits cleared a row
         self.pass_rate = np.zeros(0, np.float64)
@@ -60,13 +63,14 @@ class Ledger:
             self.names[number] = name
             self.cost_ns[number] = cost_ns
             self.tickets[number], self.pass_rate[number], self.cleared_rate[number] = 1.0, 0.5, 1.0
-            for counts in (self.rows_in, self.rows_out, self.cleared):
+            for counts in (self.rows_in, self.rows_out, self.cleared, self._measured):
                 counts[number] = 0
             return number
         self.names.append(name)
         for field in ("rows_in", "rows_out", "cleared", "predicates"):
             setattr(self, field, np.append(getattr(self, field), 0))
         self.cost_ns = np.append(self.cost_ns, cost_ns)
+        self._measured = np.append(self._measured, 0)
         self.tickets = np.append(self.tickets, 1.0)
         self.pass_rate = np.append(self.pass_rate, 0.5)
         self.cleared_rate = np.append(self.cleared_rate, 1.0)
@@ -80,20 +84,22 @@ class Ledger:
         self._free.append(number)
 
     def record(self, module: int, rows_in: int, rows_out: int, cleared: int) -> None:
-        """One visit of a batch."""
+        """One visit of a batch. Averages are over all rows at first, later over the last `MEMORY_ROWS`."""
         if not rows_in:
             return
         self.rows_in[module] += rows_in
         self.rows_out[module] += rows_out
         self.cleared[module] += cleared
-        share = min(1.0, rows_in / MEMORY_ROWS)
+        share = max(rows_in / MEMORY_ROWS, rows_in / float(self.rows_in[module]))
+        share = min(1.0, share)
         self.pass_rate[module] += share * (rows_out / rows_in - self.pass_rate[module])
         self.cleared_rate[module] += share * (cleared / rows_in - self.cleared_rate[module])
 
     def measure(self, module: int, rows: int, ns: int) -> None:
         """A visit took `ns` for `rows` rows."""
         if rows:
-            share = min(1.0, 4 * rows / MEMORY_ROWS)
+            self._measured[module] += rows
+            share = min(1.0, max(rows / MEMORY_ROWS, rows / float(self._measured[module])))
             self.cost_ns[module] += share * (ns / rows - self.cost_ns[module])
 
 

@@ -2,8 +2,8 @@
 
 With thousands of queries nearly every row is returned by every module, so counting rows says little; query bits cleared per
 unit of cost is what saves work. Rates are moving averages over the rows that visited a module, so they are conditional
-on what usually ran before it, as in A-Greedy. A route serves `REFRESH` batches; one batch in `EXPLORE` takes a random
-route, so that a module's rates are also known for rows that nothing has thinned out.
+on what usually ran before it, as in A-Greedy. A route serves `REFRESH` batches; one route in `EXPLORE` is random and serves
+one batch, so that a module's rates are also known for rows that nothing has thinned out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from eddy.policies.base import Ledger
 from eddy.policies.lottery import RandomPolicy
 
 #: Batches between two looks at the statistics.
-REFRESH = 16
-#: One route in this many is random, and serves one batch.
-EXPLORE = 32
+REFRESH = 64
+#: One route in this many is random; it serves one batch.
+EXPLORE = 3
 
 
 class GreedyPolicy:
@@ -32,10 +32,11 @@ class GreedyPolicy:
 
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
         count = self._count[id(ledger)] = self._count.get(id(ledger), 0) + 1
-        if count % (EXPLORE // REFRESH + 1) == 0:
+        if count % EXPLORE == 0:
             self.serves = 1
             return self._explore.route(ledger, ready)
-        self.serves = REFRESH
+        # while little is known, look again soon
+        self.serves = min(REFRESH, 1 << min(count, 6))
         gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
         return ready[np.argsort(-gain, kind="stable")]
 

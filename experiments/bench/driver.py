@@ -65,18 +65,22 @@ class Driver:
         return RowLists(found, np.concatenate([[0], np.cumsum(counts[found])]), pair_row[order])
 
     def routing(self) -> Mapping[str, float]:
-        """Nanoseconds spent choosing routes (`ns`) and in the eddy (`total_ns`) so far."""
+        """Nanoseconds spent choosing routes (`ns`) and in commits (`total_ns`) so far."""
         found: Mapping[str, float] = self.engine.stats()["routing"]
         return found
 
     def routing_share(self, before: Mapping[str, float]) -> float:
-        """Share of the eddy's time spent choosing routes since `before`."""
+        """Share of the commits' time spent choosing routes since `before`."""
         now = self.routing()
         return (now["ns"] - before["ns"]) / max(now["total_ns"] - before["total_ns"], 1)
 
     def module_rows(self) -> dict[str, int]:
         """Rows taken by every module so far, by the name of the module."""
         return {name: int(module["rows_in"]) for name, module in self.engine.stats()["modules"].items()}
+
+    def counted_rows(self) -> int:
+        """Rows whose visits were counted so far."""
+        return int(self.engine.stats()["streams"][STREAM]["counted"])
 
 
 def assert_same(engine: RowLists, bare: RowLists) -> None:
