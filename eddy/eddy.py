@@ -29,8 +29,10 @@ from stems.frame import PageFrame
 from stems.row_store import Page
 
 #: Batches between two samples of the policy's statistics, and the rows of a sample.
-SAMPLE_EVERY = 32
+SAMPLE_EVERY = 64
 SAMPLE_ROWS = 64
+#: Filters that a sample orders by what earlier ones left; with more, by what each clears alone.
+MAX_PROFILED = 8
 #: Rows after which the visits counted by kernels are handed to the policy.
 LEARN_ROWS = 64
 #: Up to this many rows results are counted and listed row-major.
@@ -80,8 +82,8 @@ class Eddy:
         self.policy = policy
         self.lineage = Lineage()
         self._sample = Lineage()
+        self._trial = Lineage()
         self._scratch = np.zeros(64, np.uint64)
-        self._large = 0
         #: nanoseconds spent choosing routes
         self.routing_ns = 0
         self.batches = 0
@@ -96,6 +98,11 @@ class Eddy:
         if route is None or not route.left or route.version != source.version:
             route = self._choose(source)
         route.left -= 1
+        by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and source.slots.n_words == 1)
+        if route.explored:
+            source.unsampled -= 1
+            if source.unsampled <= 0 and page.n_rows >= FEW_ROWS:
+                self._take_sample(source, page, selected, route, by_query)
         if n_rows <= FEW_ROWS and source.plain:
             lineage.begin(n_rows, source.slots.n_words, False)
             source.bank.few_rows(
@@ -107,12 +114,7 @@ class Eddy:
             if source.unlearned_rows >= LEARN_ROWS:
                 self.learn(source)
             return lineage
-        by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and source.slots.n_words == 1)
         lineage.begin(n_rows, source.slots.n_words, by_query)
-        if route.explored and n_rows > FEW_ROWS:
-            self._large += 1
-            if self._large % SAMPLE_EVERY == 1:
-                self._take_sample(source, page, at, min(n_rows, SAMPLE_ROWS), selected, route, by_query)
         if by_query and len(selected.slots):
             self._query_major(source, page, at, n_rows, selected, route.modules)
         elif len(selected.slots):
@@ -239,26 +241,54 @@ class Eddy:
         if source.unlearned_rows >= LEARN_ROWS:
             self.learn(source)
 
-    def _take_sample(
-        self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: Route, count_visits: bool
-    ) -> None:
-        """Send a few rows of a batch through the filters row by row, only to see what each costs and lets through.
+    def _take_sample(self, source: Source, page: Page, selected: Selection, route: Route, count_visits: bool) -> None:
+        """Send the newest rows of a page through the filters, only to see what each filter costs and clears.
 
-        Each filter is timed on the same fresh rows, so that what surrounds the kernel weighs the same on all of them.
+        As in A-Greedy: all filters are tried on the same rows, the best one is applied, the others are tried on what it
+        left, and so on, so a filter's gain is known for the place it deserves. Beyond `MAX_PROFILED` filters one round.
+        `count_visits`: the batch itself counts none, so the sample stands for it.
         """
-        sample, bank = self._sample, source.bank
-        sample.begin(n_rows, source.slots.n_words, False)
+        source.samples += 1
+        source.unsampled = min(SAMPLE_EVERY, 4**source.samples)
+        n_rows = min(page.n_rows, SAMPLE_ROWS)
+        at = page.n_rows - n_rows
+        bank, ledger = source.bank, source.ledger
         nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
-        filters = route.filters[route.filters >= 0]
         visits = bank.visits.copy()
-        for f in filters.tolist():
+
+        def visit(f: int, lin: np.ndarray, fresh: bool) -> int:
+            """Bits that a filter clears."""
+            before = int(bank.visits[f, 2])
             alone = np.array([f], np.int32)
+            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, alone, selected.active, lin, fresh=fresh)
+            return int(bank.visits[f, 2]) - before
+
+        left = sorted(f for f in route.filters.tolist() if f >= 0)
+        current, trial = self._sample, self._trial
+        current.begin(n_rows, source.slots.n_words, False)
+        trial.begin(n_rows, source.slots.n_words, False)
+        visit(left[0], trial.lin, True)  # the first call of a kernel is slower than the others
+        gains = {}
+        for f in left:
             began = time.perf_counter_ns()
-            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, alone, selected.active, sample.lin)
-            source.ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
+            cleared = visit(f, trial.lin, True)
+            ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
+            gains[f] = cleared
+        bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), selected.active, current.lin)
+        while left:
+            best = max(left, key=lambda f: gains[f] / max(ledger.cost_ns[source.filter_module[f]], 1.0))
+            ledger.profile(source.filter_module[best], gains[best] / n_rows)
+            left.remove(best)
+            if len(left) > MAX_PROFILED:
+                continue
+            visit(best, current.lin, False)
+            for f in left:
+                trial.lin[:n_rows] = current.lin[:n_rows]
+                gains[f] = visit(f, trial.lin, False)
         bank.visits[:] = visits
         if count_visits:
-            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, filters, selected.active, sample.lin)
+            filters = route.filters[route.filters >= 0]
+            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, filters, selected.active, trial.lin)
             source.counted_rows += n_rows
             self.learn(source)
 
@@ -278,7 +308,7 @@ class Eddy:
         if ns is not None:
             cleared = (rows_in - rows_out) * int(ledger.predicates[module])
             ledger.measure(module, rows_in, ns)
-        ledger.record(module, rows_in, rows_out, cleared)
+        ledger.record(module, rows_in, rows_out, cleared, sampled=ns is None and self.policy.learns)
         if rows_in:
             self.policy.visited(ledger, module, rows_in, rows_out)
 

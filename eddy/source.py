@@ -130,6 +130,9 @@ class Source:
         self.counted_rows = 0
         #: those of them whose visits the policy has not seen yet
         self.unlearned_rows = 0
+        #: samples taken, and batches until the next one: soon at first, then every so many
+        self.samples = 0
+        self.unsampled = 0
         #: (commit, end of the store after it) of the commits that brought rows and are still logged
         self.ends: list[tuple[int, int]] = []
         #: the end of the store before the first of them

@@ -22,7 +22,7 @@ def make(name: str, seed: int) -> Policy:
         return FixedPolicy([part.strip() for part in name[len("fixed:") :].split(",") if part.strip()])
     match name:
         case "auto" | "greedy":
-            return GreedyPolicy(name, seed)
+            return GreedyPolicy(name)
         case "random":
             return RandomPolicy(seed)
         case "lottery":

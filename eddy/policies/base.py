@@ -31,6 +31,7 @@ class Ledger:
         "cleared_rate",
         "version",
         "_measured",
+        "_profiled",
         "_free",
     )
 
@@ -46,8 +47,10 @@ class Ledger:
         self.cost_ns = np.zeros(0, np.float64)
         #: rows over which the cost was measured
         self._measured = np.zeros(0, np.int64)
+        #: whether samples told what the module clears
+        self._profiled = np.zeros(0, np.int64)
         self.tickets = np.zeros(0, np.float64)
-        #: moving averages over the rows that visited: share returned, query bits cleared a row
+        #: share of visiting rows returned; query bits cleared a row, at the place in the route that the module deserves
         self.pass_rate = np.zeros(0, np.float64)
         self.cleared_rate = np.zeros(0, np.float64)
         #: counts changes of the set of modules
@@ -63,7 +66,7 @@ class Ledger:
             self.names[number] = name
             self.cost_ns[number] = cost_ns
             self.tickets[number], self.pass_rate[number], self.cleared_rate[number] = 1.0, 0.5, 1.0
-            for counts in (self.rows_in, self.rows_out, self.cleared, self._measured):
+            for counts in (self.rows_in, self.rows_out, self.cleared, self._measured, self._profiled):
                 counts[number] = 0
             return number
         self.names.append(name)
@@ -71,6 +74,7 @@ class Ledger:
             setattr(self, field, np.append(getattr(self, field), 0))
         self.cost_ns = np.append(self.cost_ns, cost_ns)
         self._measured = np.append(self._measured, 0)
+        self._profiled = np.append(self._profiled, 0)
         self.tickets = np.append(self.tickets, 1.0)
         self.pass_rate = np.append(self.pass_rate, 0.5)
         self.cleared_rate = np.append(self.cleared_rate, 1.0)
@@ -83,8 +87,11 @@ class Ledger:
         self.names[number] = ""
         self._free.append(number)
 
-    def record(self, module: int, rows_in: int, rows_out: int, cleared: int) -> None:
-        """One visit of a batch. Averages are over all rows at first, later over the last `MEMORY_ROWS`."""
+    def record(self, module: int, rows_in: int, rows_out: int, cleared: int, sampled: bool = False) -> None:
+        """One visit of a batch. Averages are over all rows at first, later over the last `MEMORY_ROWS`.
+
+        `sampled`: what the module clears is known from samples (`profile`), which no route distorts.
+        """
         if not rows_in:
             return
         self.rows_in[module] += rows_in
@@ -93,7 +100,14 @@ class Ledger:
         share = max(rows_in / MEMORY_ROWS, rows_in / float(self.rows_in[module]))
         share = min(1.0, share)
         self.pass_rate[module] += share * (rows_out / rows_in - self.pass_rate[module])
-        self.cleared_rate[module] += share * (cleared / rows_in - self.cleared_rate[module])
+        if not sampled:
+            self.cleared_rate[module] += share * (cleared / rows_in - self.cleared_rate[module])
+
+    def profile(self, module: int, cleared: float) -> None:
+        """On a sample, in the best order, the module cleared so many query bits a row; the last few samples count."""
+        weight = 0.5 if self._profiled[module] else 1.0
+        self._profiled[module] = 1
+        self.cleared_rate[module] += weight * (cleared - self.cleared_rate[module])
 
     def measure(self, module: int, rows: int, ns: int) -> None:
         """A visit took `ns` for `rows` rows."""

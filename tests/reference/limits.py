@@ -18,8 +18,7 @@ SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("eddy.committer", "_SETTLE_EVERY", 2),
     ("eddy.source", "MIN_CANDIDATES", 4),
     ("eddy.source", "MAX_PER_VALUE", 6),
-    ("eddy.eddy", "_QUERY_MAJOR_ROWS", {1: 6, 2: 4, 4: 3}),
-    ("eddy.eddy", "_QUERY_MAJOR_WIDE", 2),
+    ("eddy.eddy", "QUERY_MAJOR_ROWS", 6),
     ("eddy.eddy", "SAMPLE_EVERY", 3),
     ("eddy.eddy", "SAMPLE_ROWS", 4),
     ("eddy.eddy", "LEARN_ROWS", 5),
@@ -28,7 +27,7 @@ SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("filters.grouped", "MAX_SPAN", 3),
     ("filters.predicate", "MAX_CLAUSES", 3),
     ("lineage.dictionary lineage.ingest lineage.ingest_columns lineage.ingest_types", "SMALL", 2),
-    ("eddy.policies.greedy", "EXPLORE", 3),
+    ("eddy.policies.greedy", "EXPLORE", 2),
     ("eddy.policies.greedy", "REFRESH", 2),
 ]
 

@@ -51,6 +51,7 @@ COST_CLOCK_FILES = (
     "lineage/kernels.py",
     "eddy/engine.py",
     "eddy/eddy.py",
+    "eddy/committer.py",
     "eddy/router.py",
     "eddy/tickets.py",
     "eddy/policies/*.py",

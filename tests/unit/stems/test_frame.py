@@ -17,7 +17,7 @@ from filters.predicate import EVERY_ROW, NO_ROW, Condition, IndexAtom, ResidualA
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from stems.frame import PageFrame, condition_rows, interval_rows
-from stems.row_store import Page, RowStore
+from stems.row_store import RowStore
 
 ensure()
 
@@ -53,11 +53,7 @@ class Stored:
             mask = np.array([value is None for value in values], np.uint8)
             nulls.append(mask if mask.any() else None)
         self.store.room()
-        self.store.append(cells, nulls, 0, n_rows, np.arange(n_rows), 0, 0)
-
-    @property
-    def page(self) -> Page:
-        return self.store.last_page()
+        self.page, _ = self.store.append(cells, nulls, 0, n_rows, np.arange(n_rows), 0, 0)
 
     def keys(self, name: str) -> list[Any]:
         return [float_key(row[name]) if isinstance(row[name], float) else row[name] for row in self.rows]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lineage.schema import Schema
-from stems.row_store import PAGE_ROWS, RowStore
+from stems.row_store import PAGE_ROWS, Page, RowStore
 
 SCHEMA = Schema.parse({"a": "int", "x": "float", "s": "string"}, "t")
 
@@ -34,6 +34,8 @@ class Both:
         self.store = RowStore(SCHEMA)
         self.rows: list[Row] = []
         self.clock = 0
+        #: the page that took the last rows
+        self.page = Page([False, True, False])
 
     def push(
         self, n_rows: int, *, nulls: bool = False, step: int = 1, taken_at: int | None = None, one_time: bool = False,
@@ -55,7 +57,8 @@ class Both:
             part = times if isinstance(times, int) else times[done : done + count]
             named = numbers + done if isinstance(numbers, int) else numbers[done : done + count]
             page, at = store.append([a, x, s], masks, first + done, first + done + count, part, taken_at, named)
-            assert page is store.last_page() and at == page.n_rows - count
+            assert at == page.n_rows - count
+            self.page = page
             done += count
         for i in range(n_rows):
             time = times if isinstance(times, int) else int(times[i])
@@ -115,19 +118,19 @@ def test_room_is_that_of_the_last_page() -> None:
 def test_null_bytes_appear_with_the_first_null_of_a_page() -> None:
     both = Both()
     both.push(100)
-    page = both.store.last_page()
+    page = both.page
     assert page.nulls is None and both.store.nulls_of(page).shape == (1, 1)
     both.push(50, nulls=True)
     assert page.nulls is not None and both.store.nulls_of(page) is page.nulls
     both.push(PAGE_ROWS)
-    assert both.store.last_page().nulls is None, "the next page has none"
+    assert both.page.nulls is None, "the next page has none"
     both.check_rows(0, both.store.end)
 
 
 def test_starts_appear_when_a_row_lags_behind_the_clock() -> None:
     both = Both()
     both.push(100, step=50, taken_at=0)
-    page = both.store.last_page()
+    page = both.page
     assert page.starts is None
     both.push(50, step=100, taken_at=both.clock + 60)
     assert page.starts is not None
@@ -139,16 +142,16 @@ def test_starts_appear_when_a_row_lags_behind_the_clock() -> None:
 def test_a_row_at_the_clock_does_not_lag() -> None:
     both = Both()
     both.push(10, one_time=True, step=5, taken_at=5)
-    assert both.store.last_page().starts is None
+    assert both.page.starts is None
     both.push(10, one_time=True, step=0, taken_at=6)
-    assert both.store.last_page().starts is not None
+    assert both.page.starts is not None
     both.check_rows(0, 20)
 
 
 def test_row_numbers_are_kept_only_when_they_leave_their_order() -> None:
     both = Both()
     both.push(100, numbers=1000)
-    page = both.store.last_page()
+    page = both.page
     both.push(50, numbers=1100)
     assert page.row_numbers is None and page.row_shift == 1000
     both.check_rows(0, 150)
@@ -158,7 +161,7 @@ def test_row_numbers_are_kept_only_when_they_leave_their_order() -> None:
     both.push(5, numbers=5000)
     both.check_rows(0, both.store.end)
     both.push(PAGE_ROWS, numbers=6000)
-    assert both.store.last_page().row_numbers is None, "the next page has its own shift"
+    assert both.page.row_numbers is None, "the next page has its own shift"
     both.check_rows(0, both.store.end)
 
 
@@ -224,16 +227,16 @@ def test_time_at_is_the_time_of_a_position() -> None:
 def test_forget_gives_whole_pages_back_and_uses_them_again_clean() -> None:
     both = Both()
     both.push(PAGE_ROWS, nulls=True, taken_at=10**6, numbers=np.arange(PAGE_ROWS)[::-1])
-    first = both.store.last_page()
+    first = both.page
     both.store.keep_ids(first, 0, 3, 0, np.array([1, 2, 3]))
     both.store.keep_outcome(first, 0, 7, np.ones(3, np.bool_))
     both.push(10)
     both.store.forget(PAGE_ROWS - 1)
     assert next(both.store.slices(0, both.store.end))[0] is first, "one row of it is still held"
     both.store.forget(PAGE_ROWS)
-    assert [page for page, _, _ in both.store.slices(0, both.store.end)] == [both.store.last_page()]
+    assert [page for page, _, _ in both.store.slices(0, both.store.end)] == [both.page]
     both.push(PAGE_ROWS)
-    again = both.store.last_page()
+    again = both.page
     assert again is first, "fresh memory is slow, so pages are used again"
     assert again.nulls is None and again.starts is None and again.row_numbers is None and again.ids is None and not again.outcomes
     both.check_rows(PAGE_ROWS, both.store.end)
@@ -273,7 +276,7 @@ def test_bytes_are_those_of_what_each_page_keeps_for_the_rows_held() -> None:
     assert store.bytes() == 125 * (32 + 3 + 8)
     both.push(5, numbers=10**6)
     assert store.bytes() == 130 * (32 + 3 + 8 + 8)
-    page = store.last_page()
+    page = both.page
     store.keep_ids(page, 0, 2, 1, np.array([4, 5]))
     store.keep_outcome(page, 0, 3, np.ones(2, np.bool_))
     assert store.bytes() == 130 * (32 + 3 + 8 + 8 + 4 * 2 + 1)
@@ -288,7 +291,7 @@ def test_ids_and_outcomes_are_kept_where_rows_were_appended() -> None:
     both = Both()
     store = both.store
     both.push(100)
-    page = store.last_page()
+    page = both.page
     store.keep_ids(page, 10, 3, 0, np.array([7, 8, 9]))
     store.keep_ids(page, 20, 2, 2, np.array([5, 6]))
     assert page.ids is not None and page.ids.shape == (3, PAGE_ROWS) and page.ids.dtype == np.int32
