@@ -29,7 +29,7 @@ from stems.frame import PageFrame
 from stems.row_store import Page
 
 #: Batches between two samples of the policy's statistics, and the rows of a sample.
-SAMPLE_EVERY = 64
+SAMPLE_EVERY = 256
 SAMPLE_ROWS = 64
 #: Filters that a sample orders by what earlier ones left; with more, by what each clears alone.
 MAX_PROFILED = 8
@@ -84,7 +84,7 @@ class Eddy:
         self._sample = Lineage()
         self._trial = Lineage()
         self._scratch = np.zeros(64, np.uint64)
-        #: nanoseconds spent choosing routes
+        #: nanoseconds spent choosing routes and sampling for it
         self.routing_ns = 0
         self.batches = 0
 
@@ -102,7 +102,9 @@ class Eddy:
         if route.explored:
             source.unsampled -= 1
             if source.unsampled <= 0 and page.n_rows >= FEW_ROWS:
+                began = time.perf_counter_ns()
                 self._take_sample(source, page, selected, route, by_query)
+                self.routing_ns += time.perf_counter_ns() - began
         if n_rows <= FEW_ROWS and source.plain:
             lineage.begin(n_rows, source.slots.n_words, False)
             source.bank.few_rows(

@@ -21,13 +21,13 @@ SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("eddy.eddy", "QUERY_MAJOR_ROWS", 6),
     ("eddy.eddy", "SAMPLE_EVERY", 3),
     ("eddy.eddy", "SAMPLE_ROWS", 4),
+    ("eddy.eddy", "MAX_PROFILED", 1),
     ("eddy.eddy", "LEARN_ROWS", 5),
     ("eddy.eddy eddy.row_lists", "FEW_ROWS", 3),
     ("filters.bank", "MAX_PREFIX", 3),
     ("filters.grouped", "MAX_SPAN", 3),
     ("filters.predicate", "MAX_CLAUSES", 3),
     ("lineage.dictionary lineage.ingest lineage.ingest_columns lineage.ingest_types", "SMALL", 2),
-    ("eddy.policies.greedy", "EXPLORE", 2),
     ("eddy.policies.greedy", "REFRESH", 2),
 ]
 

@@ -25,6 +25,8 @@ COUNTS = (128, 1024)
 SHARE_BARS = {4096: 0.01, 512: 0.05}
 #: Visits of the lottery as a multiple of the best fixed order's, design 12.
 VISITS_BAR = 1.25
+#: Pushes before the share is measured: samples come often at first.
+WARM_UP = 400
 #: Rows a push -> pushes.
 BATCHES = {64: 1500, 4096: 150}
 
@@ -32,7 +34,8 @@ BATCHES = {64: 1500, 4096: 150}
 def _share(n_queries: int, n_rows: int, options: Options) -> list[Line]:
     workload = workloads.filters(n_queries, n_rows)
     driver = Driver(workload)
-    driver.push(0)
+    for i in range(WARM_UP):
+        driver.push(i % len(workload.batches))
     before = driver.routing()
     take_turns({"engine": driver.push}, len(workload.batches), options.seconds / 2)
     share = driver.routing_share(before)

@@ -128,23 +128,6 @@ def test_the_outcome_of_a_function_that_changes_its_mind_is_that_of_the_rows_arr
     assert [(change.sign, change.row["sensor"]) for change in query.changes(0)] == [(1, 1), (-1, 1)]
 
 
-def test_a_selected_function_that_changes_its_mind_still_gives_changes_that_sum_to_the_answer() -> None:
-    """A - takes back the value its + gave: never a recomputed one."""
-    engine = make_engine()
-    count = iter(range(1000))
-    engine.register("serial", lambda sensor: next(count), returns="int")
-    query = engine.submit("SELECT serial(sensor) AS n FROM readings [RANGE 5 SECONDS]")
-    engine.push("readings", [row(1000)])
-    total: dict[int, int] = {}
-    cursor = query.changes()
-    for change in cursor:
-        total[change.row["n"]] = total.get(change.row["n"], 0) + change.sign
-    engine.advance(100_000)
-    for change in cursor:
-        total[change.row["n"]] = total.get(change.row["n"], 0) + change.sign
-    assert set(total.values()) == {0}
-
-
 def test_reading_an_answer_again_does_not_count_its_errors_again() -> None:
     engine = make_engine()
     engine.register("broken", lambda sensor: 1 / 0, returns="int")

@@ -109,7 +109,7 @@ def test_the_fixed_order_is_taken_in_full_and_short_names() -> None:
 
 
 def test_the_fixed_order_holds_for_modules_that_come_in_the_place_of_others() -> None:
-    engine = make("fixed:function:beta#1,filter:a")
+    engine = make("fixed:function:beta#2,filter:a")
     calls = {"alpha": 0, "beta": 0}
 
     def count(name: str) -> Any:

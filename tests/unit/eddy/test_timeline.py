@@ -185,11 +185,20 @@ def test_runs_stay_few_however_many_pushes_wait() -> None:
 def test_too_many_waiting_rows_are_refused_before_anything_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "MAX_WAITING", 3)
     intake = Intake(10, drop_late=False)
+    intake.check_room(3)
     push(intake, [50, 51])
     with pytest.raises(LimitError, match="more than 3 rows wait for stragglers"):
-        push(intake, [52, 53])
+        intake.check_room(2)
     assert intake.next_row == 2 and intake.n_waiting == 2 and intake.largest == 51
+    intake.check_room(1)
     push(intake, [52])
+    with pytest.raises(LimitError):
+        intake.check_room(1)
+
+
+def test_a_stream_without_lateness_has_room_for_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MAX_WAITING", 3)
+    Intake(0, drop_late=False).check_room(1000)
 
 
 def test_codes_of_waiting_rows_are_renumbered() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from eddy.compile import ensure
 from filters.expression import Call, ColumnRef, Expression, Literal, UserCall, UserFunction
-from filters.residual import PredicateModule
+from filters.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
 from filters.vector import ListFrame, Vector
 from lineage.bits import slots_of, words
 from lineage.schema import Type
@@ -83,15 +83,17 @@ def test_both_layouts_leave_interested_queries_only_the_rows_that_are_true(n_row
 
     one = module(EVEN, *interested)
     rows_of = packed(bits)
-    outcome, looked_at = one.query_major(rows_of, n_rows, frame(n_rows, nulls), np.ones(words(n_rows) + 2, np.uint64))
-    assert (rows_of == packed(expected)).all() and looked_at == wanted.sum()
-    assert outcome.tolist() == (true & wanted).tolist()
+    stored = [TRUE if kept else NOT_TRUE if tried else UNTRIED for kept, tried in zip(true & wanted, wanted, strict=True)]
+    outcome, rows_in, rows_out = one.query_major(rows_of, n_rows, frame(n_rows, nulls), np.ones(words(n_rows) + 2, np.uint64))
+    assert (rows_of == packed(expected)).all()
+    assert (rows_in, rows_out) == (wanted.sum(), (true & wanted).sum())
+    assert outcome.tolist() == stored and outcome.dtype == np.uint8
 
     lin = packed(np.ascontiguousarray(bits.T))
-    outcome, looked_at, left = one.row_major(lin, n_rows, frame(n_rows, nulls))
-    assert (lin == packed(np.ascontiguousarray(expected.T))).all() and looked_at == wanted.sum()
-    assert outcome.tolist() == (true & wanted).tolist()
-    assert left == (wanted & expected.any(axis=0)).sum(), "rows that any query still wants, also one that is not interested"
+    outcome, rows_in, rows_out = one.row_major(lin, n_rows, frame(n_rows, nulls))
+    assert (lin == packed(np.ascontiguousarray(expected.T))).all() and rows_in == wanted.sum()
+    assert outcome.tolist() == stored and outcome.dtype == np.uint8
+    assert rows_out == (wanted & expected.any(axis=0)).sum(), "rows that any query still wants, also one that is not interested"
 
 
 def test_a_function_is_asked_only_for_rows_that_an_interested_query_wants() -> None:
@@ -99,9 +101,9 @@ def test_a_function_is_asked_only_for_rows_that_an_interested_query_wants() -> N
     one = module(asked.expression(), 1, 2)
     bits = np.zeros((128, 10), bool)
     bits[1, [2, 3]] = bits[2, [3, 7]] = bits[9, [0, 1, 5]] = True
-    outcome, looked_at = one.query_major(packed(bits), 10, frame(10), np.zeros(1, np.uint64))
-    assert asked.values == [2, 3, 7] and looked_at == 3
-    assert np.flatnonzero(outcome).tolist() == [2]
+    outcome, rows_in, rows_out = one.query_major(packed(bits), 10, frame(10), np.zeros(1, np.uint64))
+    assert asked.values == [2, 3, 7] and (rows_in, rows_out) == (3, 1)
+    assert outcome.tolist() == [UNTRIED, UNTRIED, TRUE, NOT_TRUE, UNTRIED, UNTRIED, UNTRIED, NOT_TRUE, UNTRIED, UNTRIED]
     asked.values.clear()
     one.row_major(packed(np.ascontiguousarray(bits.T)), 10, frame(10))
     assert asked.values == [2, 3, 7]
