@@ -144,8 +144,10 @@ def put_rows(order: np.ndarray, start: Number, stop: Number, bits: np.ndarray) -
 @inline
 def query_bits(
     slot: int,
+    n_rows: int,
     n_words: int,
     route: np.ndarray,
+    fresh: Number,
     low: np.ndarray,
     high: np.ndarray,
     n_regions: np.ndarray,
@@ -160,9 +162,10 @@ def query_bits(
     multi_ranks: np.ndarray,
     bits: np.ndarray,
     scratch: np.ndarray,
-) -> bool:
-    """Leave in `bits` the rows that satisfy the slot's predicates of the route; returns whether any is left."""
+) -> None:
+    """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there."""
     n_batch = order.shape[0] // max(1, len(n_regions))
+    empty = fresh != 0
     for r in range(len(route)):
         f = route[r]
         lo = np.int64(low[f, slot])
@@ -172,27 +175,30 @@ def query_bits(
         multi = hi - NO_LIMIT - 1
         at = sets_at[f]
         top = n_regions[f] - 1
-        left = U64(0)
         if multi < 0 and by_order[f] == 0:
+            under = sets[at + lo * n_words : at + (lo + 1) * n_words]
             if hi > top or (hi == top and not has_nulls):
-                under = sets[at + lo * n_words : at + (lo + 1) * n_words]
-                for w in range(n_words):
-                    x = bits[w] & ~under[w]
-                    bits[w] = x
-                    left |= x
-            elif lo == 0:
-                upto = sets[at + hi * n_words : at + (hi + 1) * n_words]
-                for w in range(n_words):
-                    x = bits[w] & upto[w]
-                    bits[w] = x
-                    left |= x
+                if empty:
+                    for w in range(n_words):
+                        bits[w] = ~under[w]
+                else:
+                    for w in range(n_words):
+                        bits[w] &= ~under[w]
             else:
-                under = sets[at + lo * n_words : at + (lo + 1) * n_words]
                 upto = sets[at + hi * n_words : at + (hi + 1) * n_words]
-                for w in range(n_words):
-                    x = bits[w] & upto[w] & ~under[w]
-                    bits[w] = x
-                    left |= x
+                if lo == 0:
+                    if empty:
+                        for w in range(n_words):
+                            bits[w] = upto[w]
+                    else:
+                        for w in range(n_words):
+                            bits[w] &= upto[w]
+                elif empty:
+                    for w in range(n_words):
+                        bits[w] = upto[w] & ~under[w]
+                else:
+                    for w in range(n_words):
+                        bits[w] &= upto[w] & ~under[w]
         else:
             for w in range(n_words):
                 scratch[w] = 0
@@ -224,21 +230,18 @@ def query_bits(
                     scratch[w] |= upto[w] & ~under[w]
                 put_rows(mine, start, inner * STRIDE, scratch)
                 put_rows(mine, outer * STRIDE, stop, scratch)
-            for w in range(n_words):
-                x = bits[w] & scratch[w]
-                bits[w] = x
-                left |= x
-        if left == 0:
-            return False
-    return True
-
-
-@inline
-def all_rows(n_rows: int, n_words: int, bits: np.ndarray) -> None:
-    for w in range(n_words):
-        bits[w] = FULL
+            if empty:
+                for w in range(n_words):
+                    bits[w] = scratch[w]
+            else:
+                for w in range(n_words):
+                    bits[w] &= scratch[w]
+        empty = False
+    if empty:
+        for w in range(n_words):
+            bits[w] = FULL
     if n_rows & 63:
-        bits[n_words - 1] = (ONE << U64(n_rows & 63)) - ONE
+        bits[n_words - 1] &= (ONE << U64(n_rows & 63)) - ONE
 
 
 @kernel(
@@ -267,17 +270,14 @@ def match_queries(
 ) -> None:
     """Run the filters of `route` on every slot of `slots`; query-major bits in `rows_of`.
 
-    `fresh`: start from all rows; otherwise from the bits that are there. A query whose rows have all gone is not looked
-    at further.
+    `fresh`: start from all rows; otherwise from the bits that are there.
     """
     scratch = np.empty(n_words, np.uint64)
     for s in range(len(slots)):
         bits = rows_of[slots[s]]
-        if fresh:
-            all_rows(n_rows, n_words, bits)
         query_bits(
-            slots[s], n_words, route, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order, multi_at,
-            multi_ranks, bits, scratch,
+            slots[s], n_rows, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
+            order, multi_at, multi_ranks, bits, scratch,
         )  # fmt: skip
 
 
@@ -321,12 +321,10 @@ def list_queries(
     scratch = np.empty(n_words, np.uint64)
     for k in range(len(out_slot)):
         slot = out_slot[k]
-        all_rows(n_rows, n_words, bits)
-        if not query_bits(
-            slot, n_words, route, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order, multi_at,
-            multi_ranks, bits, scratch,
-        ):  # fmt: skip
-            continue
+        query_bits(
+            slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order,
+            multi_at, multi_ranks, bits, scratch,
+        )  # fmt: skip
         found = np.int64(0)
         for w in range(n_words):
             found += np.int64(count_ones(bits[w]))

@@ -131,14 +131,20 @@ def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, a
         for w in range(n_words):
             at = store_word(rows, at, np.int64(w << 6), table, bits[w])
     else:
-        # few bits a word: take them one by one, skipping empty words
+        # few bits a word: store four positions whether they are set or not, and move on by those that are
         for w in range(n_words):
             word = bits[w]
+            if word == 0:
+                continue
             base = np.int64(w << 6)
-            while word:
-                rows[at] = base + np.int64(trailing_zeros(word))
-                at += 1
-                word &= word - ONE
+            stop = at + np.int64(count_ones(word))
+            k = U64(at)
+            while k < U64(stop):
+                for _ in range(4):
+                    rows[k] = base + np.int64(trailing_zeros(word))
+                    word &= word - ONE
+                    k += ONE
+            at = stop
     return at
 
 

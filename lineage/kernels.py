@@ -41,8 +41,8 @@ def kernel(signature: Signature) -> Callable[[F], F]:
 
 
 def inline(function: F) -> F:
-    """A helper that kernels call; compiled into them."""
-    dispatcher: Any = numba.njit(inline="never", cache=False, nogil=True, boundscheck=False)(function)
+    """A helper that kernels call; its code is put into theirs, for passing arrays to a function costs more than most helpers."""
+    dispatcher: Any = numba.njit(inline="always", nogil=True, boundscheck=False)(function)
     return dispatcher  # type: ignore[no-any-return]  # as above
 
 

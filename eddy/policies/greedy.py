@@ -13,7 +13,7 @@ import numpy as np
 from eddy.policies.base import Ledger
 
 #: Batches between two looks at the statistics.
-REFRESH = 64
+REFRESH = 256
 
 
 class GreedyPolicy:
@@ -29,7 +29,7 @@ class GreedyPolicy:
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
         count = self._count[id(ledger)] = self._count.get(id(ledger), 0) + 1
         # while little is known, look again soon
-        self.serves = min(REFRESH, 1 << min(count, 6))
+        self.serves = min(REFRESH, 1 << min(count, 8))
         gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
         return ready[np.argsort(-gain, kind="stable")]
 
