@@ -30,6 +30,7 @@ from eddy.result_log import MAX_COMMITS, Record, ResultLog
 from eddy.row_lists import Buffers, Lists, Matches, WholeLists
 from eddy.source import Source
 from eddy.timeline import Rows, Timeline
+from lineage.batch import TupleBatch
 from lineage.bits import slots_of
 from stems.row_store import PAGE_ROWS, Page
 
@@ -144,7 +145,8 @@ class Committer:
         for page, at, stop in source.store.slices(first, last):
             for start in range(at, stop, limit):
                 n_rows = min(limit, stop - start)
-                lineage = self.eddy.match_again(source, page, start, n_rows, selected)
+                batch = TupleBatch(page.cells, page.nulls, start, n_rows)
+                lineage = self.eddy.match_again(source, page, batch, selected)
                 done = final and page.base + start + n_rows == last
                 rows = PageRows(page, start, n_rows, source.schema, source.dictionaries, window.window.width_us)
                 matches = Matches(source, lineage, self._buffers, page.base + start, n_rows, window.number, None)
@@ -206,7 +208,8 @@ class Committer:
     def _match_slice(self, source: Source, page: Page, at: int, n_rows: int, after: int, final: bool) -> None:
         """Match rows just stored; legs whose windows they have already left again do not list them."""
         class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
-        lineage = self.eddy.match(source, page, at, n_rows, self._selection_of(source))
+        batch = TupleBatch(page.cells, page.nulls, at, n_rows)
+        lineage = self.eddy.match(source, page, batch, self._selection_of(source))
         matches = Matches(source, lineage, self._buffers, page.base + at, n_rows, None, class_first)
         if self.listeners:
             self._deliver(source, PageRows(page, at, n_rows, source.schema, source.dictionaries, None), 1, matches, final)

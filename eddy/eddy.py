@@ -22,7 +22,7 @@ from eddy.policies.base import Policy
 from eddy.source import Route, Source
 from filters.candidates import count_pairs
 from filters.residual import TRUE, PredicateModule
-from lineage.batch import Lineage
+from lineage.batch import Lineage, TupleBatch
 from lineage.bits import count_ones, trailing_zeros, words
 from lineage.kernels import kernel
 from stems.frame import PageFrame
@@ -37,6 +37,8 @@ MAX_PROFILED = 8
 LEARN_ROWS = 64
 #: Up to this many rows results are counted and listed row-major.
 FEW_ROWS = 16
+#: Up to this many rows `match_rows` searches for ranks itself.
+SEARCHED_ROWS = 64
 #: From this many rows on a batch is matched query-major (experiments/bench latency).
 QUERY_MAJOR_ROWS = 256
 
@@ -88,11 +90,11 @@ class Eddy:
         self.routing_ns = 0
         self.batches = 0
 
-    def match(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection) -> Lineage:
-        """Match new rows, at..at+n_rows of a page, for the selected legs; results are counted, and outcomes and region ids
-        kept with the rows. The lineage returned is valid until the next call.
+    def match(self, source: Source, page: Page, batch: TupleBatch, selected: Selection) -> Lineage:
+        """Match new rows of a page for the selected legs; results are counted, and outcomes and region ids kept with the
+        rows. The lineage returned is valid until the next call.
         """
-        lineage = self.lineage
+        lineage, n_rows = self.lineage, batch.n_rows
         self.batches += 1
         route = source.route
         if route is None or not route.left or route.version != source.version:
@@ -107,10 +109,7 @@ class Eddy:
                 self.routing_ns += time.perf_counter_ns() - began
         if n_rows <= FEW_ROWS and source.plain:
             lineage.begin(n_rows, source.slots.n_words, False)
-            source.bank.few_rows(
-                page.cells, source.store.nulls_of(page), page.nulls is not None, at, n_rows, route.filters, selected.active,
-                lineage.lin, source.results,
-            )  # fmt: skip
+            source.bank.few_rows(batch, route.filters, selected.active, lineage.lin, source.results)
             source.counted_rows += n_rows
             source.unlearned_rows += n_rows
             if source.unlearned_rows >= LEARN_ROWS:
@@ -118,13 +117,13 @@ class Eddy:
             return lineage
         lineage.begin(n_rows, source.slots.n_words, by_query)
         if by_query and len(selected.slots):
-            self._query_major(source, page, at, n_rows, selected, route.modules)
+            self._query_major(source, page, batch, selected, route)
         elif len(selected.slots):
-            self._row_major(source, page, at, n_rows, selected, route)
+            self._row_major(source, page, batch, selected, route)
         elif not by_query:
             lineage.lin[:n_rows] = 0
         if source.indexes:
-            self._candidates(source, page, at, n_rows, selected.class_on)
+            self._candidates(source, batch, selected.class_on)
             count_pairs(lineage.pair_slot, lineage.n_pairs, source.sparse_results)
         return lineage
 
@@ -142,14 +141,14 @@ class Eddy:
         source.route = route
         return route
 
-    def match_again(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection) -> Lineage:
+    def match_again(self, source: Source, page: Page, batch: TupleBatch, selected: Selection) -> Lineage:
         """Match stored rows from the region ids and outcomes kept with them; nothing is computed or counted anew."""
-        lineage = self.lineage
+        lineage, at, n_rows = self.lineage, batch.first, batch.n_rows
         lineage.begin(n_rows, source.slots.n_words, True)
         if len(selected.slots):
             ranks = source.bank.stored_ranks(page.ids, at, n_rows)
             route = source.filter_of[source.ready_modules()]
-            prepared = source.bank.prepare(ranks, n_rows, page.nulls is not None, route[route >= 0])
+            prepared = source.bank.prepare(ranks, n_rows, batch.has_nulls, route[route >= 0])
             if not source.has_modules and not source.n_clauses:
                 lineage.unlisted = prepared
             else:
@@ -159,32 +158,34 @@ class Eddy:
                     module.restrict(rows_of, n_rows, _stored_outcome(page, module, at, n_rows))
                 self._join_disjuncts(source, rows_of, n_rows)
         if source.indexes:
-            self._candidates(source, page, at, n_rows, selected.class_on)
+            self._candidates(source, batch, selected.class_on)
         return lineage
 
     # ---- query-major
 
-    def _query_major(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: np.ndarray) -> None:
-        bank = source.bank
-        has_nulls = page.nulls is not None
-        nulls = source.store.nulls_of(page)
-        filters = source.filter_of[route]
-        filters = filters[filters >= 0] if source.has_modules else filters
+    def _query_major(self, source: Source, page: Page, batch: TupleBatch, selected: Selection, route: Route) -> None:
+        bank, n_rows = source.bank, batch.n_rows
+        filters = route.filters[route.filters >= 0] if source.has_modules else route.filters
         if source.keeps_ids:
-            ranks = bank.ranks(page.cells, nulls, has_nulls, at, n_rows)
-            self._keep_ids(source, page, at, n_rows, ranks)
-            prepared = bank.prepare(ranks, n_rows, has_nulls, filters)
+            ranks = bank.ranks(batch)
+            self._keep_ids(source, page, batch, ranks)
+            prepared = bank.prepare(ranks, n_rows, batch.has_nulls, filters)
         else:
-            prepared = bank.prepare_rows(page.cells, nulls, has_nulls, at, n_rows, filters)
+            prepared = bank.prepare_rows(batch, filters)
         if not source.has_modules and not source.n_clauses:
             self.lineage.unlisted = prepared
             return
         rows_of = self.lineage.rows_of(n_rows)
         prepared.fill(selected.slots, rows_of, np.zeros(0, np.int32))
-        frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
-        for run in self._runs(source, route):
+        frame = PageFrame(page, source.schema, source.dictionaries, slice(batch.first, batch.first + n_rows))
+        for run in self._runs(source, route.modules):
             if isinstance(run, PredicateModule):
-                self._visit_query_major(source, run, page, at, n_rows, frame, rows_of)
+                if len(self._scratch) < words(n_rows):
+                    self._scratch = np.zeros(words(n_rows), np.uint64)
+                began = time.perf_counter_ns()
+                outcomes, rows_in, rows_out = run.query_major(rows_of, n_rows, frame, self._scratch)
+                source.store.keep_outcome(page, batch.first, run.number, outcomes)
+                self._visited(source, run.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
             else:
                 prepared.fill(selected.slots, rows_of, run, fresh=False)
         self._join_disjuncts(source, rows_of, n_rows)
@@ -195,42 +196,29 @@ class Eddy:
             clauses = source.clause_arrays()
             join_disjuncts(rows_of, words(n_rows), clauses.slot, clauses.at, clauses.disjuncts)
 
-    def _visit_query_major(
-        self, source: Source, module: PredicateModule, page: Page, at: int, n_rows: int, frame: PageFrame, rows_of: np.ndarray
-    ) -> None:
-        if len(self._scratch) < words(n_rows):
-            self._scratch = np.zeros(words(n_rows), np.uint64)
-        began = time.perf_counter_ns()
-        outcomes, rows_in, rows_out = module.query_major(rows_of, n_rows, frame, self._scratch)
-        source.store.keep_outcome(page, at, module.number, outcomes)
-        self._visited(source, module.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
-
     # ---- row-major
 
-    def _row_major(self, source: Source, page: Page, at: int, n_rows: int, selected: Selection, route: Route) -> None:
-        bank, store = source.bank, source.store
-        lin = self.lineage.lin
-        has_nulls = page.nulls is not None
-        nulls = store.nulls_of(page)
+    def _row_major(self, source: Source, page: Page, batch: TupleBatch, selected: Selection, route: Route) -> None:
+        bank, n_rows = source.bank, batch.n_rows
+        lin, active = self.lineage.lin, selected.active
         ranks = None
-        if source.keeps_ids or n_rows > 64:
-            ranks = bank.ranks(page.cells, nulls, has_nulls, at, n_rows)
+        if source.keeps_ids or n_rows > SEARCHED_ROWS:
+            ranks = bank.ranks(batch)
             if source.keeps_ids:
-                self._keep_ids(source, page, at, n_rows, ranks)
-        active = selected.active
+                self._keep_ids(source, page, batch, ranks)
         if not source.has_modules:
-            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, route.filters, active, lin, ranks)
+            bank.row_major(batch, route.filters, active, lin, ranks)
         else:
-            frame = PageFrame(page, source.schema, source.dictionaries, slice(at, at + n_rows))
-            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), active, lin, ranks)
+            frame = PageFrame(page, source.schema, source.dictionaries, slice(batch.first, batch.first + n_rows))
+            bank.row_major(batch, np.zeros(0, np.int32), active, lin, ranks)
             for run in self._runs(source, route.modules):
                 if isinstance(run, PredicateModule):
                     began = time.perf_counter_ns()
-                    outcome, rows_in, rows_out = run.row_major(lin, n_rows, frame)
-                    store.keep_outcome(page, at, run.number, outcome)
+                    outcomes, rows_in, rows_out = run.row_major(lin, n_rows, frame)
+                    source.store.keep_outcome(page, batch.first, run.number, outcomes)
                     self._visited(source, run.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
                 else:
-                    bank.row_major(page.cells, nulls, has_nulls, at, n_rows, run, active, lin, ranks, fresh=False)
+                    bank.row_major(batch, run, active, lin, ranks, fresh=False)
         if source.n_clauses:
             clauses = source.clause_arrays()
             join_disjuncts_rows(lin, n_rows, clauses.slot, clauses.at, clauses.disjuncts, source.legs_mask)
@@ -253,19 +241,19 @@ class Eddy:
         source.samples += 1
         source.unsampled = min(SAMPLE_EVERY, 4**source.samples)
         n_rows = min(page.n_rows, SAMPLE_ROWS)
-        at = page.n_rows - n_rows
+        batch = TupleBatch(page.cells, page.nulls, page.n_rows - n_rows, n_rows)
         bank, ledger = source.bank, source.ledger
-        nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
+        left = sorted(f for f in route.filters.tolist() if f >= 0)
+        if not left:
+            return
         visits = bank.visits.copy()
 
         def visit(f: int, lin: np.ndarray, fresh: bool) -> int:
             """Bits that a filter clears."""
             before = int(bank.visits[f, 2])
-            alone = np.array([f], np.int32)
-            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, alone, selected.active, lin, fresh=fresh)
+            bank.row_major(batch, np.array([f], np.int32), selected.active, lin, fresh=fresh)
             return int(bank.visits[f, 2]) - before
 
-        left = sorted(f for f in route.filters.tolist() if f >= 0)
         current, trial = self._sample, self._trial
         current.begin(n_rows, source.slots.n_words, False)
         trial.begin(n_rows, source.slots.n_words, False)
@@ -276,7 +264,7 @@ class Eddy:
             cleared = visit(f, trial.lin, True)
             ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
             gains[f] = cleared
-        bank.row_major(page.cells, nulls, has_nulls, at, n_rows, np.zeros(0, np.int32), selected.active, current.lin)
+        bank.row_major(batch, np.zeros(0, np.int32), selected.active, current.lin)
         while left:
             best = max(left, key=lambda f: gains[f] / max(ledger.cost_ns[source.filter_module[f]], 1.0))
             ledger.profile(source.filter_module[best], gains[best] / n_rows)
@@ -290,7 +278,7 @@ class Eddy:
         bank.visits[:] = visits
         if count_visits:
             filters = route.filters[route.filters >= 0]
-            bank.row_major(page.cells, nulls, has_nulls, at, n_rows, filters, selected.active, trial.lin)
+            bank.row_major(batch, filters, selected.active, trial.lin)
             source.counted_rows += n_rows
             self.learn(source)
 
@@ -331,26 +319,25 @@ class Eddy:
             runs.append(np.array(filters, np.int32))
         return runs
 
-    def _keep_ids(self, source: Source, page: Page, at: int, n_rows: int, ranks: np.ndarray) -> None:
+    def _keep_ids(self, source: Source, page: Page, batch: TupleBatch, ranks: np.ndarray) -> None:
+        n_rows = batch.n_rows
         for f, filter_ in enumerate(source.bank.filters):
             if filter_.n_predicates:
-                source.store.keep_ids(page, at, n_rows, f, filter_.id_array()[ranks[f, :n_rows]])
+                source.store.keep_ids(page, batch.first, n_rows, f, filter_.id_array()[ranks[f, :n_rows]])
 
     # ---- candidates
 
-    def _candidates(self, source: Source, page: Page, at: int, n_rows: int, class_on: np.ndarray) -> None:
+    def _candidates(self, source: Source, batch: TupleBatch, class_on: np.ndarray) -> None:
         lineage = self.lineage
-        nulls, has_nulls = source.store.nulls_of(page), page.nulls is not None
         indexes = list(source.indexes.values())
-        done = 0
         for index in indexes:
             index.learn_strings()
+        done = 0
         while done < len(indexes):
             have = lineage.n_pairs
             found = indexes[done].match(
-                page.cells, nulls, has_nulls, at, n_rows, source.float_columns, source.sparse_class, class_on,
-                lineage.pair_slot[have:], lineage.pair_row[have:],
-            )  # fmt: skip
+                batch, source.float_columns, source.sparse_class, class_on, lineage.pair_slot[have:], lineage.pair_row[have:]
+            )
             if found < 0:
                 # too little room: start again with more, the pairs of earlier indexes would be lost by growing
                 lineage.more_pairs()

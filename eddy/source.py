@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from filters.residual import PredicateModule
 from lineage.bits import slots_of
 from lineage.dictionary import Dictionary
 from lineage.ingest import Ingestor
+from lineage.module import Module
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, resized
 from queries.bound import OutputColumn
@@ -144,11 +146,19 @@ class Source:
 
     # ---- slots
 
+    def _dense_modules(self) -> list[Module[Any]]:
+        """What holds state per dense slot."""
+        return [self.bank, *self.modules.values()]
+
     def _assign(self, slot: int) -> None:
         self.results[slot] = 0
+        for module in self._dense_modules():
+            module.on_assign(slot)
 
     def _assign_sparse(self, slot: int) -> None:
         self.sparse_results[slot] = 0
+        for index in self.indexes.values():
+            index.on_assign(slot)
 
     def _resize(self, n_words: int) -> None:
         self.active = resized(self.active, n_words, 0)
@@ -157,8 +167,7 @@ class Source:
         self.results = resized(self.results, n_words * 64, 0)
         self.leg_of = [*self.leg_of[: n_words * 64], *([None] * (n_words * 64 - len(self.leg_of)))]
         self.dense_outputs.resize(n_words * 64)
-        self.bank.resize(n_words)
-        for module in self.modules.values():
+        for module in self._dense_modules():
             module.resize(n_words)
         for window in self.classes.values():
             window.mask = resized(window.mask, n_words, 0)

@@ -55,6 +55,7 @@ def _stream(source: Source) -> dict[str, Any]:
         "slots": source.slots.taken,
         "candidates": source.sparse_slots.taken,
         "windows": len(source.classes),
+        "filters": source.bank.stats(),
         "bytes": source.bytes(),
     }
 

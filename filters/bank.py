@@ -34,6 +34,7 @@ from filters.matching import (
     rank_order,
 )
 from filters.regions import CELL_STRING
+from lineage.batch import TupleBatch
 from lineage.bits import BYTE_BITS, FULL, U64, clear_bit, set_bit, words
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
@@ -159,6 +160,11 @@ class FilterBank:
         self._changed(multi=True)
         return f
 
+    def on_assign(self, slot: int) -> None:
+        """A slot has a new owner, which has no predicate yet."""
+        self.low[:, slot] = 0
+        self.high[:, slot] = NO_LIMIT
+
     def resize(self, n_words: int) -> None:
         """Make room for more slots, which admit everything, or give up those beyond the width."""
         extra = max(0, n_words - self.n_words)
@@ -248,12 +254,12 @@ class FilterBank:
 
     # ---- matching
 
-    def ranks(self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int) -> np.ndarray:
+    def ranks(self, batch: TupleBatch) -> np.ndarray:
         """Ranks `[filters, rows]` of a batch on every filter that has predicates; valid until the next call."""
-        out = self._pool.ranks(len(self.filters), n_rows)
+        out = self._pool.ranks(len(self.filters), batch.n_rows)
         for f, filter_ in enumerate(self.filters):
             if filter_.n_predicates:
-                filter_.find(cells, nulls, has_nulls, first, n_rows, out[f])
+                filter_.find(batch, out[f])
         return out
 
     def stored_ranks(self, ids: np.ndarray | None, first: int, n_rows: int) -> np.ndarray:
@@ -266,32 +272,28 @@ class FilterBank:
                 np.take(filter_.rank_of(), ids[f, first : first + n_rows], out=out[f, :n_rows])
         return out
 
-    def prepare_rows(
-        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray
-    ) -> Prepared:
+    def prepare_rows(self, batch: TupleBatch, route: np.ndarray) -> Prepared:
         """`prepare` of rows whose ranks nobody else needs."""
-        n_words = words(n_rows)
-        layout = self._layout_of(n_rows)
-        ranks = self._pool.ranks(1, n_rows)[0]
+        layout = self._layout_of(batch.n_rows)
+        ranks = self._pool.ranks(1, batch.n_rows)[0]
         for f in route.tolist():
             filter_ = self.filters[f]
-            n_regions, at = layout.regions[f], layout.at[f]
             table = filter_.table_finder()
-            if table is not None and n_regions <= MAX_PREFIX:
+            if table is not None and layout.regions[f] <= MAX_PREFIX:
                 prefix_sets_by_table(
-                    cells, nulls, has_nulls, filter_.position, first, n_rows, table[0], table[1], filter_.null_rank, n_regions,
-                    n_words, layout.sets, at,
+                    batch.cells, batch.nulls, batch.has_nulls, filter_.position, batch.first, batch.n_rows, table[0], table[1],
+                    filter_.null_rank, layout.regions[f], layout.n_words, layout.sets, layout.at[f],
                 )  # fmt: skip
             else:
-                filter_.find(cells, nulls, has_nulls, first, n_rows, ranks)
-                self._build_sets(f, ranks, n_rows, n_words, layout)
-        return Prepared(self, layout, route, has_nulls)
+                filter_.find(batch, ranks)
+                self._build_sets(f, ranks, layout)
+        return Prepared(self, layout, route, batch.has_nulls)
 
     def prepare(self, ranks: np.ndarray, n_rows: int, has_nulls: bool, route: np.ndarray) -> Prepared:
         """Build the sets of rows by which a batch is matched query-major, from its ranks; valid until the next call."""
         layout = self._layout_of(n_rows)
         for f in route.tolist():
-            self._build_sets(f, ranks[f], n_rows, layout.n_words, layout)
+            self._build_sets(f, ranks[f], layout)
         return Prepared(self, layout, route, has_nulls)
 
     def _layout_of(self, n_rows: int) -> _Layout:
@@ -299,8 +301,8 @@ class FilterBank:
             self._layout = _Layout(self.filters, n_rows, self._pool)
         return self._layout
 
-    def _build_sets(self, f: int, ranks: np.ndarray, n_rows: int, n_words: int, layout: _Layout) -> None:
-        n_regions, at = layout.regions[f], layout.at[f]
+    def _build_sets(self, f: int, ranks: np.ndarray, layout: _Layout) -> None:
+        n_rows, n_words, n_regions, at = layout.n_rows, layout.n_words, layout.regions[f], layout.at[f]
         if n_regions > MAX_PREFIX:
             rank_order(
                 ranks, n_rows, n_regions, n_words, layout.sets, at, layout.below, layout.below_from[f], layout.order, f * n_rows
@@ -309,9 +311,8 @@ class FilterBank:
             prefix_sets(ranks, n_rows, n_regions, n_words, layout.sets, at)
 
     def row_major(
-        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray,
-        active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None, fresh: bool = True,
-        results: np.ndarray = _NO_RESULTS,
+        self, batch: TupleBatch, route: np.ndarray, active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None,
+        fresh: bool = True, results: np.ndarray = _NO_RESULTS,
     ) -> None:  # fmt: skip
         """Match by `match_rows`; finds ranks by search unless they are given."""
         stacked = self._stacked or self._stack()
@@ -319,32 +320,42 @@ class FilterBank:
         if ranks is not None:
             plan = stacked[6]
         elif len(strings):
-            ranks = self._pool.ranks(len(self.filters), n_rows)
+            ranks = self._pool.ranks(len(self.filters), batch.n_rows)
             for f in strings.tolist():
-                self.filters[f].find(cells, nulls, has_nulls, first, n_rows, ranks[f])
+                self.filters[f].find(batch, ranks[f])
         else:
             ranks = self._pool.no_ranks
         multi = self._multi or self._build_multi()
         match_rows(
-            cells, nulls, has_nulls, first, n_rows, route, fresh, active, plan, stacked[1], stacked[2], stacked[3], stacked[4],
-            ranks, self.table, self.low, self.high, self.interested, multi[0], multi[1], multi[2], multi[3], lin, self.visits,
-            results,
+            batch.cells, batch.nulls, batch.has_nulls, batch.first, batch.n_rows, route, fresh, active, plan, stacked[1],
+            stacked[2], stacked[3], stacked[4], ranks, self.table, self.low, self.high, self.interested, multi[0], multi[1],
+            multi[2], multi[3], lin, self.visits, results,
         )  # fmt: skip
 
-    def few_rows(
-        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray,
-        active: np.ndarray, lin: np.ndarray, results: np.ndarray,
-    ) -> None:  # fmt: skip
+    def few_rows(self, batch: TupleBatch, route: np.ndarray, active: np.ndarray, lin: np.ndarray, results: np.ndarray) -> None:
         """`row_major` with counted results, with as little as possible around the kernel."""
         few = self._few
         if few is None:
             stacked, multi = self._stacked or self._stack(), self.multi()
             if len(stacked[5]):
-                self.row_major(cells, nulls, has_nulls, first, n_rows, route, active, lin, results=results)
+                self.row_major(batch, route, active, lin, results=results)
                 return
             few = self._few = (*stacked[:5], self._pool.no_ranks, self.table, self.low, self.high, self.interested, *multi)
         call: Any = match_rows  # a starred call that mypy cannot count
-        call(cells, nulls, has_nulls, first, n_rows, route, 1, active, *few, lin, self.visits, results)
+        call(
+            batch.cells,
+            batch.nulls,
+            batch.has_nulls,
+            batch.first,
+            batch.n_rows,
+            route,
+            1,
+            active,
+            *few,
+            lin,
+            self.visits,
+            results,
+        )
 
     def _stack(self) -> tuple[np.ndarray, ...]:
         """The cuts and table rows of all filters end to end, as `match_rows` takes them."""
@@ -407,11 +418,20 @@ class FilterBank:
         """Bytes that predicates take: cuts, ids, two bounds each, and tables. Room kept for later ones is not counted."""
         return sum(filter_.bytes() + 8 * filter_.n_predicates for filter_ in self.filters) + self.table_bytes()
 
-    def check(self, predicates: dict[int, dict[int, Intervals]]) -> None:
-        """All invariants; `predicates[f][slot]` is what should be here."""
+    def stats(self) -> dict[str, int]:
+        """Filters, predicates, regions, and filters without a table."""
+        return {
+            "filters": sum(filter_.n_predicates > 0 for filter_ in self.filters),
+            "predicates": sum(filter_.n_predicates for filter_ in self.filters),
+            "regions": sum(filter_.n_regions for filter_ in self.filters if filter_.n_predicates),
+            "scanning": sum(rows is None for rows in self._rows),
+        }
+
+    def check(self, placed: dict[int, dict[int, Intervals]]) -> None:
+        """All invariants; `placed[f][slot]` is what should be here."""
         self._build_multi()
         for f, filter_ in enumerate(self.filters):
-            held = predicates.get(f, {})
+            held = placed.get(f, {})
             filter_.check(self.low[f], self.high[f], held)
             interested = np.zeros_like(self.interested[f])
             for slot in held:

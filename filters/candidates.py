@@ -22,6 +22,7 @@ import numpy as np
 from filters.intervals import Intervals
 from filters.predicate import Condition
 from filters.regions import order_key
+from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
@@ -328,13 +329,13 @@ class CandidateIndex:
                 self._link(key, entry)
 
     def match(
-        self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, float_columns: np.ndarray,
-        slot_class: np.ndarray, class_on: np.ndarray, out_slot: np.ndarray, out_row: np.ndarray,
+        self, batch: TupleBatch, float_columns: np.ndarray, slot_class: np.ndarray, class_on: np.ndarray, out_slot: np.ndarray,
+        out_row: np.ndarray,
     ) -> int:  # fmt: skip
         """`match_candidates` on this index."""
         return match_candidates(
-            cells, nulls, has_nulls, self.column, first, n_rows, float_columns, self._table, self._entries, self._more,
-            slot_class, class_on, bool(class_on.all()), out_slot, out_row,
+            batch.cells, batch.nulls, batch.has_nulls, self.column, batch.first, batch.n_rows, float_columns, self._table,
+            self._entries, self._more, slot_class, class_on, bool(class_on.all()), out_slot, out_row,
         )  # fmt: skip
 
     def recode(self) -> None:
@@ -347,11 +348,23 @@ class CandidateIndex:
         self._of_slot = {slot: [(self._key_of(texts[key]), entry) for key, entry in held] for slot, held in self._of_slot.items()}
         self._rehash(len(self._table))
 
+    def on_assign(self, slot: int) -> None:
+        """A slot has a new owner, which is not indexed yet."""
+        if slot in self._of_slot:
+            self.remove(slot)
+
+    def resize(self, n_words: int) -> None:
+        """Entries name slots; nothing here is as wide as they are."""
+
+    def stats(self) -> dict[str, int]:
+        return {"entries": self.n_entries, "values": self.n_values}
+
     def bytes(self) -> int:
         return self.n_entries * 8 * (4 + 3 * (MAX_CHECKS - 1)) + self.n_values * 16
 
-    def check(self, slots: set[int]) -> None:
-        assert set(self._of_slot) == slots, "an entry for each slot placed here"
+    def check(self, placed: set[int]) -> None:
+        """`placed` are the slots indexed here."""
+        assert set(self._of_slot) == placed, "an entry for each slot placed here"
         chained: dict[int, list[int]] = {}
         for slot, held in self._of_slot.items():
             for key, entry in held:

@@ -37,6 +37,7 @@ from filters.regions import (
     rank_by_grid,
     rank_by_table,
 )
+from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.schema import KEY_MAX, Column, Type
@@ -221,15 +222,16 @@ class GroupedFilter:
 
     # ---- regions
 
-    def find(self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, ranks: np.ndarray) -> None:
-        """Ranks of `n_rows` rows of a page from `first` on."""
+    def find(self, batch: TupleBatch, ranks: np.ndarray) -> None:
+        """Ranks of a batch's rows."""
+        cells, nulls, has_nulls, first, n_rows = batch.cells, batch.nulls, batch.has_nulls, batch.first, batch.n_rows
         finder = self._finder or self._build_finder()
         if finder[0] is rank_by_table:
             rank_by_table(cells, nulls, has_nulls, self.position, first, n_rows, finder[1], finder[2], self.null_rank, ranks)
         elif finder[0] is rank_by_grid:
             rank_by_grid(
-                cells, nulls, has_nulls, self.position, first, n_rows, self.cell_kind == CELL_FLOAT,
-                finder[1], self.n_cuts, finder[2], finder[3], self.null_rank, ranks,
+                cells, nulls, has_nulls, self.position, first, n_rows, self.cell_kind == CELL_FLOAT, finder[1], self.n_cuts,
+                finder[2], finder[3], self.null_rank, ranks,
             )  # fmt: skip
         else:
             rank_by_code(cells, nulls, has_nulls, self.position, first, n_rows, self.rank_of_code(), self.null_rank, ranks)

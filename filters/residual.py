@@ -12,7 +12,7 @@ import numpy as np
 from filters.evaluate import true_rows
 from filters.expression import Expression, user_functions_of
 from filters.vector import Frame
-from lineage.bits import clear_bit, set_bit, words
+from lineage.bits import clear_bit, has_bit, set_bit, slots_of, words
 from lineage.kernels import kernel
 from lineage.slots import resized
 
@@ -90,6 +90,18 @@ class PredicateModule:
     def remove(self, slot: int) -> None:
         clear_bit(self.interested, slot)
         self.slots = self.slots[self.slots != slot]
+
+    def on_assign(self, slot: int) -> None:
+        """A slot has a new owner, which does not have the expression yet."""
+        if has_bit(self.interested, slot):
+            self.remove(slot)
+
+    def stats(self) -> dict[str, int]:
+        return {"predicates": len(self.slots), "errors": self.errors}
+
+    def check(self, placed: set[int]) -> None:
+        """`placed` are the slots that have the expression."""
+        assert set(self.slots.tolist()) == placed == set(slots_of(self.interested).tolist()), f"interest in {self.name}"
 
     def resize(self, n_words: int) -> None:
         self.interested = resized(self.interested, n_words, 0)

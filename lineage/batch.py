@@ -83,15 +83,17 @@ class Lineage:
 
 
 class TupleBatch:
-    """Rows `first .. first + n_rows` of a page on their way through the eddy."""
+    """Rows `first .. first + n_rows` of a page's columns on their way through the eddy. Columns never change."""
 
-    __slots__ = ("cells", "nulls", "has_nulls", "first", "n_rows", "lineage")
+    __slots__ = ("cells", "nulls", "has_nulls", "first", "n_rows")
 
-    def __init__(self, cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, lineage: Lineage) -> None:
+    def __init__(self, cells: np.ndarray, nulls: np.ndarray | None, first: int, n_rows: int) -> None:
+        #: the page's cells [columns, rows] and NULL bytes; a dummy when no row of the page has a NULL
         self.cells = cells
-        #: NULL bytes; a dummy when `has_nulls` is false
-        self.nulls = nulls
-        self.has_nulls = has_nulls
+        self.nulls = _NO_NULLS if nulls is None else nulls
+        self.has_nulls = nulls is not None
         self.first = first
         self.n_rows = n_rows
-        self.lineage = lineage
+
+
+_NO_NULLS = np.zeros((1, 1), np.uint8)

@@ -77,6 +77,12 @@ class Index:
         self.index.recode()
         self.index.check(set(self.held))
 
+    def learn_strings(self) -> None:
+        self.index.learn_strings()
+        entries = [entry for held in self.index._of_slot.values() for _, entry in held]
+        assert [entry for entry in entries if self.index._next(entry) == entry] == [], "a chain without end"
+        self.index.check(set(self.held))
+
     def remove(self, slot: int) -> None:
         self.index.remove(slot)
         del self.held[slot]
@@ -106,8 +112,7 @@ class Index:
 
     def match(self, rows: list[dict[str, Any]], classes: list[int], on: list[int], first: int = 0) -> list[tuple[int, int]]:
         cells, nulls = self.cells(rows)
-        self.index.learn_strings()
-        self.index.check(set(self.held))
+        self.learn_strings()
         has_nulls = bool(nulls.any())
         room = len(rows) * (self.index.n_entries + 1) + 1
         slots, at = np.zeros(room, np.int32), np.zeros(room, np.int32)
@@ -286,7 +291,7 @@ def test_a_query_adds_no_string_to_the_dictionary() -> None:
     one.add(0, condition(s=points("s", "a", "b")))
     one.add(1, condition(s=points("s", "a")))
     assert len(one.texts) == 0 and one.index.n_values == 2
-    assert one.match([text("c"), text("b"), text("a")], [0, 0], [1]) == [(0, 1), (1, 2), (0, 2)]
+    assert one.match([text("c"), text("b"), text("a")], [0, 0], [1]) == [(0, 1), (0, 2), (1, 2)]
     assert one.texts.strings == ["c", "b", "a"]
     one.add(2, condition(s=points("s", "a", "d")))
     one.remove(0)
@@ -311,9 +316,7 @@ def test_a_text_that_comes_while_the_table_is_full_keeps_a_chain_that_ends(n_tex
     for slot in range(n_texts):
         one.add(slot, condition(s=points("s", f"t{slot}")))
     one.cells([text("t5")])
-    one.index.learn_strings()
-    entries = [entry for held in one.index._of_slot.values() for _, entry in held]
-    assert [entry for entry in entries if one.index._next(entry) == entry] == []
+    one.learn_strings()
     assert one.match([text("t5"), text("t6")], [0] * n_texts, [1]) == [(5, 0), (6, 1)]
 
 
