@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eddy.changes import Change, Changes
     from eddy.commit import Commit
-    from eddy.engine import Engine, Receipt, Stream
+    from eddy.description import Receipt, Stream
+    from eddy.engine import Engine
     from eddy.query import Query
     from lineage.errors import (
         ConflictError,
@@ -31,8 +32,8 @@ _HOME = {
     "Changes": "eddy.changes",
     "Commit": "eddy.commit",
     "Engine": "eddy.engine",
-    "Receipt": "eddy.engine",
-    "Stream": "eddy.engine",
+    "Receipt": "eddy.description",
+    "Stream": "eddy.description",
     "Query": "eddy.query",
     **dict.fromkeys(
         [

@@ -12,10 +12,8 @@ A call that raises has changed nothing.
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn
 
@@ -29,6 +27,7 @@ from eddy import trace as tracing
 from eddy.changes import Changes
 from eddy.commit import Commit
 from eddy.committer import Committer
+from eddy.description import Receipt, Stream
 from eddy.eddy import Eddy
 from eddy.policies import make
 from eddy.query import NO_MODULES, Plan, Query, Run
@@ -36,6 +35,7 @@ from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS, ResultLog
 from eddy.source import Source
 from eddy.timeline import BEGINNING, Accepted, Rows, Timeline
+from eddy.turn import Turn
 from filters.expression import UserFunction
 from filters.predicate import normalise
 from lineage.errors import ConflictError, EddyError, GoneError, InUseError, NotFoundError, QueryError, SchemaError, did_you_mean
@@ -51,28 +51,6 @@ from queries.syntax import ParsedQuery
 ARRIVAL = "arrival"
 #: Texts whose parse is remembered.
 _PARSED = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a push did: rows accepted, how many of the call's rows were late, and the numbers of the rows accepted."""
-
-    accepted: int
-    late: int
-    first_row: int | None
-    last_row: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A stream as `engine.streams` shows it."""
-
-    name: str
-    columns: Mapping[str, str]
-    time: str | None
-    timeline: str
-    lateness_us: int
-    late: str
 
 
 class Engine:
@@ -109,8 +87,7 @@ class Engine:
         self._next_query = 1
         self._module_numbers = itertools.count(1)
         self._parsed: dict[str, ParsedQuery] = {}
-        self._lock = threading.Lock()
-        self._closed = False
+        self._turn = Turn()
 
     # ---- life
 
@@ -122,10 +99,10 @@ class Engine:
 
     def close(self) -> None:
         """Let go of all state; every later call but this one is an error."""
-        if self._closed:
+        if self._turn.closed:
             return
-        with _Turn(self):
-            self._closed = True
+        with self._turn:
+            self._turn.closed = True
             self._committer.listeners.clear()
             self._queries.clear()
             self._query_by_name.clear()
@@ -134,7 +111,7 @@ class Engine:
     def __repr__(self) -> str:
         state = (
             "closed"
-            if self._closed
+            if self._turn.closed
             else f"{len(self._sources)} streams, {len(self._queries)} queries, commit {self._committer.seq}"
         )
         return f"<Engine {self._eddy.policy.name}: {state}>"
@@ -155,7 +132,7 @@ class Engine:
         end: Any = None,
     ) -> Stream:
         """Declare a stream; see the contract for the options."""
-        with _Turn(self):
+        with self._turn:
             for option, value in (("keep", keep), ("key", key), ("end", end)):
                 if value is not None:
                     raise _not_yet(f"create_stream({option}=...)")
@@ -219,7 +196,7 @@ class Engine:
 
     def drop(self, name: str) -> None:
         """Remove a stream that no query reads."""
-        with _Turn(self):
+        with self._turn:
             source = self._source(name)
             readers = [query for query in self._queries.values() if query.stream == source.name.lower()]
             if readers:
@@ -238,7 +215,7 @@ class Engine:
 
         It must give the same result for the same arguments: in a SELECT list it is called whenever a row is read.
         """
-        with _Turn(self):
+        with self._turn:
             check_name(name, "function")
             if not callable(fn):
                 raise EddyError(f'function "{name}" is not callable', code="bad_function")
@@ -282,7 +259,7 @@ class Engine:
         expiry: str | None = None,
     ) -> Query:
         """Start a query; it is in effect when this returns, for the rows taken from now on."""
-        with _Turn(self):
+        with self._turn:
             if history != "new":
                 raise _not_yet(f'history="{history}"')
             if emit != "commit":
@@ -340,7 +317,7 @@ class Engine:
 
     def cancel(self, query: Query | int | str) -> None:
         """Stop a query for good; it emits no final changes."""
-        with _Turn(self):
+        with self._turn:
             found = self._query(query)
             if found.leg is not None:
                 self._stop(found)
@@ -357,7 +334,7 @@ class Engine:
 
     def pause(self, query: Query | int | str) -> None:
         """Stop a query for now; it keeps its last answer."""
-        with _Turn(self):
+        with self._turn:
             found = self._query(query)
             if found.leg is None:
                 raise ConflictError(f'query "{found.name}" is already paused', code="already_paused")
@@ -369,7 +346,7 @@ class Engine:
 
     def resume(self, query: Query | int | str) -> None:
         """Start a paused query as if it were new; one commit takes the answer it kept back."""
-        with _Turn(self):
+        with self._turn:
             found = self._query(query)
             if found.leg is not None:
                 raise ConflictError(f'query "{found.name}" is not paused', code="not_paused")
@@ -391,23 +368,17 @@ class Engine:
 
     def push(self, stream: str, rows: Any) -> Receipt:
         """Give a stream rows: all of them, or none and an error."""
-        if not self._lock.acquire(blocking=False):
-            raise _busy()
-        try:
-            source = self._sources.get(stream.lower()) if isinstance(stream, str) else None
-            if source is None or self._closed:
-                source = self._source(stream)
+        with self._turn:
+            source = self._source(stream)
             accepted = self._accept(source, source.ingestor.check(rows), self._now_of(source))
             released = [] if accepted.released is None else [(source, accepted.released)]
             timeline = source.timeline
             self._committer.run(timeline, self._logs[timeline.name], self._sources_of(timeline), released, timeline.now, False)
             return Receipt(accepted.accepted, accepted.late, accepted.first_row, accepted.last_row)
-        finally:
-            self._lock.release()
 
     def push_many(self, rows: Mapping[str, Any]) -> dict[str, Receipt]:
         """Give several streams of one timeline rows, in one commit, merged by time."""
-        with _Turn(self):
+        with self._turn:
             if not isinstance(rows, Mapping) or not rows:
                 raise EddyError(
                     "push_many takes a mapping of streams to rows", code="bad_rows", hint='{"quotes": rows, "trades": rows}'
@@ -453,7 +424,7 @@ class Engine:
 
     def advance(self, time: Any, timeline: str = "main") -> None:
         """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""
-        with _Turn(self):
+        with self._turn:
             line = self._timelines.get(timeline) if isinstance(timeline, str) else None
             if line is None:
                 raise NotFoundError(
@@ -475,7 +446,7 @@ class Engine:
 
     def answer(self, query: Query | int | str) -> pa.Table:
         """The answer of a query now, with `time` and `seq` in the table's metadata."""
-        with _Turn(self):
+        with self._turn:
             found = self._query(query)
             source = self._sources[found.stream]
             now = source.timeline.now
@@ -487,7 +458,7 @@ class Engine:
 
     def changes(self, query: Query | int | str, since: str | int = "snapshot") -> Changes:
         """A cursor over the changes of a query: from a snapshot on, from now on, or after a commit."""
-        with _Turn(self):
+        with self._turn:
             found = self._query(query)
             seq = self._committer.seq
             if since == "snapshot":
@@ -511,7 +482,7 @@ class Engine:
             )  # fmt: skip
 
     def _fetch(self, cursor: Changes) -> tuple[list[tuple[int, Results]], int]:
-        with _Turn(self):
+        with self._turn:
             query = self._query(cursor.query)
             source = self._sources[query.stream]
             log = self._logs[source.timeline.name]
@@ -528,7 +499,7 @@ class Engine:
 
     def on_commit(self, fn: Callable[[Commit], None]) -> Callable[[], None]:
         """Call `fn` with each part of each commit from now on; returns what removes it."""
-        with _Turn(self):
+        with self._turn:
             if not callable(fn):
                 raise EddyError(f"{fn!r} is not callable", code="bad_option")
             return self._committer.listen(fn)
@@ -537,7 +508,7 @@ class Engine:
 
     def explain(self, sql_or_query: Query | int | str) -> dict[str, Any]:
         """How a query is run, or would be: shared modules, update pattern, state, defaults."""
-        with _Turn(self):
+        with self._turn:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._plan(sql_or_query, None)
                 source = self._sources[plan.stream]
@@ -547,7 +518,7 @@ class Engine:
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
-        with _Turn(self):
+        with self._turn:
             source = self._source(stream)
             queries = [q for q in self._queries.values() if q.stream == source.name.lower()]
             if query is not None:
@@ -559,12 +530,12 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Counters of every module, stream and query, and the bytes they take."""
-        with _Turn(self):
+        with self._turn:
             return statistics.collect(self._eddy, self._committer, self._sources, self._timelines, self._queries)
 
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""
-        with _Turn(self):
+        with self._turn:
             for source in self._sources.values():
                 source.check()
             for query in self._queries.values():
@@ -582,8 +553,6 @@ class Engine:
     # ---- names
 
     def _source(self, name: str) -> Source:
-        if self._closed:
-            raise ConflictError("the engine is closed", code="closed")
         found = self._sources.get(name.lower()) if isinstance(name, str) else None
         if found is None:
             known = [source.name for source in self._sources.values()]
@@ -629,31 +598,6 @@ class Engine:
         late = "drop" if source.intake.drop_late else "adjust"
         columns = MappingProxyType(source.schema.declared())
         return Stream(source.name, columns, time, source.timeline.name, source.intake.lateness_us, late)
-
-
-class _Turn:
-    """One call at a time: the engine belongs to whoever is inside."""
-
-    __slots__ = ("_engine",)
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def __enter__(self) -> None:
-        if not self._engine._lock.acquire(blocking=False):
-            raise _busy()
-        if self._engine._closed:
-            self._engine._lock.release()
-            raise ConflictError("the engine is closed", code="closed")
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._engine._lock.release()
-
-
-def _busy() -> ConflictError:
-    return ConflictError(
-        "the engine is in use", code="engine_busy", hint="one thread at a time; a listener of on_commit may not call the engine"
-    )
 
 
 def _not_yet(what: str) -> EddyError:

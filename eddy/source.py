@@ -558,9 +558,7 @@ class Source:
         self.sparse_slots.check({slot for slots in sparse.values() for slot in slots})
         self.bank.check(self._predicates())
         for text, module in self.modules.items():
-            assert set(module.slots.tolist()) == modules[text] == set(slots_of(module.interested).tolist()), (
-                "interest in a module"
-            )
+            module.check(modules[text])
         for column, index in self.indexes.items():
             index.check(sparse[column])
         for window in self.classes.values():

@@ -170,8 +170,7 @@ def test_bytes_come_back_for_each_kind_of_query(kind: str) -> None:
 )
 def test_bytes_come_back_after_conditions_on_strings_nobody_sends(shape: str) -> None:
     run = Churn(3, ["bits"], 5)
-    run.settle()
-    bytes_after = [(run.settle(), run.engine.stats()["streams"]["s"]["bytes"])]
+    bytes_after = []
     for turn in range(3):
         queries = [
             run.engine.submit(f"SELECT tag FROM s WHERE {shape}", params={"r": f"turn {turn}, unheard of {k:03}"})

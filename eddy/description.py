@@ -1,0 +1,28 @@
+"""What the engine tells about a push and about a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a push did: rows accepted, how many of the call's rows were late, and the numbers of the rows accepted."""
+
+    accepted: int
+    late: int
+    first_row: int | None
+    last_row: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream as `engine.streams` shows it."""
+
+    name: str
+    columns: Mapping[str, str]
+    time: str | None
+    timeline: str
+    lateness_us: int
+    late: str
