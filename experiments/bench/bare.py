@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.bench import bare_kernels as kernels
-from experiments.bench.bits import FULL, SPARE, position_table, transpose
+from experiments.bench.bits import SPARE, transpose
 from experiments.bench.workloads import Batch, Comparison, Workload
+from lineage.bits import BYTE_BITS, FULL
 
 #: Ints whose cuts span no more than this are coded by look-up.
 _LOOKUP = 1 << 16
@@ -136,7 +137,7 @@ class Conjunctions:
         self.codes = np.zeros((len(names), n_rows), np.int32)
         self.ranks = np.zeros((len(names), most + 1), np.int32)
         self.orders = np.zeros((len(names), n_rows), np.int32)
-        self.table = position_table()
+        self.table = BYTE_BITS
         self.output = _Output(self.n_queries, n_rows)
         self.regions: np.ndarray | None = None
 

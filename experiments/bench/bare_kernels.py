@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.bench.bits import FULL, ONE, U64, emit, kernel, trailing_zeros
+from experiments.bench.bits import emit, kernel
+from lineage.bits import FULL, ONE, U64, trailing_zeros
 
 #: Rows between two kept bitmaps.
 STEP = 8

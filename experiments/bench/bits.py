@@ -23,15 +23,11 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
+
+from lineage.bits import ONE, U64, count_ones, store_word, trailing_zeros
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-U64 = np.uint64
-ONE = np.uint64(1)
-FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 #: Row buffers need this many spare elements: stores are 8 lanes or 4 elements wide.
 SPARE = 64
@@ -47,77 +43,13 @@ def kernel(fn: F) -> F:
     return cast(F, compiled)
 
 
-def _intrinsic(fn: Callable[..., Any]) -> Callable[..., Any]:
-    made: Callable[..., Any] = intrinsic(fn)
-    return made
-
-
-def position_table() -> np.ndarray:
-    """For every byte the positions of its set bits, zero padded to eight."""
-    table = np.zeros((256, 8), np.uint8)
-    for byte in range(256):
-        positions = [bit for bit in range(8) if byte >> bit & 1]
-        table[byte, : len(positions)] = positions
-    return table.reshape(-1)
-
-
-@_intrinsic
-def trailing_zeros(_context: Any, _word: Any) -> Any:
-    """Position of the lowest set bit; any value for 0."""
-
-    def generate(_ctx: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
-
-
-@_intrinsic
-def popcount(_context: Any, _word: Any) -> Any:
-    """Number of set bits."""
-
-    def generate(_ctx: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), generate
-
-
-@_intrinsic
-def store_word(_context: Any, rows: Any, _at: Any, _base: Any, table: Any, _word: Any) -> Any:
-    """Write `base + position` of every set bit of a word to `rows[at:]`; returns the new `at`. Overwrites 8 beyond it."""
-
-    def generate(ctx: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array, at, base, positions, word = args
-        i32, i64 = ir.IntType(32), ir.IntType(64)
-        lanes, packed = ir.VectorType(i32, 8), ir.VectorType(ir.IntType(8), 8)
-        target = ctx.make_array(signature.args[0])(ctx, builder, array).data
-        source = ctx.make_array(signature.args[3])(ctx, builder, positions).data
-        undefined = ir.Constant(lanes, ir.Undefined)
-        first = builder.insert_element(undefined, builder.trunc(base, i32), ir.Constant(i32, 0))
-        offset = builder.shuffle_vector(first, undefined, ir.Constant(lanes, [ir.Constant(i32, 0)] * 8))
-        eight = ir.Constant(lanes, [ir.Constant(i32, 8)] * 8)
-        for step in range(8):
-            byte = builder.and_(builder.lshr(word, ir.Constant(i64, 8 * step)), ir.Constant(i64, 255))
-            entry = builder.bitcast(builder.gep(source, [builder.shl(byte, ir.Constant(i64, 3))]), packed.as_pointer())
-            found = builder.load(entry)
-            found.align = 1
-            store = builder.store(
-                builder.add(builder.zext(found, lanes), offset), builder.bitcast(builder.gep(target, [at]), lanes.as_pointer())
-            )
-            store.align = 4
-            at = builder.add(at, builder.ctpop(byte))
-            offset = builder.add(offset, eight)
-        return at
-
-    return types.int64(rows, types.int64, types.int64, table, types.uint64), generate
-
-
 @kernel
 def emit(words: np.ndarray, table: np.ndarray, rows: np.ndarray, at: int) -> int:
     """Append the rows of one bitmap, in order, to `rows[at:]`; returns the new `at`."""
     n_words = len(words)
     count = 0
     for w in range(n_words):
-        count += int(popcount(words[w]))
+        count += int(count_ones(words[w]))
     if count >= TABLE_DENSITY * n_words:
         for w in range(n_words):
             at = store_word(rows, np.int64(at), np.int64(w << 6), table, words[w])
@@ -132,7 +64,7 @@ def emit(words: np.ndarray, table: np.ndarray, rows: np.ndarray, at: int) -> int
         return at
     for w in range(n_words):
         word = words[w]
-        end = at + int(popcount(word))
+        end = at + int(count_ones(word))
         k = U64(at)
         while True:
             for _ in range(4):

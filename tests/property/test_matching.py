@@ -23,6 +23,7 @@ from filters.bank import TABLE_BUDGET, FilterBank
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from filters.matching import MAX_PREFIX
 from filters.reference import ReferenceEddy
+from lineage.batch import TupleBatch
 from lineage.bits import SPARE, set_bit, slots_of, words
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
@@ -114,9 +115,8 @@ class Batch:
             self.keys.append(row)
 
     @property
-    def page(self) -> tuple[np.ndarray, np.ndarray, bool, int, int]:
-        nulls = self.nulls if self.has_nulls else np.zeros((1, 1), np.uint8)
-        return self.cells, nulls, self.has_nulls, self.first, self.n_rows
+    def page(self) -> TupleBatch:
+        return TupleBatch(self.cells, self.nulls if self.has_nulls else None, self.first, self.n_rows)
 
 
 class World:
@@ -194,12 +194,12 @@ class World:
 
     def row_major(self, batch: Batch, given: bool) -> list[set[int]]:
         lin = np.full((batch.n_rows + 1, self.bank.n_words), ~np.uint64(0))
-        ranks = self.bank.ranks(*batch.page) if given else None
+        ranks = self.bank.ranks(batch.page) if given else None
         route = self.route()
         cut = self.rng.randint(0, len(route))
         results = np.zeros(self.bank.n_words * 64, np.int64)
-        self.bank.row_major(*batch.page, route[:cut], self.active(), lin, ranks)
-        self.bank.row_major(*batch.page, route[cut:], self.active(), lin, ranks, fresh=False, results=results)
+        self.bank.row_major(batch.page, route[:cut], self.active(), lin, ranks)
+        self.bank.row_major(batch.page, route[cut:], self.active(), lin, ranks, fresh=False, results=results)
         assert (lin[-1] == ~np.uint64(0)).all(), "rows behind the batch are left alone"
         found = [slots_of(row).tolist() for row in lin[:-1]]
         assert results.tolist() == np.bincount([slot for row in found for slot in row], minlength=len(results)).tolist()
@@ -212,7 +212,7 @@ class World:
         slots = np.array(sorted(self.queries), np.int32)
         rows_of = np.full((self.bank.n_words * 64, words(batch.n_rows)), ~np.uint64(0))
         if ranks is None:
-            ranks = self.bank.ranks(*batch.page)
+            ranks = self.bank.ranks(batch.page)
         prepared = self.bank.prepare(ranks, batch.n_rows, batch.has_nulls, route)
         prepared.fill(slots, rows_of, route[:cut])
         prepared.fill(slots, rows_of, route[cut:], fresh=False)
@@ -226,7 +226,7 @@ class World:
         outputs = [(slot, 0) for slot in self.queries] + [(slot, 1) for slot in self.queries if rng.random() < 0.3]
         out_slot = np.array([slot for slot, _ in outputs], np.int32)
         first_row = np.array([again and rng.randint(0, batch.n_rows) for _, again in outputs], np.int32)
-        prepared = self.bank.prepare(self.bank.ranks(*batch.page), batch.n_rows, batch.has_nulls, self.route())
+        prepared = self.bank.prepare(self.bank.ranks(batch.page), batch.n_rows, batch.has_nulls, self.route())
         offsets, which = np.zeros(len(outputs) + 1, np.int64), np.zeros(len(outputs), np.int32)
         rows = np.zeros(len(outputs) * batch.n_rows + SPARE, np.int32)
         results = np.zeros(self.bank.n_words * 64, np.int64)
@@ -309,7 +309,7 @@ def test_rows_stored_before_a_churn_match_by_their_ids_for_every_older_query(see
     stored: list[tuple[int, Batch, np.ndarray]] = []
     for _ in range(8):
         batch = Batch(rng, world.dictionaries, rng.randint(1, 70), rng.choice([0.0, 0.2]))
-        ranks = bank.ranks(*batch.page)
+        ranks = bank.ranks(batch.page)
         ids = np.zeros((len(bank.filters), batch.n_rows + batch.first), np.int32)
         for f, filter_ in enumerate(bank.filters):
             if filter_.n_predicates:

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.bench import workloads
 from experiments.bench.bare import Candidates, Conjunctions, Layout, Ranges
-from experiments.bench.bits import SPARE, emit, position_table, transpose
+from experiments.bench.bits import SPARE, emit, transpose
 from experiments.bench.cases import CASES, churn, idle, routing
 from experiments.bench.options import Options
 from experiments.bench.paper import per_tuple_seconds
@@ -18,6 +18,7 @@ from experiments.bench.report import Bar, Line, Measure, table_of
 from experiments.bench.timing import spread, take_turns, time_calls
 from experiments.bench.workloads import Batch, Workload, intervals_of, keys_of, sql
 from filters.reference import ReferenceEddy
+from lineage.bits import BYTE_BITS
 
 
 def expected_lists(workload: Workload, batch: Batch) -> list[list[int]]:
@@ -37,7 +38,7 @@ def assert_lists(workload: Workload, layout: Layout) -> None:
 def test_emit_lists_the_set_bits_in_order(density: float) -> None:
     bits = np.random.default_rng(1).random(64 * 13) < density
     rows = np.zeros(5 + bits.sum() + SPARE, np.int32)
-    end = emit(np.packbits(bits, bitorder="little").view(np.uint64), position_table(), rows, 5)
+    end = emit(np.packbits(bits, bitorder="little").view(np.uint64), BYTE_BITS, rows, 5)
     assert rows[5:end].tolist() == np.flatnonzero(bits).tolist()
 
 

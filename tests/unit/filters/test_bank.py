@@ -10,6 +10,7 @@ import pytest
 from eddy.compile import ensure
 from filters.bank import TABLE_BUDGET, FilterBank
 from filters.intervals import NOT_NULL, ONLY_NULL, Intervals, compare
+from lineage.batch import TupleBatch
 from lineage.bits import set_bit, slots_of
 from lineage.schema import Schema, Type
 
@@ -48,7 +49,7 @@ class Bank:
         for slot in slots:
             set_bit(active, slot)
         lin = np.zeros((len(rows), self.bank.n_words), np.uint64)
-        self.bank.row_major(cells, NO_NULLS, False, 0, len(rows), np.array(route, np.int32), active, lin)
+        self.bank.row_major(TupleBatch(cells, None, 0, len(rows)), np.array(route, np.int32), active, lin)
         return [slots_of(row).tolist() for row in lin]
 
 

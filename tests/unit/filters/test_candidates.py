@@ -15,13 +15,13 @@ from eddy.compile import ensure
 from filters.candidates import MAX_CHECKS, MAX_POINTS, CandidateIndex, count_pairs, float_columns, group_pairs, key_columns
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from filters.predicate import NO_ROW, Condition, IndexAtom, ResidualAtom
+from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 
 ensure()
 
 SCHEMA = Schema.parse({"id": "int", "x": "float", "s": "string", "n": "int", "flag": "bool"}, "t")
-NO_NULLS = np.zeros((1, 1), np.uint8)
 VALUES: dict[str, list[Any]] = {
     "id": [KEY_MIN + 1, -7, 0, 1, 2, 3, 4, 5, 2**40, KEY_MAX],
     "x": [-math.inf, -1.5, 0.0, 0.5, 2.0, 1e300, math.inf],
@@ -117,7 +117,7 @@ class Index:
         room = len(rows) * (self.index.n_entries + 1) + 1
         slots, at = np.zeros(room, np.int32), np.zeros(room, np.int32)
         found = self.index.match(
-            cells, nulls if has_nulls else NO_NULLS, has_nulls, first, len(rows) - first, float_columns(SCHEMA),
+            TupleBatch(cells, nulls if has_nulls else None, first, len(rows) - first), float_columns(SCHEMA),
             np.array(classes, np.int32), np.array(on, np.uint8), slots, at,
         )  # fmt: skip
         assert found >= 0
@@ -201,9 +201,9 @@ def test_too_little_room_is_told() -> None:
     cells, _ = one.cells([{"id": 1, "x": 0.0, "s": "a", "n": 1, "flag": True}] * 2)
     slots, at = np.zeros(9, np.int32), np.zeros(9, np.int32)
     classes, on = np.zeros(5, np.int32), np.ones(1, np.uint8)
-    assert one.index.match(cells, NO_NULLS, False, 0, 2, float_columns(SCHEMA), classes, on, slots, at) == -1
+    assert one.index.match(TupleBatch(cells, None, 0, 2), float_columns(SCHEMA), classes, on, slots, at) == -1
     slots, at = np.zeros(10, np.int32), np.zeros(10, np.int32)
-    assert one.index.match(cells, NO_NULLS, False, 0, 2, float_columns(SCHEMA), classes, on, slots, at) == 10
+    assert one.index.match(TupleBatch(cells, None, 0, 2), float_columns(SCHEMA), classes, on, slots, at) == 10
 
 
 def plain(key: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from eddy.compile import ensure
 from filters.grouped import NO_LIMIT, GroupedFilter
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from filters.regions import MAX_SPAN, rank_by_code, rank_by_grid, rank_by_table
+from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Column, Type
 
@@ -46,7 +47,7 @@ class Filter:
     def ranks(self, cells: list[int], nulls: list[int] | None = None) -> list[int]:
         found = np.full(len(cells), -1, np.int32)
         bytes_ = NO_NULLS if nulls is None else np.array([nulls], np.uint8)
-        self.filter.find(np.array([cells], np.int64), bytes_, nulls is not None, 0, len(cells), found)
+        self.filter.find(TupleBatch(np.array([cells], np.int64), bytes_, 0, len(cells)), found)
         return found.tolist()
 
 
