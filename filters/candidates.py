@@ -272,10 +272,12 @@ class CandidateIndex:
             moved.append(entry)
             entry = self._next(entry)
         for entry in moved:
+            # room first: laying the table out anew between unlinking and linking would link the entry twice
+            self._make_room()
             self._unlink(old, entry)
+            self._link(new, entry)
             held = self._of_slot[int(self._entries[entry, 0]) >> 32]
             held[held.index((old, entry))] = (new, entry)
-            self._link(new, entry)
         self._text_of[new] = self._text_of.pop(old)
 
     def _closed(self, intervals: Intervals) -> tuple[int, int]:
@@ -301,14 +303,18 @@ class CandidateIndex:
 
     def _link(self, key: int, entry: int) -> None:
         """Put an entry in front of its value's chain."""
-        if 2 * (self._places + 1) > len(self._table):
-            self._rehash(4 * (self.n_values + 1))
+        self._make_room()
         at = find_place(self._table, key)
         head = int(self._table[at, 1])
         self._places += head == EMPTY
         self.n_values += head < 0
         self._set_next(entry, head if head >= 0 else NO_ENTRY)
         self._table[at] = (key, entry)
+
+    def _make_room(self) -> None:
+        """Room for one more value."""
+        if 2 * (self._places + 1) > len(self._table):
+            self._rehash(4 * (self.n_values + 1))
 
     def _unlink(self, key: int, entry: int) -> None:
         at = find_place(self._table, key)

@@ -123,9 +123,6 @@ class Ingestor:
             if null is not None:
                 nulls[len(cells)] = null
             cells.append(cell)
-        # from here on nothing fails: only now may the dictionaries grow
-        for i, dictionary in self._strings:
-            cells[i] = dictionary.commit(cells[i])
         return Ingested(n_rows, cells, nulls)
 
     def _by_position(self, pairs: Iterable[tuple[Any, Any]]) -> list[Any]:

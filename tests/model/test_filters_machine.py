@@ -118,4 +118,4 @@ def test_the_engine_equals_the_model_and_duckdb_after_every_step() -> None:
 
 @pytest.mark.slow
 def test_the_engine_equals_the_model_and_duckdb_in_many_long_runs() -> None:
-    _run(max_examples=300, steps=50, derandomize=False)
+    _run(max_examples=150, steps=50, derandomize=False)

@@ -17,7 +17,6 @@ from lineage.schema import Schema, Type
 ensure()
 
 SCHEMA = Schema.parse({"a": "int", "b": "int", "c": "int"}, "t")
-NO_NULLS = np.zeros((1, 1), np.uint8)
 
 
 class Bank:

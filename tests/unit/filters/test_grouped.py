@@ -17,8 +17,6 @@ from lineage.schema import KEY_MAX, KEY_MIN, Column, Type
 
 ensure()
 
-NO_NULLS = np.zeros((1, 1), np.uint8)
-
 
 class Filter:
     """A grouped filter with the arrays that a bank would give it."""
@@ -46,7 +44,7 @@ class Filter:
 
     def ranks(self, cells: list[int], nulls: list[int] | None = None) -> list[int]:
         found = np.full(len(cells), -1, np.int32)
-        bytes_ = NO_NULLS if nulls is None else np.array([nulls], np.uint8)
+        bytes_ = None if nulls is None else np.array([nulls], np.uint8)
         self.filter.find(TupleBatch(np.array([cells], np.int64), bytes_, 0, len(cells)), found)
         return found.tolist()
 
