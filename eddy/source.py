@@ -111,7 +111,6 @@ class Source:
         self.sparse_results = np.zeros(64, np.int64)
         self.dense_outputs = Outputs()
         self.sparse_outputs = Outputs()
-        self.leg_of: list[Leg | None] = [None] * 64
         self.sparse_leg_of: list[Leg | None] = [None] * 64
         self.clauses = Clauses()
         self.n_clauses = 0
@@ -165,7 +164,6 @@ class Source:
         self.legs_mask = resized(self.legs_mask, n_words, 0)
         self.slot_class = resized(self.slot_class, n_words * 64, 0)
         self.results = resized(self.results, n_words * 64, 0)
-        self.leg_of = [*self.leg_of[: n_words * 64], *([None] * (n_words * 64 - len(self.leg_of)))]
         self.dense_outputs.resize(n_words * 64)
         for module in self._dense_modules():
             module.resize(n_words)
@@ -290,7 +288,6 @@ class Source:
         leg.slot = self.slots.take()
         self._claim(leg.slot, leg)
         put_bit(self.legs_mask, leg.slot, True)
-        self.leg_of[leg.slot] = leg
         for atom in leg.condition.single():
             self._add_atom(leg, leg.slot, atom)
         for clause in leg.condition.clauses:
@@ -342,7 +339,6 @@ class Source:
             for atom in leg.condition.single():
                 self._remove_atom(leg.slot, atom)
             put_bit(self.legs_mask, leg.slot, False)
-            self.leg_of[leg.slot] = None
             self._release(leg.slot, leg)
         leg.slot = leg.index_column = None
 
@@ -545,7 +541,6 @@ class Source:
                 sparse[leg.index_column].add(leg.slot)
                 assert self.sparse_leg_of[leg.slot] is leg and self.sparse_class[leg.slot] == leg.window.number
             else:
-                assert self.leg_of[leg.slot] is leg
                 owned.add(leg.slot)
                 for atom in leg.condition.single():
                     expect(leg.slot, atom)
@@ -562,7 +557,7 @@ class Source:
         for column, index in self.indexes.items():
             index.check(sparse[column])
         for window in self.classes.values():
-            assert window.oldest >= self.store.watermark, "no window reaches below the watermark"
+            assert window.window.is_stream or window.oldest >= self.store.watermark, "no window reaches below the watermark"
         self.store.check()
         self.intake.check()
         if self.keeps_ids:

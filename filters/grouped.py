@@ -91,7 +91,6 @@ class GroupedFilter:
         "n_predicates",
         "_finder",
         "_rank_of_code",
-        "version",
     )
 
     def __init__(self, column: Column, position: int, dictionary: Dictionary | None) -> None:
@@ -116,8 +115,6 @@ class GroupedFilter:
         self.n_predicates = 0
         self._finder: tuple[Any, ...] | None = None
         self._rank_of_code: np.ndarray | None = None
-        #: counts changes of cuts, so that what is derived from them knows when it is stale
-        self.version = 0
 
     @property
     def null_rank(self) -> int:
@@ -218,7 +215,6 @@ class GroupedFilter:
         self._rank_of = None
         self._id_array = None
         self._rank_of_code = None
-        self.version += 1
 
     # ---- regions
 

@@ -6,7 +6,7 @@ only, so it gives for any past row exactly what matching gave when the row came,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -126,6 +126,3 @@ class PageFrame(Frame):
             return Vector(type_, cells.astype(np.bool_), nulls)
         dictionary = self._dictionaries[position]
         return Vector(type_, cells, nulls, None if dictionary is None else dictionary.as_array())
-
-
-RowFinder = Callable[[Page, int, int], np.ndarray]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eddy import Change, EddyError, GoneError
+from eddy import Change, EddyError, Engine, GoneError
 from tests.unit.eddy.digest import at, make_engine, row, signed, values
 
 
@@ -245,3 +245,14 @@ def test_names_that_repeat_in_an_answer_are_refused_or_kept_apart() -> None:
     with pytest.raises(EddyError) as error:
         engine.submit("SELECT sensor, temp AS sensor FROM readings")
     assert error.value.code == "duplicate_column"
+
+
+def test_the_log_drops_rows_of_a_query_without_a_window_and_all_invariants_still_hold() -> None:
+    engine = Engine(log_rows=20_000)
+    engine.create_stream("ticks", {"price": "int"})
+    query = engine.submit("SELECT price FROM ticks WHERE price >= 10")
+    for _ in range(12):
+        engine.push("ticks", {"price": list(range(5_000))})
+        engine.check()
+    assert engine.stats()["streams"]["ticks"]["held"] < 60_000, "rows went"
+    assert query.answer().column("price").to_pylist() == list(range(4_000, 5_000))

@@ -243,15 +243,6 @@ def test_the_array_of_ids_follows_the_cuts() -> None:
     assert one.filter.id_array().tolist() == list(one.filter.ids) and len(one.filter.ids) == 2
 
 
-def test_every_change_of_cuts_is_counted() -> None:
-    one = Filter()
-    before = one.filter.version
-    one.add(0, between(1, 5))
-    assert one.filter.version == before + 2
-    one.add(1, between(1, 5))
-    assert one.filter.version == before + 2
-
-
 def test_check_sees_a_rank_that_stands_for_another_interval() -> None:
     one = Filter()
     one.add(0, between(1, 5))
