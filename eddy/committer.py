@@ -36,7 +36,7 @@ from stems.row_store import PAGE_ROWS, Page
 
 #: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
 _MAX_BITS = 1 << 25
-#: Rows of a part that leaves: the same bound as for rows that come, by default.
+#: Commits between two looks at what can be forgotten, unless there is a reason to look sooner.
 _SETTLE_EVERY = 64
 
 Listener = Callable[[Commit], None]

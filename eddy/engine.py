@@ -293,11 +293,13 @@ class Engine:
             if len(self._parsed) >= _PARSED:
                 del self._parsed[next(iter(self._parsed))]
             self._parsed[sql] = parsed
-        names = lambda: [source.name for source in self._sources.values()]  # noqa: E731  # asked only for a hint
-        bound = bind(parsed, self._lookup, params, self._functions, names)
+        bound = bind(parsed, self._lookup, params, self._functions, self._stream_names)
         source = self._sources[bound.stream.lower()]
         outputs = source.shared_outputs(bound.columns)
         return Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)
+
+    def _stream_names(self) -> list[str]:
+        return [source.name for source in self._sources.values()]
 
     def _lookup(self, name: str) -> Schema | None:
         source = self._sources.get(name.lower())
@@ -555,8 +557,8 @@ class Engine:
     def _source(self, name: str) -> Source:
         found = self._sources.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            known = [source.name for source in self._sources.values()]
-            raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=did_you_mean(str(name), known))
+            hint = did_you_mean(str(name), self._stream_names())
+            raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
         return found
 
     def _query(self, query: Query | int | str) -> Query:
