@@ -42,7 +42,6 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
         "update_pattern": pattern,
         "edges": [{"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": True}],
         "storage": _state(plan, source),
-        "lmerge": {"case": "R0" if pattern == "monotonic" else "R3", "why": "one ordered input, rows end by their own time"},
         "defaults": list(plan.defaults),
     }
 

@@ -24,7 +24,6 @@ def test_explain_tells_the_plan_of_a_query() -> None:
     assert plan["edges"] == [{"from": "readings", "to": "result", "update_pattern": "weakest", "ends_known": True}]
     assert plan["columns"] == {"sensor": "int"}
     assert plan["shared_with"] == 0
-    assert plan["lmerge"]["case"] == "R3"
     assert plan["storage"]["rows_held"] == 0
 
 
@@ -48,11 +47,12 @@ def test_a_text_is_a_text_whatever_its_white_space(sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "kind", "case"), [("", "stream", "R0"), ("[RANGE UNBOUNDED]", "relation", "R0"), ("[NOW]", "relation", "R3")]
+    ("window", "kind", "pattern"),
+    [("", "stream", "monotonic"), ("[RANGE UNBOUNDED]", "relation", "monotonic"), ("[NOW]", "relation", "weakest")],
 )
-def test_explain_names_kind_and_merge_case(window: str, kind: str, case: str) -> None:
+def test_explain_names_kind_and_update_pattern(window: str, kind: str, pattern: str) -> None:
     plan = make_engine().explain(f"SELECT * FROM readings {window}")
-    assert (plan["kind"], plan["lmerge"]["case"], plan["condition"]) == (kind, case, "every row")
+    assert (plan["kind"], plan["update_pattern"], plan["condition"]) == (kind, pattern, "every row")
 
 
 def test_explain_tells_candidates_from_bits() -> None:
