@@ -250,7 +250,11 @@ def datetime64_to_us(values: Array) -> Array | None:
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     numbers = values.view(np.int64)
     if unit in _PARTS:
-        return numbers // (_PARTS[unit] // count) if _PARTS[unit] % count == 0 else _scaled(numbers, unit, count)
+        if _PARTS[unit] % count:
+            return _scaled(numbers, unit, count)
+        us = numbers // (_PARTS[unit] // count)
+        # a multiple such as [250ns] reaches beyond the years that int64 nanoseconds cover
+        return us if us.min() >= MIN_US and us.max() <= MAX_US else None
     # the bounds are checked in the array's own unit: numpy wraps around silently
     low, high = (int(bound.astype(f"M8[{unit}]").astype(np.int64)) // count for bound in _BOUNDS)
     if numbers.min() < low or numbers.max() > high:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lineage.errors import RowError, SchemaError
@@ -218,6 +218,7 @@ def test_an_array_of_floats_is_converted_as_each_of_them(values: list[float], un
     ),
     st.sampled_from("<>"),
 )
+@example([-248_542_387_200_000_001], "250ns", "<")
 def test_an_array_of_datetime64_is_converted_as_each_of_them(values: list[int], unit: str, order: str) -> None:
     array = np.array(values, np.int64).view(f"M8[{unit}]").astype(f"{order}M8[{unit}]")
     assert listed(datetime64_to_us(array)) == each(list(array))
