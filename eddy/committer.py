@@ -22,17 +22,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eddy.commit import Commit, PageRows, PartRows
-from eddy.eddy import Eddy, Selection
+from eddy.commit import Commit
+from eddy.eddy import Eddy
 from eddy.legs import WindowClass
 from eddy.query import Kept
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
-from eddy.row_lists import Buffers, Lists, Matches, WholeLists
+from eddy.row_lists import Buffers, MatchedRows, PartRows, TakenBackRows
 from eddy.source import Source
 from eddy.timeline import Rows, Timeline
 from lineage.batch import TupleBatch
-from lineage.bits import slots_of
-from stems.row_store import PAGE_ROWS, Page
+from stems.row_store import Page
 
 #: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
 _MAX_BITS = 1 << 25
@@ -69,12 +68,13 @@ class Committer:
         self.eddy = eddy
         self.batch_rows = batch_rows
         self.log_rows = log_rows
+        #: rows beyond `log_rows` that a stream's log may reach before it is cut back: cutting costs more than a small push
+        self._slack = log_rows >> 4
         self.seq = 0
         #: by a number for each registration
         self.listeners: dict[int, Listener] = {}
         self._registrations = itertools.count()
         self._buffers = Buffers()
-        self._selections: dict[Source, tuple[int, Selection]] = {}
         self._part = 0
         self._failure: BaseException | None = None
         #: nanoseconds spent in commits, listeners included
@@ -91,15 +91,17 @@ class Committer:
         """
         began = time.perf_counter_ns()
         before = timeline.now
-        after = max(before, clock)
+        after = before if before > clock else clock
         for _, rows in released:
-            after = max(after, rows.time_at(rows.n_rows - 1))
+            newest = rows.time_at(rows.n_rows - 1)
+            if newest > after:
+                after = newest
         self.seq += 1
         self._part = 0
         self._failure = None
         if taken_back is not None and self.listeners and taken_back[2].n_rows:
             source, query, kept = taken_back
-            self._deliver(source, kept, -1, WholeLists(query, kept.n_rows), True)
+            self._deliver(source, TakenBackRows(query, kept), -1, True)
         if after > before:
             leaving = [source for source in sources if source.keeps_ids]
             if leaving:
@@ -108,11 +110,11 @@ class Committer:
             self._take(released, before, after)
         timeline.now = after
         log.append(Record(self.seq, before, after))
-        crowded = heartbeat or self.seq % _SETTLE_EVERY == 0
+        crowded = heartbeat or not self.seq % _SETTLE_EVERY
         for source, _ in released:
-            store = source.store
-            source.ends.append((self.seq, store.end))
-            crowded = crowded or store.end - source.logged_from > self.log_rows or store.end - store.watermark >= 2 * PAGE_ROWS
+            end = source.store.end
+            source.ends.append((self.seq, end))
+            crowded = crowded or end - source.logged_from > self.log_rows + self._slack
         if crowded:
             self._trim(log, sources)
         self.total_ns += time.perf_counter_ns() - began
@@ -137,20 +139,13 @@ class Committer:
             self._deliver_leaving(source, window, first, last, not more and k == len(ranges) - 1)
 
     def _deliver_leaving(self, source: Source, window: WindowClass, first: int, last: int, final: bool) -> None:
-        class_on = np.zeros(source.n_class_numbers(), np.uint8)
-        class_on[window.number] = 1
-        active = source.active & window.mask
-        selected = Selection(active, slots_of(active), class_on)
         limit = self._slice_rows(source)
         for page, at, stop in source.store.slices(first, last):
             for start in range(at, stop, limit):
                 n_rows = min(limit, stop - start)
-                batch = TupleBatch(page.cells, page.nulls, start, n_rows)
-                lineage = self.eddy.match_again(source, page, batch, selected)
-                done = final and page.base + start + n_rows == last
-                rows = PageRows(page, start, n_rows, source.schema, source.dictionaries, window.window.width_us)
-                matches = Matches(source, lineage, self._buffers, page.base + start, n_rows, window.number, None)
-                self._deliver(source, rows, -1, matches, done)
+                lineage = self.eddy.match_again(source, page, TupleBatch(page.cells, page.nulls, start, n_rows), window)
+                rows = MatchedRows(source, page, start, n_rows, lineage, self._buffers, window, None)
+                self._deliver(source, rows, -1, final and page.base + start + n_rows == last)
 
     # ---- rows that come
 
@@ -208,12 +203,11 @@ class Committer:
     def _match_slice(self, source: Source, page: Page, at: int, n_rows: int, after: int, final: bool) -> None:
         """Match rows just stored; legs whose windows they have already left again do not list them."""
         class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
-        batch = TupleBatch(page.cells, page.nulls, at, n_rows)
-        lineage = self.eddy.match(source, page, batch, self._selection_of(source))
-        matches = Matches(source, lineage, self._buffers, page.base + at, n_rows, None, class_first)
+        lineage = self.eddy.match(source, page, TupleBatch(page.cells, page.nulls, at, n_rows))
+        rows = MatchedRows(source, page, at, n_rows, lineage, self._buffers, None, class_first)
         if self.listeners:
-            self._deliver(source, PageRows(page, at, n_rows, source.schema, source.dictionaries, None), 1, matches, final)
-        matches.finish()
+            self._deliver(source, rows, 1, final)
+        rows.finish()
 
     def _first_alive(self, source: Source, page: Page, at: int, n_rows: int, after: int) -> np.ndarray | None:
         """By number of window class, the first row of the slice alive at the end of the commit; None when all are."""
@@ -229,16 +223,6 @@ class Committer:
                 found[window.number] = k
         return found
 
-    # ---- what is derived from the legs
-
-    def _selection_of(self, source: Source) -> Selection:
-        held = self._selections.get(source)
-        if held is None or held[0] != source.version:
-            class_on = np.ones(source.n_class_numbers(), np.uint8)
-            held = (source.version, Selection(source.active, source.active_slots(), class_on))
-            self._selections[source] = held
-        return held[1]
-
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Deliver to one more listener; returns what ends it."""
         number = next(self._registrations)
@@ -249,15 +233,12 @@ class Committer:
 
         return remove
 
-    def forget_source(self, source: Source) -> None:
-        self._selections.pop(source, None)
-
     # ---- delivery and upkeep
 
-    def _deliver(self, source: Source, rows: PartRows, sign: int, lists: Lists, last: bool) -> None:
-        part = Commit(self.seq, source.name, source.schema, rows, sign, lists, self._part, last)
+    def _deliver(self, source: Source, rows: PartRows, sign: int, last: bool) -> None:
+        part = Commit(self.seq, source.name, source.schema, rows, sign, self._part, last)
         self._part += 1
-        for listener in list(self.listeners.values()):
+        for listener in tuple(self.listeners.values()):
             try:
                 listener(part)
             except BaseException as error:

@@ -17,10 +17,10 @@ import time
 
 import numpy as np
 
-from eddy.legs import join_disjuncts, join_disjuncts_rows
+from eddy.legs import WindowClass, join_disjuncts, join_disjuncts_rows
 from eddy.policies.base import Policy
 from eddy.source import Route, Source
-from filters.candidates import count_pairs
+from filters.candidates import ALL_CLASSES, count_pairs
 from filters.residual import TRUE, PredicateModule
 from lineage.batch import Lineage, TupleBatch
 from lineage.bits import count_ones, trailing_zeros, words
@@ -28,13 +28,14 @@ from lineage.kernels import kernel
 from stems.frame import PageFrame
 from stems.row_store import Page
 
-#: Batches between two samples of the policy's statistics, and the rows of a sample.
+#: Batches between two samples of the policy's statistics, and the rows of a sample and words of their bits at most.
 SAMPLE_EVERY = 256
 SAMPLE_ROWS = 64
+SAMPLE_WORDS = 2048
 #: Filters that a sample orders by what earlier ones left; with more, by what each clears alone.
 MAX_PROFILED = 8
 #: Rows after which the visits counted by kernels are handed to the policy.
-LEARN_ROWS = 64
+LEARN_ROWS = 256
 #: Up to this many rows results are counted and listed row-major.
 FEW_ROWS = 16
 #: Up to this many rows `match_rows` searches for ranks itself.
@@ -43,14 +44,18 @@ SEARCHED_ROWS = 64
 QUERY_MAJOR_ROWS = 256
 
 
-@kernel("void(uint64[:,::1], int64, int32[::1], int64[::1])")
-def count_results(rows_of: np.ndarray, n_words: int, slots: np.ndarray, results: np.ndarray) -> None:
-    """Add each slot's rows to its count of results."""
-    for s in range(len(slots)):
-        found = np.int64(0)
-        for w in range(n_words):
-            found += np.int64(count_ones(rows_of[slots[s], w]))
-        results[slots[s]] += found
+@kernel("void(uint64[:,::1], int64, uint64[::1], int64[::1])")
+def count_results(rows_of: np.ndarray, n_words: int, active: np.ndarray, results: np.ndarray) -> None:
+    """Add the rows of each slot of the mask to its count of results."""
+    for word in range(len(active)):
+        left = active[word]
+        while left:
+            slot = word * 64 + np.int64(trailing_zeros(left))
+            left &= left - np.uint64(1)
+            found = np.int64(0)
+            for w in range(n_words):
+                found += np.int64(count_ones(rows_of[slot, w]))
+            results[slot] += found
 
 
 @kernel("void(uint64[:,::1], int64, int64, int64[::1])")
@@ -62,19 +67,6 @@ def count_results_rows(lin: np.ndarray, n_rows: int, n_words: int, results: np.n
             while x:
                 results[w * 64 + np.int64(trailing_zeros(x))] += 1
                 x &= x - np.uint64(1)
-
-
-class Selection:
-    """The legs that a batch is matched for: all of a source's, or those of some window classes."""
-
-    __slots__ = ("active", "slots", "class_on")
-
-    def __init__(self, active: np.ndarray, slots: np.ndarray, class_on: np.ndarray) -> None:
-        #: bits of the dense slots, disjuncts included, and the same as a list
-        self.active = active
-        self.slots = slots
-        #: 1 for each window class that is on
-        self.class_on = class_on
 
 
 class Eddy:
@@ -90,9 +82,10 @@ class Eddy:
         self.routing_ns = 0
         self.batches = 0
 
-    def match(self, source: Source, page: Page, batch: TupleBatch, selected: Selection) -> Lineage:
-        """Match new rows of a page for the selected legs; results are counted, and outcomes and region ids kept with the
-        rows. The lineage returned is valid until the next call.
+    def match(self, source: Source, page: Page, batch: TupleBatch) -> Lineage:
+        """Match new rows of a page; results are counted, and outcomes and region ids kept with the rows.
+
+        The lineage returned is valid until the next call.
         """
         lineage, n_rows = self.lineage, batch.n_rows
         self.batches += 1
@@ -105,25 +98,22 @@ class Eddy:
             source.unsampled -= 1
             if source.unsampled <= 0 and page.n_rows >= FEW_ROWS:
                 began = time.perf_counter_ns()
-                self._take_sample(source, page, selected, route, by_query)
+                self._take_sample(source, page, route, by_query)
                 self.routing_ns += time.perf_counter_ns() - began
-        if n_rows <= FEW_ROWS and source.plain:
-            lineage.begin(n_rows, source.slots.n_words, False)
-            source.bank.few_rows(batch, route.filters, selected.active, lineage.lin, source.results)
-            source.counted_rows += n_rows
-            source.unlearned_rows += n_rows
-            if source.unlearned_rows >= LEARN_ROWS:
-                self.learn(source)
-            return lineage
         lineage.begin(n_rows, source.slots.n_words, by_query)
-        if by_query and len(selected.slots):
-            self._query_major(source, page, batch, selected, route)
-        elif len(selected.slots):
-            self._row_major(source, page, batch, selected, route)
+        if source.plain and n_rows <= FEW_ROWS:
+            source.bank.row_major(batch, route.filters, source.active, lineage.lin, results=source.results)
+            self._count_rows(source, n_rows)
+            return lineage
+        if source.slots.taken:
+            if by_query:
+                self._query_major(source, page, batch, route)
+            else:
+                self._row_major(source, page, batch, route)
         elif not by_query:
             lineage.lin[:n_rows] = 0
         if source.indexes:
-            self._candidates(source, batch, selected.class_on)
+            self._candidates(source, batch, None)
             count_pairs(lineage.pair_slot, lineage.n_pairs, source.sparse_results)
         return lineage
 
@@ -141,29 +131,31 @@ class Eddy:
         source.route = route
         return route
 
-    def match_again(self, source: Source, page: Page, batch: TupleBatch, selected: Selection) -> Lineage:
-        """Match stored rows from the region ids and outcomes kept with them; nothing is computed or counted anew."""
+    def match_again(self, source: Source, page: Page, batch: TupleBatch, window: WindowClass) -> Lineage:
+        """Match stored rows for one window class from the region ids and outcomes kept with them; nothing is computed or
+        counted anew.
+        """
         lineage, at, n_rows = self.lineage, batch.first, batch.n_rows
         lineage.begin(n_rows, source.slots.n_words, True)
-        if len(selected.slots):
+        if source.slots.taken:
             ranks = source.bank.stored_ranks(page.ids, at, n_rows)
             route = source.filter_of[source.ready_modules()]
             prepared = source.bank.prepare(ranks, n_rows, batch.has_nulls, route[route >= 0])
-            if not source.has_modules and not source.n_clauses:
+            if not source.has_modules and not source.clauses.n_clauses:
                 lineage.unlisted = prepared
             else:
                 rows_of = lineage.rows_of(n_rows)
-                prepared.fill(selected.slots, rows_of)
+                prepared.fill(source.active & window.mask, rows_of)
                 for module in source.modules.values():
                     module.restrict(rows_of, n_rows, _stored_outcome(page, module, at, n_rows))
                 self._join_disjuncts(source, rows_of, n_rows)
         if source.indexes:
-            self._candidates(source, batch, selected.class_on)
+            self._candidates(source, batch, window)
         return lineage
 
     # ---- query-major
 
-    def _query_major(self, source: Source, page: Page, batch: TupleBatch, selected: Selection, route: Route) -> None:
+    def _query_major(self, source: Source, page: Page, batch: TupleBatch, route: Route) -> None:
         bank, n_rows = source.bank, batch.n_rows
         filters = route.filters[route.filters >= 0] if source.has_modules else route.filters
         if source.keeps_ids:
@@ -172,11 +164,11 @@ class Eddy:
             prepared = bank.prepare(ranks, n_rows, batch.has_nulls, filters)
         else:
             prepared = bank.prepare_rows(batch, filters)
-        if not source.has_modules and not source.n_clauses:
+        if not source.has_modules and not source.clauses.n_clauses:
             self.lineage.unlisted = prepared
             return
         rows_of = self.lineage.rows_of(n_rows)
-        prepared.fill(selected.slots, rows_of, np.zeros(0, np.int32))
+        prepared.fill(source.active, rows_of, np.zeros(0, np.int32))
         frame = PageFrame(page, source.schema, source.dictionaries, slice(batch.first, batch.first + n_rows))
         for run in self._runs(source, route.modules):
             if isinstance(run, PredicateModule):
@@ -185,22 +177,21 @@ class Eddy:
                 began = time.perf_counter_ns()
                 outcomes, rows_in, rows_out = run.query_major(rows_of, n_rows, frame, self._scratch)
                 source.store.keep_outcome(page, batch.first, run.number, outcomes)
-                self._visited(source, run.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
+                self._visited(source, run.number, rows_in, rows_out, time.perf_counter_ns() - began)
             else:
-                prepared.fill(selected.slots, rows_of, run, fresh=False)
+                prepared.fill(source.active, rows_of, run, fresh=False)
         self._join_disjuncts(source, rows_of, n_rows)
-        count_results(rows_of, words(n_rows), selected.slots, source.results)
+        count_results(rows_of, words(n_rows), source.active, source.results)
 
     def _join_disjuncts(self, source: Source, rows_of: np.ndarray, n_rows: int) -> None:
-        if source.n_clauses:
-            clauses = source.clause_arrays()
-            join_disjuncts(rows_of, words(n_rows), clauses.slot, clauses.at, clauses.disjuncts)
+        if source.clauses.n_clauses:
+            join_disjuncts(rows_of, words(n_rows), *source.clauses.arrays())
 
     # ---- row-major
 
-    def _row_major(self, source: Source, page: Page, batch: TupleBatch, selected: Selection, route: Route) -> None:
+    def _row_major(self, source: Source, page: Page, batch: TupleBatch, route: Route) -> None:
         bank, n_rows = source.bank, batch.n_rows
-        lin, active = self.lineage.lin, selected.active
+        lin, active = self.lineage.lin, source.active
         ranks = None
         if source.keeps_ids or n_rows > SEARCHED_ROWS:
             ranks = bank.ranks(batch)
@@ -216,22 +207,25 @@ class Eddy:
                     began = time.perf_counter_ns()
                     outcomes, rows_in, rows_out = run.row_major(lin, n_rows, frame)
                     source.store.keep_outcome(page, batch.first, run.number, outcomes)
-                    self._visited(source, run.number, rows_in, rows_out, 0, time.perf_counter_ns() - began)
+                    self._visited(source, run.number, rows_in, rows_out, time.perf_counter_ns() - began)
                 else:
                     bank.row_major(batch, run, active, lin, ranks, fresh=False)
-        if source.n_clauses:
-            clauses = source.clause_arrays()
-            join_disjuncts_rows(lin, n_rows, clauses.slot, clauses.at, clauses.disjuncts, source.legs_mask)
+        if source.clauses.n_clauses:
+            join_disjuncts_rows(lin, n_rows, *source.clauses.arrays(), source.legs_mask)
         if n_rows <= FEW_ROWS:
             count_results_rows(lin, n_rows, lin.shape[1], source.results)
         else:
-            count_results(self.lineage.to_query_major(), words(n_rows), selected.slots, source.results)
+            count_results(self.lineage.to_query_major(), words(n_rows), active, source.results)
+        self._count_rows(source, n_rows)
+
+    def _count_rows(self, source: Source, n_rows: int) -> None:
+        """So many rows went row-major; the policy hears of their visits now and then."""
         source.counted_rows += n_rows
         source.unlearned_rows += n_rows
         if source.unlearned_rows >= LEARN_ROWS:
             self.learn(source)
 
-    def _take_sample(self, source: Source, page: Page, selected: Selection, route: Route, count_visits: bool) -> None:
+    def _take_sample(self, source: Source, page: Page, route: Route, count_visits: bool) -> None:
         """Send the newest rows of a page through the filters, only to see what each filter costs and clears.
 
         As in A-Greedy: all filters are tried on the same rows, the best one is applied, the others are tried on what it
@@ -240,7 +234,8 @@ class Eddy:
         """
         source.samples += 1
         source.unsampled = min(SAMPLE_EVERY, 4**source.samples)
-        n_rows = min(page.n_rows, SAMPLE_ROWS)
+        # with many queries few rows say enough, and each costs more
+        n_rows = min(page.n_rows, max(FEW_ROWS, min(SAMPLE_ROWS, SAMPLE_WORDS // source.slots.n_words)))
         batch = TupleBatch(page.cells, page.nulls, page.n_rows - n_rows, n_rows)
         bank, ledger = source.bank, source.ledger
         left = sorted(f for f in route.filters.tolist() if f >= 0)
@@ -251,7 +246,7 @@ class Eddy:
         def visit(f: int, lin: np.ndarray, fresh: bool) -> int:
             """Bits that a filter clears."""
             before = int(bank.visits[f, 2])
-            bank.row_major(batch, np.array([f], np.int32), selected.active, lin, fresh=fresh)
+            bank.row_major(batch, np.array([f], np.int32), source.active, lin, fresh=fresh)
             return int(bank.visits[f, 2]) - before
 
         current, trial = self._sample, self._trial
@@ -264,9 +259,9 @@ class Eddy:
             cleared = visit(f, trial.lin, True)
             ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
             gains[f] = cleared
-        bank.row_major(batch, np.zeros(0, np.int32), selected.active, current.lin)
+        bank.row_major(batch, np.zeros(0, np.int32), source.active, current.lin)
         while left:
-            best = max(left, key=lambda f: gains[f] / max(ledger.cost_ns[source.filter_module[f]], 1.0))
+            best = max(left, key=lambda f: gains[f] / max(float(ledger.cost_ns[source.filter_module[f]]), 1.0))
             ledger.profile(source.filter_module[best], gains[best] / n_rows)
             left.remove(best)
             if len(left) > MAX_PROFILED:
@@ -278,7 +273,7 @@ class Eddy:
         bank.visits[:] = visits
         if count_visits:
             filters = route.filters[route.filters >= 0]
-            bank.row_major(batch, filters, selected.active, trial.lin)
+            bank.row_major(batch, filters, source.active, trial.lin)
             source.counted_rows += n_rows
             self.learn(source)
 
@@ -288,19 +283,22 @@ class Eddy:
         """Hand the visits that kernels counted to the ledger and the policy."""
         source.unlearned_rows = 0
         visits = source.bank.visits
-        for f, (rows_in, rows_out, cleared) in enumerate(visits.tolist()):
-            if rows_in:
-                self._visited(source, source.filter_module[f], rows_in, rows_out, cleared, None)
-        visits[:] = 0
+        visited = visits[:, 0].nonzero()[0]
+        if len(visited):
+            rows_in, rows_out, cleared = visits[visited].T
+            modules = source.filter_module[visited]
+            source.ledger.record(modules, rows_in, rows_out, cleared, sampled=self.policy.learns)
+            self.policy.visited(source.ledger, modules, rows_in, rows_out)
+            visits[:] = 0
 
-    def _visited(self, source: Source, module: int, rows_in: int, rows_out: int, cleared: int, ns: int | None) -> None:
-        ledger = source.ledger
-        if ns is not None:
-            cleared = (rows_in - rows_out) * int(ledger.predicates[module])
-            ledger.measure(module, rows_in, ns)
-        ledger.record(module, rows_in, rows_out, cleared, sampled=ns is None and self.policy.learns)
+    def _visited(self, source: Source, module: int, rows_in: int, rows_out: int, ns: int) -> None:
+        """A predicate module took so many rows and left some, in so many nanoseconds."""
         if rows_in:
-            self.policy.visited(ledger, module, rows_in, rows_out)
+            ledger, modules = source.ledger, np.array([module])
+            taken, returned = np.array([rows_in]), np.array([rows_out])
+            ledger.measure(module, rows_in, ns)
+            ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
+            self.policy.visited(ledger, modules, taken, returned)
 
     def _runs(self, source: Source, route: np.ndarray) -> list[np.ndarray | PredicateModule]:
         """The route cut into runs of filters and single predicate modules."""
@@ -327,8 +325,10 @@ class Eddy:
 
     # ---- candidates
 
-    def _candidates(self, source: Source, batch: TupleBatch, class_on: np.ndarray) -> None:
+    def _candidates(self, source: Source, batch: TupleBatch, window: WindowClass | None) -> None:
+        """Append the pairs of all candidate indexes; `window`: only of the legs of that class."""
         lineage = self.lineage
+        number = ALL_CLASSES if window is None else window.number
         indexes = list(source.indexes.values())
         for index in indexes:
             index.learn_strings()
@@ -336,7 +336,7 @@ class Eddy:
         while done < len(indexes):
             have = lineage.n_pairs
             found = indexes[done].match(
-                batch, source.float_columns, source.sparse_class, class_on, lineage.pair_slot[have:], lineage.pair_row[have:]
+                batch, source.float_columns, source.sparse_class, number, lineage.pair_slot[have:], lineage.pair_row[have:]
             )
             if found < 0:
                 # too little room: start again with more, the pairs of earlier indexes would be lost by growing

@@ -207,7 +207,6 @@ class Engine:
                     hint="cancel them first",
                 )
             source.timeline.streams.remove(source.name.lower())
-            self._committer.forget_source(source)
             del self._sources[source.name.lower()]
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:

@@ -21,10 +21,15 @@ import numpy as np
 from filters.predicate import Condition
 from lineage.bits import ONE, U64, clear_bit, set_bit
 from lineage.kernels import kernel
+from lineage.slots import resized
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.query import Query
+
+
+#: In place of the slot of a clause that has gone.
+NO_SLOT = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +74,8 @@ def join_disjuncts(
 ) -> None:
     """Leave a leg only the rows some disjunct of each of its clauses has, query-major."""
     for c in range(len(clause_slot)):
+        if clause_slot[c] == NO_SLOT:
+            continue
         for w in range(n_words):
             either = U64(0)
             for k in range(clause_at[c], clause_at[c + 1]):
@@ -83,8 +90,10 @@ def join_disjuncts_rows(
     """The same row-major; afterwards only bits of legs are left."""
     for i in range(n_rows):
         for c in range(len(clause_slot)):
-            either = False
+            either = clause_slot[c] == NO_SLOT
             for k in range(clause_at[c], clause_at[c + 1]):
+                if either:
+                    break
                 bit = disjuncts[k]
                 either |= (lin[i, bit >> 6] >> U64(bit & 63)) & ONE != 0
             if not either:
@@ -95,23 +104,62 @@ def join_disjuncts_rows(
 
 
 class Clauses:
-    """The disjunctions of all dense legs of a stream, as the kernels take them."""
+    """The disjunctions of all dense legs of a stream, as the kernels take them.
+
+    Clause c of leg `slot[c]` has the disjuncts `disjuncts[at[c]:at[c + 1]]`. What goes leaves an empty clause, and all are laid
+    out anew when more than half are empty, so a change costs as much as it changes.
+    """
+
+    __slots__ = ("slot", "at", "disjuncts", "n_clauses", "_n_laid", "_legs")
 
     def __init__(self) -> None:
-        self.slot = np.zeros(0, np.int32)
-        self.at = np.zeros(1, np.int64)
-        self.disjuncts = np.zeros(0, np.int32)
+        self.slot = np.zeros(8, np.int32)
+        self.at = np.zeros(9, np.int64)
+        self.disjuncts = np.zeros(16, np.int32)
+        #: clauses of legs that are there, and all that are laid out
+        self.n_clauses = 0
+        self._n_laid = 0
+        #: where the first clause of each leg is
+        self._legs: dict[Leg, int] = {}
 
-    def rebuild(self, legs: list[Leg]) -> None:
-        slots, at, disjuncts = [], [0], []
-        for leg in legs:
-            for clause in leg.disjuncts:
-                slots.append(leg.slot)
-                disjuncts.extend(clause)
-                at.append(len(disjuncts))
-        self.slot = np.array(slots, np.int32)
-        self.at = np.array(at, np.int64)
-        self.disjuncts = np.array(disjuncts, np.int32)
+    def add(self, leg: Leg) -> None:
+        assert leg.slot is not None
+        self._legs[leg] = self._n_laid
+        self.n_clauses += len(leg.disjuncts)
+        for slots in leg.disjuncts:
+            c = self._n_laid
+            start = int(self.at[c])
+            while c + 1 >= len(self.at):
+                self.slot = resized(self.slot, 2 * len(self.slot), 0)
+                self.at = resized(self.at, len(self.slot) + 1, 0)
+            while start + len(slots) > len(self.disjuncts):
+                self.disjuncts = resized(self.disjuncts, 2 * len(self.disjuncts), 0)
+            self.slot[c] = leg.slot
+            self.disjuncts[start : start + len(slots)] = slots
+            self.at[c + 1] = start + len(slots)
+            self._n_laid += 1
+
+    def remove(self, leg: Leg) -> None:
+        first = self._legs.pop(leg)
+        self.n_clauses -= len(leg.disjuncts)
+        self.slot[first : first + len(leg.disjuncts)] = NO_SLOT
+        if self._n_laid > 8 and 2 * self.n_clauses < self._n_laid:
+            legs, self._legs = list(self._legs), {}
+            self.slot, self.at, self.disjuncts = np.zeros(8, np.int32), np.zeros(9, np.int64), np.zeros(16, np.int32)
+            self.n_clauses = self._n_laid = 0
+            for one in legs:
+                self.add(one)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.slot[: self._n_laid], self.at, self.disjuncts
+
+    def check(self) -> None:
+        for leg, first in self._legs.items():
+            for c, slots in enumerate(leg.disjuncts, first):
+                assert self.slot[c] == leg.slot, "a clause names its leg"
+                assert self.disjuncts[self.at[c] : self.at[c + 1]].tolist() == slots, "a clause lists its disjuncts"
+        filled = int(np.count_nonzero(self.slot[: self._n_laid] != NO_SLOT))
+        assert filled == self.n_clauses == sum(len(leg.disjuncts) for leg in self._legs), "every clause belongs to a leg"
 
 
 def put_bit(mask: np.ndarray, slot: int, on: bool) -> None:

@@ -1,14 +1,15 @@
 """Which queries read which slots of a page of legs: from a slot's rows to lists per query.
 
 Nearly every slot has one query: `query_of[slot]`, `born_of[slot]`. Further queries of a slot, which ask for exactly the same
-rows, are entries `more_*[:n_more]` in no order. Adding or removing a query costs O(1); what listing needs is laid out again when
-the set of legs has changed, by a few array operations.
+rows, are entries `more_*[:n_more]` in no order. Adding or removing a query costs O(1), and the listing kernels walk the mask of
+the legs' slots, so nothing is derived that a change would make stale.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from lineage.batch import OutputArrays
 from lineage.slots import resized
 
 
@@ -25,14 +26,6 @@ class Outputs:
         self.more_born = np.zeros(64, np.int64)
         self.n_more = 0
         self._more_at: dict[int, int] = {}
-        self._version = -1
-        #: one entry per query: first the slots' first queries, slots ascending, then the further ones
-        self.n_first = 0
-        self.slot = np.zeros(0, np.int32)
-        self.query = np.zeros(0, np.int64)
-        self.born = np.zeros(0, np.int64)
-        self.class_of = np.zeros(0, np.int32)
-        self.no_rows = np.zeros(0, np.int32)
 
     def resize(self, n_slots: int) -> None:
         self.query_of = resized(self.query_of, n_slots, 0)
@@ -77,17 +70,25 @@ class Outputs:
         mine = np.flatnonzero(self.more_slot[: self.n_more] == slot)
         return found + [(int(self.more_query[at]), int(self.more_born[at])) for at in mine]
 
-    def derive(self, slots: np.ndarray, slot_class: np.ndarray, version: int) -> None:
-        """Lay the entries out for listing; `slots` are the legs' slots, ascending."""
-        if version == self._version:
-            return
-        self._version = version
-        self.n_first = len(slots)
-        self.slot, self.query, self.born = slots, self.query_of[slots], self.born_of[slots]
-        if self.n_more:
-            n = self.n_more
-            self.slot = np.concatenate([slots, self.more_slot[:n]])
-            self.query = np.concatenate([self.query, self.more_query[:n]])
-            self.born = np.concatenate([self.born, self.more_born[:n]])
-        self.class_of = slot_class[self.slot]
-        self.no_rows = np.zeros(len(self.slot), np.int32)
+    def arrays(self) -> OutputArrays:
+        """As the listing kernels take them: every query from the first row on."""
+        return self.query_of, _NO_ROWS, self.more_slot, self.more_query, _NO_ROWS, self.n_more
+
+    def arrays_from(self, first_of_class: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
+        """The same, each query from the first row that counts for its window class on."""
+        first_of = first_of_class[slot_class]
+        return self.query_of, first_of, self.more_slot, self.more_query, first_of[self.more_slot], self.n_more
+
+    def arrays_since_birth(self, base: int, n_rows: int) -> OutputArrays:
+        """The same for rows base.. of the store, each query from its birth on."""
+        first_of, more_first = rows_since(self.born_of, base, n_rows), rows_since(self.more_born, base, n_rows)
+        return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more
+
+
+def rows_since(born: np.ndarray, base: int, n_rows: int) -> np.ndarray:
+    """Births as numbers of rows of a batch that begins at position `base`."""
+    first: np.ndarray = np.clip(born - base, 0, n_rows).astype(np.int32)
+    return first
+
+
+_NO_ROWS = np.zeros(0, np.int32)

@@ -1,7 +1,8 @@
-"""Which rows each query has in a part of a commit, as CSR lists, from the lineage of a batch.
+"""The rows of a part of a commit, and which of them each query has, as CSR lists.
 
-`eddy/outputs.py` says which queries read which slots; `Matches` turns bits and pairs into lists of row numbers per query,
-with the kernels of `lineage/bits.py`. Queries without rows are not listed. The arrays are views of pooled buffers.
+`eddy/outputs.py` says which queries read which slots; `MatchedRows` turns the bits and pairs of a batch's lineage into lists of
+row numbers per query, with the kernels of `lineage/bits.py`. Queries without rows are not listed. The arrays are views of
+pooled buffers.
 """
 
 from __future__ import annotations
@@ -11,10 +12,16 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from eddy.eddy import FEW_ROWS
+from eddy.legs import WindowClass
+from eddy.outputs import rows_since
+from eddy.query import Kept
 from filters.candidates import group_pairs
-from lineage.batch import Lineage
+from filters.vector import Frame
+from lineage.batch import Lineage, OutputArrays
 from lineage.bits import BYTE_BITS, SPARE, count_rows, list_rows, trailing_zeros, words
 from lineage.kernels import kernel
+from stems.frame import PageFrame
+from stems.row_store import Page
 
 if TYPE_CHECKING:
     from eddy.source import Source
@@ -88,20 +95,23 @@ def keep_pairs(pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_
 class Buffers:
     """Pooled arrays for row lists, shared by all parts of an engine."""
 
+    __slots__ = ("rows", "offsets", "listed", "count", "uncounted")
+
     def __init__(self) -> None:
         self.rows = np.zeros(1 << 16, np.int32)
         self.offsets = np.zeros(1 << 10, np.int64)
-        self.which = np.zeros(1 << 10, np.int32)
         self.listed = np.zeros(1 << 10, np.int64)
+        #: zeros, and zeros again after use
         self.count = np.zeros(64, np.int32)
+        #: where results go that are not to be counted
+        self.uncounted = np.zeros(64, np.int64)
 
     def room(self, n_rows: int, n_lists: int) -> None:
         if len(self.rows) < n_rows:
             self.rows = np.empty(1 << (n_rows - 1).bit_length(), np.int32)
-        if len(self.which) < n_lists:
-            size = 1 << (n_lists - 1).bit_length()
+        if len(self.offsets) <= n_lists:
+            size = 1 << n_lists.bit_length()
             self.offsets = np.zeros(size + 1, np.int64)
-            self.which = np.zeros(size, np.int32)
             self.listed = np.zeros(size, np.int64)
 
     def counters(self, n: int) -> np.ndarray:
@@ -109,51 +119,89 @@ class Buffers:
             self.count = np.zeros(n, np.int32)
         return self.count
 
+    def results(self, n: int) -> np.ndarray:
+        if len(self.uncounted) < n:
+            self.uncounted = np.zeros(n, np.int64)
+        return self.uncounted
 
-class Lists(Protocol):
-    """What a part of a commit can tell about its queries."""
+
+class PartRows(Protocol):
+    """The rows of a part of a commit, and who has them."""
+
+    n_rows: int
+
+    def frame(self) -> Frame: ...
+
+    def times(self) -> np.ndarray:
+        """When each row joined or left, in microseconds."""
+        ...
+
+    def numbers(self) -> np.ndarray: ...
 
     def row_lists(self) -> RowLists: ...
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]: ...
 
 
-class WholeLists:
-    """All rows of a part, for one query."""
+class TakenBackRows:
+    """The answer that a resumed query had kept and gives up."""
 
-    def __init__(self, query: int, n_rows: int) -> None:
+    __slots__ = ("n_rows", "_query", "_kept")
+
+    def __init__(self, query: int, kept: Kept) -> None:
+        self.n_rows = kept.n_rows
         self._query = query
-        self._n_rows = n_rows
+        self._kept = kept
+
+    def frame(self) -> Frame:
+        return self._kept.frame()
+
+    def times(self) -> np.ndarray:
+        return self._kept.times()
+
+    def numbers(self) -> np.ndarray:
+        return self._kept.numbers()
 
     def row_lists(self) -> RowLists:
-        return np.array([self._query]), np.array([0, self._n_rows]), np.arange(self._n_rows, dtype=np.int32)
+        return np.array([self._query]), np.array([0, self.n_rows]), np.arange(self.n_rows, dtype=np.int32)
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([self._query]), np.array([self._n_rows])
+        return np.array([self._query]), np.array([self.n_rows])
 
 
-class Matches:
-    """The lists of a batch that went through the eddy."""
+class MatchedRows:
+    """Rows of a page that went through the eddy."""
 
-    __slots__ = ("_source", "_lineage", "_buffers", "_base", "_n_rows", "_window", "_class_first", "_results", "_lists")
+    __slots__ = ("n_rows", "_source", "_page", "_at", "_lineage", "_buffers", "_window", "_class_first", "_lists")
 
     def __init__(
-        self, source: Source, lineage: Lineage, buffers: Buffers, base: int, n_rows: int, window: int | None,
+        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: Buffers, window: WindowClass | None,
         class_first: np.ndarray | None,
     ) -> None:  # fmt: skip
+        self.n_rows = n_rows
         self._source = source
+        self._page = page
+        self._at = at
         self._lineage = lineage
         self._buffers = buffers
-        #: position of the batch's first row
-        self._base = base
-        self._n_rows = n_rows
-        #: for rows that left: the number of their window class
+        #: for rows that left: their window class
         self._window = window
         #: for rows that came: by window class the first row that counts; None when all do
         self._class_first = class_first
-        #: where results are counted while they are listed; rows that left count nowhere
-        self._results = source.results if window is None else np.zeros(len(source.results), np.int64)
         self._lists: RowLists | None = None
+
+    def frame(self) -> Frame:
+        source = self._source
+        return PageFrame(self._page, source.schema, source.dictionaries, slice(self._at, self._at + self.n_rows))
+
+    def times(self) -> np.ndarray:
+        stop = self._at + self.n_rows
+        if self._window is None:
+            return self._page.start_of(self._at, stop).copy()
+        return self._page.times[self._at : stop] + self._window.window.width_us
+
+    def numbers(self) -> np.ndarray:
+        return self._page.rows_of(self._at, self._at + self.n_rows).copy()
 
     def row_lists(self) -> RowLists:
         """`(query_ids, offsets, row_numbers)`: query k has the part's rows `row_numbers[offsets[k]:offsets[k + 1]]`."""
@@ -161,8 +209,7 @@ class Matches:
             dense = self._dense_lists() if self._source.slots.taken else None
             sparse = self._sparse_lists() if self._lineage.n_pairs else None
             if dense is None or sparse is None:
-                empty = (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
-                self._lists = dense or sparse or empty
+                self._lists = dense or sparse or (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
             else:
                 offsets = np.concatenate([dense[1], sparse[1][1:] + dense[1][-1]])
                 self._lists = (np.concatenate([dense[0], sparse[0]]), offsets, np.concatenate([dense[2], sparse[2]]))
@@ -170,60 +217,55 @@ class Matches:
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """`(query_ids, counts)` of the queries that have rows in the part."""
-        lineage = self._lineage
-        if self._lists is None and not lineage.n_pairs and lineage.by_query and lineage.unlisted is None:
-            slot, query, first = self._dense_outputs()
-            counts = np.zeros(len(slot), np.int64)
-            count_rows(lineage.rows_of(self._n_rows), words(self._n_rows), slot, first, counts)
-            return query[counts > 0], counts[counts > 0]
         queries, offsets, _ = self.row_lists()
         return queries, np.diff(offsets)
 
     def finish(self) -> None:
-        """Count the results of a batch that nobody had listed."""
+        """Count the results of rows that came and that nobody had listed."""
         unlisted = self._lineage.unlisted
-        if unlisted is not None and self._window is None:
-            outputs = self._source.outputs()
-            none = _NO_OFFSETS
-            unlisted.lists(outputs.slot, outputs.no_rows, outputs.n_first, self._results, none, outputs.no_rows, outputs.no_rows)
+        if unlisted is not None:
+            source = self._source
+            unlisted.lists(source.legs_mask, source.dense_outputs.arrays(), source.results, _NO_OFFSETS, _NO_OFFSETS, _NO_ROWS)
             self._lineage.unlisted = None
 
-    def _dense_outputs(self) -> RowLists:
-        """(slot, query, first row) of the dense queries this part is about."""
-        outputs = self._source.outputs()
-        if self._window is None:
-            if self._class_first is None:
-                return outputs.slot, outputs.query, outputs.no_rows
-            return outputs.slot, outputs.query, self._class_first[outputs.class_of]
-        mine = outputs.class_of == self._window
-        first = np.clip(outputs.born[mine] - self._base, 0, self._n_rows).astype(np.int32)
-        return outputs.slot[mine], outputs.query[mine], first
+    @property
+    def _base(self) -> int:
+        """Position of the first row."""
+        return self._page.base + self._at
+
+    def _dense_outputs(self) -> OutputArrays:
+        outputs = self._source.dense_outputs
+        if self._window is not None:
+            return outputs.arrays_since_birth(self._base, self.n_rows)
+        if self._class_first is not None:
+            return outputs.arrays_from(self._class_first, self._source.slot_class)
+        return outputs.arrays()
 
     def _dense_lists(self) -> RowLists:
-        lineage, buffers, source = self._lineage, self._buffers, self._source
+        lineage, buffers, source, n_rows = self._lineage, self._buffers, self._source, self.n_rows
         outputs = source.dense_outputs
-        if not lineage.by_query and self._n_rows <= FEW_ROWS and self._class_first is None:
-            n_lists = source.slots.taken + outputs.n_more
-            buffers.room((self._n_rows + 1) * n_lists, n_lists)
+        n_lists = source.slots.taken + outputs.n_more
+        if not lineage.by_query and n_rows <= FEW_ROWS and self._class_first is None:
+            buffers.room((n_rows + 1) * n_lists, n_lists)
             n = list_few_rows(
-                lineage.lin, self._n_rows, lineage.n_words, source.legs_mask, outputs.query_of, outputs.more_slot,
-                outputs.more_query, outputs.n_more, buffers.listed, buffers.offsets, buffers.rows,
+                lineage.lin, n_rows, lineage.n_words, source.legs_mask, outputs.query_of, outputs.more_slot, outputs.more_query,
+                outputs.n_more, buffers.listed, buffers.offsets, buffers.rows,
             )  # fmt: skip
-            return buffers.listed[:n], buffers.offsets[: n + 1], buffers.rows[: buffers.offsets[n]]
-        slot, query, first = self._dense_outputs()
-        n_words = words(self._n_rows)
-        if lineage.unlisted is not None:
-            # pages of the buffer that no row number reaches are never touched
-            buffers.room(len(slot) * self._n_rows + SPARE, len(slot))
-            n = lineage.unlisted.lists(slot, first, outputs.n_first, self._results, buffers.offsets, buffers.which, buffers.rows)
-            lineage.unlisted = None
         else:
-            rows_of = lineage.to_query_major()
-            buffers.room(0, len(slot))
-            total = count_rows(rows_of, n_words, slot, first, buffers.listed)
-            buffers.room(total + SPARE, len(slot))
-            n = list_rows(rows_of, n_words, slot, first, buffers.offsets, buffers.which, buffers.rows, BYTE_BITS)
-        return query[buffers.which[:n]], buffers.offsets[: n + 1], buffers.rows[: buffers.offsets[n]]
+            arrays = self._dense_outputs()
+            legs = source.legs_mask if self._window is None else source.legs_mask & self._window.mask
+            if lineage.unlisted is not None:
+                # pages of the buffer that no row number reaches are never touched
+                buffers.room(n_lists * n_rows + SPARE, n_lists)
+                results = source.results if self._window is None else buffers.results(len(source.results))
+                n = lineage.unlisted.lists(legs, arrays, results, buffers.listed, buffers.offsets, buffers.rows)
+                lineage.unlisted = None
+            else:
+                rows_of, n_words = lineage.to_query_major(), words(n_rows)
+                buffers.room(count_rows(rows_of, n_words, legs, outputs.more_slot, outputs.n_more) + SPARE, n_lists)
+                n = list_rows(rows_of, n_words, legs, *arrays, buffers.listed, buffers.offsets, buffers.rows, BYTE_BITS)
+        offsets = buffers.offsets[: n + 1]
+        return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 
     def _sparse_lists(self) -> RowLists:
         lineage, source = self._lineage, self._source
@@ -232,7 +274,7 @@ class Matches:
         if self._class_first is not None:
             n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, self._class_first[source.sparse_class])
         elif self._window is not None and not outputs.n_more:
-            first_of = np.clip(outputs.born_of - self._base, 0, self._n_rows).astype(np.int32)
+            first_of = rows_since(outputs.born_of, self._base, self.n_rows)
             n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, first_of)
         n_slots = len(source.sparse_class)
         listed = np.empty(min(n_pairs, n_slots), np.int32)
@@ -260,3 +302,4 @@ class Matches:
 
 
 _NO_OFFSETS = np.zeros(0, np.int64)
+_NO_ROWS = np.zeros(0, np.int32)

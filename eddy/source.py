@@ -51,7 +51,7 @@ _EXPRESSION_COST_NS = 100.0
 
 @dataclass(slots=True)
 class Route:
-    """An order of the modules that the policy chose, for the legs of one version of the source."""
+    """An order of the modules that the policy chose, for one set of modules of the source."""
 
     version: int
     #: ledger numbers, and the same as numbers of filters (-1: a predicate module)
@@ -95,7 +95,7 @@ class Source:
         #: numbers for the names of predicate modules, shared by all streams of an engine
         self._module_numbers = module_numbers
         #: ledger number of each filter, and the other way round (-1: a predicate module)
-        self.filter_module: list[int] = []
+        self.filter_module = np.zeros(0, np.int64)
         self.filter_of = np.zeros(0, np.int32)
         self.indexes: dict[int, CandidateIndex] = {}
         #: per column, legs that could be placed in a candidate index on it
@@ -113,14 +113,9 @@ class Source:
         self.sparse_outputs = Outputs()
         self.sparse_leg_of: list[Leg | None] = [None] * 64
         self.clauses = Clauses()
-        self.n_clauses = 0
-        #: the dense legs with clauses, in order of their placing
-        self._clause_legs: dict[Leg, None] = {}
-        #: counts changes of the set of legs; derived lists remember it
+        #: counts changes of what rows have to visit: modules with predicates, clauses or none, indexes, stored ids
         self.version = 0
         self._derived_version = -1
-        self._slots_version = -1
-        self._active_slots = np.zeros(0, np.int32)
         self._ready = np.zeros(0, np.int32)
         self.module_by_number: dict[int, PredicateModule] = {}
         self.has_modules = False
@@ -195,19 +190,16 @@ class Source:
             self._place(found)
             self.legs[found.key] = found
             found.window.n_legs += 1
-            self.version += 1
         return found
 
     def add_reader(self, leg: Leg, query: Query) -> None:
         """One more query reads a leg."""
-        self.version += 1
         leg.queries.append(query)
         if leg.slot is not None:
             self._outputs_of(leg).add(leg.slot, query.id, query.born)
 
     def remove_reader(self, leg: Leg, query: Query) -> None:
         """A query reads a leg no more; a leg without readers goes."""
-        self.version += 1
         leg.queries.remove(query)
         if leg.slot is not None:
             heir = (leg.queries[0].id, leg.queries[0].born) if leg.queries else None
@@ -217,20 +209,6 @@ class Source:
 
     def _outputs_of(self, leg: Leg) -> Outputs:
         return self.dense_outputs if leg.index_column is None else self.sparse_outputs
-
-    def outputs(self) -> Outputs:
-        """The queries of the dense legs, laid out for listing."""
-        outputs = self.dense_outputs
-        slots = self.active_slots() if not self.n_clauses else slots_of(self.legs_mask)
-        outputs.derive(slots, self.slot_class, self.version)
-        return outputs
-
-    def active_slots(self) -> np.ndarray:
-        """The dense slots of legs and disjuncts, ascending."""
-        if self._slots_version != self.version:
-            self._slots_version = self.version
-            self._active_slots = slots_of(self.active)
-        return self._active_slots
 
     def _drop_leg(self, leg: Leg) -> None:
         """Nobody asks for the leg any more: free its slots and predicates."""
@@ -242,8 +220,8 @@ class Source:
         if not leg.window.n_legs:
             del self.classes[leg.window.window]
             self._class_numbers.append(leg.window.number)
-        self.keeps_ids = any(window.ends for window in self.classes)
-        self.version += 1
+            self.keeps_ids = any(window.ends for window in self.classes)
+            self.version += 1
         if self.slots.taken * 4 <= self.slots.n_words * 64:
             self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
         if self.sparse_slots.taken * 4 <= self.sparse_slots.n_words * 64:
@@ -273,6 +251,7 @@ class Source:
             number = self._class_numbers.pop() if self._class_numbers else len(self.classes)
             found = self.classes[window] = WindowClass(number, window, self.store.end, np.zeros(self.slots.n_words, np.uint64))
             self.keeps_ids = self.keeps_ids or window.ends
+            self.version += 1
         return found
 
     def _place(self, leg: Leg) -> None:
@@ -299,8 +278,8 @@ class Source:
                 slots.append(slot)
             leg.disjuncts = (*leg.disjuncts, slots)
         if leg.disjuncts:
-            self.n_clauses += len(leg.disjuncts)
-            self._clause_legs[leg] = None
+            self.version += not self.clauses.n_clauses
+            self.clauses.add(leg)
 
     def _claim(self, slot: int, leg: Leg) -> None:
         put_bit(self.active, slot, True)
@@ -328,14 +307,16 @@ class Source:
             self.sparse_slots.give_back(leg.slot)
             if not self.indexes[leg.index_column].n_entries:
                 del self.indexes[leg.index_column]
+                self.version += 1
         else:
             for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
                 for atom, slot in zip(clause, slots, strict=True):
                     self._remove_atom(slot, atom)
                     self._release(slot, leg)
-            self.n_clauses -= len(leg.disjuncts)
-            self._clause_legs.pop(leg, None)
-            leg.disjuncts = ()
+            if leg.disjuncts:
+                self.clauses.remove(leg)
+                self.version += not self.clauses.n_clauses
+                leg.disjuncts = ()
             for atom in leg.condition.single():
                 self._remove_atom(leg.slot, atom)
             put_bit(self.legs_mask, leg.slot, False)
@@ -348,13 +329,13 @@ class Source:
             self.bank.add(slot, atom.position, atom.intervals)
             if len(self.bank.filters) > n_filters:
                 number = self.ledger.add(f"filter:{self.name}.{atom.name}", _FILTER_COST_NS)
-                self.filter_module.append(number)
+                self.filter_module = np.append(self.filter_module, number)
                 if number == len(self.filter_of):
                     self.filter_of = np.append(self.filter_of, np.int32(-1))
                 self.filter_of[number] = n_filters
             f = self.bank.index(atom.position)
             assert f is not None
-            self.ledger.predicates[self.filter_module[f]] += 1
+            self._count_predicate(self.filter_module[f], 1)
             return
         text = str(atom)
         module = self.modules.get(text)
@@ -367,18 +348,25 @@ class Source:
                 self.filter_of = np.append(self.filter_of, np.int32(-1))
             module = self.modules[text] = PredicateModule(number, self.ledger.names[number], atom.expression, self.slots.n_words)
         module.add(slot)
-        self.ledger.predicates[module.number] += 1
+        self._count_predicate(module.number, 1)
+
+    def _count_predicate(self, module: int, by: int) -> None:
+        """A module applies one predicate more or less; the first and the last change what rows visit."""
+        predicates = self.ledger.predicates
+        predicates[module] += by
+        if predicates[module] == (1 if by > 0 else 0):
+            self.version += 1
 
     def _remove_atom(self, slot: int, atom: Atom) -> None:
         if isinstance(atom, IndexAtom):
             self.bank.remove(slot, atom.position, atom.intervals, self.store.end)
             f = self.bank.index(atom.position)
             assert f is not None
-            self.ledger.predicates[self.filter_module[f]] -= 1
+            self._count_predicate(self.filter_module[f], -1)
             return
         module = self.modules[str(atom)]
         module.remove(slot)
-        self.ledger.predicates[module.number] -= 1
+        self._count_predicate(module.number, -1)
         if not len(module.slots):
             # outcomes stored under its number stay readable: a later module of that number only writes later rows
             del self.modules[module.text]
@@ -447,19 +435,12 @@ class Source:
             self._derive()
         return self._ready
 
-    def clause_arrays(self) -> Clauses:
-        """The disjunctions of the dense legs."""
-        if self._derived_version != self.version:
-            self._derive()
-        return self.clauses
-
     def _derive(self) -> None:
         self._derived_version = self.version
         self._ready = np.flatnonzero(self.ledger.predicates).astype(np.int32)
         self.module_by_number = {module.number: module for module in self.modules.values()}
         self.has_modules = any(module.slots.size for module in self.modules.values())
-        self.clauses.rebuild(list(self._clause_legs))
-        self.plain = not (self.has_modules or self.n_clauses or self.indexes or self.keeps_ids)
+        self.plain = not (self.has_modules or self.clauses.n_clauses or self.indexes or self.keeps_ids)
 
     def end_at(self, seq: int) -> int:
         """The end of the store after a commit that is still logged."""
@@ -552,6 +533,13 @@ class Source:
         self.slots.check(owned)
         self.sparse_slots.check({slot for slots in sparse.values() for slot in slots})
         self.bank.check(self._predicates())
+        self.clauses.check()
+        if self._derived_version == self.version:
+            derived = (self._ready.tolist(), self.has_modules, self.plain, self.module_by_number)
+            self._derive()
+            assert derived == (self._ready.tolist(), self.has_modules, self.plain, self.module_by_number), (
+                "what is derived is fresh"
+            )
         for text, module in self.modules.items():
             module.check(modules[text])
         for column, index in self.indexes.items():

@@ -24,8 +24,8 @@ from filters.matching import (
     GIVEN,
     MAX_PREFIX,
     SCAN,
-    STRIDE,
     TABLE,
+    lay_out,
     list_queries,
     match_queries,
     match_rows,
@@ -33,12 +33,13 @@ from filters.matching import (
     prefix_sets_by_table,
     rank_order,
 )
-from filters.regions import CELL_STRING
-from lineage.batch import TupleBatch
+from filters.regions import CELL_STRING, KeyTable
+from lineage.batch import OutputArrays, TupleBatch
 from lineage.bits import BYTE_BITS, FULL, U64, clear_bit, set_bit, words
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
-from lineage.schema import Schema
+from lineage.ragged import Ragged
+from lineage.schema import KEY_MAX, Schema
 
 #: Bytes that the region tables of one stream may take: 256 for each of 8192 queries. Five attributes of 100 values take a
 #: quarter of it at 8192 queries; it stays in the nearer cache levels.
@@ -86,13 +87,16 @@ class FilterBank:
         #: region tables of all filters with a table; rows are handed out from `_free_rows`
         self.table = np.full((16, 1), FULL)
         self._free_rows = list(range(15, -1, -1))
-        #: per filter, the table row of each rank; None when the filter scans
-        self._rows: list[np.ndarray | None] = []
-        self._stacked: tuple[np.ndarray, ...] | None = None
+        #: per filter its cuts, none for strings; per filter the table row of each rank, none when it scans
+        self._cuts = Ragged(np.int64, KEY_MAX, spare=2)
+        self._rows = Ragged(np.int32)
+        #: per filter (column, cell kind, how ranks come, table or scan), as `match_rows` takes it
+        self._plan = np.zeros((0, 4), np.int32)
+        self._strings: list[int] = []
         self._multi: tuple[np.ndarray, ...] | None = None
         self._layout: _Layout | None = None
-        #: the arguments of `match_rows` that only change with the predicates; None when they did, or with string columns
-        self._few: tuple[np.ndarray, ...] | None = None
+        #: the arguments of `match_rows` that only change with the predicates; None when they did
+        self._few: Any = None
         #: rows in, rows out, bits cleared per filter, by the row-major kernel
         self.visits = np.zeros((0, 3), np.int64)
         self._pool = _Pool()
@@ -111,15 +115,17 @@ class FilterBank:
         filter_ = self.filters[f]
         splits = filter_.add(slot, intervals, self.low[f], self.high[f])
         set_bit(self.interested[f], slot)
-        rows = self._rows[f]
-        if rows is not None:
-            rows = self._split_rows(rows, splits)
-            self._rows[f] = rows
+        if self._plan[f, 3] == TABLE:
+            for at in splits:
+                row = self._new_row()
+                self.table[row] = self.table[self._rows.view(f)[at]]
+                self._rows.insert(f, at + 1, row)
             pairs = filter_.ranks(intervals)
+            rows = self._rows.view(f)
             if len(pairs) == 1:
                 clear_outside(self.table, rows, len(rows), *pairs[0], slot)
             else:
-                self._write_bits(f, slot, pairs)
+                self._write_bits(rows, slot, pairs)
         self._changed(multi=slot in filter_.multi.ranks or bool(splits))
         self._fit_budget()
 
@@ -130,17 +136,15 @@ class FilterBank:
         several = bool(filter_.multi.ranks)
         merged = filter_.remove(slot, intervals, self.low[f], self.high[f], end)
         clear_bit(self.interested[f], slot)
-        rows = self._rows[f]
-        if rows is not None:
+        if self._plan[f, 3] == TABLE:
+            rows = self._rows.view(f)
             fill_slot(self.table, rows, len(rows), slot, True)
             for rank in merged:
-                self._free_rows.append(int(rows[rank]))
-            if merged:
-                rows = self._rows[f] = np.delete(rows, merged)
+                self._free_rows.append(int(self._rows.view(f)[rank]))
+                self._rows.delete(f, rank)
         self._changed(multi=several)
 
     def _changed(self, multi: bool) -> None:
-        self._stacked = None
         self._few = None
         self._layout = None
         if multi:
@@ -149,7 +153,8 @@ class FilterBank:
     def _new_filter(self, position: int) -> int:
         f = len(self.filters)
         self._by_position[position] = f
-        filter_ = GroupedFilter(self.schema.columns[position], position, self.dictionaries[position])
+        self._cuts.append(np.zeros(0, np.int64))
+        filter_ = GroupedFilter(self.schema.columns[position], position, self.dictionaries[position], f, self._cuts)
         self.filters.append(filter_)
         n_slots = self.n_words * 64
         self.low = np.vstack([self.low, np.zeros((1, n_slots), np.int32)])
@@ -157,6 +162,11 @@ class FilterBank:
         self.interested = np.vstack([self.interested, np.zeros((1, self.n_words), np.uint64)])
         self.visits = np.vstack([self.visits, np.zeros((1, 3), np.int64)])
         self._rows.append(np.array([self._new_row(), self._new_row()], np.int32))
+        is_string = filter_.cell_kind == CELL_STRING
+        plan = np.array([(position, filter_.cell_kind, GIVEN if is_string else BY_SEARCH, TABLE)], np.int32)
+        self._plan = np.vstack([self._plan, plan])
+        if is_string:
+            self._strings.append(f)
         self._changed(multi=True)
         return f
 
@@ -190,16 +200,7 @@ class FilterBank:
         self.table[row] = FULL
         return row
 
-    def _split_rows(self, rows: np.ndarray, splits: list[int]) -> np.ndarray:
-        for at in splits:
-            row = self._new_row()
-            self.table[row] = self.table[rows[at]]
-            rows = np.insert(rows, at + 1, row)
-        return rows
-
-    def _write_bits(self, f: int, slot: int, pairs: list[tuple[int, int]]) -> None:
-        rows = self._rows[f]
-        assert rows is not None
+    def _write_bits(self, rows: np.ndarray, slot: int, pairs: list[tuple[int, int]]) -> None:
         fill_slot(self.table, rows, len(rows), slot, False)
         inside = np.zeros(len(rows), bool)
         for low, high in pairs:
@@ -208,49 +209,51 @@ class FilterBank:
 
     def table_bytes(self) -> int:
         """Bytes of the region tables of filters that have predicates."""
-        tables = zip(self.filters, self._rows, strict=True)
-        return sum(len(rows) for filter_, rows in tables if rows is not None and filter_.n_predicates) * self.n_words * 8
+        lengths = self._rows.n.tolist()
+        return sum(n for n, filter_ in zip(lengths, self.filters, strict=True) if filter_.n_predicates) * self.n_words * 8
 
     def _fit_budget(self) -> None:
         """Give up the largest tables until the sum fits; a table comes back when it would fit twice."""
-        while self.table_bytes() > self.table_budget:
-            f = max(range(len(self.filters)), key=lambda k: -1 if (rows := self._rows[k]) is None else len(rows))
-            rows = self._rows[f]
-            assert rows is not None
-            self._free_rows.extend(rows.tolist())
-            self._rows[f] = None
+        while (len(self.table) - len(self._free_rows)) * self.n_words * 8 > self.table_budget and self._rows.n.any():
+            f = int(np.argmax(self._rows.n))
+            self._free_rows.extend(self._rows.view(f).tolist())
+            self._rows.set(f, np.zeros(0, np.int32))
+            self._plan[f, 3] = SCAN
         if len(self.table) > 64 and len(self._free_rows) > len(self.table) // 2:
             self._compact_table()
 
     def _compact_table(self) -> None:
         """Shrink the table to the rows in use."""
-        used = [rows for rows in self._rows if rows is not None]
-        keep = np.concatenate(used) if used else np.zeros(0, np.int32)
+        keep = np.concatenate([self._rows.view(f) for f in range(len(self.filters))])
         capacity = max(16, len(keep) + len(keep) // 4)
         table = np.full((capacity, self.n_words), FULL)
         table[: len(keep)] = self.table[keep]
         at = 0
-        for f, rows in enumerate(self._rows):
-            if rows is not None:
-                self._rows[f] = np.arange(at, at + len(rows), dtype=np.int32)
-                at += len(rows)
+        for f in range(len(self.filters)):
+            rows = self._rows.view(f)
+            rows[:] = np.arange(at, at + len(rows))
+            at += len(rows)
         self.table = table
         self._free_rows = list(range(capacity - 1, at - 1, -1))
-        self._stacked = self._few = None
+        self._few = None
 
     def restorable(self) -> list[int]:
         """Scanning filters whose tables would leave half the budget free."""
+        scanning = np.flatnonzero(self._plan[:, 3] == SCAN).tolist()
+        if not scanning:
+            return []
         room = self.table_budget // 2 - self.table_bytes()
-        sizes = [(f, filter_.n_regions * self.n_words * 8) for f, filter_ in enumerate(self.filters) if self._rows[f] is None]
-        return [f for f, size in sizes if size <= room]
+        return [f for f in scanning if self.filters[f].n_regions * self.n_words * 8 <= room]
 
     def restore_table(self, f: int, predicates: dict[int, Intervals]) -> None:
         """Build the table of a scanning filter again from the predicates it holds, by slot."""
         filter_ = self.filters[f]
-        self._rows[f] = np.array([self._new_row() for _ in range(filter_.n_regions)], np.int32)
+        self._rows.set(f, np.array([self._new_row() for _ in range(filter_.n_regions)], np.int32))
+        self._plan[f, 3] = TABLE
+        rows = self._rows.view(f)
         for slot, intervals in predicates.items():
-            self._write_bits(f, slot, filter_.ranks(intervals))
-        self._stacked = self._few = None
+            self._write_bits(rows, slot, filter_.ranks(intervals))
+        self._few = None
 
     # ---- matching
 
@@ -278,11 +281,11 @@ class FilterBank:
         ranks = self._pool.ranks(1, batch.n_rows)[0]
         for f in route.tolist():
             filter_ = self.filters[f]
-            table = filter_.table_finder()
-            if table is not None and layout.regions[f] <= MAX_PREFIX:
+            finder = None if filter_.dictionary is not None or layout.regions[f] > MAX_PREFIX else filter_.finder()
+            if isinstance(finder, KeyTable):
                 prefix_sets_by_table(
-                    batch.cells, batch.nulls, batch.has_nulls, filter_.position, batch.first, batch.n_rows, table[0], table[1],
-                    filter_.null_rank, layout.regions[f], layout.n_words, layout.sets, layout.at[f],
+                    batch.cells, batch.nulls, batch.has_nulls, filter_.position, batch.first, batch.n_rows, finder.table,
+                    finder.base, filter_.null_rank, layout.regions[f], layout.n_words, layout.sets, layout.at[f],
                 )  # fmt: skip
             else:
                 filter_.find(batch, ranks)
@@ -315,69 +318,25 @@ class FilterBank:
         fresh: bool = True, results: np.ndarray = _NO_RESULTS,
     ) -> None:  # fmt: skip
         """Match by `match_rows`; finds ranks by search unless they are given."""
-        stacked = self._stacked or self._stack()
-        plan, strings = stacked[0], stacked[5]
-        if ranks is not None:
-            plan = stacked[6]
-        elif len(strings):
-            ranks = self._pool.ranks(len(self.filters), batch.n_rows)
-            for f in strings.tolist():
-                self.filters[f].find(batch, ranks[f])
-        else:
+        given = ranks is not None
+        if ranks is None:
             ranks = self._pool.no_ranks
-        multi = self._multi or self._build_multi()
-        match_rows(
-            batch.cells, batch.nulls, batch.has_nulls, batch.first, batch.n_rows, route, fresh, active, plan, stacked[1],
-            stacked[2], stacked[3], stacked[4], ranks, self.table, self.low, self.high, self.interested, multi[0], multi[1],
-            multi[2], multi[3], lin, self.visits, results,
-        )  # fmt: skip
-
-    def few_rows(self, batch: TupleBatch, route: np.ndarray, active: np.ndarray, lin: np.ndarray, results: np.ndarray) -> None:
-        """`row_major` with counted results, with as little as possible around the kernel."""
+            if self._strings:
+                ranks = self._pool.ranks(len(self.filters), batch.n_rows)
+                for f in self._strings:
+                    self.filters[f].find(batch, ranks[f])
         few = self._few
         if few is None:
-            stacked, multi = self._stacked or self._stack(), self.multi()
-            if len(stacked[5]):
-                self.row_major(batch, route, active, lin, results=results)
-                return
-            few = self._few = (*stacked[:5], self._pool.no_ranks, self.table, self.low, self.high, self.interested, *multi)
-        call: Any = match_rows  # a starred call that mypy cannot count
+            cuts, rows = self._cuts, self._rows
+            few = self._few = (
+                self._plan, cuts.data, cuts.at, cuts.n, rows.data, rows.at, self.table, self.low, self.high, self.interested,
+                *self.multi(),
+            )  # fmt: skip
+        call: Any = match_rows  # mypy cannot count a starred tuple
         call(
-            batch.cells,
-            batch.nulls,
-            batch.has_nulls,
-            batch.first,
-            batch.n_rows,
-            route,
-            1,
-            active,
-            *few,
-            lin,
-            self.visits,
-            results,
-        )
-
-    def _stack(self) -> tuple[np.ndarray, ...]:
-        """The cuts and table rows of all filters end to end, as `match_rows` takes them."""
-        n = len(self.filters)
-        plan = np.zeros((n, 4), np.int32)
-        cuts, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-        cuts_at, rows_at = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-        for f, filter_ in enumerate(self.filters):
-            is_string = filter_.cell_kind == CELL_STRING
-            held = self._rows[f]
-            plan[f] = (filter_.position, filter_.cell_kind, GIVEN if is_string else BY_SEARCH, SCAN if held is None else TABLE)
-            if not is_string:
-                cuts.append(filter_.cuts[: filter_.n_cuts])
-            cuts_at[f + 1] = cuts_at[f] + (0 if is_string else filter_.n_cuts)
-            if held is not None:
-                rows.append(held)
-            rows_at[f + 1] = rows_at[f] + (0 if held is None else len(held))
-        given = plan.copy()
-        given[:, 2] = GIVEN
-        strings = np.flatnonzero(plan[:, 2] == GIVEN)
-        self._stacked = (plan, np.concatenate(cuts), cuts_at, np.concatenate(rows), rows_at, strings, given)
-        return self._stacked
+            batch.cells, batch.nulls, batch.has_nulls, batch.first, batch.n_rows, route, fresh, given, active, ranks, *few, lin,
+            self.visits, results,
+        )  # fmt: skip
 
     def multi(self) -> tuple[np.ndarray, ...]:
         """The predicates of several intervals as the kernels take them: filters, slots, where ranks begin, ranks."""
@@ -424,12 +383,14 @@ class FilterBank:
             "filters": sum(filter_.n_predicates > 0 for filter_ in self.filters),
             "predicates": sum(filter_.n_predicates for filter_ in self.filters),
             "regions": sum(filter_.n_regions for filter_ in self.filters if filter_.n_predicates),
-            "scanning": sum(rows is None for rows in self._rows),
+            "scanning": int(np.count_nonzero(self._plan[:, 3] == SCAN)),
         }
 
     def check(self, placed: dict[int, dict[int, Intervals]]) -> None:
         """All invariants; `placed[f][slot]` is what should be here."""
         self._build_multi()
+        self._cuts.check()
+        self._rows.check()
         for f, filter_ in enumerate(self.filters):
             held = placed.get(f, {})
             filter_.check(self.low[f], self.high[f], held)
@@ -437,8 +398,8 @@ class FilterBank:
             for slot in held:
                 set_bit(interested, slot)
             assert (interested == self.interested[f]).all(), f"interest in {filter_.column.name} is that of its predicates"
-            rows = self._rows[f]
-            if rows is not None:
+            rows = self._rows.view(f)
+            if self._plan[f, 3] == TABLE:
                 assert len(rows) == filter_.n_regions, "a table row for each region"
                 expected = np.full((len(rows), self.n_words), FULL)
                 for slot, intervals in held.items():
@@ -449,7 +410,7 @@ class FilterBank:
                 assert (self.table[rows] == expected).all(), (
                     f"the region table of {filter_.column.name} admits what its predicates say"
                 )
-        used = [int(row) for rows in self._rows if rows is not None for row in rows]
+        used = [row for f in range(len(self.filters)) for row in self._rows.view(f).tolist()]
         assert sorted(used + self._free_rows) == list(range(len(self.table))), "every table row is used once or free"
 
 
@@ -464,53 +425,51 @@ class Prepared:
         self._route = route
         self._has_nulls = has_nulls
 
-    def fill(self, slots: np.ndarray, rows_of: np.ndarray, route: np.ndarray | None = None, fresh: bool = True) -> None:
+    def fill(self, active: np.ndarray, rows_of: np.ndarray, route: np.ndarray | None = None, fresh: bool = True) -> None:
         """`match_queries` over the route, or over the part of it that is given."""
         bank, layout = self._bank, self._layout
         multi = bank.multi()
         match_queries(
-            slots, layout.n_rows, layout.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
+            active, layout.n_rows, layout.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
             layout.n_regions, self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at,
             layout.order, multi[2], multi[3], rows_of,
         )  # fmt: skip
 
     def lists(
-        self,
-        out_slot: np.ndarray,
-        first_row: np.ndarray,
-        n_first: int,
-        results: np.ndarray,
-        offsets: np.ndarray,
-        which: np.ndarray,
+        self, legs: np.ndarray, outputs: OutputArrays, results: np.ndarray, listed: np.ndarray, offsets: np.ndarray,
         rows: np.ndarray,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """`list_queries` over the whole route."""
         bank, layout = self._bank, self._layout
         multi = bank.multi()
         return list_queries(
-            out_slot, first_row, n_first, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions,
-            self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2],
-            multi[3], results, offsets, which, rows, BYTE_BITS,
+            legs, *outputs, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
+            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
+            results, listed, offsets, rows, BYTE_BITS,
         )  # fmt: skip
 
 
 class _Layout:
     """Where the sets of each attribute lie, for batches of one size."""
 
+    __slots__ = ("n_words", "n_rows", "regions", "n_regions", "by_order", "sets_at", "below_at", "at", "below_from", "sets",
+                 "below", "order")  # fmt: skip
+
     def __init__(self, filters: list[GroupedFilter], n_rows: int, pool: _Pool) -> None:
-        n_words = self.n_words = words(n_rows)
+        self.n_words = words(n_rows)
         self.n_rows = n_rows
+        n = len(filters)
         self.regions = [filter_.n_regions for filter_ in filters]
         self.n_regions = np.array(self.regions, np.int64)
-        self.by_order = (self.n_regions > MAX_PREFIX).astype(np.uint8)
-        sizes = np.where(self.by_order, n_rows // STRIDE + 1, self.n_regions + 1) * n_words
-        self.sets_at = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.below_at = np.concatenate([[0], np.cumsum(np.where(self.by_order, self.n_regions + 1, 0))]).astype(np.int64)
+        self.by_order = np.empty(n, np.uint8)
+        self.sets_at = np.empty(n + 1, np.int64)
+        self.below_at = np.empty(n + 1, np.int64)
+        lay_out(self.n_regions, n_rows, self.n_words, self.by_order, self.sets_at, self.below_at)
         self.at = self.sets_at.tolist()
         self.below_from = self.below_at.tolist()
         self.sets = pool.array("sets", self.at[-1], np.uint64)
         self.below = pool.array("below", self.below_from[-1], np.int32)
-        self.order = pool.array("order", len(filters) * n_rows, np.int32)[: len(filters) * n_rows]
+        self.order = pool.array("order", n * n_rows, np.int32)[: n * n_rows]
 
 
 class _Pool:

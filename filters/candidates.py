@@ -35,6 +35,8 @@ MAX_POINTS = 8
 #: Heads of chains that hold no entry: of a value that never was, and of one whose entries have gone.
 EMPTY = -2
 NO_ENTRY = -1
+#: In place of the number of a window class: legs of every class.
+ALL_CLASSES = -1
 #: Column of an entry without further conditions.
 NO_COLUMN = 0xFFFF
 
@@ -58,7 +60,7 @@ def find_place(table: np.ndarray, key: int) -> int:
 
 @kernel(
     "int64(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, uint8[::1], int64[:,::1], int64[:,::1], int64[:,:,::1], "
-    "int32[::1], uint8[::1], boolean, int32[::1], int32[::1])"
+    "int32[::1], int64, int32[::1], int32[::1])"
 )
 def match_candidates(
     cells: np.ndarray,
@@ -72,12 +74,11 @@ def match_candidates(
     entries: np.ndarray,
     more: np.ndarray,
     slot_class: np.ndarray,
-    class_on: np.ndarray,
-    all_on: bool,
+    window_class: int,
     out_slot: np.ndarray,
     out_row: np.ndarray,
 ) -> int:
-    """Append the matching (slot, row) pairs of window classes that are on; -1 when they do not fit."""
+    """Append the matching (slot, row) pairs of one window class, or of all; -1 when they do not fit."""
     mask = U64(len(table) - 1)
     is_float = float_columns[column] != 0
     found = np.int64(0)
@@ -107,8 +108,8 @@ def match_candidates(
                 inside &= (more[e, k, 1] <= value) & (value <= more[e, k, 2])
                 if has_nulls and nulls[checked, first + i]:
                     inside = False
-            if not all_on:
-                inside &= class_on[slot_class[slot]] != 0
+            if window_class != ALL_CLASSES:
+                inside &= slot_class[slot] == window_class
             if found == room:
                 return -1
             out_slot[U64(found)] = slot
@@ -335,13 +336,13 @@ class CandidateIndex:
                 self._link(key, entry)
 
     def match(
-        self, batch: TupleBatch, float_columns: np.ndarray, slot_class: np.ndarray, class_on: np.ndarray, out_slot: np.ndarray,
+        self, batch: TupleBatch, float_columns: np.ndarray, slot_class: np.ndarray, window_class: int, out_slot: np.ndarray,
         out_row: np.ndarray,
     ) -> int:  # fmt: skip
         """`match_candidates` on this index."""
         return match_candidates(
             batch.cells, batch.nulls, batch.has_nulls, self.column, batch.first, batch.n_rows, float_columns, self._table,
-            self._entries, self._more, slot_class, class_on, bool(class_on.all()), out_slot, out_row,
+            self._entries, self._more, slot_class, window_class, out_slot, out_row,
         )  # fmt: skip
 
     def recode(self) -> None:

@@ -31,8 +31,8 @@ from filters.regions import (
     CELL_INT,
     CELL_STRING,
     MAX_SPAN,
-    build_grid,
-    build_table,
+    KeyGrid,
+    KeyTable,
     rank_by_code,
     rank_by_grid,
     rank_by_table,
@@ -40,6 +40,7 @@ from filters.regions import (
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
+from lineage.ragged import Ragged
 from lineage.schema import KEY_MAX, Column, Type
 
 #: `rank_high` of a slot without a predicate: above every rank.
@@ -78,7 +79,9 @@ class GroupedFilter:
         "position",
         "cell_kind",
         "dictionary",
-        "cuts",
+        "_number",
+        "_cuts",
+        "_texts",
         "n_cuts",
         "uses",
         "ids",
@@ -93,13 +96,16 @@ class GroupedFilter:
         "_rank_of_code",
     )
 
-    def __init__(self, column: Column, position: int, dictionary: Dictionary | None) -> None:
+    def __init__(self, column: Column, position: int, dictionary: Dictionary | None, number: int, cuts: Ragged) -> None:
+        """`cuts` are those of all filters of a bank, array `number` for this one, empty if the column holds strings."""
         self.column = column
         self.position = position
         self.dictionary = dictionary
         self.cell_kind = {Type.FLOAT: CELL_FLOAT, Type.STRING: CELL_STRING}.get(column.type, CELL_INT)
-        #: the cuts ascending: an int64 array with room to spare, or a list of str
-        self.cuts: Any = [] if dictionary is not None else np.zeros(8, np.int64)
+        self._number = number
+        self._cuts = cuts
+        #: the cuts of a string column
+        self._texts: list[str] = []
         self.n_cuts = 0
         #: how many bounds of predicates stand on each cut
         self.uses = array("i")
@@ -113,8 +119,13 @@ class GroupedFilter:
         self._aliases: list[tuple[int, int, int]] = []
         self.multi = Multi()
         self.n_predicates = 0
-        self._finder: tuple[Any, ...] | None = None
+        self._finder: KeyTable | KeyGrid | None = None
         self._rank_of_code: np.ndarray | None = None
+
+    @property
+    def cuts(self) -> Any:
+        """The cuts, ascending: an int64 array, or a list of str."""
+        return self._texts if self.dictionary is not None else self._cuts.view(self._number)
 
     @property
     def null_rank(self) -> int:
@@ -168,8 +179,8 @@ class GroupedFilter:
 
     def _find_cut(self, key: Key) -> int:
         if self.dictionary is not None:
-            return bisect_left(self.cuts, key)
-        return int(self.cuts[: self.n_cuts].searchsorted(key))
+            return bisect_left(self._texts, key)
+        return int(self.cuts.searchsorted(key))
 
     def _add_cut(self, key: Key, low: np.ndarray, high: np.ndarray) -> int | None:
         """Count one more bound on a cut; returns the rank that a new cut splits, None if the cut was there."""
@@ -178,12 +189,11 @@ class GroupedFilter:
             self.uses[at] += 1
             return None
         if self.dictionary is not None:
-            insort(self.cuts, key)
+            insort(self._texts, key)
         else:
-            if self.n_cuts == len(self.cuts):
-                self.cuts = np.concatenate([self.cuts, np.zeros(self.n_cuts, np.int64)])
-            self.cuts[at + 1 : self.n_cuts + 1] = self.cuts[at : self.n_cuts]
-            self.cuts[at] = key
+            self._cuts.insert(self._number, at, key)
+            if self._finder is not None and not (self._serves(self._finder) and self._finder.insert(key)):
+                self._finder = None
         self.uses.insert(at, 1)
         self.n_cuts += 1
         shift_ranks(low, high, at, 1)
@@ -199,9 +209,12 @@ class GroupedFilter:
 
     def _drop_cut(self, at: int, low: np.ndarray, high: np.ndarray, position: int) -> None:
         if self.dictionary is not None:
-            del self.cuts[at]
+            del self._texts[at]
         else:
-            self.cuts[at : self.n_cuts - 1] = self.cuts[at + 1 : self.n_cuts]
+            key = int(self.cuts[at])
+            self._cuts.delete(self._number, at)
+            if self._finder is not None and not (self._serves(self._finder) and self._finder.delete(key)):
+                self._finder = None
         del self.uses[at]
         self.n_cuts -= 1
         shift_ranks(low, high, at, -1)
@@ -211,7 +224,6 @@ class GroupedFilter:
         self._stale()
 
     def _stale(self) -> None:
-        self._finder = None
         self._rank_of = None
         self._id_array = None
         self._rank_of_code = None
@@ -221,36 +233,37 @@ class GroupedFilter:
     def find(self, batch: TupleBatch, ranks: np.ndarray) -> None:
         """Ranks of a batch's rows."""
         cells, nulls, has_nulls, first, n_rows = batch.cells, batch.nulls, batch.has_nulls, batch.first, batch.n_rows
-        finder = self._finder or self._build_finder()
-        if finder[0] is rank_by_table:
-            rank_by_table(cells, nulls, has_nulls, self.position, first, n_rows, finder[1], finder[2], self.null_rank, ranks)
-        elif finder[0] is rank_by_grid:
-            rank_by_grid(
-                cells, nulls, has_nulls, self.position, first, n_rows, self.cell_kind == CELL_FLOAT, finder[1], self.n_cuts,
-                finder[2], finder[3], self.null_rank, ranks,
-            )  # fmt: skip
-        else:
-            rank_by_code(cells, nulls, has_nulls, self.position, first, n_rows, self.rank_of_code(), self.null_rank, ranks)
-
-    def table_finder(self) -> tuple[np.ndarray, int] | None:
-        """The look-up table and its first key, when ranks are found by one."""
-        finder = self._finder or self._build_finder()
-        return (finder[1], finder[2]) if finder[0] is rank_by_table else None
-
-    def _build_finder(self) -> tuple[Any, ...]:
         if self.dictionary is not None:
-            self._finder = (rank_by_code,)
-        elif self._narrow():
-            self._finder = (rank_by_table, *build_table(self.cuts, self.n_cuts))
+            rank_by_code(cells, nulls, has_nulls, self.position, first, n_rows, self.rank_of_code(), self.null_rank, ranks)
+            return
+        finder = self.finder()
+        if isinstance(finder, KeyTable):
+            rank_by_table(cells, nulls, has_nulls, self.position, first, n_rows, finder.table, finder.base, self.null_rank, ranks)
         else:
-            self._finder = (rank_by_grid, *build_grid(self.cuts, self.n_cuts))
-        return self._finder
+            start = self._cuts.at[self._number]
+            cuts = self._cuts.data[start : start + self.n_cuts + 2]
+            rank_by_grid(
+                cells, nulls, has_nulls, self.position, first, n_rows, self.cell_kind == CELL_FLOAT, cuts, self.n_cuts,
+                finder.grid, finder.lowest, finder.shift, self.null_rank, ranks,
+            )  # fmt: skip
+
+    def finder(self) -> KeyTable | KeyGrid:
+        """What finds the ranks of a column that holds no strings."""
+        found = self._finder
+        if found is None:
+            found = self._finder = KeyTable(self.cuts) if self._narrow() else KeyGrid(self.cuts)
+        return found
+
+    def _serves(self, finder: KeyTable | KeyGrid) -> bool:
+        """Whether the finder is still of the kind that suits the cuts."""
+        return isinstance(finder, KeyTable) == self._narrow()
 
     def _narrow(self) -> bool:
         """Whether the cuts are ints close enough together for a look-up table."""
-        if self.cell_kind != CELL_INT or not self.n_cuts:
+        if self.cell_kind != CELL_INT or not len(self.cuts):
             return False
-        lowest, highest = int(self.cuts[0]), int(self.cuts[self.n_cuts - 1])
+        cuts = self.cuts
+        lowest, highest = int(cuts[0]), int(cuts[-1])
         return highest - lowest <= MAX_SPAN and highest < KEY_MAX
 
     def rank_of_code(self) -> np.ndarray:
@@ -260,7 +273,7 @@ class GroupedFilter:
         known = self._rank_of_code
         have = 0 if known is None else len(known)
         if known is None or have < len(dictionary.strings):
-            cuts = self.cuts
+            cuts = self._texts
             fresh = np.array([bisect_right(cuts, text) for text in dictionary.strings[have:]], np.int32)
             known = self._rank_of_code = fresh if known is None else np.concatenate([known, fresh])
         return known
@@ -268,13 +281,6 @@ class GroupedFilter:
     def forget_codes(self) -> None:
         """The dictionary was compacted: codes mean other strings now."""
         self._rank_of_code = None
-
-    def rank_of_key(self, key: Key | None) -> int:
-        """The rank of one value; slow, for traces and checks."""
-        if key is None:
-            return self.null_rank
-        cuts = self.cuts if self.dictionary is not None else self.cuts[: self.n_cuts].tolist()
-        return bisect_right(cuts, key)
 
     # ---- region ids of stored rows
 
@@ -306,12 +312,12 @@ class GroupedFilter:
 
     def bytes(self) -> int:
         """Bytes of the cuts and ids; finders are derived and not counted."""
-        keys = sum(map(len, self.cuts)) if self.dictionary is not None else 8 * self.n_cuts
+        keys = sum(map(len, self._texts)) if self.dictionary is not None else 8 * self.n_cuts
         return keys + 4 * self.n_cuts + 4 * (len(self.ids) - 2 + len(self._aliases))
 
     def check(self, low: np.ndarray, high: np.ndarray, predicates: dict[int, Intervals]) -> None:
         """Every invariant of the docstring, against the predicates that should be here."""
-        cuts = list(self.cuts) if self.dictionary is not None else self.cuts[: self.n_cuts].tolist()
+        cuts = list(self.cuts) if self.dictionary is not None else self.cuts.tolist()
         assert cuts == sorted(set(cuts)), "cuts ascend strictly"
         assert len(cuts) == self.n_cuts == len(self.uses), "one use count a cut"
         assert len(self.ids) == self.n_regions and len(set(self.ids)) == len(self.ids), "one id a region"
@@ -330,6 +336,8 @@ class GroupedFilter:
             )
             assert held == pairs, f"slot {slot} of {self.column.name}: ranks {held} stand for {pairs}"
         assert list(uses.values()) == list(self.uses), "each cut is used as often as predicates name it"
+        if self._finder is not None:
+            self._finder.check(self.cuts)
         free = np.ones(len(low), bool)
         free[list(predicates)] = False
         assert (low[free] == 0).all() and (high[free] == NO_LIMIT).all(), "slots without a predicate admit everything"

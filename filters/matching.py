@@ -7,9 +7,9 @@ query that still wants the row is interested in it (CACQ's completion, per row),
 row's region admits. The bits of a region come from its row of the region table, or, where tables would pass their
 budget, from a scan that compares the region's rank with every slot's bounds.
 
-**Query-major** (`match_queries`), for large batches. Per attribute `prefix[k]` is the set of rows with rank below `k`, so one
-interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the number of regions or rows that
-match. It needs no table. Where an attribute has more regions than `MAX_PREFIX`, rows are counted into rank order instead
+**Query-major** (`match_queries`, `list_queries`), for large batches. Per attribute `prefix[k]` is the set of rows with rank below
+`k`, so one interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the number of regions or rows
+that match. It needs no table. Where an attribute has more regions than `MAX_PREFIX`, rows are counted into rank order instead
 and prefix sets are kept only every `STRIDE` rows, the rest set bit by bit.
 
 A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, its intervals are
@@ -37,6 +37,18 @@ GIVEN = 1
 #: How a filter's region becomes query bits in `match_rows`.
 TABLE = 0
 SCAN = 1
+
+
+@kernel("void(int64[::1], int64, int64, uint8[::1], int64[::1], int64[::1])")
+def lay_out(
+    n_regions: np.ndarray, n_rows: int, n_words: int, by_order: np.ndarray, sets_at: np.ndarray, below_at: np.ndarray
+) -> None:
+    """Where the sets of each attribute begin, and the counts of those in rank order; the last entries are the totals."""
+    sets_at[0] = below_at[0] = 0
+    for f in range(len(n_regions)):
+        by_order[f] = n_regions[f] > MAX_PREFIX
+        sets_at[f + 1] = sets_at[f] + (n_rows // STRIDE + 1 if by_order[f] else n_regions[f] + 1) * n_words
+        below_at[f + 1] = below_at[f] + (n_regions[f] + 1 if by_order[f] else 0)
 
 
 @kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64)")
@@ -143,7 +155,7 @@ def put_rows(order: np.ndarray, start: Number, stop: Number, bits: np.ndarray) -
 
 @inline
 def query_bits(
-    slot: int,
+    slot: Number,
     n_rows: int,
     n_words: int,
     route: np.ndarray,
@@ -245,11 +257,11 @@ def query_bits(
 
 
 @kernel(
-    "void(int32[::1], int64, int64, int32[::1], int64, int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], "
-    "int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1])"
+    "void(uint64[::1], int64, int64, int32[::1], int64, int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
+    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1])"
 )
 def match_queries(
-    slots: np.ndarray,
+    active: np.ndarray,
     n_rows: int,
     n_words: int,
     route: np.ndarray,
@@ -268,28 +280,36 @@ def match_queries(
     multi_ranks: np.ndarray,
     rows_of: np.ndarray,
 ) -> None:
-    """Run the filters of `route` on every slot of `slots`; query-major bits in `rows_of`.
+    """Run the filters of `route` on every slot of the mask `active`; query-major bits in `rows_of`.
 
     `fresh`: start from all rows; otherwise from the bits that are there.
     """
     scratch = np.empty(n_words, np.uint64)
-    for s in range(len(slots)):
-        bits = rows_of[slots[s]]
-        query_bits(
-            slots[s], n_rows, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
-            order, multi_at, multi_ranks, bits, scratch,
-        )  # fmt: skip
+    for word in range(len(active)):
+        left = active[word]
+        while left:
+            slot = word * 64 + np.int64(trailing_zeros(left))
+            left &= left - ONE
+            bits = rows_of[slot]
+            query_bits(
+                slot, n_rows, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
+                order, multi_at, multi_ranks, bits, scratch,
+            )  # fmt: skip
 
 
 @kernel(
-    "int64(int32[::1], int32[::1], int64, int64, int64, int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
-    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], int64[::1], int64[::1], int32[::1], "
-    "int32[::1], uint8[::1])"
+    "int64(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64, int64, int32[::1], "
+    "int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], "
+    "int64[::1], int32[:,::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1])"
 )
 def list_queries(
-    out_slot: np.ndarray,
-    first_row: np.ndarray,
-    n_first: int,
+    legs: np.ndarray,
+    query_of: np.ndarray,
+    first_of: np.ndarray,
+    more_slot: np.ndarray,
+    more_query: np.ndarray,
+    more_first: np.ndarray,
+    n_more: int,
     n_rows: int,
     n_words: int,
     route: np.ndarray,
@@ -306,21 +326,41 @@ def list_queries(
     multi_at: np.ndarray,
     multi_ranks: np.ndarray,
     results: np.ndarray,
+    listed: np.ndarray,
     offsets: np.ndarray,
-    which: np.ndarray,
     rows: np.ndarray,
     table: np.ndarray,
 ) -> int:
     """Match and list in one go, while a query's bits are in the nearest cache: as `match_queries`, then `list_rows`.
 
-    The rows of the first `n_first` outputs are added to `results` of their slots. With empty `offsets` only counts.
+    The rows of each slot of the mask `legs` are added to its `results`. With empty `offsets` that is all.
     """
     at: Number = np.int64(0)
-    listed = 0
+    n = 0
     bits = np.empty(n_words, np.uint64)
     scratch = np.empty(n_words, np.uint64)
-    for k in range(len(out_slot)):
-        slot = out_slot[k]
+    left = legs[0]
+    word = 0
+    more = 0
+    while True:
+        while left == 0 and word + 1 < len(legs):
+            word += 1
+            left = legs[word]
+        in_mask = left != 0
+        if in_mask:
+            slot = word * 64 + np.int64(trailing_zeros(left))
+            left &= left - ONE
+            query = query_of[slot]
+            first: Number = np.int64(first_of[slot]) if len(first_of) else np.int64(0)
+        elif more < n_more and len(offsets):
+            slot = np.int64(more_slot[more])
+            query = more_query[more]
+            first = np.int64(more_first[more]) if len(first_of) else np.int64(0)
+            more += 1
+            if (legs[slot >> 6] >> U64(slot & 63)) & ONE == 0:
+                continue
+        else:
+            break
         query_bits(
             slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order,
             multi_at, multi_ranks, bits, scratch,
@@ -328,11 +368,10 @@ def list_queries(
         found = np.int64(0)
         for w in range(n_words):
             found += np.int64(count_ones(bits[w]))
-        if k < n_first:
+        if in_mask:
             results[slot] += found
         if len(offsets) == 0:
             continue
-        first: Number = np.int64(first_row[k])
         if first:
             for w in range(min(n_words, first >> 6)):
                 found -= np.int64(count_ones(bits[w]))
@@ -342,18 +381,18 @@ def list_queries(
                 found -= np.int64(count_ones(bits[first >> 6] ^ kept))
                 bits[first >> 6] = kept
         if found:
-            which[listed] = k
-            offsets[listed] = at
-            listed += 1
+            listed[n] = query
+            offsets[n] = at
+            n += 1
             at = emit_rows(bits, n_words, found, rows, at, table)
     if len(offsets):
-        offsets[listed] = at
-    return listed
+        offsets[n] = at
+    return n
 
 
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, uint64[::1], int32[:,::1], int64[::1], "
-    "int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], "
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, int64, uint64[::1], int32[:,::1], int32[:,::1], "
+    "int64[::1], int64[::1], int64[::1], int32[::1], int64[::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], "
     "int32[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1], int64[::1])"
 )
 def match_rows(
@@ -364,13 +403,15 @@ def match_rows(
     n_rows: int,
     route: np.ndarray,
     fresh: int,
+    all_given: int,
     active: np.ndarray,
+    given: np.ndarray,
     plan: np.ndarray,
     cuts: np.ndarray,
     cuts_at: np.ndarray,
+    n_cuts_of: np.ndarray,
     table_rows: np.ndarray,
     rows_at: np.ndarray,
-    given: np.ndarray,
     table: np.ndarray,
     low: np.ndarray,
     high: np.ndarray,
@@ -385,8 +426,8 @@ def match_rows(
 ) -> None:
     """Run the filters of `route` on each row; row-major bits in `lin`; `visits[f]` gains rows in, rows out, bits cleared.
 
-    `plan[f]` = (column, cell kind, how ranks come, table or scan). `fresh`: start from `active`, else from `lin`. Bits left are
-    added to `results` unless it is empty.
+    `plan[f]` = (column, cell kind, how ranks come, table or scan); `all_given`: all ranks are. `fresh`: start from `active`, else
+    from `lin`. Bits left are added to `results` unless it is empty.
     """
     n_words = len(active)
     for i in range(n_rows):
@@ -401,8 +442,8 @@ def match_rows(
             if wanted == 0:
                 continue
             column = plan[f, 0]
-            n_cuts = cuts_at[f + 1] - cuts_at[f]
-            if plan[f, 2] == GIVEN:
+            n_cuts = n_cuts_of[f]
+            if all_given or plan[f, 2] == GIVEN:
                 rank: Number = np.int64(given[f, i])
             elif has_nulls and nulls[column, first + i]:
                 rank = n_cuts + 1

@@ -6,12 +6,14 @@ The cuts of an attribute, ascending, divide its values into regions, numbered by
           ------|--------|--------|-- ... --|--------|   NULL
               cut 0    cut 1                cut d-1
 
-A value's rank is the number of cuts not above its order key. Three ways to find it, chosen when the cuts change:
+A value's rank is the number of cuts not above its order key. Three ways to find it:
 
-    look-up table   int keys whose cuts span at most `MAX_SPAN`: one load
+    look-up table   int keys whose cuts span at most `MAX_SPAN`: one load (`KeyTable`)
     grid            a bucket by the key's high bits, then binary search among the cuts of that bucket: a few steps
-                    for spread-out values, never worse than binary search for skewed ones
+                    for spread-out values, never worse than binary search for skewed ones (`KeyGrid`)
     dictionary      strings: the rank of each dictionary code, extended as the dictionary grows
+
+A table and a grid follow a cut that comes or goes by one pass over the entries behind it, and say when they cannot.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, inline, kernel
-from lineage.schema import KEY_MAX
 
 U64 = np.uint64
 
@@ -88,7 +89,7 @@ def find_rank(key: Number, cuts: np.ndarray, offset: Number, n_cuts: Number) -> 
 
 
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int64, int64, "
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int64, int64, int64, "
     "int32[::1])"
 )
 def rank_by_grid(
@@ -102,15 +103,15 @@ def rank_by_grid(
     cuts: np.ndarray,
     n_cuts: int,
     grid: np.ndarray,
+    lowest: int,
     shift: int,
     null_rank: int,
     ranks: np.ndarray,
 ) -> None:
-    """`ranks[i]` by a bucket `(key - lowest cut) >> shift`, then a search among that bucket's cuts.
+    """`ranks[i]` by a bucket `(key - lowest) >> shift`, then a search among that bucket's cuts.
 
     `cuts` has two entries of `KEY_MAX` behind the last cut.
     """
-    lowest = cuts[0]
     last = U64(len(grid) - 1)
     n = U64(n_cuts)
     column_cells = cells[column, first : first + n_rows]
@@ -156,33 +157,89 @@ def rank_by_code(
 
 
 @kernel("void(int64[::1], int64, int64, int32[::1])")
-def fill_grid(cuts: np.ndarray, n_cuts: int, shift: int, grid: np.ndarray) -> None:
+def fill_grid(cuts: np.ndarray, lowest: int, shift: int, grid: np.ndarray) -> None:
     """`grid[b]` = number of cuts whose bucket is below b."""
     for b in range(len(grid)):
         grid[b] = 0
-    lowest = cuts[0]
-    for i in range(n_cuts):
+    for i in range(len(cuts)):
         grid[np.int64((U64(cuts[i]) - U64(lowest)) >> U64(shift)) + 1] += 1
     for b in range(1, len(grid)):
         grid[b] += grid[b - 1]
 
 
-def build_grid(cuts: np.ndarray, n_cuts: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """A grid of about sixteen buckets a cut over the span of the cuts: (cuts with two spare entries, grid, shift)."""
-    padded = np.full(n_cuts + 2, KEY_MAX, np.int64)
-    padded[:n_cuts] = cuts[:n_cuts]
-    if not n_cuts:
-        return padded, np.zeros(2, np.int32), 0
-    span = int(cuts[n_cuts - 1]) - int(cuts[0])
-    buckets = max(1, 16 * n_cuts)
-    shift = max(0, span.bit_length() - buckets.bit_length() + 1)
-    grid = np.empty((span >> shift) + 2, np.int32)
-    fill_grid(padded, n_cuts, shift, grid)
-    return padded, grid, shift
+@kernel("void(int64[::1], int64, int32[::1])")
+def fill_table(cuts: np.ndarray, base: int, table: np.ndarray) -> None:
+    """`table[k]` = number of cuts not above base + k."""
+    at = 0
+    for k in range(len(table)):
+        while at < len(cuts) and cuts[at] <= base + k:
+            at += 1
+        table[k] = at
 
 
-def build_table(cuts: np.ndarray, n_cuts: int) -> tuple[np.ndarray, int]:
-    """Ranks of the keys from one below the lowest cut up to the highest cut, and the first of those keys."""
-    base = int(cuts[0]) - 1
-    keys = np.arange(base, int(cuts[n_cuts - 1]) + 1)
-    return np.searchsorted(cuts[:n_cuts], keys, "right").astype(np.int32), base
+class KeyTable:
+    """Ranks of the keys from one below the lowest cut up to the highest cut, as they were when it was made."""
+
+    __slots__ = ("table", "base")
+
+    def __init__(self, cuts: np.ndarray) -> None:
+        self.base = int(cuts[0]) - 1
+        self.table = np.empty(int(cuts[-1]) - self.base + 1, np.int32)
+        fill_table(cuts, self.base, self.table)
+
+    def insert(self, key: int) -> bool:
+        """Follow a new cut; False when the key is outside: keys beyond both ends share the entries there."""
+        if not self.base < key < self.base + len(self.table):
+            return False
+        self.table[key - self.base :] += 1
+        return True
+
+    def delete(self, key: int) -> bool:
+        """Follow a cut that went."""
+        self.table[key - self.base :] -= 1
+        return True
+
+    def check(self, cuts: np.ndarray) -> None:
+        keys = np.arange(self.base, self.base + len(self.table))
+        assert (self.table == np.searchsorted(cuts, keys, "right")).all(), "the table holds the rank of each key"
+        assert not len(cuts) or self.base < cuts[0] and cuts[-1] <= keys[-1], "the table spans the cuts"
+
+
+class KeyGrid:
+    """About sixteen buckets a cut over the span of the cuts, as they were when it was made."""
+
+    __slots__ = ("grid", "lowest", "shift", "_n_made", "_n_now")
+
+    def __init__(self, cuts: np.ndarray) -> None:
+        self._n_made = self._n_now = n_cuts = len(cuts)
+        self.lowest, self.shift = 0, 0
+        self.grid = np.zeros(2, np.int32)
+        if n_cuts:
+            self.lowest = int(cuts[0])
+            span = int(cuts[-1]) - self.lowest
+            self.shift = max(0, span.bit_length() - (16 * n_cuts).bit_length() + 1)
+            self.grid = np.empty((span >> self.shift) + 2, np.int32)
+            fill_grid(cuts, self.lowest, self.shift, self.grid)
+
+    def insert(self, key: int) -> bool:
+        """Follow a new cut; False when it is outside, or there are too many by now."""
+        bucket = (key - self.lowest) >> self.shift
+        self._n_now += 1
+        if not self._n_made or not 0 <= bucket < len(self.grid) - 1 or self._n_now > 2 * self._n_made:
+            return False
+        self.grid[bucket + 1 :] += 1
+        return True
+
+    def delete(self, key: int) -> bool:
+        """Follow a cut that went; False when so many did that fewer buckets would do."""
+        self._n_now -= 1
+        if self._n_now < self._n_made // 4:
+            return False
+        self.grid[((key - self.lowest) >> self.shift) + 1 :] -= 1
+        return True
+
+    def check(self, cuts: np.ndarray) -> None:
+        buckets = (cuts.astype(U64) - U64(self.lowest & (2**64 - 1))) >> U64(self.shift)
+        expected = np.searchsorted(buckets, np.arange(len(self.grid), dtype=U64), "left")
+        assert not self._n_made or (self.grid == expected).all(), "the grid counts the cuts below each bucket"
+        assert self._n_now == len(cuts), "cuts are counted"

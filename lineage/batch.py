@@ -18,20 +18,18 @@ import numpy as np
 
 from lineage.bits import transpose, words
 
+#: Which queries read which slots (`eddy/outputs.py`), as the listing kernels take it: `query_of[slot]`, `first_of[slot]`, further
+#: ones as `more_slot`, `more_query`, `more_first`, and their number. Empty `first_of`: from the first row on.
+OutputArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]
+
 
 class Unlisted(Protocol):
     """A batch whose bits are not written out yet: they can be listed without ever being."""
 
     def lists(
-        self,
-        out_slot: np.ndarray,
-        first_row: np.ndarray,
-        n_first: int,
-        results: np.ndarray,
-        offsets: np.ndarray,
-        which: np.ndarray,
+        self, legs: np.ndarray, outputs: OutputArrays, results: np.ndarray, listed: np.ndarray, offsets: np.ndarray,
         rows: np.ndarray,
-    ) -> int: ...
+    ) -> int: ...  # fmt: skip
 
 
 class Lineage:

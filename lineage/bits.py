@@ -148,58 +148,85 @@ def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, a
     return at
 
 
-@kernel("int64(uint64[:,::1], int64, int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], uint8[::1])")
+@kernel(
+    "int64(uint64[:,::1], int64, uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64[::1], "
+    "int64[::1], int32[::1], uint8[::1])"
+)
 def list_rows(
     rows_of: np.ndarray,
     n_words: int,
-    out_slot: np.ndarray,
-    first_row: np.ndarray,
+    legs: np.ndarray,
+    query_of: np.ndarray,
+    first_of: np.ndarray,
+    more_slot: np.ndarray,
+    more_query: np.ndarray,
+    more_first: np.ndarray,
+    n_more: int,
+    listed: np.ndarray,
     offsets: np.ndarray,
-    which: np.ndarray,
     rows: np.ndarray,
     table: np.ndarray,
 ) -> int:
-    """Row numbers of the outputs that have any: output `k` reads slot `out_slot[k]` from row `first_row[k]` on.
+    """Row numbers of the queries on the slots of the mask `legs` (`eddy/outputs.py`), of those that have any.
 
-    Fills `which[j]` with the output's number, `offsets[j]:offsets[j+1]` with its range in `rows`; returns how many
-    outputs are listed. `rows` must hold all of them and `SPARE` more.
+    `query_of[slot]` reads a slot from row `first_of[slot]` on (all rows when that is empty), then the `more_*`. Fills `listed`
+    with the queries and `offsets[j]:offsets[j+1]` with their ranges in `rows`, which must hold all and `SPARE` more; returns how
+    many are listed.
     """
     at = np.int64(0)
-    listed = 0
+    n = 0
     bits = np.empty(n_words, np.uint64)
-    for k in range(len(out_slot)):
-        first = np.int64(first_row[k])
+    left = legs[0]
+    word = 0
+    more = 0
+    while True:
+        while left == 0 and word + 1 < len(legs):
+            word += 1
+            left = legs[word]
+        if left:
+            slot = word * 64 + np.int64(trailing_zeros(left))
+            left &= left - ONE
+            query = query_of[slot]
+            first = np.int64(first_of[slot]) if len(first_of) else np.int64(0)
+        elif more < n_more:
+            slot = np.int64(more_slot[more])
+            query = more_query[more]
+            first = np.int64(more_first[more]) if len(first_of) else np.int64(0)
+            more += 1
+            if (legs[slot >> 6] >> U64(slot & 63)) & ONE == 0:
+                continue
+        else:
+            break
         found = np.int64(0)
         for w in range(n_words):
-            word = rows_of[out_slot[k], w]
+            bit_word = rows_of[slot, w]
             if w <= first >> 6:
-                word = U64(0) if w < first >> 6 else word & (FULL << U64(first & 63))
-            bits[w] = word
-            found += np.int64(count_ones(word))
+                bit_word = U64(0) if w < first >> 6 else bit_word & (FULL << U64(first & 63))
+            bits[w] = bit_word
+            found += np.int64(count_ones(bit_word))
         if found:
-            which[listed] = k
-            offsets[listed] = at
-            listed += 1
+            listed[n] = query
+            offsets[n] = at
+            n += 1
             at = emit_rows(bits, n_words, found, rows, at, table)
-    offsets[listed] = at
-    return listed
+    offsets[n] = at
+    return n
 
 
-@kernel("int64(uint64[:,::1], int64, int32[::1], int32[::1], int64[::1])")
-def count_rows(rows_of: np.ndarray, n_words: int, out_slot: np.ndarray, first_row: np.ndarray, counts: np.ndarray) -> int:
-    """How many rows each output has, by popcount; returns the sum."""
+@kernel("int64(uint64[:,::1], int64, uint64[::1], int32[::1], int64)")
+def count_rows(rows_of: np.ndarray, n_words: int, legs: np.ndarray, more_slot: np.ndarray, n_more: int) -> int:
+    """How many rows `list_rows` can list at most, by popcount."""
     total: Number = np.int64(0)
-    for k in range(len(out_slot)):
-        slot = out_slot[k]
-        first = np.int64(first_row[k])
-        found = np.int64(0)
-        for w in range(first >> 6, n_words):
-            word = rows_of[slot, w]
-            if w == first >> 6:
-                word &= FULL << U64(first & 63)
-            found += np.int64(count_ones(word))
-        counts[k] = found
-        total += found
+    for word in range(len(legs)):
+        left = legs[word]
+        while left:
+            slot = word * 64 + np.int64(trailing_zeros(left))
+            left &= left - ONE
+            for w in range(n_words):
+                total += np.int64(count_ones(rows_of[slot, w]))
+    for k in range(n_more):
+        for w in range(n_words):
+            total += np.int64(count_ones(rows_of[more_slot[k], w]))
     return int(total)
 
 

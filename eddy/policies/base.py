@@ -27,7 +27,6 @@ class Ledger:
         "predicates",
         "cost_ns",
         "tickets",
-        "pass_rate",
         "cleared_rate",
         "version",
         "_measured",
@@ -50,8 +49,7 @@ class Ledger:
         #: whether samples told what the module clears
         self._profiled = np.zeros(0, np.int64)
         self.tickets = np.zeros(0, np.float64)
-        #: share of visiting rows returned; query bits cleared a row, at the place in the route that the module deserves
-        self.pass_rate = np.zeros(0, np.float64)
+        #: query bits cleared a row, at the place in the route that the module deserves
         self.cleared_rate = np.zeros(0, np.float64)
         #: counts changes of the set of modules
         self.version = 0
@@ -65,7 +63,7 @@ class Ledger:
             number = self._free.pop()
             self.names[number] = name
             self.cost_ns[number] = cost_ns
-            self.tickets[number], self.pass_rate[number], self.cleared_rate[number] = 1.0, 0.5, 1.0
+            self.tickets[number] = self.cleared_rate[number] = 1.0
             for counts in (self.rows_in, self.rows_out, self.cleared, self._measured, self._profiled):
                 counts[number] = 0
             return number
@@ -76,7 +74,6 @@ class Ledger:
         self._measured = np.append(self._measured, 0)
         self._profiled = np.append(self._profiled, 0)
         self.tickets = np.append(self.tickets, 1.0)
-        self.pass_rate = np.append(self.pass_rate, 0.5)
         self.cleared_rate = np.append(self.cleared_rate, 1.0)
         return len(self.names) - 1
 
@@ -87,21 +84,20 @@ class Ledger:
         self.names[number] = ""
         self._free.append(number)
 
-    def record(self, module: int, rows_in: int, rows_out: int, cleared: int, sampled: bool = False) -> None:
-        """One visit of a batch. Averages are over all rows at first, later over the last `MEMORY_ROWS`.
+    def record(
+        self, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray, cleared: np.ndarray, sampled: bool = False
+    ) -> None:
+        """What different modules took, returned and cleared; each took some rows. Averages are over all rows at first, later
+        over the last `MEMORY_ROWS`.
 
-        `sampled`: what the module clears is known from samples (`profile`), which no route distorts.
+        `sampled`: what a module clears is known from samples (`profile`), which no route distorts.
         """
-        if not rows_in:
-            return
-        self.rows_in[module] += rows_in
-        self.rows_out[module] += rows_out
-        self.cleared[module] += cleared
-        share = max(rows_in / MEMORY_ROWS, rows_in / float(self.rows_in[module]))
-        share = min(1.0, share)
-        self.pass_rate[module] += share * (rows_out / rows_in - self.pass_rate[module])
+        self.rows_in[modules] += rows_in
+        self.rows_out[modules] += rows_out
+        self.cleared[modules] += cleared
         if not sampled:
-            self.cleared_rate[module] += share * (cleared / rows_in - self.cleared_rate[module])
+            share = np.minimum(1.0, rows_in / np.minimum(MEMORY_ROWS, self.rows_in[modules]))
+            self.cleared_rate[modules] += share * (cleared / rows_in - self.cleared_rate[modules])
 
     def profile(self, module: int, cleared: float) -> None:
         """On a sample, in the best order, the module cleared so many query bits a row; the last few samples count."""
@@ -133,6 +129,6 @@ class Policy(Protocol):
         """The ready modules (ascending int32) in the order of their visits; the array may be reused by the next call."""
         ...
 
-    def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
-        """A module took rows and returned some."""
+    def visited(self, ledger: Ledger, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray) -> None:
+        """Different modules took rows and returned some."""
         ...

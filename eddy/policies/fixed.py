@@ -32,5 +32,5 @@ class FixedPolicy:
                 return i
         return len(self._names)
 
-    def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
+    def visited(self, ledger: Ledger, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray) -> None:
         pass

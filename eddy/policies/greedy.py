@@ -33,5 +33,5 @@ class GreedyPolicy:
         gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
         return ready[np.argsort(-gain, kind="stable")]
 
-    def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
+    def visited(self, ledger: Ledger, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray) -> None:
         pass

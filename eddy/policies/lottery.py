@@ -80,7 +80,7 @@ class RandomPolicy:
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
         return self._draws.draw(np.ones(len(ledger.names)), ready)
 
-    def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
+    def visited(self, ledger: Ledger, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray) -> None:
         pass
 
 
@@ -98,9 +98,9 @@ class LotteryPolicy:
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
         return self._draws.draw(ledger.tickets, ready)
 
-    def visited(self, ledger: Ledger, module: int, rows_in: int, rows_out: int) -> None:
-        earned = float(ledger.predicates[module]) * (rows_in - rows_out)
-        ledger.tickets[module] = max(FLOOR, float(ledger.tickets[module]) * FADE**rows_in + earned)
+    def visited(self, ledger: Ledger, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray) -> None:
+        earned = ledger.predicates[modules] * (rows_in - rows_out)
+        ledger.tickets[modules] = np.maximum(FLOOR, ledger.tickets[modules] * FADE**rows_in + earned)
 
 
 class BackpressurePolicy(LotteryPolicy):

@@ -214,32 +214,34 @@ class World:
         if ranks is None:
             ranks = self.bank.ranks(batch.page)
         prepared = self.bank.prepare(ranks, batch.n_rows, batch.has_nulls, route)
-        prepared.fill(slots, rows_of, route[:cut])
-        prepared.fill(slots, rows_of, route[cut:], fresh=False)
+        prepared.fill(self.active(), rows_of, route[:cut])
+        prepared.fill(self.active(), rows_of, route[cut:], fresh=False)
         idle = np.setdiff1d(np.arange(len(rows_of)), slots)
         assert (rows_of[idle] == ~np.uint64(0)).all(), "slots not asked for are left alone"
         return by_rows({slot: slots_of(rows_of[slot]).tolist() for slot in slots.tolist()}, batch.n_rows)
 
     def listed(self, batch: Batch) -> list[set[int]]:
         """Rows listed without writing bits out; some slots twice, from a later row on."""
-        rng = self.rng
-        outputs = [(slot, 0) for slot in self.queries] + [(slot, 1) for slot in self.queries if rng.random() < 0.3]
-        out_slot = np.array([slot for slot, _ in outputs], np.int32)
-        first_row = np.array([again and rng.randint(0, batch.n_rows) for _, again in outputs], np.int32)
+        rng, n_slots = self.rng, self.bank.n_words * 64
+        query_of = np.arange(n_slots) + 1
+        more_slot = np.array([slot for slot in self.queries if rng.random() < 0.3], np.int32)
+        more_query = np.arange(len(more_slot)) + n_slots + 1
+        more_first = np.array([rng.randint(0, batch.n_rows) for _ in more_slot], np.int32)
+        outputs = (query_of, np.zeros(n_slots, np.int32), more_slot, more_query, more_first, len(more_slot))
         prepared = self.bank.prepare(self.bank.ranks(batch.page), batch.n_rows, batch.has_nulls, self.route())
-        offsets, which = np.zeros(len(outputs) + 1, np.int64), np.zeros(len(outputs), np.int32)
-        rows = np.zeros(len(outputs) * batch.n_rows + SPARE, np.int32)
-        results = np.zeros(self.bank.n_words * 64, np.int64)
-        n = prepared.lists(out_slot, first_row, len(self.queries), results, offsets, which, rows)
-        lists = {int(which[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
-        assert all(lists.values()), "outputs without rows are not listed"
-        whole = {slot: lists.get(k, []) for k, (slot, again) in enumerate(outputs) if not again}
-        for k, (slot, _) in enumerate(outputs):
-            assert lists.get(k, []) == [row for row in whole[slot] if row >= first_row[k]]
-        assert results.tolist() == [len(whole.get(slot, ())) for slot in range(len(results))], "each slot is counted once"
-        counted = np.zeros_like(results)
-        none = np.zeros(0, np.int64)
-        prepared.lists(out_slot, first_row, len(self.queries), counted, none, which, rows)
+        n_outputs = len(self.queries) + len(more_slot)
+        offsets, listed = np.zeros(n_outputs + 1, np.int64), np.zeros(n_outputs, np.int64)
+        rows = np.zeros(n_outputs * batch.n_rows + SPARE, np.int32)
+        results = np.zeros(n_slots, np.int64)
+        n = prepared.lists(self.active(), outputs, results, listed, offsets, rows)
+        lists = {int(listed[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
+        assert len(lists) == n and all(lists.values()), "queries without rows are not listed"
+        whole = {slot: lists.get(slot + 1, []) for slot in self.queries}
+        for query, slot, first in zip(more_query.tolist(), more_slot.tolist(), more_first.tolist()):
+            assert lists.get(query, []) == [row for row in whole[slot] if row >= first]
+        assert results.tolist() == [len(whole.get(slot, ())) for slot in range(n_slots)], "each slot is counted once"
+        counted, none = np.zeros_like(results), np.zeros(0, np.int64)
+        prepared.lists(self.active(), outputs, counted, none, none, rows)
         assert (counted == results).all(), "counting alone gives the same counts"
         return by_rows(whole, batch.n_rows)
 
@@ -385,7 +387,7 @@ def test_an_attribute_with_more_regions_than_prefix_sets_is_matched_by_rank_orde
     assert f is not None and world.bank.filters[f].n_regions > MAX_PREFIX
     batch = Batch(world.rng, world.dictionaries, n_rows, null_share)
     wide = SCHEMA.position("wide")
-    bounds = world.bank.filters[f].cuts[: world.bank.filters[f].n_cuts].tolist()
+    bounds = world.bank.filters[f].cuts.tolist()
     for i in range(n_rows):
         # values on and beside the cuts, many of them equal
         if batch.keys[i]["wide"] is not None:

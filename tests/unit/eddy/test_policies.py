@@ -37,6 +37,11 @@ def routes(policy: Policy, of: Ledger, modules: np.ndarray, n: int) -> list[tupl
     return [tuple(policy.route(of, modules).tolist()) for _ in range(n)]
 
 
+def one(*numbers: int) -> list[np.ndarray]:
+    """Each number as an array, as for one module of several."""
+    return [np.array([number]) for number in numbers]
+
+
 def first_share(policy: Policy, of: Ledger, module: int, n: int = 4000) -> float:
     """How often a module comes first."""
     modules = np.arange(len(of.names), dtype=np.int32)
@@ -54,7 +59,7 @@ def test_a_route_is_an_order_of_exactly_the_ready_modules(name: str) -> None:
         for _ in range(6):
             route = policy.route(of, modules)
             assert sorted(route.tolist()) == modules.tolist() and route.dtype == np.int32
-            policy.visited(of, int(route[0]), 50, 25)
+            policy.visited(of, *one(int(route[0]), 50, 25))
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -67,7 +72,7 @@ def test_the_same_seed_gives_the_same_routes(name: str) -> None:
         for _ in range(100):
             route = policy.route(of, modules).tolist()
             found.append(tuple(route))
-            policy.visited(of, route[0], 64, 10 * route[0])
+            policy.visited(of, *one(route[0], 64, 10 * route[0]))
         return found
 
     assert run(5) == run(5)
@@ -164,7 +169,7 @@ def test_tickets_follow_the_formula_exactly(name: str) -> None:
     for _ in range(300):
         module, rows_in = int(rng.integers(2)), int(rng.integers(1, 500))
         rows_out = int(rng.integers(0, rows_in + 1))
-        policy.visited(of, module, rows_in, rows_out)
+        policy.visited(of, *one(module, rows_in, rows_out))
         earned = [3, 40][module] * (rows_in - rows_out)
         expected[module] = max(FLOOR, expected[module] * FADE**rows_in + earned)
         assert of.tickets.tolist() == expected
@@ -175,7 +180,7 @@ def test_a_module_that_returns_every_row_falls_to_the_floor_and_no_lower() -> No
     of.tickets[0] = 5000.0
     policy = make("lottery", 0)
     for _ in range(30):
-        policy.visited(of, 0, 1000, 1000)
+        policy.visited(of, *one(0, 1000, 1000))
     assert of.tickets[0] == FLOOR
 
 
@@ -183,18 +188,18 @@ def test_tickets_fade_by_rows_not_by_batches() -> None:
     whole, parts = ledger("a"), ledger("a")
     whole.tickets[0] = parts.tickets[0] = 1e6
     policy = make("lottery", 0)
-    policy.visited(whole, 0, 2000, 2000)
+    policy.visited(whole, *one(0, 2000, 2000))
     for _ in range(2000):
-        policy.visited(parts, 0, 1, 1)
+        policy.visited(parts, *one(0, 1, 1))
     assert parts.tickets[0] == pytest.approx(whole.tickets[0], rel=1e-9) == pytest.approx(1e6 * FADE**2000)
 
 
 def test_small_batches_earn_about_as_much_as_one_that_holds_their_rows() -> None:
     whole, parts = ledger("a", predicates=10), ledger("a", predicates=10)
     policy = make("lottery", 0)
-    policy.visited(whole, 0, 64, 16)
+    policy.visited(whole, *one(0, 64, 16))
     for _ in range(16):
-        policy.visited(parts, 0, 4, 1)
+        policy.visited(parts, *one(0, 4, 1))
     assert parts.tickets[0] == pytest.approx(whole.tickets[0], rel=0.05)
 
 
@@ -228,8 +233,8 @@ def test_the_lottery_learns_which_module_is_selective() -> None:
     of = ledger("a", "b")
     policy = make("lottery", 4)
     for _ in range(100):
-        policy.visited(of, 0, 64, 60)
-        policy.visited(of, 1, 64, 10)
+        policy.visited(of, *one(0, 64, 60))
+        policy.visited(of, *one(1, 64, 10))
     assert first_share(policy, of, 1) > 0.85
 
 
@@ -241,7 +246,7 @@ def test_backpressure_prefers_the_cheaper_of_two_equally_selective_modules() -> 
     policy = make("backpressure", 4)
     for _ in range(100):
         for module, ns in ((0, 900), (1, 100)):
-            policy.visited(of, module, 64, 32)
+            policy.visited(of, *one(module, 64, 32))
             of.measure(module, 64, 64 * ns)
     assert of.tickets[0] == of.tickets[1]
     assert first_share(policy, of, 1) == pytest.approx(0.9, abs=0.03)
@@ -327,24 +332,23 @@ def test_greedy_answers_for_other_ready_modules_at_once() -> None:
 
 def test_a_ledger_counts_visits_and_averages_over_rows() -> None:
     whole, parts = ledger("a"), ledger("a")
-    whole.record(0, 400, 100, 1200)
+    whole.record(*one(0, 400, 100, 1200))
     for _ in range(40):
-        parts.record(0, 10, 2 + (_ % 2), 30)
+        parts.record(*one(0, 10, 2 + (_ % 2), 30))
     assert whole.rows_in[0] == parts.rows_in[0] == 400
     assert (whole.rows_out[0], whole.cleared[0]) == (100, 1200) == (parts.rows_out[0], parts.cleared[0])
-    assert whole.pass_rate[0] == pytest.approx(0.25) == parts.pass_rate[0], "all rows count alike at first"
-    assert whole.cleared_rate[0] == pytest.approx(3.0) == parts.cleared_rate[0]
+    assert whole.cleared_rate[0] == pytest.approx(3.0) == parts.cleared_rate[0], "all rows count alike at first"
 
 
 def test_later_rows_are_averaged_over_the_memory_only() -> None:
     of = ledger("a")
     n = int(MEMORY_ROWS)
     for _ in range(10):
-        of.record(0, n, 0, 0)
-    of.record(0, n // 8, n // 8, 3 * n // 8)
+        of.record(*one(0, n, 0, 0))
+    of.record(*one(0, n // 8, n // 8, 3 * n // 8))
     of.measure(0, n, 10 * n)
     of.measure(0, n // 8, 90 * n // 8)
-    assert of.pass_rate[0] == pytest.approx(1 / 8) and of.cleared_rate[0] == pytest.approx(3 / 8)
+    assert of.cleared_rate[0] == pytest.approx(3 / 8)
     assert of.cost_ns[0] == pytest.approx(10 + 80 / 8)
 
 
@@ -352,30 +356,40 @@ def test_what_samples_tell_is_kept_apart_from_visits() -> None:
     of = ledger("a")
     of.profile(0, 8.0)
     assert of.cleared_rate[0] == 8.0
-    of.record(0, 100, 50, 200, sampled=True)
-    assert (of.cleared_rate[0], of.pass_rate[0], of.cleared[0]) == (8.0, 0.5, 200)
+    of.record(*one(0, 100, 50, 200), sampled=True)
+    assert (of.cleared_rate[0], of.cleared[0]) == (8.0, 200)
     of.profile(0, 4.0)
     assert of.cleared_rate[0] == 6.0, "the last few samples count"
 
 
 def test_a_batch_longer_than_the_memory_is_all_that_is_remembered() -> None:
     of = ledger("a")
-    of.record(0, 10_000, 1_000, 50_000)
+    of.record(*one(0, 10_000, 1_000, 50_000))
     of.measure(0, 10_000, 70_000)
-    assert of.pass_rate[0] == pytest.approx(0.1) and of.cleared_rate[0] == pytest.approx(5.0)
+    assert of.cleared_rate[0] == pytest.approx(5.0)
     assert of.cost_ns[0] == pytest.approx(7.0)
 
 
-def test_a_visit_without_rows_says_nothing() -> None:
+def test_a_visit_without_rows_says_nothing_of_the_cost() -> None:
     of = ledger("a")
-    of.record(0, 0, 0, 0)
     of.measure(0, 0, 1000)
-    assert (of.pass_rate[0], of.cost_ns[0], of.rows_in[0]) == (0.5, 10.0, 0)
+    assert of.cost_ns[0] == 10.0
+
+
+def test_what_several_modules_did_is_recorded_as_if_one_by_one() -> None:
+    together, apart = ledger("a", "b", "c"), ledger("a", "b", "c")
+    for modules, visits in (([0, 2], [(40, 10, 90), (7, 7, 0)]), ([2, 1, 0], [(5000, 1, 8), (1, 0, 3), (30, 2, 60)])):
+        together.record(np.array(modules), *np.array(visits).T)
+        for module, visit in zip(modules, visits):
+            apart.record(*one(module, *visit))
+    for field in ("rows_in", "rows_out", "cleared", "cleared_rate"):
+        assert getattr(together, field).tolist() == getattr(apart, field).tolist()
+    assert together.rows_in.tolist() == [70, 1, 5007]
 
 
 def test_the_number_of_a_module_that_went_is_used_again_from_scratch() -> None:
     of = ledger("a", "b", "c")
-    of.record(1, 5000, 1, 1)
+    of.record(*one(1, 5000, 1, 1))
     of.measure(1, 5000, 10**9)
     of.tickets[1] = 77.0
     of.predicates[1] = 0
@@ -383,7 +397,7 @@ def test_the_number_of_a_module_that_went_is_used_again_from_scratch() -> None:
     assert of.add("d", 3.0) == 1
     assert of.names == ["a", "d", "c"]
     assert (of.rows_in[1], of.rows_out[1], of.cleared[1], of.predicates[1]) == (0, 0, 0, 0)
-    assert (of.cost_ns[1], of.tickets[1], of.pass_rate[1], of.cleared_rate[1]) == (3.0, 1.0, 0.5, 1.0)
+    assert (of.cost_ns[1], of.tickets[1], of.cleared_rate[1]) == (3.0, 1.0, 1.0)
     assert of.add("e", 3.0) == 3
 
 

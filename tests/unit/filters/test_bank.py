@@ -10,6 +10,7 @@ import pytest
 from eddy.compile import ensure
 from filters.bank import TABLE_BUDGET, FilterBank
 from filters.intervals import NOT_NULL, ONLY_NULL, Intervals, compare
+from filters.matching import SCAN
 from lineage.batch import TupleBatch
 from lineage.bits import set_bit, slots_of
 from lineage.schema import Schema, Type
@@ -40,7 +41,7 @@ class Bank:
         self.bank.check(self.held)
 
     def scans(self) -> list[bool]:
-        return [rows is None for rows in self.bank._rows]
+        return (self.bank._plan[:, 3] == SCAN).tolist()
 
     def match(self, rows: list[list[int]], slots: list[int], route: list[int]) -> list[list[int]]:
         cells = np.ascontiguousarray(np.array(rows, np.int64).T)
@@ -200,7 +201,7 @@ def test_bytes_are_those_of_the_predicates_held() -> None:
 def test_check_sees_a_table_bit_that_no_predicate_put_there() -> None:
     one = Bank()
     one.add(0, 0, above(5))
-    one.bank.table[one.bank._rows[0][0], 0] |= np.uint64(1)  # type: ignore[index]
+    one.bank.table[one.bank._rows.view(0)[0], 0] |= np.uint64(1)
     with pytest.raises(AssertionError, match="the region table of a"):
         one.bank.check(one.held)
 

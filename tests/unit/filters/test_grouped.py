@@ -10,9 +10,10 @@ import pytest
 from eddy.compile import ensure
 from filters.grouped import NO_LIMIT, GroupedFilter
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
-from filters.regions import MAX_SPAN, rank_by_code, rank_by_grid, rank_by_table
+from filters.regions import MAX_SPAN, KeyGrid, KeyTable
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
+from lineage.ragged import Ragged
 from lineage.schema import KEY_MAX, KEY_MIN, Column, Type
 
 ensure()
@@ -23,7 +24,9 @@ class Filter:
 
     def __init__(self, type_: Type = Type.INT, position: int = 0) -> None:
         self.dictionary = Dictionary() if type_ is Type.STRING else None
-        self.filter = GroupedFilter(Column("a", type_), position, self.dictionary)
+        cuts = Ragged(np.int64, KEY_MAX, spare=2)
+        cuts.append(np.zeros(0, np.int64))
+        self.filter = GroupedFilter(Column("a", type_), position, self.dictionary, 0, cuts)
         self.low = np.zeros(64, np.int32)
         self.high = np.full(64, NO_LIMIT, np.int32)
         self.held: dict[int, Intervals] = {}
@@ -40,7 +43,7 @@ class Filter:
         return merged
 
     def cuts(self) -> list[object]:
-        return list(self.filter.cuts[: self.filter.n_cuts])
+        return list(self.filter.cuts)
 
     def ranks(self, cells: list[int], nulls: list[int] | None = None) -> list[int]:
         found = np.full(len(cells), -1, np.int32)
@@ -118,21 +121,21 @@ def test_a_value_on_a_cut_belongs_to_the_region_above() -> None:
 @pytest.mark.parametrize(
     ("cuts", "finder"),
     [
-        ([], rank_by_grid),
-        ([5], rank_by_table),
-        ([0, MAX_SPAN], rank_by_table),
-        ([0, MAX_SPAN + 1], rank_by_grid),
-        ([KEY_MIN + 1], rank_by_table),
-        ([KEY_MIN + 1, KEY_MIN + 2, KEY_MAX], rank_by_grid),
-        ([KEY_MAX], rank_by_grid),
-        ([KEY_MAX - 1], rank_by_table),
-        ([-(2**62), 2**62], rank_by_grid),
-        ([*range(0, 3 * MAX_SPAN, 997)], rank_by_grid),
-        ([*range(100), 2**60, *range(2**61, 2**61 + 300)], rank_by_grid),
-        ([1 << k for k in range(63)], rank_by_grid),
+        ([], KeyGrid),
+        ([5], KeyTable),
+        ([0, MAX_SPAN], KeyTable),
+        ([0, MAX_SPAN + 1], KeyGrid),
+        ([KEY_MIN + 1], KeyTable),
+        ([KEY_MIN + 1, KEY_MIN + 2, KEY_MAX], KeyGrid),
+        ([KEY_MAX], KeyGrid),
+        ([KEY_MAX - 1], KeyTable),
+        ([-(2**62), 2**62], KeyGrid),
+        ([*range(0, 3 * MAX_SPAN, 997)], KeyGrid),
+        ([*range(100), 2**60, *range(2**61, 2**61 + 300)], KeyGrid),
+        ([1 << k for k in range(63)], KeyGrid),
     ],
 )
-def test_a_rank_is_the_number_of_cuts_not_above_the_value(cuts: list[int], finder: object) -> None:
+def test_a_rank_is_the_number_of_cuts_not_above_the_value(cuts: list[int], finder: type) -> None:
     one = Filter()
     for slot, cut in enumerate(cuts[:60]):
         one.add(slot, compare(Type.INT, ">=", cut))
@@ -144,8 +147,7 @@ def test_a_rank_is_the_number_of_cuts_not_above_the_value(cuts: list[int], finde
     ordered = sorted(values)
     expected = np.searchsorted(np.array(cuts, np.int64), np.array(ordered, np.int64), "right").tolist()
     assert one.ranks(ordered) == expected
-    assert one.filter._build_finder()[0] is finder
-    assert [one.filter.rank_of_key(value) for value in ordered] == expected
+    assert isinstance(one.filter.finder(), finder)
 
 
 def test_float_cells_fall_in_the_region_of_their_key() -> None:
@@ -157,7 +159,7 @@ def test_float_cells_fall_in_the_region_of_their_key() -> None:
     cells = np.array([*values, -math.nan, 0.5, -1e300]).view(np.int64).tolist()
     expected = [sum(cut <= float_key(value) for cut in cuts) for value in [*values, math.nan, 0.5, -1e300]]
     assert one.ranks(cells) == expected
-    assert one.filter._build_finder()[0] is rank_by_grid
+    assert isinstance(one.filter.finder(), KeyGrid)
 
 
 def test_strings_fall_in_the_region_of_their_text_also_when_they_came_later() -> None:
@@ -171,7 +173,6 @@ def test_strings_fall_in_the_region_of_their_text_also_when_they_came_later() ->
     one.add(1, compare(Type.STRING, ">", "b\0"))
     assert one.ranks(codes + later) == [3, 0, 1, 2, 0, 3]
     assert one.ranks([0, 0], [1, 0]) == [one.filter.null_rank, 3]
-    assert one.filter._build_finder()[0] is rank_by_code
 
 
 def test_codes_of_a_compacted_dictionary_are_looked_up_anew() -> None:

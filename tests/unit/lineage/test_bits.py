@@ -102,39 +102,57 @@ def test_lineage_turns_its_bits_round_once_and_reuses_its_buffers() -> None:
             lineage.lin[:] = 0
 
 
+NO_FIRST = np.zeros(0, np.int32)
+
+
+@pytest.mark.parametrize("from_first", [True, False])
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize("n_rows", [1, 64, 65, 257])
-def test_list_rows_and_count_rows_give_the_rows_of_each_output_from_its_first_on(density: float, n_rows: int) -> None:
+def test_list_rows_and_count_rows_give_each_query_its_rows(density: float, n_rows: int, from_first: bool) -> None:
     rng = np.random.default_rng(n_rows)
-    bits = random_bits(rng, 64, n_rows, density)
+    n_slots, n_more = 128, 40
+    bits = random_bits(rng, n_slots, n_rows, density)
     rows_of = packed(bits)
-    n_outputs = 90
-    out_slot = rng.integers(0, 64, n_outputs).astype(np.int32)
+    legs = to_mask(bitarray((rng.random(n_slots) < 0.7).tolist()), 2)
+    query_of = rng.permutation(n_slots) + 1000
+    more_slot, more_query = rng.integers(0, n_slots, n_more + 3).astype(np.int32), np.arange(n_more + 3) + 5000
     edges = [0, 1, 63, 64, n_rows - 1, n_rows]
-    first_row = np.where(rng.random(n_outputs) < 0.5, rng.choice(edges, n_outputs), rng.integers(0, n_rows + 1, n_outputs))
-    first_row = np.minimum(first_row, n_rows).astype(np.int32)
-    expected = [np.flatnonzero(bits[slot]) for slot in out_slot]
-    expected = [rows[rows >= first] for rows, first in zip(expected, first_row)]
+    first_of, more_first = (np.minimum(rng.choice(edges, n), n_rows).astype(np.int32) for n in (n_slots, n_more + 3))
+    asked = [(int(query_of[slot]), slot, int(first_of[slot])) for slot in slots_of(legs).tolist()]
+    asked += [
+        (int(query), slot, int(first))
+        for query, slot, first in list(zip(more_query, more_slot.tolist(), more_first))[:n_more]
+        if has_bit(legs, slot)
+    ]
+    expected = {}
+    for query, slot, first in asked:
+        rows = np.flatnonzero(bits[slot])
+        if from_first:
+            rows = rows[rows >= first]
+        if len(rows):
+            expected[query] = rows.tolist()
 
-    counts = np.full(n_outputs, -1, np.int64)
-    total = count_rows(rows_of, words(n_rows), out_slot, first_row, counts)
-    assert counts.tolist() == [len(rows) for rows in expected] and total == counts.sum()
-
+    most = count_rows(rows_of, words(n_rows), legs, more_slot, n_more)
+    total = sum(map(len, expected.values()))
+    every = sum(int(bits[slot].sum()) for slot in [*slots_of(legs).tolist(), *more_slot[:n_more].tolist()])
+    assert total <= most == every
     rubbish = 2**31 - 1
-    rows = np.full(total + SPARE + 4, rubbish, np.int32)
-    offsets, which = np.zeros(n_outputs + 1, np.int64), np.zeros(n_outputs, np.int32)
-    listed = list_rows(rows_of, words(n_rows), out_slot, first_row, offsets, which, rows, BYTE_BITS)
-    assert which[:listed].tolist() == [k for k in range(n_outputs) if len(expected[k])], "outputs without rows are not listed"
-    for j in range(listed):
-        assert rows[offsets[j] : offsets[j + 1]].tolist() == expected[which[j]].tolist()
-    assert offsets[0] == 0 and offsets[listed] == total
+    rows = np.full(most + SPARE + 4, rubbish, np.int32)
+    offsets, listed = np.zeros(n_slots + n_more + 1, np.int64), np.zeros(n_slots + n_more, np.int64)
+    firsts = (first_of, more_first) if from_first else (NO_FIRST, NO_FIRST)
+    outputs = (query_of, firsts[0], more_slot, more_query, firsts[1], n_more)
+    n = list_rows(rows_of, words(n_rows), legs, *outputs, listed, offsets, rows, BYTE_BITS)
+    found = {int(listed[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
+    assert found == expected and n == len(expected), "queries without rows are not listed"
+    assert offsets[0] == 0 and offsets[n] == total
     assert (rows[-4:] == rubbish).all(), "nothing is written behind the spare room"
 
 
 def test_list_rows_reads_only_the_words_it_is_told() -> None:
     rows_of = np.full((64, 3), ~np.uint64(0))
     rows = np.zeros(64 + SPARE, np.int32)
-    offsets, which = np.zeros(2, np.int64), np.zeros(1, np.int32)
-    slot, first = np.array([7], np.int32), np.array([60], np.int32)
-    assert list_rows(rows_of, 1, slot, first, offsets, which, rows, BYTE_BITS) == 1
-    assert rows[: offsets[1]].tolist() == [60, 61, 62, 63]
+    offsets, listed = np.zeros(2, np.int64), np.zeros(1, np.int64)
+    legs, first_of = np.array([1 << 7], np.uint64), np.full(64, 60, np.int32)
+    outputs = (np.arange(64), first_of, NO_FIRST, np.zeros(0, np.int64), NO_FIRST, 0)
+    assert list_rows(rows_of, 1, legs, *outputs, listed, offsets, rows, BYTE_BITS) == 1
+    assert listed.tolist() == [7] and rows[: offsets[1]].tolist() == [60, 61, 62, 63]
