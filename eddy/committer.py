@@ -1,7 +1,8 @@
 """Running a commit: rows become taken, windows move, results leave.
 
-A commit takes the rows its streams released, moves the clock of their timeline from `before` to `after`, and delivers what
-changed to the listeners. It settles: when it returns, every end up to the clock has been applied.
+A call makes one commit, or several when it ends very many rows (`eddy/ends.py`). A commit takes the rows its streams released,
+moves the clock of their timeline from `before` to `after`, and delivers what changed to the listeners. It settles: when it
+returns, every end up to the clock has been applied.
 
     1  rows whose life ends in the commit leave: per stream and window class a range of positions   (- parts)
     2  the released rows of all streams are cut, in merged order of (time, order of streams, row), into slices of at
@@ -24,6 +25,7 @@ import numpy as np
 
 from eddy.commit import Commit
 from eddy.eddy import Eddy
+from eddy.ends import first_cut, split_at
 from eddy.legs import WindowClass
 from eddy.query import Kept
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
@@ -81,13 +83,13 @@ class Committer:
         self.total_ns = 0
 
     def run(
-        self, timeline: Timeline, log: ResultLog, sources: list[Source], released: list[tuple[Source, Rows]], clock: int,
-        heartbeat: bool, taken_back: tuple[Source, int, Kept] | None = None,
-    ) -> int:  # fmt: skip
-        """One commit: `released` rows by stream, the clock moves to at least `clock`. Returns its number.
+        self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
+        taken_back: tuple[Source, int, Kept] | None = None,
+    ) -> None:  # fmt: skip
+        """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
-        `sources` are all streams of the timeline. `heartbeat`: time was said to have passed, so forget what it allows.
-        `taken_back`: rows that a resumed query had kept and gives up.
+        `heartbeat`: time was said to have passed, so forget what it allows. `taken_back`: rows that a resumed query had
+        kept and gives up.
         """
         began = time.perf_counter_ns()
         before = timeline.now
@@ -96,31 +98,42 @@ class Committer:
             newest = rows.time_at(rows.n_rows - 1)
             if newest > after:
                 after = newest
+        self._failure = None
+        leaving = [source for source in timeline.sources if source.keeps_ids] if after > before else None
+        if leaving:
+            while (cut := first_cut(leaving, released, after)) is not None:
+                earlier, released = split_at(released, cut)
+                self._commit(timeline, earlier, leaving, cut, False, taken_back)
+                taken_back = None
+        self._commit(timeline, released, leaving, after, heartbeat, taken_back)
+        self.total_ns += time.perf_counter_ns() - began
+        if self._failure is not None:
+            raise self._failure
+
+    def _commit(
+        self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
+        taken_back: tuple[Source, int, Kept] | None,
+    ) -> None:  # fmt: skip
+        """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
+        before = timeline.now
         self.seq += 1
         self._part = 0
-        self._failure = None
         if taken_back is not None and self.listeners and taken_back[2].n_rows:
             source, query, kept = taken_back
             self._deliver(source, TakenBackRows(query, kept), -1, True)
-        if after > before:
-            leaving = [source for source in sources if source.keeps_ids]
-            if leaving:
-                self._expire(leaving, after, any(source.legs for source, _ in released))
+        if leaving:
+            self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:
             self._take(released, before, after)
         timeline.now = after
-        log.append(Record(self.seq, before, after))
+        timeline.log.append(Record(self.seq, before, after))
         crowded = heartbeat or not self.seq % _SETTLE_EVERY
         for source, _ in released:
             end = source.store.end
             source.ends.append((self.seq, end))
             crowded = crowded or end - source.logged_from > self.log_rows + self._slack
         if crowded:
-            self._trim(log, sources)
-        self.total_ns += time.perf_counter_ns() - began
-        if self._failure is not None:
-            raise self._failure
-        return self.seq
+            self._trim(timeline.log, timeline.sources)
 
     # ---- rows that leave
 

@@ -77,7 +77,7 @@ class Outputs:
     def arrays_from(self, first_of_class: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
         """The same, each query from the first row that counts for its window class on."""
         first_of = first_of_class[slot_class]
-        return self.query_of, first_of, self.more_slot, self.more_query, first_of[self.more_slot], self.n_more
+        return self.query_of, first_of, self.more_slot, self.more_query, first_of[self.more_slot[: self.n_more]], self.n_more
 
     def arrays_since_birth(self, base: int, n_rows: int) -> OutputArrays:
         """The same for rows base.. of the store, each query from its birth on."""

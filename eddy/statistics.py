@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from eddy.catalog import Catalog
 from eddy.committer import Committer
 from eddy.eddy import Eddy
 from eddy.query import Query
 from eddy.source import Source
-from eddy.timeline import BEGINNING, Timeline
+from eddy.timeline import BEGINNING
 from filters.predicate import IndexAtom
 from lineage.times import to_datetime
 
@@ -18,10 +19,9 @@ _COLUMN_BYTES = 120
 _ATOM_BYTES = 160
 
 
-def collect(
-    eddy: Eddy, committer: Committer, sources: dict[str, Source], timelines: dict[str, Timeline], queries: dict[int, Query]
-) -> dict[str, Any]:
+def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any]:
     """`engine.stats()`."""
+    sources, queries = catalog.sources, catalog.queries
     for source in sources.values():
         eddy.learn(source)
     streams = {source.name: _stream(source) for source in sources.values()}
@@ -32,8 +32,8 @@ def collect(
         "policy": eddy.policy.name,
         "routing": {"ns": eddy.routing_ns, "total_ns": committer.total_ns, "batches": eddy.batches},
         "timelines": {
-            line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.streams)}
-            for line in timelines.values()
+            line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.sources)}
+            for line in catalog.timelines.values()
         },
         "modules": {name: entry for source in sources.values() for name, entry in _modules(source).items()},
         "streams": streams,

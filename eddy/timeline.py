@@ -17,14 +17,21 @@ Waiting rows are kept as sorted runs whose lengths grow geometrically, so a push
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eddy.description import Receipt
+from eddy.result_log import ResultLog
 from lineage.errors import LimitError
 from lineage.kernels import READ_ONLY_INT64, kernel
 
+if TYPE_CHECKING:
+    from eddy.source import Source
+
 #: Before every time that a row can have.
 BEGINNING = -(2**62)
+NOTHING_ACCEPTED = Receipt(0, 0, None, None)
 #: Rows that may wait for stragglers on one stream.
 MAX_WAITING = 10_000_000
 
@@ -60,7 +67,20 @@ class Rows:
         return Rows(len(order), [column[order] for column in self.cells], nulls, times, numbers)
 
     def split(self, at: int) -> tuple[Rows, Rows]:
-        return self.take(np.arange(at)), self.take(np.arange(at, self.n_rows))
+        """The rows before `at` and the others, as views."""
+        return self._part(0, at), self._part(at, self.n_rows)
+
+    def _part(self, first: int, last: int) -> Rows:
+        times = self.times if isinstance(self.times, int) else self.times[first:last]
+        numbers = self.numbers + first if isinstance(self.numbers, int) else self.numbers[first:last]
+        nulls = [None if column is None else column[first:last] for column in self.nulls]
+        return Rows(last - first, [column[first:last] for column in self.cells], nulls, times, numbers)
+
+    def count_until(self, time: int) -> int:
+        """How many rows have an effective time up to `time`."""
+        if isinstance(self.times, int):
+            return self.n_rows if self.times <= time else 0
+        return int(self.times.searchsorted(time, "right"))
 
 
 def merge(older: Rows, newer: Rows) -> Rows:
@@ -82,17 +102,6 @@ def merge(older: Rows, newer: Rows) -> Rows:
     )
     assert isinstance(joined.times, np.ndarray)
     return joined.take(np.argsort(joined.times, kind="stable"))
-
-
-@dataclass(slots=True)
-class Accepted:
-    """What a push did to its stream: the rows that are taken now, and what the receipt says."""
-
-    released: Rows | None
-    accepted: int
-    late: int
-    first_row: int | None
-    last_row: int | None
 
 
 @dataclass(slots=True)
@@ -120,21 +129,33 @@ class Intake:
         if self.lateness_us and self.n_waiting + n_rows > MAX_WAITING:
             raise LimitError(f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness")
 
-    def accept(self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, times: np.ndarray | int) -> Accepted:
-        """Take in a push whose rows carry `times` (or all the same time); moves the front by what is released."""
-        if n_rows == 0:
-            return Accepted(None, 0, 0, None, None)
-        rows = Rows(n_rows, cells, nulls, times, self.next_row)
-        n_late = 0
-        if not isinstance(times, int):
-            rows, n_late = self._order(rows, times)
+    def accept_now(
+        self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, now: int
+    ) -> tuple[Rows | None, Receipt]:
+        """Take in a push of a stream without a time column, at `now` or at the front if that is later: all is released."""
+        if not n_rows:
+            return None, NOTHING_ACCEPTED
+        if now > self.front:
+            self.front = self.largest = now
+        first = self.next_row
+        self.next_row = first + n_rows
+        return Rows(n_rows, cells, nulls, self.front, first), Receipt(n_rows, 0, first, first + n_rows - 1)
+
+    def accept(
+        self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, times: np.ndarray
+    ) -> tuple[Rows | None, Receipt]:
+        """Take in a push whose rows carry `times`; moves the front by what is released. Returns that, and the receipt."""
+        if not n_rows:
+            return None, NOTHING_ACCEPTED
+        rows, n_late = self._order(Rows(n_rows, cells, nulls, times, self.next_row), times)
         accepted = rows.n_rows
+        if not accepted:
+            return self._release(None, self.front), Receipt(0, n_late, None, None)
         first = self.next_row
         self.next_row += accepted
-        if accepted:
-            self.largest = max(self.largest, rows.time_at(accepted - 1))
+        self.largest = max(self.largest, rows.time_at(accepted - 1))
         released = self._release(rows, max(self.largest - self.lateness_us, self.front))
-        return Accepted(released, accepted, n_late, first if accepted else None, first + accepted - 1 if accepted else None)
+        return released, Receipt(accepted, n_late, first, first + accepted - 1)
 
     def _order(self, rows: Rows, times: np.ndarray) -> tuple[Rows, int]:
         """Rows sorted by effective time, late ones adjusted or dropped."""
@@ -175,11 +196,11 @@ class Intake:
             assert isinstance(run.times, np.ndarray)
             at = int(np.searchsorted(run.times, bound, "right"))
             if at:
-                part, rest = run.split(at)
+                part, run = run.split(at)
                 released = part if released is None else merge(released, part)
-                run = rest
             if run.n_rows:
-                kept.append(run)
+                # a short rest lets go of the memory of the whole
+                kept.append(run.take(np.arange(run.n_rows)) if at > run.n_rows else run)
         self._waiting = kept
         if released is not None:
             self.front = max(self.front, released.time_at(released.n_rows - 1))
@@ -218,5 +239,6 @@ class Timeline:
     now: int = BEGINNING
     #: the last `advance`
     advanced: int = BEGINNING
-    #: names of its streams
-    streams: list[str] = field(default_factory=list)
+    #: its streams, in order of their creation
+    sources: list[Source] = field(default_factory=list)
+    log: ResultLog = field(default_factory=ResultLog)

@@ -35,7 +35,7 @@ from filters.matching import (
 )
 from filters.regions import CELL_STRING, KeyTable
 from lineage.batch import OutputArrays, TupleBatch
-from lineage.bits import BYTE_BITS, FULL, U64, clear_bit, set_bit, words
+from lineage.bits import BYTE_BITS, FULL, U64, clear_bit_of, set_bit, set_bit_of, words
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.ragged import Ragged
@@ -114,7 +114,7 @@ class FilterBank:
             f = self._new_filter(position)
         filter_ = self.filters[f]
         splits = filter_.add(slot, intervals, self.low[f], self.high[f])
-        set_bit(self.interested[f], slot)
+        set_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             for at in splits:
                 row = self._new_row()
@@ -135,7 +135,7 @@ class FilterBank:
         filter_ = self.filters[f]
         several = bool(filter_.multi.ranks)
         merged = filter_.remove(slot, intervals, self.low[f], self.high[f], end)
-        clear_bit(self.interested[f], slot)
+        clear_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             rows = self._rows.view(f)
             fill_slot(self.table, rows, len(rows), slot, True)
@@ -214,7 +214,7 @@ class FilterBank:
 
     def _fit_budget(self) -> None:
         """Give up the largest tables until the sum fits; a table comes back when it would fit twice."""
-        while (len(self.table) - len(self._free_rows)) * self.n_words * 8 > self.table_budget and self._rows.n.any():
+        while (len(self.table) - len(self._free_rows)) * self.n_words * 8 > self.table_budget:
             f = int(np.argmax(self._rows.n))
             self._free_rows.extend(self._rows.view(f).tolist())
             self._rows.set(f, np.zeros(0, np.int32))
@@ -464,7 +464,7 @@ class _Layout:
         self.by_order = np.empty(n, np.uint8)
         self.sets_at = np.empty(n + 1, np.int64)
         self.below_at = np.empty(n + 1, np.int64)
-        lay_out(self.n_regions, n_rows, self.n_words, self.by_order, self.sets_at, self.below_at)
+        lay_out(self.n_regions, MAX_PREFIX, n_rows, self.n_words, self.by_order, self.sets_at, self.below_at)
         self.at = self.sets_at.tolist()
         self.below_from = self.below_at.tolist()
         self.sets = pool.array("sets", self.at[-1], np.uint64)

@@ -33,6 +33,7 @@ from filters.regions import (
     MAX_SPAN,
     KeyGrid,
     KeyTable,
+    find_rank,
     rank_by_code,
     rank_by_grid,
     rank_by_table,
@@ -53,6 +54,13 @@ def shift_ranks(low: np.ndarray, high: np.ndarray, at: int, by: int) -> None:
     for slot in range(len(low)):
         low[slot] += by * (low[slot] > at)
         high[slot] += by * (high[slot] > at and high[slot] < NO_LIMIT)
+
+
+@kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64)")
+def find_cut(data: np.ndarray, at: np.ndarray, n: np.ndarray, number: int, key: int) -> int:
+    """Where a key is among the cuts of one filter, ~i when it is not there but would be at i."""
+    i = find_rank(key, data, at[number], n[number])
+    return int(i - 1 if i and data[at[number] + i - 1] == key else ~i)
 
 
 class Multi:
@@ -140,7 +148,11 @@ class GroupedFilter:
 
     def add(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray) -> list[int]:
         """Put a predicate on a slot; `low` and `high` are the bank's ranks of this filter. Returns the ranks split."""
-        splits = [at for bound in intervals.bounds() if (at := self._add_cut(bound, low, high)) is not None]
+        splits = []
+        for bound in intervals.bounds():
+            split = self._add_cut(bound, low, high)
+            if split is not None:
+                splits.append(split)
         pairs = self.ranks(intervals)
         if len(pairs) == 1:
             low[slot], high[slot] = pairs[0]
@@ -178,16 +190,20 @@ class GroupedFilter:
         return pairs
 
     def _find_cut(self, key: Key) -> int:
+        """Where a cut is, ~i when there is none but would be at i."""
         if self.dictionary is not None:
-            return bisect_left(self._texts, key)
-        return int(self.cuts.searchsorted(key))
+            at = bisect_left(self._texts, key)
+            return at if at < self.n_cuts and self._texts[at] == key else ~at
+        cuts = self._cuts
+        return find_cut(cuts.data, cuts.at, cuts.n, self._number, key)
 
     def _add_cut(self, key: Key, low: np.ndarray, high: np.ndarray) -> int | None:
         """Count one more bound on a cut; returns the rank that a new cut splits, None if the cut was there."""
         at = self._find_cut(key)
-        if at < self.n_cuts and self.cuts[at] == key:
+        if at >= 0:
             self.uses[at] += 1
             return None
+        at = ~at
         if self.dictionary is not None:
             insort(self._texts, key)
         else:

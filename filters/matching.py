@@ -39,14 +39,20 @@ TABLE = 0
 SCAN = 1
 
 
-@kernel("void(int64[::1], int64, int64, uint8[::1], int64[::1], int64[::1])")
+@kernel("void(int64[::1], int64, int64, int64, uint8[::1], int64[::1], int64[::1])")
 def lay_out(
-    n_regions: np.ndarray, n_rows: int, n_words: int, by_order: np.ndarray, sets_at: np.ndarray, below_at: np.ndarray
+    n_regions: np.ndarray,
+    max_prefix: int,
+    n_rows: int,
+    n_words: int,
+    by_order: np.ndarray,
+    sets_at: np.ndarray,
+    below_at: np.ndarray,
 ) -> None:
     """Where the sets of each attribute begin, and the counts of those in rank order; the last entries are the totals."""
     sets_at[0] = below_at[0] = 0
     for f in range(len(n_regions)):
-        by_order[f] = n_regions[f] > MAX_PREFIX
+        by_order[f] = n_regions[f] > max_prefix
         sets_at[f + 1] = sets_at[f] + (n_rows // STRIDE + 1 if by_order[f] else n_regions[f] + 1) * n_words
         below_at[f + 1] = below_at[f] + (n_regions[f] + 1 if by_order[f] else 0)
 

@@ -88,8 +88,7 @@ def normalise(expression: Expression | None) -> Condition:
     residuals: dict[str, ResidualAtom] = {}
     clauses: dict[str, Clause] = {}
     for conjunct in _conjuncts(expression):
-        formula = _formula(conjunct, False)
-        found = _clauses(formula)
+        found = _clauses(_formula(conjunct, False))
         if found is None:
             found = [(ResidualAtom(conjunct),)]
         for clause in found:
@@ -242,6 +241,11 @@ def _merge(left: Clause, right: Clause) -> Clause:
 
 def _simplify(clause: Clause) -> Clause | None:
     """Drop atoms no row satisfies and unite the residual ones; None when every row satisfies the clause."""
+    if len(clause) == 1:
+        atom = clause[0]
+        if isinstance(atom, IndexAtom):
+            return None if atom.intervals.everything else () if atom.intervals.empty else clause
+        return clause
     indexed = tuple(atom for atom in clause if isinstance(atom, IndexAtom) and not atom.intervals.empty)
     if any(atom.intervals.everything for atom in indexed):
         return None

@@ -41,6 +41,18 @@ def clear_bit(mask: np.ndarray, slot: int) -> None:
     mask[slot >> 6] &= ~U64(1 << (slot & 63))
 
 
+@kernel("void(uint64[:,::1], int64, int64)")
+def set_bit_of(masks: np.ndarray, k: int, slot: int) -> None:
+    """`set_bit` of one of several masks."""
+    masks[k, slot >> 6] |= ONE << U64(slot & 63)
+
+
+@kernel("void(uint64[:,::1], int64, int64)")
+def clear_bit_of(masks: np.ndarray, k: int, slot: int) -> None:
+    """`clear_bit` of one of several masks."""
+    masks[k, slot >> 6] &= ~(ONE << U64(slot & 63))
+
+
 def has_bit(mask: np.ndarray, slot: int) -> bool:
     return bool(int(mask[slot >> 6]) >> (slot & 63) & 1)
 

@@ -26,13 +26,15 @@ from lineage.dictionary import SMALL, Dictionary, Plan
 from lineage.errors import LimitError, RowError, did_you_mean
 from lineage.ingest_columns import Converter
 from lineage.ingest_types import StringConverter, make_converter
-from lineage.schema import Schema
+from lineage.schema import Schema, Type
 from lineage.times import show
 
 Array = np.ndarray[Any, Any]
 
 #: Rows of one call.
 MAX_ROWS = 10_000_000
+
+_PLAIN = {Type.INT: np.dtype(np.int64), Type.FLOAT: np.dtype(np.float64)}
 
 _ROWS_HINT = "rows are a dict of columns, a list of dicts, or an Arrow, pandas or polars table"
 
@@ -65,7 +67,9 @@ class Ingestor:
     (2, [1000000, 2000000], [False, True], None)
     """
 
-    __slots__ = ("_converters", "_converts", "_get", "_lower", "_names", "_no_nulls", "_strings", "_time_column", "schema")
+    __slots__ = (
+        "_converters", "_converts", "_get", "_lower", "_names", "_no_nulls", "_plain", "_strings", "_time_column", "schema",
+    )  # fmt: skip
 
     def __init__(self, schema: Schema, time_column: int | None, dictionaries: Sequence[Dictionary | None]) -> None:
         self.schema = schema
@@ -76,6 +80,8 @@ class Ingestor:
             make_converter(column, i == time_column, dictionaries[i]) for i, column in enumerate(schema.columns)
         ]
         self._converts: list[Callable[[Any], tuple[Any, Array | None]]] = [converter.convert for converter in self._converters]
+        #: the dtype whose arrays are taken as they are; None where each value has to be looked at
+        self._plain = [_PLAIN.get(column.type) for column in schema.columns]
         self._strings = [(i, c.dictionary) for i, c in enumerate(self._converters) if isinstance(c, StringConverter)]
         self._no_nulls: list[Array | None] = [None] * len(schema)
         # all columns of a dict at once; with one name itemgetter gives the bare value
@@ -112,8 +118,11 @@ class Ingestor:
         cells: list[Any] = []
         nulls = self._no_nulls.copy()
         n_rows = -1
-        for convert, values in zip(self._converts, columns):
-            cell, null = convert(values)
+        for convert, plain, values in zip(self._converts, self._plain, columns):
+            if type(values) is np.ndarray and values.dtype is plain and values.ndim == 1:
+                cell, null = values, None
+            else:
+                cell, null = convert(values)
             if len(cell) != n_rows:
                 if n_rows >= 0:
                     raise self._ragged(cells, cell)

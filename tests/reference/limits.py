@@ -13,7 +13,7 @@ import pytest
 
 #: (modules that hold the name, name, small value)
 SMALL_LIMITS: list[tuple[str, str, object]] = [
-    ("stems.row_store eddy.committer", "PAGE_ROWS", 48),
+    ("stems.row_store", "PAGE_ROWS", 48),
     ("stems.row_store", "_SPARE_PAGES", 1),
     ("eddy.committer", "_SETTLE_EVERY", 2),
     ("eddy.source", "MIN_CANDIDATES", 4),
@@ -21,6 +21,7 @@ SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("eddy.eddy", "QUERY_MAJOR_ROWS", 6),
     ("eddy.eddy", "SAMPLE_EVERY", 3),
     ("eddy.eddy", "SAMPLE_ROWS", 4),
+    ("eddy.eddy", "SAMPLE_WORDS", 8),
     ("eddy.eddy", "MAX_PROFILED", 1),
     ("eddy.eddy", "LEARN_ROWS", 5),
     ("eddy.eddy eddy.row_lists", "FEW_ROWS", 3),

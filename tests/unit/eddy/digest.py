@@ -21,8 +21,8 @@ from eddy import Engine
 #: Attributes that hold no state: locks and clocks, scratch memory, caches rebuilt from the rest, measured times.
 SKIPPED = {
     "_shared_outputs", "_engine", "_lock",
-    "_clock", "_parsed", "_pool", "_layout", "_buffers", "_scratch", "_ignored", "_sample", "lineage", "_selections",
-    "_outputs", "_stacked", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
+    "_clock", "_parsed", "_pool", "_layout", "_buffers", "_scratch", "_sample", "_trial", "lineage",
+    "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
 }  # fmt: skip
 
 #: Packages whose objects are walked.
@@ -42,7 +42,7 @@ def digest(engine: Engine) -> dict[str, str]:
     }
     parts: dict[str, Any] = {f"seen: {name}": value for name, value in seen.items()}
     parts |= {name: value for name, value in vars(engine).items() if name not in SKIPPED}
-    for source in engine._sources.values():
+    for source in engine._catalog.sources.values():
         parts |= {f"{source.name}: {name}": value for name, value in vars(source).items() if name not in SKIPPED}
     return {name: _hash(value) for name, value in parts.items()}
 

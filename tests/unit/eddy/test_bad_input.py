@@ -252,7 +252,7 @@ def test_a_row_that_does_not_fit_in_the_last_column_leaves_no_string_of_an_earli
         engine.push("s", given)
     assert (error.value.column, error.value.row) == ("z", 0 if form == "arrow" else n - 1)
     assert digest(engine) == before
-    assert engine._sources["s"].dictionaries[0].strings == ["old"]
+    assert engine._catalog.sources["s"].dictionaries[0].strings == ["old"]
 
 
 def test_push_many_with_one_bad_stream_leaves_no_string_of_the_good_one() -> None:

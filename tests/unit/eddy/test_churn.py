@@ -96,7 +96,7 @@ class Churn:
             params["k"] = self.rng.randrange(8)
         query = self.engine.submit(KINDS[kind], params=params)
         self.live[query.id] = (query, kind, params, place)
-        source = self.engine._sources["s"]
+        source = self.engine._catalog.sources["s"]
         self.most_slots = max(self.most_slots, source.slots.taken)
         self.most_candidates = max(self.most_candidates, source.sparse_slots.taken)
 
@@ -140,7 +140,7 @@ def churn(n_cycles: int, kinds: list[str], peak: int) -> Churn:
     run.run(n_cycles)
     assert run.settle() == baseline, run.engine.stats()["streams"]["s"]["bytes"]
     assert run.listed > n_cycles / 40, "rows flow"
-    source = run.engine._sources["s"]
+    source = run.engine._catalog.sources["s"]
     words = max(1, -(-run.most_slots // 64))
     assert source.slots.n_words <= 1 << (words - 1).bit_length()
     assert source.slots.taken == 10 + 3 * 10, "two disjuncts and a leg for each of the ten with a clause"
@@ -183,7 +183,7 @@ def test_bytes_come_back_after_conditions_on_strings_nobody_sends(shape: str) ->
         bytes_after.append((run.settle(), run.engine.stats()["streams"]["s"]["bytes"]))
     for after in bytes_after[1:]:
         assert after == bytes_after[0]
-    assert not run.engine._sources["s"].indexes and run.engine._sources["s"].sparse_slots.taken == 0
+    assert not run.engine._catalog.sources["s"].indexes and run.engine._catalog.sources["s"].sparse_slots.taken == 0
 
 
 def test_a_slot_used_again_does_not_inherit_stored_rows() -> None:
@@ -210,7 +210,7 @@ def test_the_index_of_candidates_comes_at_64_and_goes_with_its_last_query() -> N
     engine = Engine()
     engine.create_stream("s", COLUMNS, time="ts")
     queries = [engine.submit("SELECT tag FROM s WHERE key = :k", params={"k": k}) for k in range(63)]
-    source = engine._sources["s"]
+    source = engine._catalog.sources["s"]
     assert not source.indexes and source.slots.taken == 63
     engine.push("s", {"key": [5], "ts": [1]})
     queries.append(engine.submit("SELECT tag FROM s WHERE key = 63"))

@@ -202,7 +202,7 @@ def test_identical_predicates_are_stored_once() -> None:
     engine.register("risky", lambda temp: temp > 10, returns="bool")
     for width in range(1, 11):
         engine.submit(f"SELECT * FROM readings [RANGE {width} SECONDS] WHERE temp > 10 AND temp * sensor > 4 AND risky(temp)")
-    source = engine._sources["readings"]
+    source = engine._catalog.sources["readings"]
     modules = engine.stats()["modules"]
     assert len(source.modules) == 2
     assert {name: entry["predicates"] for name, entry in modules.items()} == dict.fromkeys(modules, 10)

@@ -159,7 +159,7 @@ def test_check_finds_a_broken_engine() -> None:
     engine.submit("SELECT * FROM readings [RANGE 1 HOUR] WHERE temp > 10")
     engine.push("readings", [row(1000), row(2000)])
     engine.check()
-    page, _, _ = next(engine._sources["readings"].store.slices(0, 2))
+    page, _, _ = next(engine._catalog.sources["readings"].store.slices(0, 2))
     page.times[0] = page.times[1] + 1
     with pytest.raises(AssertionError):
         engine.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,17 +13,28 @@ from hypothesis import strategies as st
 
 import eddy.timeline as timeline
 from eddy.compile import ensure
-from eddy.timeline import BEGINNING, Accepted, Intake, Rows, Timeline, merge
+from eddy.timeline import BEGINNING, Intake, Rows, Timeline, merge
 from lineage.errors import LimitError
 
 ensure()
+
+
+class Accepted(NamedTuple):
+    """The rows released by a push, and its receipt."""
+
+    released: Rows | None
+    accepted: int
+    late: int
+    first_row: int | None
+    last_row: int | None
 
 
 def push(intake: Intake, times: list[int], nulls: list[int] | None = None) -> Accepted:
     """Rows whose one column holds their own time, as it was sent."""
     sent = np.array(times, np.int64)
     mask = None if nulls is None else np.array(nulls, np.uint8)
-    return intake.accept([sent.copy()], [mask], len(times), sent)
+    released, receipt = intake.accept([sent.copy()], [mask], len(times), sent)
+    return Accepted(released, *receipt)
 
 
 def listed(rows: Rows | None) -> list[tuple[int, int, int]]:
@@ -140,10 +151,14 @@ def test_a_new_intake_starts_at_the_front_it_is_given() -> None:
     assert found.late == 1 and listed(found.released) == [(50, 0, 40), (60, 1, 60)]
 
 
-def test_one_time_for_all_rows_is_released_at_once() -> None:
+def test_rows_without_a_time_are_released_at_once_and_never_before_the_front() -> None:
     intake = Intake(0, drop_late=False)
-    found = intake.accept([np.array([7, 8])], [None], 2, 33)
-    assert listed(found.released) == [(33, 0, 7), (33, 1, 8)] and intake.front == 33 == intake.largest
+    released, receipt = intake.accept_now([np.array([7, 8])], [None], 2, 33)
+    assert listed(released) == [(33, 0, 7), (33, 1, 8)] and receipt == (2, 0, 0, 1)
+    assert intake.front == 33 == intake.largest
+    released, receipt = intake.accept_now([np.array([9])], [None], 1, 32)
+    assert listed(released) == [(33, 2, 9)] and receipt == (1, 0, 2, 2) and intake.front == 33
+    assert intake.accept_now([np.zeros(0, np.int64)], [None], 0, 99) == (None, (0, 0, None, None)) and intake.front == 33
 
 
 def test_nulls_follow_their_rows_through_waiting_and_merging() -> None:
@@ -222,8 +237,8 @@ def test_merging_gives_ties_to_the_older_run() -> None:
 
 def test_a_timeline_begins_before_every_row() -> None:
     one = Timeline("arrival")
-    assert one.now == one.advanced == BEGINNING and one.streams == []
-    assert Timeline("other").streams is not one.streams
+    assert one.now == one.advanced == BEGINNING and one.sources == []
+    assert Timeline("other").sources is not one.sources and Timeline("other").log is not one.log
 
 
 # ---- against a list

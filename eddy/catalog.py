@@ -1,0 +1,199 @@
+"""What an engine knows by name: streams with their timelines, queries, functions.
+
+Streams, tables and queries share one namespace, in any case. Every look-up that fails says what is close.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from eddy.description import Stream
+from eddy.query import Query
+from eddy.source import Source
+from eddy.timeline import Timeline
+from filters.expression import UserFunction
+from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, SchemaError, did_you_mean
+from lineage.schema import Schema, Type, check_name
+from lineage.times import duration_us
+from queries.functions import is_reserved
+
+#: Timeline of streams without a time column.
+ARRIVAL = "arrival"
+
+
+class Catalog:
+    """The named things of one engine."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, Source] = {}
+        self.timelines: dict[str, Timeline] = {}
+        self.queries: dict[int, Query] = {}
+        self._query_by_name: dict[str, Query] = {}
+        self.functions: dict[str, UserFunction] = {}
+        self._next_query = 1
+        self._module_numbers = itertools.count(1)
+
+    def clear(self) -> None:
+        self.queries.clear()
+        self._query_by_name.clear()
+        self.sources.clear()
+        self.timelines.clear()
+
+    # ---- streams
+
+    def create_stream(
+        self, name: str, columns: Mapping[str, str], time: str | None, lateness: Any, late: str, timeline: str, seq: int
+    ) -> Source:
+        """A new stream; `seq` is the last commit, before which a new timeline has no log."""
+        check_name(name, "stream")
+        self.check_free(name)
+        schema = Schema.parse(columns, name)
+        time_column = None if time is None else _time_column(schema, name, time)
+        if late not in ("adjust", "drop"):
+            raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
+        lateness_us = duration_us(lateness)
+        if lateness_us < 0:
+            raise SchemaError("lateness is negative")
+        check_name(timeline, "timeline")
+        if time_column is None:
+            timeline = _arrival(timeline, lateness_us)
+        elif timeline == ARRIVAL:
+            raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
+        line = self.timelines.get(timeline)
+        if line is None:
+            line = self.timelines[timeline] = Timeline(timeline)
+            line.log.gone = seq
+        source = Source(name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers)
+        self.sources[name.lower()] = source
+        line.sources.append(source)
+        return source
+
+    def drop(self, name: str) -> None:
+        """Remove a stream that no query reads."""
+        source = self.source(name)
+        readers = [query for query in self.queries.values() if query.stream == source.name.lower()]
+        if readers:
+            shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
+            raise InUseError(
+                f'stream "{source.name}" is read by {len(readers)} queries', detail=f"queries: {shown}", hint="cancel them first"
+            )
+        source.timeline.sources.remove(source)
+        del self.sources[source.name.lower()]
+
+    def source(self, name: str) -> Source:
+        found = self.sources.get(name.lower()) if isinstance(name, str) else None
+        if found is None:
+            hint = did_you_mean(str(name), self.stream_names())
+            raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
+        return found
+
+    def stream_names(self) -> list[str]:
+        return [source.name for source in self.sources.values()]
+
+    def schema(self, name: str) -> Schema | None:
+        source = self.sources.get(name.lower())
+        return None if source is None else source.schema
+
+    def timeline(self, name: str) -> Timeline:
+        found = self.timelines.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise NotFoundError(f'timeline "{name}" does not exist', hint=did_you_mean(str(name), list(self.timelines)))
+        return found
+
+    # ---- queries
+
+    def new_query(self, name: str | None) -> tuple[int, str]:
+        """The number of a new query, and its name: the given one, which must be free, or one made from the number."""
+        if name is not None:
+            check_name(name, "query")
+            self.check_free(name)
+        number = self._next_query
+        if name is None:
+            name = f"q{number}"
+            while name in self._query_by_name or name in self.sources:
+                name += "_"
+        return number, name
+
+    def add_query(self, query: Query) -> None:
+        self._next_query = query.id + 1
+        self.queries[query.id] = query
+        self._query_by_name[query.name.lower()] = query
+
+    def remove_query(self, query: Query) -> None:
+        del self.queries[query.id]
+        del self._query_by_name[query.name.lower()]
+
+    def query(self, query: Query | int | str) -> Query:
+        found: Query | None = None
+        if isinstance(query, Query):
+            if self.queries.get(query.id) is not query:
+                raise NotFoundError(f'query "{query.name}" is not running here', code="unknown_query", hint="it was cancelled")
+            return query
+        if isinstance(query, str):
+            found = self._query_by_name.get(query.lower())
+        elif isinstance(query, int | np.integer) and not isinstance(query, bool):
+            found = self.queries.get(int(query))
+        if found is None:
+            names = [known.name for known in self.queries.values()]
+            raise NotFoundError(
+                f"query {query!r} does not exist", code="unknown_query", hint=did_you_mean(str(query), names[:1000])
+            )
+        return found
+
+    def check_free(self, name: str) -> None:
+        if name.lower() in self.sources:
+            raise ConflictError(f'"{name}" is already the name of a stream', code="name_taken")
+        if name.lower() in self._query_by_name:
+            raise ConflictError(f'"{name}" is already the name of a query', code="name_taken")
+
+    # ---- functions
+
+    def register(self, name: str, fn: Callable[..., Any], returns: str, cost: float) -> None:
+        check_name(name, "function")
+        if not callable(fn):
+            raise EddyError(f'function "{name}" is not callable', code="bad_function")
+        if returns not in ("int", "float", "string", "bool", "timestamp"):
+            raise EddyError(
+                f'function "{name}" returns {returns!r}', code="bad_function", hint="int, float, string, bool or timestamp"
+            )
+        if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < float("inf"):
+            raise EddyError(f'function "{name}" has the cost {cost!r}', code="bad_function", hint="microseconds a row, 0 or more")
+        if is_reserved(name):
+            raise ConflictError(f'"{name}" is a word of the query language', code="name_taken")
+        if name.lower() in self.functions:
+            raise ConflictError(f'function "{name}" is already registered', code="name_taken")
+        self.functions[name.lower()] = UserFunction(name.lower(), fn, Type(returns), float(cost))
+
+
+def describe(source: Source) -> Stream:
+    """A stream as its users see it."""
+    time = None if source.time_column is None else source.schema.names[source.time_column]
+    late = "drop" if source.intake.drop_late else "adjust"
+    columns = MappingProxyType(source.schema.declared())
+    return Stream(source.name, columns, time, source.timeline.name, source.intake.lateness_us, late)
+
+
+def _time_column(schema: Schema, stream: str, name: str) -> int:
+    column = schema.find(name) if isinstance(name, str) else None
+    if column is None:
+        hint = did_you_mean(str(name), list(schema.names))
+        raise SchemaError(f'time column "{name}" does not exist in "{stream}"', hint=hint)
+    if column.type is not Type.TIMESTAMP:
+        raise SchemaError(f'time column "{column.name}" is of type {column.declared}', hint="declare it as timestamp")
+    return schema.position(column.name)
+
+
+def _arrival(timeline: str, lateness_us: int) -> str:
+    """The timeline of a stream without a time column."""
+    if timeline not in ("main", ARRIVAL):
+        fact = f'a stream without a time column is on timeline "{ARRIVAL}"'
+        raise SchemaError(fact, hint="name its time column, or leave timeline out")
+    if lateness_us:
+        fact = "a stream without a time column has no late rows"
+        raise SchemaError(fact, hint="name its time column, or leave lateness out")
+    return ARRIVAL
