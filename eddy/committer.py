@@ -71,7 +71,7 @@ class Committer:
         self.batch_rows = batch_rows
         self.log_rows = log_rows
         #: rows beyond `log_rows` that a stream's log may reach before it is cut back: cutting costs more than a small push
-        self._slack = log_rows >> 4
+        self._slack = log_rows >> 3
         self.seq = 0
         #: by a number for each registration
         self.listeners: dict[int, Listener] = {}
@@ -166,6 +166,9 @@ class Committer:
         if len(released) == 1:
             source, rows = released[0]
             step = self._slice_rows(source)
+            if rows.n_rows <= step:
+                self._take_slice(source, rows, 0, rows.n_rows, before, after, True)
+                return
             for first in range(0, rows.n_rows, step):
                 last = min(first + step, rows.n_rows)
                 self._take_slice(source, rows, first, last, before, after, last == rows.n_rows)
@@ -176,7 +179,8 @@ class Committer:
             self._take_slice(piece.source, piece.rows, piece.first, piece.last, before, after, k == final)
 
     def _slice_rows(self, source: Source) -> int:
-        return max(1, min(self.batch_rows, _MAX_BITS // (source.slots.n_words * 64)))
+        most = _MAX_BITS // (source.slots.n_words * 64)
+        return self.batch_rows if self.batch_rows <= most else max(1, most)
 
     def _slices(self, released: list[tuple[Source, Rows]]) -> Iterator[_Slice]:
         """Cut the merged order into slices: no slice holds a row older than one in an earlier slice."""
@@ -205,9 +209,12 @@ class Committer:
         """Store rows first..last of what a source released and match them, page by page."""
         store = source.store
         while first < last:
-            stop = min(last, first + store.room())
-            times = rows.times if isinstance(rows.times, int) else rows.times[first:stop]
-            numbers = rows.numbers + first if isinstance(rows.numbers, int) else rows.numbers[first:stop]
+            room = store.room()
+            stop = last if last - first <= room else first + room
+            times, numbers = rows.times, rows.numbers
+            if not isinstance(times, int):
+                times = times[first:stop]
+            numbers = numbers + first if isinstance(numbers, int) else numbers[first:stop]
             page, at = store.append(rows.cells, rows.nulls, first, stop, times, before, numbers)
             if source.legs:
                 self._match_slice(source, page, at, stop - first, after, final and stop == last)

@@ -119,12 +119,13 @@ class RowStore:
         """
         page = self._pages[-1]
         at = page.n_rows
-        stop = at + last - first
-        if first == 0 and last == len(cells[0]):
-            for target, values in zip(page.columns, cells, strict=True):
+        n_rows = last - first
+        stop = at + n_rows
+        if n_rows == len(cells[0]):
+            for target, values in zip(page.columns, cells):
                 target[at:stop] = values
         else:
-            for target, values in zip(page.columns, cells, strict=True):
+            for target, values in zip(page.columns, cells):
                 target[at:stop] = values[first:last]
         for c, column in enumerate(nulls):
             if column is not None:
@@ -138,12 +139,14 @@ class RowStore:
                 page.starts = np.empty(PAGE_ROWS, np.int64)
                 page.starts[:at] = page.times[:at]
             np.maximum(page.times[at:stop], taken_at, out=page.starts[at:stop])
-        self._number(page, at, stop, rows)
+        if not isinstance(rows, int) or not at or page.row_numbers is not None or rows - self.end != page.row_shift:
+            self._number(page, at, stop, rows)
         page.n_rows = stop
-        self.end += last - first
+        self.end += n_rows
         return page, at
 
     def _number(self, page: Page, at: int, stop: int, rows: np.ndarray | int) -> None:
+        """Number rows that do not just go on from those before them in the page."""
         if isinstance(rows, int):
             shift = rows - (page.base + at)
             if page.row_numbers is None and (at == 0 or shift == page.row_shift):
