@@ -55,7 +55,7 @@ def to_us(value: object, unit: str = "ms") -> int:
     """
     kind = type(value)
     if kind is int:
-        us = value // 1000 if unit == "ns" else value * _UNIT_US[unit]  # type: ignore[operator]
+        us = value // 1000 if unit == "ns" else value * _UNIT_US[unit]  # type: ignore[operator]  # the exact type was tested
     elif isinstance(value, str):
         us = _from_text(value)
     elif isinstance(value, dt.datetime) and kind.__name__ != "NaTType":

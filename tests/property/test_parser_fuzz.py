@@ -88,7 +88,7 @@ def attempt(sql: str) -> int:
 
 @pytest.mark.parametrize("sql", VALID)
 def test_the_seeds_are_valid(sql: str) -> None:
-    bind(parse(sql), {"readings": SCHEMA}.get, PARAMS if ":p" in sql else None)
+    assert bind(parse(sql), {"readings": SCHEMA}.get, PARAMS if ":p" in sql else None).columns
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))

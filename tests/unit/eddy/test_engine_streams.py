@@ -264,6 +264,7 @@ def test_an_engine_is_a_context_manager_that_closes_itself() -> None:
 def test_an_engine_that_was_closed_inside_its_with_block_leaves_it_without_an_error() -> None:
     with make_engine() as engine:
         engine.close()
+    assert repr(engine).endswith("closed>")
 
 
 def test_reprs_say_what_there_is() -> None:

@@ -412,8 +412,9 @@ def test_the_clock_is_not_asked_for_streams_with_a_time() -> None:
         raise AssertionError("nobody may ask")
 
     engine = make(("s", {}), clock=broken)
-    push(engine, "s", (1, 1))
+    assert push(engine, "s", (1, 1)).accepted == 1
     engine.advance(5)
+    assert engine.stats()["timelines"]["main"]["time"] == at(5)
 
 
 @pytest.mark.parametrize("time", [float("inf"), float("-inf"), float("nan"), "tomorrow", None, True, [], 10**18])
