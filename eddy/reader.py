@@ -83,10 +83,7 @@ class Reader:
         parts = []
         for page, offsets in self._found(first, last):
             frame = PageFrame(page, self.source.schema, self.source.dictionaries, offsets)
-            if sign > 0:
-                times = (page.times if page.starts is None else page.starts)[offsets]
-            else:
-                times = page.times[offsets] + self.window.width_us
+            times = page.elements(offsets, self.window.width_us).times(sign)
             parts.append(Results(self.project(frame), times, sign))
         return self._join(parts, sign)
 
@@ -132,7 +129,7 @@ class Reader:
             frame = PageFrame(page, self.source.schema, self.source.dictionaries, offsets)
             for i, column in enumerate(columns):
                 column.append(frame.column(i))
-            starts.append((page.times if page.starts is None else page.starts)[offsets])
+            starts.append(page.elements(offsets, self.window.width_us).starts)
             numbers.append(page.rows_of(0, page.n_rows)[offsets])
         times = np.concatenate(starts)
         vectors = [

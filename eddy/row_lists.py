@@ -195,10 +195,10 @@ class MatchedRows:
         return PageFrame(self._page, source.schema, source.dictionaries, slice(self._at, self._at + self.n_rows))
 
     def times(self) -> np.ndarray:
-        stop = self._at + self.n_rows
+        at = slice(self._at, self._at + self.n_rows)
         if self._window is None:
-            return self._page.start_of(self._at, stop).copy()
-        return self._page.times[self._at : stop] + self._window.window.width_us
+            return self._page.elements(at, 0).times(1).copy()
+        return self._page.elements(at, self._window.window.width_us).times(-1)
 
     def numbers(self) -> np.ndarray:
         return self._page.rows_of(self._at, self._at + self.n_rows).copy()

@@ -546,10 +546,18 @@ class Source:
             index.check(sparse[column])
         for window in self.classes.values():
             assert window.window.is_stream or window.oldest >= self.store.watermark, "no window reaches below the watermark"
+            if window.window.ends:
+                self._check_lives(window)
         self.store.check()
         self.intake.check()
         if self.keeps_ids:
             self._check_ids()
+
+    def _check_lives(self, window: WindowClass) -> None:
+        """Whatever a window holds is alive."""
+        for page, at, stop in self.store.slices(window.oldest, self.store.end):
+            alive = page.elements(slice(at, stop), window.window.width_us).alive_at(self.timeline.now)
+            assert alive.all(), "a window holds no row that has left"
 
     def _check_ids(self) -> None:
         """Stored region ids agree with the values for every leg older than the row."""

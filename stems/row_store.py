@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lineage.elements import Elements
 from lineage.schema import Schema, Type
 
 #: Rows in a page. Large enough that a batch of 4096 seldom meets its end, small enough to give memory back soon.
@@ -70,9 +71,10 @@ class Page:
         self.nulls = self.starts = self.row_numbers = self.ids = None
         self.outcomes = {}
 
-    def start_of(self, first: int, last: int) -> np.ndarray:
-        """Starts of the rows at offsets first..last."""
-        return (self.times if self.starts is None else self.starts)[first:last]
+    def elements(self, at: np.ndarray | slice, width_us: int) -> Elements:
+        """The lives of rows in a window of that width."""
+        times = self.times[at]
+        return Elements(times if self.starts is None else self.starts[at], times + width_us)
 
     def rows_of(self, first: int, last: int) -> np.ndarray:
         """Row numbers of the rows at offsets first..last."""
@@ -274,7 +276,7 @@ class RowStore:
             assert page is self._pages[-1] or page.n_rows == PAGE_ROWS, "only the last page has room"
             times = page.times[: page.n_rows]
             assert (np.diff(times) >= 0).all() and (last is None or not len(times) or last <= times[0]), "times ascend"
-            assert (page.start_of(0, page.n_rows) >= times).all(), "no row starts before its time"
+            assert (page.elements(slice(page.n_rows), 0).starts >= times).all(), "no row starts before its time"
             last = int(times[-1]) if len(times) else last
             position += page.n_rows
         assert position == self.end or not self._pages, "the last page reaches the end"

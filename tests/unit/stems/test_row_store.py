@@ -82,7 +82,9 @@ class Both:
             nulls = np.zeros((3, stop), np.uint8) if page.nulls is None else page.nulls
             assert nulls[:, at:stop].T.tolist() == [list(row.nulls) for row in expected]
             assert page.times[at:stop].tolist() == [row.time for row in expected]
-            assert page.start_of(at, stop).tolist() == [row.start for row in expected]
+            lives = page.elements(slice(at, stop), 7)
+            assert lives.starts.tolist() == [row.start for row in expected] == lives.times(1).tolist()
+            assert lives.ends.tolist() == [row.time + 7 for row in expected] == lives.times(-1).tolist()
             assert page.rows_of(at, stop).tolist() == [row.number for row in expected]
             position += stop - at
         assert position == last
