@@ -10,7 +10,8 @@ budget, from a scan that compares the region's rank with every slot's bounds.
 **Query-major** (`match_queries`, `list_queries`), for large batches. Per attribute `prefix[k]` is the set of rows with rank below
 `k`, so one interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the number of regions or rows
 that match. It needs no table. Where an attribute has more regions than `MAX_PREFIX`, rows are counted into rank order instead
-and prefix sets are kept only every `STRIDE` rows, the rest set bit by bit.
+and prefix sets are kept only every `STRIDE` rows, the rest set bit by bit. There a narrow range is a short stretch of that order,
+and is listed by sorting it.
 
 A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, its intervals are
 `multi_ranks[multi_at[m]:multi_at[m+1]]`.
@@ -29,6 +30,9 @@ from lineage.kernels import Number, inline, kernel
 MAX_PREFIX = 768
 #: Rows between two stored prefix sets of an attribute in rank order.
 STRIDE = 16
+
+#: Rows of a narrow range, which `list_queries` sorts instead of going through bits.
+NARROW = 48
 
 #: How a filter's ranks reach `match_rows`.
 BY_SEARCH = 0
@@ -303,6 +307,46 @@ def match_queries(
             )  # fmt: skip
 
 
+@inline
+def narrow_filter(
+    slot: Number,
+    route: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    by_order: np.ndarray,
+    below: np.ndarray,
+    below_at: np.ndarray,
+) -> Number:
+    """The filter in rank order that holds the slot's only predicate, one interval with few rows; -1 when it is not so."""
+    found = np.int64(-1)
+    for r in range(len(route)):
+        f = route[r]
+        lo = low[f, slot]
+        hi = high[f, slot]
+        if lo == 0 and hi == NO_LIMIT:
+            continue
+        if found >= 0 or by_order[f] == 0 or hi >= NO_LIMIT or below[below_at[f] + hi] - below[below_at[f] + lo] > NARROW:
+            return np.int64(-1)
+        found = np.int64(f)
+    return found
+
+
+@inline
+def sort_rows(order: np.ndarray, start: Number, stop: Number, first: Number, rows: np.ndarray, at: Number) -> Number:
+    """Append `order[start:stop]`, of which `first` and later count, to `rows[at:]` in ascending order; returns the new `at`."""
+    end = at
+    for i in range(start, stop):
+        row = order[i]
+        if row >= first:
+            k = end
+            while k > at and rows[k - 1] > row:
+                rows[k] = rows[k - 1]
+                k -= 1
+            rows[k] = row
+            end += 1
+    return end
+
+
 @kernel(
     "int64(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64, int64, int32[::1], "
     "int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], "
@@ -367,6 +411,20 @@ def list_queries(
                 continue
         else:
             break
+        f = narrow_filter(slot, route, low, high, by_order, below, below_at)
+        if f >= 0:
+            start = np.int64(below[below_at[f] + low[f, slot]])
+            stop = np.int64(below[below_at[f] + high[f, slot]])
+            if in_mask:
+                results[slot] += stop - start
+            if len(offsets):
+                end = sort_rows(order[f * n_rows : (f + 1) * n_rows], start, stop, first, rows, at)
+                if end > at:
+                    listed[n] = query
+                    offsets[n] = at
+                    n += 1
+                    at = end
+            continue
         query_bits(
             slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order,
             multi_at, multi_ranks, bits, scratch,

@@ -236,6 +236,7 @@ class World:
         n = prepared.lists(self.active(), outputs, results, listed, offsets, rows)
         lists = {int(listed[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
         assert len(lists) == n and all(lists.values()), "queries without rows are not listed"
+        assert all(rows == sorted(set(rows)) for rows in lists.values()), "rows ascend"
         whole = {slot: lists.get(slot + 1, []) for slot in self.queries}
         for query, slot, first in zip(more_query.tolist(), more_slot.tolist(), more_first.tolist()):
             assert lists.get(query, []) == [row for row in whole[slot] if row >= first]
