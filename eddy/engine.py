@@ -32,6 +32,7 @@ from eddy.eddy import Eddy
 from eddy.policies import make
 from eddy.query import NO_MODULES, Plan, Query, Run
 from eddy.reader import Reader, Results, to_table
+from eddy.readiness import check_runs
 from eddy.result_log import LOG_ROWS, ResultLog
 from eddy.source import Source
 from eddy.timeline import BEGINNING, Accepted, Rows, Timeline
@@ -43,6 +44,7 @@ from lineage.ingest import Ingested
 from lineage.schema import Schema, Type, check_name
 from lineage.times import duration_us, to_iso, to_us
 from queries.binder import bind
+from queries.bound import Readable
 from queries.functions import is_reserved
 from queries.parser import parse
 from queries.syntax import ParsedQuery
@@ -294,6 +296,7 @@ class Engine:
                 del self._parsed[next(iter(self._parsed))]
             self._parsed[sql] = parsed
         bound = bind(parsed, self._lookup, params, self._functions, self._stream_names)
+        check_runs(parsed, bound)
         source = self._sources[bound.stream.lower()]
         outputs = source.shared_outputs(bound.columns)
         return Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)
@@ -301,9 +304,9 @@ class Engine:
     def _stream_names(self) -> list[str]:
         return [source.name for source in self._sources.values()]
 
-    def _lookup(self, name: str) -> Schema | None:
+    def _lookup(self, name: str) -> Readable | None:
         source = self._sources.get(name.lower())
-        return None if source is None else source.schema
+        return None if source is None else Readable(source.schema)
 
     def _start(self, query: Query, source: Source) -> None:
         leg = source.leg(query.window, query.plan.condition, query.name)
