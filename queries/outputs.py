@@ -8,6 +8,8 @@ so is any repetition over one input. Names are not case-sensitive.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from filters.expression import ColumnRef, Expression, Literal
 from lineage.schema import Type
 from queries.bound import OutputColumn
@@ -18,22 +20,23 @@ from queries.syntax import Item, ParsedQuery, Star
 def bind_outputs(parsed: ParsedQuery, scalars: ScalarBinder, defaults: list[str]) -> tuple[OutputColumn, ...]:
     """The select list; what is assumed for the user is added to `defaults`."""
     several = len(parsed.from_items) > 1
-    written = {item.alias.lower() for item in parsed.items if isinstance(item, Item) and item.alias is not None}
+    written: set[str] = set()
+    if several:
+        written = {item.alias.lower() for item in parsed.items if isinstance(item, Item) and item.alias is not None}
     columns: list[OutputColumn] = []
     taken: set[str] = set()
     for number, item in enumerate(parsed.items, start=1):
-        for column in _bind_item(item, number, scalars):
-            chosen = column.name
+        for name, expression in _bind_item(item, number, scalars):
+            chosen = name
             if several and (isinstance(item, Star) or item.alias is None):
-                chosen = _free_name(column.name, taken | written)
-                if chosen != column.name:
-                    defaults.append(f'a second column "{column.name}" is called "{chosen}"')
+                chosen = _free_name(name, taken | written)
+                if chosen != name:
+                    defaults.append(f'a second column "{name}" is called "{chosen}"')
             lowered = chosen.lower()
             if lowered in taken:
                 fact = f'two columns are called "{chosen}"'
                 raise parsed.source.error(fact, item.start, item.end, "duplicate_column", "give one another name: expr AS name")
             taken.add(lowered)
-            expression = column.expression
             if expression.type is Type.NULL:
                 defaults.append(f'column "{chosen}" is NULL of type int')
                 expression = Literal(Type.INT, None)
@@ -41,14 +44,15 @@ def bind_outputs(parsed: ParsedQuery, scalars: ScalarBinder, defaults: list[str]
     return tuple(columns)
 
 
-def _bind_item(item: Item | Star, number: int, scalars: ScalarBinder) -> list[OutputColumn]:
+def _bind_item(item: Item | Star, number: int, scalars: ScalarBinder) -> Sequence[tuple[str, Expression]]:
+    """The columns of one item and what they would be called."""
     if isinstance(item, Star):
-        return [OutputColumn(column.name, column) for column in scalars.scope.columns(item)]
+        return [(column.name, column) for column in scalars.scope.columns(item)]
     expression = scalars.fold(scalars.bind(item.expression))
     if expression.type is Type.INTERVAL:
         hint = "an interval only moves a timestamp: ts - INTERVAL '5' MINUTE"
         raise scalars.source.error("a column cannot be an interval", item.start, item.end, "type_mismatch", hint)
-    return [OutputColumn(item.alias or _name(expression, number), expression)]
+    return [(item.alias or _name(expression, number), expression)]
 
 
 def _name(expression: Expression, number: int) -> str:

@@ -43,17 +43,24 @@ class _Splitter:
         self._bands: list[BandEdge] = []
 
     def split(self, condition: Expression | None) -> Join:
-        conjuncts = dict.fromkeys(conjuncts_of(condition))
-        equalities = [conjunct for conjunct in conjuncts if _is_equality(conjunct)]
-        rest = [conjunct for conjunct in conjuncts if not _is_equality(conjunct)]
+        equalities: list[tuple[ColumnRef, ColumnRef]] = []
+        rest: list[Expression] = []
+        for conjunct in conjuncts_of(condition):
+            equality = _read_equality(conjunct)
+            if equality is not None:
+                equalities.append(equality)
+            else:
+                rest.append(conjunct)
         classes = _classes(equalities)
         for members in classes:
             self._join_class(members)
         self._split_bands(rest + self._implied(rest, classes))
-        edges = [EqualityEdge(*ends, tuple(self._equalities[ends])) for ends in sorted(self._equalities)]
+        edges = [
+            EqualityEdge(*ends, tuple(sorted(self._equalities[ends], key=_left_position))) for ends in sorted(self._equalities)
+        ]
         own = tuple(self._own_condition(number) for number in range(len(self._names)))
         residuals = tuple(self._residual(expression) for expression in self._residuals)
-        return Join(self._names, own, tuple(edges), tuple(self._bands), residuals)
+        return Join(self._names, own, tuple(edges), tuple(sorted(self._bands, key=_band_place)), residuals)
 
     # -- equalities
 
@@ -78,14 +85,14 @@ class _Splitter:
         Exact: such a comparison depends only on where the value lies among the constants, and equal values lie in the same
         place, be they int or float, -0.0 or 0.0.
         """
-        class_of = {column: members for members in classes for column in members}
+        class_of = {column.position: members for members in classes for column in members}
         found = []
         for conjunct in conjuncts:
             column = _compared_column(conjunct)
-            if column is None or column not in class_of:
+            if column is None or column.position not in class_of:
                 continue
             told = {self._input_of(column)}
-            for other in class_of[column]:
+            for other in class_of[column.position]:
                 if self._input_of(other) not in told:
                     told.add(self._input_of(other))
                     found.append(replace_columns(conjunct, lambda _, other=other: other))  # type: ignore[misc]
@@ -94,7 +101,7 @@ class _Splitter:
     # -- bands and the rest
 
     def _split_bands(self, conjuncts: list[Expression]) -> None:
-        bands: dict[tuple[ColumnRef, ColumnRef], list[tuple[Band, Expression]]] = {}
+        bands: dict[tuple[int, int], list[tuple[Band, Expression]]] = {}
         for conjunct in conjuncts:
             band = read_band(conjunct)
             if band is None or self._input_of(band.left) == self._input_of(band.right):
@@ -104,12 +111,13 @@ class _Splitter:
                 band = band.turned()
             for guard in band.guards:
                 self._add(guard)
-            bands.setdefault((band.left, band.right), []).append((band, conjunct))
-        for left, right in sorted(bands, key=lambda ends: (ends[0].position, ends[1].position)):
-            self._join_band(left, right, bands[left, right])
+            bands.setdefault((band.left.position, band.right.position), []).append((band, conjunct))
+        for found in bands.values():
+            self._join_bands(found)
 
-    def _join_band(self, left: ColumnRef, right: ColumnRef, found: list[tuple[Band, Expression]]) -> None:
-        """One edge for all the bands over two columns."""
+    def _join_bands(self, found: list[tuple[Band, Expression]]) -> None:
+        """One edge for all the bands over the same two columns, each with the conjunct it was read from."""
+        left, right = found[0][0].left, found[0][0].right
         low = max((band.low for band, _ in found if band.low is not None), default=None)
         high = min((band.high for band, _ in found if band.high is not None), default=None)
         if low is not None and high is not None and low > high:
@@ -190,30 +198,40 @@ def conjuncts_of(condition: Expression | None) -> list[Expression]:
     return found
 
 
-def _is_equality(conjunct: Expression) -> bool:
-    """Whether it equates two plain columns. `x = x` does not: it says that x is not NULL."""
+def _read_equality(conjunct: Expression) -> tuple[ColumnRef, ColumnRef] | None:
+    """The two plain columns a conjunct equates. `x = x` has none: it says that x is not NULL."""
     if not isinstance(conjunct, Call) or conjunct.op != "=":
-        return False
+        return None
     left, right = conjunct.args
-    return isinstance(left, ColumnRef) and isinstance(right, ColumnRef) and left != right
+    if isinstance(left, ColumnRef) and isinstance(right, ColumnRef) and left.position != right.position:
+        return left, right
+    return None
 
 
-def _classes(equalities: list[Expression]) -> list[list[ColumnRef]]:
+def _classes(equalities: list[tuple[ColumnRef, ColumnRef]]) -> list[list[ColumnRef]]:
     """The columns that the equalities make equal, class by class, by position."""
-    class_of: dict[ColumnRef, list[ColumnRef]] = {}
-    for equality in equalities:
-        assert isinstance(equality, Call)
-        for column in equality.args:
-            assert isinstance(column, ColumnRef)
-            class_of.setdefault(column, [column])
-        left, right = equality.args
-        one, other = class_of[left], class_of[right]  # type: ignore[index]
+    class_of: dict[int, list[ColumnRef]] = {}
+    for left, right in equalities:
+        one = class_of.setdefault(left.position, [left])
+        other = class_of.setdefault(right.position, [right])
         if one is not other:
             one.extend(other)
             for column in other:
-                class_of[column] = one
-    distinct = {id(members): sorted(members, key=lambda column: column.position) for members in class_of.values()}
+                class_of[column.position] = one
+    distinct = {id(members): sorted(members, key=_position) for members in class_of.values()}
     return sorted(distinct.values(), key=lambda members: members[0].position)
+
+
+def _left_position(pair: tuple[KeyColumn, KeyColumn]) -> int:
+    return pair[0].position
+
+
+def _band_place(edge: BandEdge) -> tuple[int, int, int, int]:
+    return edge.left, edge.right, edge.left_column.position, edge.right_column.position
+
+
+def _position(column: ColumnRef) -> int:
+    return column.position
 
 
 def _compared_column(conjunct: Expression) -> ColumnRef | None:

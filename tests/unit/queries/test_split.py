@@ -94,6 +94,13 @@ def test_several_equalities_of_two_inputs_are_one_key() -> None:
     assert [edge(found) for found in join.equalities] == [(0, 1, [(0, 0), (2, 2), (4, 3)]), (0, 3, [(1, 0)])]
 
 
+def test_edges_are_in_order_whatever_the_order_of_the_classes() -> None:
+    join = split("a.sensor = b.sensor AND a.sensor = c.sensor AND a.temp = b.id AND a.temp = c.temp")
+    assert [edge(found) for found in join.equalities][2] == (1, 2, [(0, 2), (1, 0)])
+    join = split("b.id < r.floor AND b.sensor < c.sensor")
+    assert [band(found)[:4] for found in join.bands] == [(1, 2, 1, 0), (1, 3, 0, 1)]
+
+
 def test_two_columns_of_an_input_in_one_class_are_a_condition_of_the_input() -> None:
     join = split("a.sensor = b.id AND a.sensor = b.sensor AND b.id = r.floor")
     assert [edge(found) for found in join.equalities] == [(0, 1, [(0, 0)]), (0, 3, [(0, 1)]), (1, 3, [(0, 1)])]
