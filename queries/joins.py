@@ -19,7 +19,8 @@ Keys, the domains in which columns are compared. A NULL has none, so it never jo
                            Equality of real numbers is transitive, which equality after rounding is not: closing needs that.
                            Equality edges only; a band has two columns of one type
 
-`filters/join_keys.py` computes them. `key(right) - key(left)` is meant without overflow; a bound fits into 64 bits.
+`filters/join_keys.py` computes them. `key(right) - key(left)` is meant without overflow: a bound and its negative fit into 64
+bits, but a kernel that adds one to a key has to saturate.
 
 Everything here is hashable and says nothing of aliases, windows or output columns: queries with equal values share modules.
 """
@@ -66,7 +67,7 @@ class EqualityEdge:
 
 @dataclass(frozen=True, slots=True)
 class BandEdge:
-    """`low <= key(right_column) - key(left_column) <= high`; a bound of None is open, and never both are.
+    """`low <= key(right_column) - key(left_column) <= high`; a bound of None is open, and not both are.
 
     Bounds are inclusive because keys are discrete: `left < right` is low = 1.
     """
@@ -115,7 +116,7 @@ class Join:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal iff two queries join the same streams in the same way; their own conditions and windows may differ."""
-        return self.names, self.equalities, self.bands, tuple(residual.key for residual in self.residuals)
+        return self.names, self.equalities, self.bands, frozenset(residual.key for residual in self.residuals)
 
     def parts(self) -> list[list[int]]:
         """The inputs, grouped so that no edge or residual leads from one group to another; several: a cross product."""

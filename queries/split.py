@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from filters.expression import FALSE, TRUE, Call, ColumnRef, Expression, Literal, columns_of, replace_columns
 from filters.predicate import FLIPPED, NEGATED
-from lineage.schema import KEY_MAX, KEY_MIN, Type
+from lineage.schema import KEY_MAX, Type
 from queries.bands import Band, read_band
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
 
@@ -123,11 +123,11 @@ class _Splitter:
         if low is not None and high is not None and low > high:
             self._add(FALSE)
             return
-        if any(bound is not None and not KEY_MIN <= bound <= KEY_MAX for bound in (low, high)):
+        if any(bound is not None and abs(bound) > KEY_MAX for bound in (low, high)):
             # The edge is then wider than the condition, which stays as a residual.
             for _, conjunct in found:
                 self._add(conjunct)
-            low, high = (None if bound is None or not KEY_MIN <= bound <= KEY_MAX else bound for bound in (low, high))
+            low, high = (None if bound is None or abs(bound) > KEY_MAX else bound for bound in (low, high))
         if low is not None or high is not None:
             ends = self._input_of(left), self._input_of(right)
             self._bands.append(BandEdge(*ends, self._key_column(left), self._key_column(right), low, high))
