@@ -40,7 +40,7 @@ CONSTANTS: dict[Type, list[Any]] = {
 }
 TYPES = list(VALUES)
 OPS = ["<", "<=", ">", ">=", "=", "<>"]
-KINDS = ["plain"] * 5 + ["sums"] * 4 + ["difference"] * 2 + ["constant"] * 3 + ["in", "null", "literal", "bool"]
+KINDS = ["plain"] * 8 + ["sums"] * 4 + ["difference"] * 2 + ["constant"] * 3 + ["in", "null", "literal", "bool", "same"]
 #: an int and the float that equals it
 TWINS = [(0, -0.0), (1, 1.0), (2**53, 2.0**53), (KEY_MIN, -(2.0**63))]
 #: mostly what makes edges
@@ -72,11 +72,12 @@ def sums(draw: st.DrawFn, column: ColumnRef) -> Expression:
 
 @st.composite
 def leaves(draw: st.DrawFn, columns: list[ColumnRef]) -> Expression:
+    # Mostly two different columns; `x = x`, which is no edge, comes from the rest.
     column = draw(st.sampled_from(columns))
     kind = draw(st.sampled_from(KINDS))
-    other = draw(st.sampled_from(comparable(column, columns)))
+    other = draw(st.sampled_from([other for other in comparable(column, columns) if other != column] or [column]))
     if kind == "literal":
-        return Literal(Type.BOOL, draw(st.sampled_from([True, True, False, None])))
+        return Literal(Type.BOOL, draw(st.sampled_from([True, True, True, False, None])))
     if kind == "null":
         return Call(Type.BOOL, "not", (Call(Type.BOOL, "is_null", (column,)),))
     if kind == "bool" and column.type is Type.BOOL:
@@ -91,6 +92,8 @@ def leaves(draw: st.DrawFn, columns: list[ColumnRef]) -> Expression:
         difference = Call(Type.INT, "-", (draw(sums(column)), draw(sums(other))))
         args = (difference, constant(draw, Type.INT))
         return Call(Type.BOOL, draw(st.sampled_from(OPS)), args if draw(st.booleans()) else args[::-1])
+    if kind == "same":
+        return Call(Type.BOOL, draw(st.sampled_from(OPS)), (column, column))
     if kind == "sums":
         return Call(Type.BOOL, draw(st.sampled_from(OPS)), (draw(sums(column)), draw(sums(other))))
     return Call(Type.BOOL, draw(st.sampled_from(EDGE_OPS)), (column, other))
@@ -111,7 +114,7 @@ Case = tuple[list[int], list[ColumnRef], Expression]
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Widths of 2 to 4 inputs, all their columns, and a condition over them. Few types, so that columns can be compared."""
-    widths = draw(st.lists(st.integers(1, 3), min_size=2, max_size=4))
+    widths = draw(st.lists(st.sampled_from([1, 1, 2, 3]), min_size=2, max_size=4))
     types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=2))
     if draw(st.booleans()):
         types = [Type.INT, Type.FLOAT]
