@@ -20,6 +20,7 @@ from filters.expression import UserFunction
 from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, SchemaError, did_you_mean
 from lineage.schema import Schema, Type, check_name
 from lineage.times import duration_us
+from queries.bound import Readable
 from queries.functions import is_reserved
 
 #: Timeline of streams without a time column.
@@ -95,9 +96,10 @@ class Catalog:
     def stream_names(self) -> list[str]:
         return [source.name for source in self.sources.values()]
 
-    def schema(self, name: str) -> Schema | None:
+    def readable(self, name: str) -> Readable | None:
+        """What a query may read by that name."""
         source = self.sources.get(name.lower())
-        return None if source is None else source.schema
+        return None if source is None else source.readable
 
     def timeline(self, name: str) -> Timeline:
         found = self.timelines.get(name) if isinstance(name, str) else None

@@ -33,6 +33,7 @@ from eddy.eddy import Eddy
 from eddy.policies import make
 from eddy.query import NO_MODULES, Plan, Query, Run
 from eddy.reader import Reader, Results, to_table
+from eddy.readiness import check_runs
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.timeline import BEGINNING, Rows
@@ -207,7 +208,8 @@ class Engine:
                 del self._parsed[next(iter(self._parsed))]
             self._parsed[sql] = parsed
         catalog = self._catalog
-        bound = bind(parsed, catalog.schema, params, catalog.functions, catalog.stream_names)
+        bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.stream_names)
+        check_runs(parsed, bound)
         source = catalog.sources[bound.stream.lower()]
         outputs = source.shared_outputs(bound.columns)
         return Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)

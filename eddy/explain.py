@@ -31,7 +31,7 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
         "kind": "stream" if plan.window.is_stream else "relation",
         "stream": source.name,
         "timeline": source.timeline.name,
-        "window": str(plan.window),
+        "window": plan.window.say(source.schema.names),
         "columns": {column.name: column.type.value for column in plan.outputs},
         "condition": say_condition(condition, source.schema),
         "operators": operators,

@@ -36,7 +36,7 @@ from lineage.ingest import Ingestor
 from lineage.module import Module
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, resized
-from queries.bound import OutputColumn
+from queries.bound import OutputColumn, Readable
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowSpec
 
@@ -78,6 +78,8 @@ class Source:
     ) -> None:
         self.name = name
         self.schema = schema
+        #: the same as queries know it
+        self.readable = Readable(schema)
         self.time_column = time_column
         self.timeline = timeline
         self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in schema.columns]

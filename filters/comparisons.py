@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from filters.intervals import NAN_KEY
 from filters.vector import Array, Frame, Vector, assemble, strings_array, union_nulls
 from lineage.schema import KEY_MAX, Type
 
@@ -41,11 +42,11 @@ def order_keys(a: Vector, b: Vector) -> tuple[Array, Array]:
         return _string_ranks(a, b)
     if a.type is Type.FLOAT and b.type is Type.FLOAT:
         if np.isnan(a.values).any() or np.isnan(b.values).any():
-            return _float_keys(a.values), _float_keys(b.values)
+            return float_keys(a.values), float_keys(b.values)
     elif a.type is Type.FLOAT:
-        return np.int8(0) - _int_against_float(b.values, a.values), np.zeros(len(a), np.int8)
+        return np.int8(0) - int_against_float(b.values, a.values), np.zeros(len(a), np.int8)
     elif b.type is Type.FLOAT:
-        return _int_against_float(a.values, b.values), np.zeros(len(a), np.int8)
+        return int_against_float(a.values, b.values), np.zeros(len(a), np.int8)
     return a.values, b.values
 
 
@@ -112,14 +113,14 @@ def _string_ranks(a: Vector, b: Vector) -> tuple[Array, Array]:
     return ranks_a[places_a], ranks_b[places_b]
 
 
-def _float_keys(values: Array) -> Array:
+def float_keys(values: Array) -> Array:
+    """The order key of each float, as `filters.intervals.float_key` gives it."""
     # Adding 0.0 turns -0.0 into 0.0; negative floats have their bits in reverse order.
     bits = (values + 0.0).view(np.int64)
-    keys = np.where(bits < 0, bits ^ KEY_MAX, bits)
-    return np.where(np.isnan(values), KEY_MAX, keys)
+    return np.where(np.isnan(values), NAN_KEY, np.where(bits < 0, bits ^ KEY_MAX, bits))
 
 
-def _int_against_float(ints: Array, floats: Array) -> Array:
+def int_against_float(ints: Array, floats: Array) -> Array:
     """-1, 0 or 1 as the int is below, equal to or above the float, compared as real numbers."""
     with np.errstate(invalid="ignore"):
         below_all = floats < -(2.0**63)

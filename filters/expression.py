@@ -5,7 +5,7 @@ nothing in it can execute text. `filters/evaluate.py` computes one over columns 
 `filters/predicate.py` turns the indexable parts of a WHERE clause into intervals.
 
     Literal      a constant (None is NULL; timestamps are int microseconds, intervals are `Interval`)
-    ColumnRef    a column of the stream
+    ColumnRef    a column of the stream or, in a join, of one of its inputs
     Call         an operator or built-in function by its canonical name in `op`
     UserCall     a registered Python function
 
@@ -25,8 +25,9 @@ Canonical `op` names of `Call`, with their arguments:
                  epoch_ms(timestamp)
     conversion   cast(a): to the node's own type; what cannot be converted is NULL and counted
 
-The canonical text (`str(expression)`) is equal exactly when two expressions are the same computation written the same
-way; it is the key under which predicate modules are shared.
+The canonical text (`str(expression)`) of two expressions over one schema is equal exactly when they are the same computation
+written the same way; it is the key under which predicate modules are shared. Two inputs of a join may have columns of the
+same name: expressions over several inputs are compared as values, which include positions.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Literal:
 class ColumnRef:
     type: Type
     name: str
-    #: position in the stream's schema
+    #: position in the stream's schema or, in a join, in the concatenation of the inputs' schemas
     position: int
 
     def __str__(self) -> str:
@@ -132,6 +133,18 @@ def columns_of(expression: Expression) -> list[ColumnRef]:
     """The distinct columns an expression reads, by position."""
     found = {node.position: node for node in walk(expression) if isinstance(node, ColumnRef)}
     return [found[position] for position in sorted(found)]
+
+
+def replace_columns(expression: Expression, column_of: Callable[[ColumnRef], ColumnRef]) -> Expression:
+    """The same expression over other columns. The binder bounds the depth."""
+    if isinstance(expression, ColumnRef):
+        return column_of(expression)
+    if isinstance(expression, Literal):
+        return expression
+    args = tuple([replace_columns(arg, column_of) for arg in expression.args])
+    if isinstance(expression, UserCall):
+        return UserCall(expression.type, expression.function, args)
+    return Call(expression.type, expression.op, args)
 
 
 def user_functions_of(expression: Expression) -> list[UserFunction]:

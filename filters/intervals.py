@@ -26,7 +26,8 @@ from lineage.schema import KEY_MAX, KEY_MIN, Type
 Key = Any
 Span = tuple[Key | None, Key | None]
 
-_NAN_KEY = 0x7FF8000000000000
+#: The order key of NaN, above that of infinity.
+NAN_KEY = 0x7FF8000000000000
 
 
 def float_key(value: float) -> int:
@@ -36,7 +37,7 @@ def float_key(value: float) -> int:
     True
     """
     if value != value:
-        return _NAN_KEY
+        return NAN_KEY
     (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
     return int(bits) if bits >= 0 else int(bits ^ KEY_MAX)
 
@@ -168,7 +169,7 @@ def _edges(type_: Type, constant: Any) -> tuple[Key | None, Key | None]:
         nearest = _nearest_float(constant)
         key = float_key(nearest)
         if nearest == constant or nearest != nearest:
-            return key, (None if key == _NAN_KEY else key + 1)
+            return key, (None if key == NAN_KEY else key + 1)
         return (key, key) if nearest > constant else (key + 1, key + 1)
     if type_ is Type.STRING:
         return constant, constant + "\0"

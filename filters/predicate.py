@@ -25,8 +25,9 @@ from lineage.schema import Type
 #: Beyond this many clauses a conjunct becomes one residual (design 4).
 MAX_CLAUSES = 64
 
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+#: The comparison that is TRUE where the other is FALSE, and the one with its sides exchanged.
+NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +164,13 @@ def _atom(expression: Expression, negated: bool) -> _Formula:
 
 def _indexed(call: Call, negated: bool) -> IndexAtom | None:
     """The atom when a call compares one column with constants, else None."""
-    if call.op in _NEGATED:
+    if call.op in NEGATED:
         left, right, op = call.args[0], call.args[1], call.op
         if isinstance(left, Literal):
-            left, right, op = right, left, _FLIPPED[op]
+            left, right, op = right, left, FLIPPED[op]
         if not isinstance(left, ColumnRef) or not isinstance(right, Literal):
             return None
-        return IndexAtom(left.position, left.name, compare(left.type, _NEGATED[op] if negated else op, right.value))
+        return IndexAtom(left.position, left.name, compare(left.type, NEGATED[op] if negated else op, right.value))
     column = call.args[0] if call.args else None
     if not isinstance(column, ColumnRef):
         return None

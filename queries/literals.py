@@ -14,7 +14,7 @@ from lineage.schema import KEY_MAX, KEY_MIN, Type
 from queries.durations import UNITS_HINT, DurationError, parse_duration, timedelta_micros, timestamp_micros
 from queries.source import Source
 from queries.syntax import ParsedQuery, Syntax, WindowParam
-from queries.windows import check_width
+from queries.windows import check_rows, check_width
 from windows.spec import WindowSpec
 
 _KINDS = "a parameter is an int, float, str, bool, None, datetime or timedelta"
@@ -85,6 +85,14 @@ def param_window(source: Source, node: WindowParam, value: object) -> WindowSpec
         fact = f'parameter ":{node.name}" is of type {type(value).__name__}, not a duration'
         raise source.error(fact, node.start, node.end, "bad_param", "give a timedelta or a text such as '5 minutes'")
     return check_width(width, source, node.start, node.end)
+
+
+def param_rows(source: Source, node: WindowParam, value: object) -> int:
+    """The count of `[ROWS :name]` for a value."""
+    if isinstance(value, bool) or not isinstance(value, int | SupportsIndex):
+        fact = f'parameter ":{node.name}" is of type {type(value).__name__}, not a number of rows'
+        raise source.error(fact, node.start, node.end, "bad_param", "give a whole number")
+    return check_rows(operator.index(value), source, node.start, node.end)
 
 
 def as_timestamp(source: Source, node: Syntax, text: Expression) -> Literal:

@@ -1,8 +1,8 @@
 """From the text of a query to its syntax tree.
 
-    query  : SELECT item {, item} FROM source [WHERE expression] [;]
+    query  : SELECT item {, item} FROM source {, source | [INNER] JOIN source ON expression} [WHERE expression] [;]
     item   : * | alias.* | expression [AS name]
-    source : stream [window] [[AS] alias]
+    source : stream [window] [[AS] alias] | table [[AS] alias]
 
 `parse` needs no schema and no parameters, so its result is kept per text and bound many times. Everything else of SQL is
 refused by name with the place of its first token; nothing is skipped or taken for an alias. Cost: linear in the text.
@@ -16,12 +16,24 @@ from queries.expressions import ExpressionParser
 from queries.guards import check_text
 from queries.operands import RESERVED
 from queries.source import Source
-from queries.syntax import Item, ParsedQuery, SourceItem, Star, WindowParam
+from queries.syntax import MAX_INPUTS, Item, ParsedQuery, SourceItem, Star, Syntax, Window
 from queries.tokens import Cursor, Kind, Token, tokenize
-from queries.vocabulary import CLAUSES, MANY_STATEMENTS, OPERANDS, SECOND_SOURCE, SOURCES, STATEMENTS, SUBQUERY_IN_FROM, never
-from queries.windows import parse_window
+from queries.vocabulary import (
+    CLAUSES,
+    MANY_STATEMENTS,
+    OPERANDS,
+    PARENTHESES_IN_FROM,
+    SOURCES,
+    STATEMENTS,
+    SUBQUERY_IN_FROM,
+    USING,
+    never,
+)
+from queries.windows import params_of, parse_window
 from windows.spec import WindowSpec
 
+#: Words between FROM items: not an alias unless behind AS.
+_JOIN_WORDS = ("JOIN", "INNER", "ON")
 _STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
 _ALIAS_HINT = "write AS before a column's name: expr AS name"
 _WINDOW_ORDER = "the window stands right behind the stream: FROM s [RANGE 5 MINUTES] AS a"
@@ -39,13 +51,11 @@ def parse(sql: str) -> ParsedQuery:
     expressions = ExpressionParser(cursor)
     _take_select(cursor)
     items = _parse_items(cursor, expressions)
-    from_item = _parse_source(cursor)
+    from_items = _parse_sources(cursor, expressions)
     condition = expressions.parse() if cursor.take_word("WHERE") else None
     _take_end(cursor)
-    params = set(expressions.params)
-    if isinstance(from_item.window, WindowParam):
-        params.add(from_item.window.name)
-    return ParsedQuery(source, items, from_item, condition, frozenset(params))
+    params = expressions.params.union(*(params_of(item.window) for item in from_items))
+    return ParsedQuery(source, items, from_items, condition, frozenset(params))
 
 
 def _take_select(cursor: Cursor) -> None:
@@ -97,10 +107,45 @@ def _parse_item(cursor: Cursor, expressions: ExpressionParser) -> Item | Star:
     return Item(first.start, expression.end, expression, alias)
 
 
-def _parse_source(cursor: Cursor) -> SourceItem:
+def _parse_sources(cursor: Cursor, expressions: ExpressionParser) -> tuple[SourceItem, ...]:
+    """All FROM items; the cursor then stands behind the last one."""
+    found = [_parse_source(cursor, expressions, [], joined=False)]
+    while True:
+        joined = cursor.token.is_word("JOIN", "INNER")
+        if cursor.take_word("INNER"):
+            cursor.expect_word("JOIN")
+        elif not cursor.take_word("JOIN") and not cursor.take_symbol(","):
+            return tuple(found)
+        found.append(_parse_source(cursor, expressions, found, joined))
+
+
+def _parse_source(cursor: Cursor, expressions: ExpressionParser, before: list[SourceItem], joined: bool) -> SourceItem:
+    token = _take_source_name(cursor)
+    name = cursor.name(token)
+    window: Window = WindowSpec.none()
+    span = None
+    if cursor.token.is_symbol("["):
+        window, span = parse_window(cursor)
+    alias = None
+    alias_token = cursor.token
+    if cursor.take_word("AS") or (alias_token.named and not (alias_token.kind is Kind.WORD and _is_keyword(alias_token))):
+        alias = _parse_alias(cursor, "stream")
+    if cursor.token.is_symbol("["):
+        fact = "the alias stands before the window" if span is None else "a stream has one window"
+        raise cursor.error(fact, alias_token if alias else cursor.token, hint=_WINDOW_ORDER)
+    if len(before) == MAX_INPUTS:
+        hint = "read fewer, or join some of them outside"
+        raise cursor.error(f"the query has more than {MAX_INPUTS} FROM items", token, "too_many_inputs", hint)
+    _check_alias(cursor, token, cursor.peek(-1) if alias else None, name, alias, before)
+    on = _parse_on(cursor, expressions) if joined else None
+    return SourceItem(token.start, token.end, name, alias, window, span, on)
+
+
+def _take_source_name(cursor: Cursor) -> Token:
     token, following = cursor.token, cursor.peek()
     if token.is_symbol("("):
-        raise cursor.refuse(SUBQUERY_IN_FROM)
+        nested = following.named and not following.is_word("SELECT", "WITH", "VALUES", "FROM")
+        raise cursor.refuse(PARENTHESES_IN_FROM if nested else SUBQUERY_IN_FROM)
     if not token.named:
         raise cursor.unexpected("the name of a stream is missing")
     if token.kind is Kind.WORD:
@@ -113,21 +158,35 @@ def _parse_source(cursor: Cursor) -> SourceItem:
     cursor.advance()
     if cursor.token.is_symbol("."):
         raise cursor.refuse(never("a name of two parts in FROM", "stream names have no prefix"))
-    window = parse_window(cursor) if cursor.token.is_symbol("[") else WindowSpec.none()
-    alias = None
-    alias_token = cursor.token
-    if cursor.take_word("AS"):
-        alias = _parse_alias(cursor, "stream")
-    elif alias_token.named and not (alias_token.kind is Kind.WORD and _is_keyword(alias_token)):
-        alias = _parse_alias(cursor, "stream")
-    if cursor.token.is_symbol("["):
-        fact = "the alias stands before the window" if window == WindowSpec.none() else "a stream has one window"
-        raise cursor.error(fact, alias_token if alias else cursor.token, hint=_WINDOW_ORDER)
-    return SourceItem(token.start, token.end, cursor.name(token), alias, window)
+    return token
+
+
+def _check_alias(
+    cursor: Cursor, name_token: Token, alias_token: Token | None, name: str, alias: str | None, before: list[SourceItem]
+) -> None:
+    """No two FROM items answer to the same word."""
+    called = (alias or name).lower()
+    other = next((item for item in before if (item.alias or item.name).lower() == called), None)
+    if other is None:
+        return
+    if alias is None and other.alias is None:
+        fact, hint = f'"{name}" stands twice in FROM', f"give each an alias: {name} AS a, {name} AS b"
+    else:
+        fact, hint = f'two FROM items are called "{alias or name}"', f"give one another alias: {name} AS a"
+    raise cursor.error(fact, alias_token or name_token, "duplicate_alias", hint)
+
+
+def _parse_on(cursor: Cursor, expressions: ExpressionParser) -> Syntax:
+    if cursor.token.is_word("USING"):
+        raise cursor.refuse(USING)
+    if not cursor.take_word("ON"):
+        raise cursor.unexpected("JOIN needs ON: a JOIN b ON a.x = b.x")
+    return expressions.parse()
 
 
 def _is_keyword(token: Token) -> bool:
-    return token.text in RESERVED or token.text in CLAUSES or token.text in OPERANDS or " " in token.text
+    text = token.text
+    return text in RESERVED or text in _JOIN_WORDS or text in CLAUSES or text in OPERANDS or " " in text
 
 
 def _parse_alias(cursor: Cursor, what: str) -> str:
@@ -142,9 +201,6 @@ def _parse_alias(cursor: Cursor, what: str) -> str:
 
 
 def _take_end(cursor: Cursor) -> None:
-    token = cursor.token
-    if token.is_symbol(","):
-        raise cursor.refuse(SECOND_SOURCE)
     if cursor.take_symbol(";") and cursor.token.kind is not Kind.END:
         raise cursor.refuse(MANY_STATEMENTS)
     if cursor.token.kind is not Kind.END:

@@ -9,39 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from filters.expression import Call, ColumnRef, Expression, Interval, Literal, UserCall, UserFunction
+from filters.evaluate import fold
+from filters.expression import Call, Expression, Interval, Literal, UserCall, UserFunction
 from filters.time_functions import EXTRACT_PARTS, TRUNC_UNITS, check_format
 from lineage.errors import QueryError, did_you_mean
-from lineage.schema import Schema, Type
+from lineage.schema import Type
 from queries.functions import SIGNATURES, SPECIAL, Signature
 from queries.literals import as_timestamp, param_literal, param_value
+from queries.scope import Scope
 from queries.source import Source
-from queries.syntax import Apply, Constant, Convert, Invoke, Name, Param, Star, Syntax
+from queries.syntax import Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.types import comparable, convert, is_text, mismatch, unify
 
 _TIME_DIFFERENCE = "take EPOCH_MS(a) - EPOCH_MS(b), in milliseconds"
 
 
 class ScalarBinder:
-    """Binds the expressions of one query over one schema."""
+    """Binds the expressions of one query over the inputs in its scope."""
 
-    __slots__ = ("source", "has_constant_call", "_schema", "_stream", "_alias", "_params", "_functions")
+    __slots__ = ("source", "scope", "has_constant_call", "_params", "_functions")
 
-    def __init__(
-        self,
-        source: Source,
-        schema: Schema,
-        stream: str,
-        alias: str | None,
-        params: Mapping[str, object],
-        functions: Mapping[str, UserFunction],
-    ) -> None:
+    def __init__(self, source: Source, scope: Scope, params: Mapping[str, object], functions: Mapping[str, UserFunction]) -> None:
         self.source = source
+        self.scope = scope
         #: whether any call over literals only was made: then folding is worth a walk
         self.has_constant_call = False
-        self._schema = schema
-        self._stream = stream
-        self._alias = alias
         self._params = params
         self._functions = functions
 
@@ -57,27 +49,14 @@ class ScalarBinder:
             raise self._error(node, f"{what} needs a bool, not a value of type {expression.type.value}", hint)
         return expression
 
-    def all_columns(self) -> list[ColumnRef]:
-        return [ColumnRef(column.type, column.name, at) for at, column in enumerate(self._schema.columns)]
-
-    def check_qualifier(self, node: Name | Star, qualifier: str) -> None:
-        """Refuse a qualifier that is neither the stream nor its alias."""
-        known = [name for name in (self._alias, self._stream) if name is not None]
-        if qualifier.lower() not in [name.lower() for name in known]:
-            fact = f'"{qualifier}" is no stream of this query'
-            raise self.source.error(fact, node.start, node.end, "unknown_stream", did_you_mean(qualifier, known))
+    def fold(self, expression: Expression) -> Expression:
+        """Compute constant parts; the flag spares the walk for the many queries that have none."""
+        return fold(expression) if self.has_constant_call else expression
 
     # -- leaves
 
     def _column(self, node: Name) -> Expression:
-        if node.qualifier is not None:
-            self.check_qualifier(node, node.qualifier)
-        column = self._schema.find(node.name)
-        if column is None:
-            fact = f'column "{node.name}" does not exist in stream "{self._stream}"'
-            hint = did_you_mean(node.name, list(self._schema.names))
-            raise self.source.error(fact, node.start, node.end, "unknown_column", hint)
-        return ColumnRef(column.type, column.name, self._schema.position(column.name))
+        return self.scope.column(node)
 
     def _constant(self, node: Constant) -> Expression:
         return node.literal

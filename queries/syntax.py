@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from filters.expression import Literal
+from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.source import Source
 from windows.spec import WindowSpec
@@ -22,6 +23,8 @@ MAX_HEIGHT = 64
 #: Nodes of an expression tree, repeated ones counted each time: BETWEEN, CASE and IN repeat their first operand, and nested
 #: they would grow a short text exponentially.
 MAX_SIZE = 8_000
+#: FROM items of a query.
+MAX_INPUTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class WindowParam:
-    """`[RANGE :w]`: the width comes with the parameters."""
+    """`[RANGE :w]` or `[ROWS :n]`: the width or the count comes with the parameters."""
 
     start: int
     end: int
@@ -122,14 +125,34 @@ class WindowParam:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsWindow:
+    """`[PARTITION BY keys ROWS rows RANGE width]`: its columns have no positions before the stream is known."""
+
+    start: int
+    end: int
+    rows: int | WindowParam
+    partition: tuple[Name, ...]
+    #: None without RANGE
+    width: WindowSpec | WindowParam | None
+
+
+#: A window that needs nothing more, or one that is finished by the binder.
+Window = WindowSpec | WindowParam | RowsWindow
+
+
+@dataclass(frozen=True, slots=True)
 class SourceItem:
-    """The FROM item: a stream, its window and its alias."""
+    """One FROM item: a stream or a table, its window and its alias."""
 
     start: int
     end: int
     name: str
     alias: str | None
-    window: WindowSpec | WindowParam
+    window: Window
+    #: what stands between the brackets of the window; None iff there are none
+    window_span: tuple[int, int] | None
+    #: the condition of `JOIN this ON condition`; None behind FROM or a comma
+    on: Syntax | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +161,20 @@ class ParsedQuery:
 
     source: Source
     items: tuple[Item | Star, ...]
-    from_item: SourceItem
+    #: in the order of the text, 1 to `MAX_INPUTS`; no two answer to the same alias
+    from_items: tuple[SourceItem, ...]
+    #: the WHERE clause; ON conditions are with their FROM items
     condition: Syntax | None
     #: names of all parameters in the text, as written
     params: frozenset[str]
+
+    def error_at_input(self, number: int, fact: str, code: str, hint: str = "") -> QueryError:
+        """The error for one FROM item, counted from 0; the caller raises it."""
+        item = self.from_items[number]
+        return self.source.error(fact, item.start, item.end, code, hint)
+
+    def error_at_window(self, number: int, fact: str, code: str, hint: str = "") -> QueryError:
+        """The error for the window of one FROM item, counted from 0; the caller raises it."""
+        item = self.from_items[number]
+        start, end = item.window_span or (item.start, item.end)
+        return self.source.error(fact, start, end, code, hint)

@@ -1,10 +1,10 @@
-"""The window behind a stream in FROM, `[RANGE 5 MINUTES]` or `[NOW]`, and INTERVAL literals.
+"""The window behind a stream in FROM, such as `[RANGE 5 MINUTES]`, and INTERVAL literals.
 
-    window   : [ NOW ] | [ RANGE UNBOUNDED ] | [ RANGE width ]
+    window   : [ NOW ] | [ RANGE UNBOUNDED ] | [ RANGE width ] | [ [PARTITION BY name {, name}] ROWS count [RANGE width] ]
     width    : count unit {count unit} | 'text' | INTERVAL interval | :param
     interval : 'count' unit | count unit | 'text'
 
-A width is at least one microsecond and has no months. ROWS, PARTITION BY and SLIDE are refused by name.
+A width is at least one microsecond and has no months; a count is 1 to `MAX_ROWS`, or a parameter. SLIDE is refused by name.
 """
 
 from __future__ import annotations
@@ -12,23 +12,28 @@ from __future__ import annotations
 from filters.expression import Interval
 from queries.durations import UNIT_MONTHS, UNITS_HINT, DurationError, add, find_unit, measure, parse_duration
 from queries.source import Source
-from queries.syntax import WindowParam
+from queries.syntax import Name, RowsWindow, Window, WindowParam
 from queries.tokens import Cursor, Kind, Token
 from queries.vocabulary import ARRAYS, WINDOWS
-from windows.spec import FOREVER, WindowSpec
+from windows.spec import FOREVER, MAX_ROWS, WindowSpec
 
-_FORMS = "windows are [RANGE 5 MINUTES], [RANGE UNBOUNDED] and [NOW]"
+_FORMS = "windows are [RANGE 5 MINUTES], [ROWS 100], [RANGE UNBOUNDED] and [NOW]"
+_ROWS_FORMS = "[ROWS 100], [PARTITION BY key ROWS 100], [ROWS 100 RANGE 5 MINUTES]"
 
 
-def parse_window(cursor: Cursor) -> WindowSpec | WindowParam:
-    """Read the window at the cursor, which stands on its `[`."""
+def parse_window(cursor: Cursor) -> tuple[Window, tuple[int, int]]:
+    """Read the window at the cursor, which stands on its `[`; also the span between the brackets."""
     cursor.expect_symbol("[")
-    token = cursor.token
-    window: WindowSpec | WindowParam
+    token = first = cursor.token
+    window: Window
     if cursor.take_word("NOW"):
         window = WindowSpec.now()
     elif cursor.take_word("RANGE"):
         window = WindowSpec.unbounded() if cursor.take_word("UNBOUNDED") else _parse_width(cursor)
+        if cursor.token.is_word("ROWS", "PARTITION BY", "PARTITION"):
+            raise cursor.error("RANGE stands behind ROWS", cursor.token, hint=_ROWS_FORMS)
+    elif token.is_word("ROWS", "PARTITION BY", "PARTITION"):
+        window = _parse_rows(cursor)
     elif token.kind is Kind.WORD and token.text in WINDOWS:
         raise cursor.refuse(WINDOWS[token.text])
     elif token.kind in (Kind.NUMBER, Kind.STRING):
@@ -40,8 +45,72 @@ def parse_window(cursor: Cursor) -> WindowSpec | WindowParam:
         raise cursor.refuse(WINDOWS[token.text])
     if not token.is_symbol("]"):
         raise cursor.unexpected(f"the window needs a ]; {_FORMS}")
+    span = (first.start, cursor.peek(-1).end)
     cursor.advance()
-    return window
+    return window, span
+
+
+def params_of(window: Window) -> list[str]:
+    """The names of the parameters in a window."""
+    parts = (window.rows, window.width) if isinstance(window, RowsWindow) else (window,)
+    return [part.name for part in parts if isinstance(part, WindowParam)]
+
+
+def _parse_rows(cursor: Cursor) -> RowsWindow:
+    first = cursor.token
+    partition: list[Name] = []
+    if cursor.take_word("PARTITION BY", "PARTITION"):
+        if first.text == "PARTITION":
+            cursor.expect_word("BY")
+        partition.append(_parse_key(cursor))
+        while cursor.take_symbol(","):
+            partition.append(_parse_key(cursor))
+        if not cursor.token.is_word("ROWS"):
+            raise cursor.unexpected(f"PARTITION BY needs ROWS; {_ROWS_FORMS}")
+    cursor.expect_word("ROWS")
+    rows = _parse_count(cursor)
+    width: WindowSpec | WindowParam | None = None
+    if cursor.take_word("RANGE"):
+        if cursor.token.is_word("UNBOUNDED"):
+            raise cursor.error("ROWS has no UNBOUNDED beside it", cursor.token, hint="leave RANGE UNBOUNDED out")
+        width = _parse_width(cursor)
+    return RowsWindow(first.start, cursor.peek(-1).end, rows, tuple(partition), width)
+
+
+def _parse_key(cursor: Cursor) -> Name:
+    token = cursor.token
+    if not token.named or token.is_word("ROWS", "RANGE") or (token.kind is Kind.WORD and " " in token.text):
+        raise cursor.unexpected("a column is missing behind PARTITION BY")
+    cursor.advance()
+    if cursor.token.is_symbol("."):
+        raise cursor.error("a key of PARTITION BY has no prefix", cursor.token, hint="name the stream's column alone")
+    return Name(token.start, token.end, None, cursor.name(token))
+
+
+def _parse_count(cursor: Cursor) -> int | WindowParam:
+    token = cursor.token
+    if token.is_symbol(":"):
+        param = parse_param(cursor)
+        return WindowParam(token.start, param.end, cursor.name(param))
+    if token.kind is not Kind.NUMBER:
+        if token.is_symbol("-"):
+            raise cursor.error("a window holds at least one row", token, "bad_window", _ROWS_FORMS)
+        raise cursor.unexpected(f"the number of rows is missing; {_ROWS_FORMS}")
+    cursor.advance()
+    if not token.text.isdigit():
+        raise cursor.error(f'"{token.text[:40]}" is no number of rows', token, "bad_window", _ROWS_FORMS)
+    # int() of a long text is quadratic, and any count of 11 digits is too large.
+    return check_rows(int(token.text.lstrip("0")[:11] or "0"), cursor.source, token.start, token.end)
+
+
+def check_rows(rows: int, source: Source, start: int, end: int) -> int:
+    """The count of `[ROWS count]`; raises `QueryError` for one no window can have."""
+    if rows < 1:
+        raise source.error("a window holds at least one row", start, end, "bad_window", _ROWS_FORMS)
+    if rows > MAX_ROWS:
+        hint = f"at most {MAX_ROWS}; [RANGE 5 MINUTES] has no such bound"
+        raise source.error("the window holds too many rows", start, end, "bad_window", hint)
+    return rows
 
 
 def check_width(width: Interval, source: Source, start: int, end: int) -> WindowSpec:

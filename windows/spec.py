@@ -2,21 +2,27 @@
 
 A row with effective time `t`, taken at `start`, lives in a window during `[start, t + width)`:
 
-    [RANGE w]            width = w
-    [NOW]                width = 1 us (only rows with t = T)
-    [RANGE UNBOUNDED]    no end
-    (no window)          the query is a stream: each row counts once, as it comes, and nothing ends
+    [RANGE w]                        width = w
+    [NOW]                            width = 1 us (only rows with t = T)
+    [RANGE UNBOUNDED]                no end
+    [ROWS n]                         no scheduled end; row n + 1 ends the oldest at its own start
+    [PARTITION BY k, .. ROWS n]      the same, counted per key; NULL is a key
+    [.. ROWS n RANGE w]              width = w, and what comes first ends the row
+    (no window)                      the query is a stream: each row counts once, as it comes, and nothing ends
 
-so `[RANGE w]` holds exactly the rows with `T - w < t <= T`.
+so `[RANGE w]` holds exactly the rows with `T - w < t <= T`, and `[ROWS n]` the newest n by (time, arrival).
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Larger than any time: the width of a window that never ends.
+#: Larger than any time: the width of a window whose rows do not end by the clock.
 FOREVER = 2**62
+#: The largest n of `[ROWS n]`: what a row store could ever number in memory.
+MAX_ROWS = 2**30
 
 
 _UNITS = [
@@ -33,14 +39,20 @@ class WindowKind(enum.Enum):
     RANGE = "range"
     NOW = "now"
     UNBOUNDED = "unbounded"
+    ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """The declared window of a FROM item. `width_us` is the length of a row's life; meaningless for NONE."""
+    """The declared window of a FROM item. Equal specs hold the same rows of a stream."""
 
     kind: WindowKind
+    #: the length of a row's life by the clock, `FOREVER` if the clock never ends it; meaningless for NONE
     width_us: int
+    #: how many rows it holds, of each key; 0 iff the kind is not ROWS
+    rows: int = 0
+    #: positions of the PARTITION BY columns in the stream's own schema, ascending; empty unless the kind is ROWS
+    partition: tuple[int, ...] = ()
 
     @classmethod
     def none(cls) -> WindowSpec:
@@ -58,6 +70,11 @@ class WindowSpec:
     def range(cls, width_us: int) -> WindowSpec:
         return cls(WindowKind.RANGE, width_us)
 
+    @classmethod
+    def newest(cls, rows: int, partition: Sequence[int] = (), width_us: int = FOREVER) -> WindowSpec:
+        """`[PARTITION BY partition ROWS rows RANGE width]`; the order and repetition of key columns mean nothing."""
+        return cls(WindowKind.ROWS, width_us, rows, tuple(sorted(set(partition))))
+
     @property
     def is_stream(self) -> bool:
         """Whether a query over it is a stream (only +) rather than a relation."""
@@ -66,14 +83,27 @@ class WindowSpec:
     @property
     def ends(self) -> bool:
         """Whether rows in it ever leave."""
-        return self.kind in (WindowKind.RANGE, WindowKind.NOW)
+        return self.kind in (WindowKind.RANGE, WindowKind.NOW, WindowKind.ROWS)
 
     @property
     def update_pattern(self) -> str:
-        """The update pattern of this leaf: unbounded inputs are monotonic, sliding ones weakest."""
+        """The update pattern of this leaf: unbounded is monotonic, sliding weakest, and a row count ends rows unscheduled."""
+        if self.kind is WindowKind.ROWS:
+            return "strict"
         return "weakest" if self.ends else "monotonic"
 
+    def say(self, names: Sequence[str]) -> str:
+        """The window as a user writes it, over a stream with these columns.
+
+        >>> WindowSpec.newest(10, [1], 60_000_000).say(["sensor", "room"])
+        '[PARTITION BY room ROWS 10 RANGE 1 MINUTE]'
+        """
+        return self._words([names[position] for position in self.partition])
+
     def __str__(self) -> str:
+        return self._words([f"#{position}" for position in self.partition])
+
+    def _words(self, keys: Sequence[str]) -> str:
         match self.kind:
             case WindowKind.NONE:
                 return "no window"
@@ -81,8 +111,18 @@ class WindowSpec:
                 return "[NOW]"
             case WindowKind.UNBOUNDED:
                 return "[RANGE UNBOUNDED]"
-        for unit, micros in _UNITS:
-            if self.width_us % micros == 0:
-                count = self.width_us // micros
-                return f"[RANGE {count} {unit}{'S' if count != 1 else ''}]"
-        return f"[RANGE {self.width_us} MICROSECONDS]"
+            case WindowKind.RANGE:
+                return f"[{_say_width(self.width_us)}]"
+        parts = [f"PARTITION BY {', '.join(keys)}"] if keys else []
+        parts.append(f"ROWS {self.rows}")
+        if self.width_us < FOREVER:
+            parts.append(_say_width(self.width_us))
+        return f"[{' '.join(parts)}]"
+
+
+def _say_width(width_us: int) -> str:
+    for unit, micros in _UNITS:
+        if width_us % micros == 0:
+            count = width_us // micros
+            return f"RANGE {count} {unit}{'S' if count != 1 else ''}"
+    return f"RANGE {width_us} MICROSECONDS"

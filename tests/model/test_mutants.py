@@ -359,7 +359,7 @@ def _null_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("NOT turns < into >")
 def _wrong_negation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(module("filters.predicate")._NEGATED, "<", ">")
+    monkeypatch.setitem(module("filters.predicate").NEGATED, "<", ">")
 
 
 @breaks("the disjuncts of an OR are not looked at")

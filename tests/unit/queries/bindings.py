@@ -5,16 +5,25 @@ from __future__ import annotations
 from filters.expression import UserFunction
 from lineage.schema import Schema, Type
 from queries.binder import bind
-from queries.bound import BoundQuery
+from queries.bound import BoundQuery, Readable
 from queries.parser import parse
 
 SCHEMA = Schema.parse({"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}, "readings")
 RISKY = UserFunction("risky", lambda *args: True, Type.BOOL, 1.0)
 
 
+ORDERS = Schema.parse({"id": "int", "sensor": "int", "price": "float", "at": "timestamp"}, "orders")
+ROOMS = Schema.parse({"room": "string", "floor": "int", "size": "float"}, "rooms")
+KNOWN = {
+    "readings": Readable(SCHEMA),
+    "orders": Readable(ORDERS),
+    "rooms": Readable(ROOMS, is_table=True, key=(0,)),
+    "prices": Readable(ROOMS, is_table=True, key=(0,), retroactive=True),
+}
+
+
 def run(sql: str, params: dict[str, object] | None = None) -> BoundQuery:
-    streams = {"readings": SCHEMA}
-    return bind(parse(sql), lambda name: streams.get(name.lower()), params, {"risky": RISKY}, lambda: list(streams))
+    return bind(parse(sql), lambda name: KNOWN.get(name.lower()), params, {"risky": RISKY}, lambda: list(KNOWN))
 
 
 def condition(text: str, params: dict[str, object] | None = None) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from lineage.schema import Schema
 from queries.binder import bind
+from queries.bound import Readable
 from queries.parser import parse
 from tests.unit.queries.bindings import RISKY, SCHEMA, condition, run, value
 from windows.spec import FOREVER, WindowKind, WindowSpec
@@ -226,7 +227,7 @@ def test_words_of_other_dialects_are_plain_column_names() -> None:
         "timestamp",
     ]
     schema = Schema.parse(dict.fromkeys(names, "int"), "s")
-    bound = bind(parse(f"SELECT {', '.join(names)} FROM s WHERE first > rows AND date = interval"), {"s": schema}.get)
+    bound = bind(parse(f"SELECT {', '.join(names)} FROM s WHERE first > rows AND date = interval"), {"s": Readable(schema)}.get)
     assert [column.name for column in bound.columns] == names
     assert str(bound.condition) == 'and(>("first", "rows"), =("date", "interval"))'
 
@@ -262,7 +263,7 @@ def test_parameters_of_other_types() -> None:
 
 def test_one_parsed_query_serves_many_bindings() -> None:
     parsed = parse("SELECT temp FROM readings WHERE temp > :max")
-    lookup = {"readings": SCHEMA}.get
+    lookup = {"readings": Readable(SCHEMA)}.get
     bound = [str(bind(parsed, lookup, {"max": value}).condition) for value in (1, 2, 1)]
     assert bound == ['>("temp", int:1)', '>("temp", int:2)', '>("temp", int:1)']
 

@@ -10,6 +10,7 @@ from filters.expression import Call, children
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind
+from queries.bound import Readable
 from queries.guards import MAX_BYTES, MAX_DEPTH, MAX_TOKENS
 from queries.parser import parse
 
@@ -61,7 +62,7 @@ def test_nesting_is_bounded(opening: str, inner: str, closing: str) -> None:
     assert error.code == "query_too_deep"
     assert error.line == 1 and error.column is not None and error.column > len(where(""))
     shallow = MAX_DEPTH // 2 if opening in ("NOT (", "-+") else MAX_DEPTH - 1
-    bind(parse(build(shallow)), {"s": SCHEMA}.get)
+    bind(parse(build(shallow)), {"s": Readable(SCHEMA)}.get)
 
 
 def test_the_error_points_at_the_level_that_is_too_deep() -> None:
@@ -116,7 +117,7 @@ def frames_used(sql: str) -> int:
 
     sys.setprofile(count)
     try:
-        bind(parse(sql), {"s": SCHEMA}.get)
+        bind(parse(sql), {"s": Readable(SCHEMA)}.get)
     finally:
         sys.setprofile(None)
     return deepest
@@ -157,7 +158,7 @@ def test_the_work_of_parsing_is_linear(term: str) -> None:
 
 
 def test_a_flat_chain_has_no_depth() -> None:
-    condition = bind(parse(where(" OR ".join(["(a = 1 AND ok)"] * 200))), {"s": SCHEMA}.get).condition
+    condition = bind(parse(where(" OR ".join(["(a = 1 AND ok)"] * 200))), {"s": Readable(SCHEMA)}.get).condition
     assert isinstance(condition, Call) and condition.op == "or" and len(children(condition)) == 200
 
 

@@ -1,0 +1,19 @@
+"""What the language has and the engine does not run yet, refused by name with its place in the text."""
+
+from __future__ import annotations
+
+from queries.bound import BoundQuery
+from queries.syntax import ParsedQuery
+from windows.spec import WindowKind
+
+_LATER = "it comes with a later version"
+
+
+def check_runs(parsed: ParsedQuery, bound: BoundQuery) -> None:
+    """Raise `QueryError` for a bound query that this engine cannot run."""
+    if len(bound.inputs) > 1:
+        raise parsed.error_at_input(1, "a join is not supported yet", "not_supported", _LATER)
+    if bound.window.kind is WindowKind.ROWS:
+        what = "a PARTITION BY window" if bound.window.partition else "a ROWS window"
+        hint = f"{_LATER}; [RANGE 5 MINUTES] works now"
+        raise parsed.error_at_window(0, f"{what} is not supported yet", "not_supported", hint)

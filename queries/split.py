@@ -1,0 +1,243 @@
+"""Splitting the condition of a query over several inputs into the parts of `queries/joins.py`.
+
+    1. conjuncts     the condition as a conjunction; NOT is pushed through OR, NOT and comparisons, which is exact where only
+                     TRUE counts
+    2. equalities    `x = y` of two plain columns: the classes of columns that are equal, over all inputs. Each input is
+                     represented in a class by its first column; edges join the representatives, and its other columns equal
+                     the first by a condition of the input alone
+    3. constants     a comparison of a column with constants also holds for the columns of its class in other inputs
+    4. bands         what `queries/bands.py` can read, intersected per pair of columns
+    5. the rest      by the inputs it reads: none or one, that input's own condition; more, a residual
+
+Each step replaces conjuncts by others that together are TRUE on the same combinations of rows. O(conjuncts * inputs**2).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from filters.expression import FALSE, TRUE, Call, ColumnRef, Expression, Literal, columns_of, replace_columns
+from filters.predicate import FLIPPED, NEGATED
+from lineage.schema import KEY_MAX, Type
+from queries.bands import Band, read_band
+from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
+
+
+def split(condition: Expression | None, names: Sequence[str], widths: Sequence[int]) -> Join:
+    """The parts of a condition over the concatenation of inputs with these names and numbers of columns."""
+    return _Splitter(names, widths).split(condition)
+
+
+class _Splitter:
+    """The parts found so far."""
+
+    def __init__(self, names: Sequence[str], widths: Sequence[int]) -> None:
+        self._names = tuple(name.lower() for name in names)
+        self._widths = widths
+        self._offsets = [sum(widths[:number]) for number in range(len(widths))]
+        #: conditions of each input alone, over the concatenation; a dict for its order without repetition
+        self._own: list[dict[Expression, None]] = [{} for _ in names]
+        self._residuals: dict[Expression, None] = {}
+        self._equalities: dict[tuple[int, int], list[tuple[KeyColumn, KeyColumn]]] = {}
+        self._bands: list[BandEdge] = []
+
+    def split(self, condition: Expression | None) -> Join:
+        equalities: list[tuple[ColumnRef, ColumnRef]] = []
+        rest: list[Expression] = []
+        for conjunct in conjuncts_of(condition):
+            equality = _read_equality(conjunct)
+            if equality is not None:
+                equalities.append(equality)
+            else:
+                rest.append(conjunct)
+        classes = _classes(equalities)
+        for members in classes:
+            self._join_class(members)
+        self._split_bands(rest + self._implied(rest, classes))
+        edges = [
+            EqualityEdge(*ends, tuple(sorted(self._equalities[ends], key=_left_position))) for ends in sorted(self._equalities)
+        ]
+        own = tuple(self._own_condition(number) for number in range(len(self._names)))
+        residuals = tuple(self._residual(expression) for expression in self._residuals)
+        return Join(self._names, own, tuple(edges), tuple(sorted(self._bands, key=_band_place)), residuals)
+
+    # -- equalities
+
+    def _join_class(self, members: list[ColumnRef]) -> None:
+        """Edges between the inputs that have a column in the class, in ascending order of position."""
+        first: dict[int, ColumnRef] = {}
+        for column in members:
+            number = self._input_of(column)
+            if number in first:
+                self._add(Call(Type.BOOL, "=", (first[number], column)))
+            else:
+                first[number] = column
+        for left in first:
+            for right in first:
+                if left < right:
+                    pair = (self._key_column(first[left]), self._key_column(first[right]))
+                    self._equalities.setdefault((left, right), []).append(pair)
+
+    def _implied(self, conjuncts: list[Expression], classes: list[list[ColumnRef]]) -> list[Expression]:
+        """Comparisons with constants, said of the equal columns of other inputs.
+
+        Exact: such a comparison depends only on where the value lies among the constants, and equal values lie in the same
+        place, be they int or float, -0.0 or 0.0.
+        """
+        class_of = {column.position: members for members in classes for column in members}
+        found = []
+        for conjunct in conjuncts:
+            column = _compared_column(conjunct)
+            if column is None or column.position not in class_of:
+                continue
+            told = {self._input_of(column)}
+            for other in class_of[column.position]:
+                if self._input_of(other) not in told:
+                    told.add(self._input_of(other))
+                    found.append(replace_columns(conjunct, lambda _, other=other: other))  # type: ignore[misc]
+        return found
+
+    # -- bands and the rest
+
+    def _split_bands(self, conjuncts: list[Expression]) -> None:
+        bands: dict[tuple[int, int], list[tuple[Band, Expression]]] = {}
+        for conjunct in conjuncts:
+            band = read_band(conjunct)
+            if band is None or self._input_of(band.left) == self._input_of(band.right):
+                self._add(conjunct)
+                continue
+            if band.left.position > band.right.position:
+                band = band.turned()
+            for guard in band.guards:
+                self._add(guard)
+            bands.setdefault((band.left.position, band.right.position), []).append((band, conjunct))
+        for found in bands.values():
+            self._join_bands(found)
+
+    def _join_bands(self, found: list[tuple[Band, Expression]]) -> None:
+        """One edge for all the bands over the same two columns, each with the conjunct it was read from."""
+        left, right = found[0][0].left, found[0][0].right
+        low = max((band.low for band, _ in found if band.low is not None), default=None)
+        high = min((band.high for band, _ in found if band.high is not None), default=None)
+        if low is not None and high is not None and low > high:
+            self._add(FALSE)
+            return
+        if any(bound is not None and abs(bound) > KEY_MAX for bound in (low, high)):
+            # The edge is then wider than the condition, which stays as a residual.
+            for _, conjunct in found:
+                self._add(conjunct)
+            low, high = (None if bound is None or abs(bound) > KEY_MAX else bound for bound in (low, high))
+        if low is not None or high is not None:
+            ends = self._input_of(left), self._input_of(right)
+            self._bands.append(BandEdge(*ends, self._key_column(left), self._key_column(right), low, high))
+
+    def _add(self, conjunct: Expression) -> None:
+        """Put a conjunct where its columns are; one without columns holds for all rows of the first input, or for none."""
+        if conjunct == TRUE:
+            return
+        inputs = self._inputs_of(conjunct)
+        if len(inputs) > 1:
+            self._residuals[conjunct] = None
+        else:
+            self._own[inputs[0] if inputs else 0][conjunct] = None
+
+    # -- positions
+
+    def _input_of(self, column: ColumnRef) -> int:
+        return bisect_right(self._offsets, column.position) - 1
+
+    def _inputs_of(self, expression: Expression) -> tuple[int, ...]:
+        return tuple(sorted({self._input_of(column) for column in columns_of(expression)}))
+
+    def _key_column(self, column: ColumnRef) -> KeyColumn:
+        return KeyColumn(column.position - self._offsets[self._input_of(column)], column.type)
+
+    def _own_condition(self, number: int) -> Expression | None:
+        conjuncts = tuple(self._own[number])
+        if not conjuncts:
+            return None
+        whole = conjuncts[0] if len(conjuncts) == 1 else Call(Type.BOOL, "and", conjuncts)
+        return self._packed(whole, (number,))
+
+    def _residual(self, expression: Expression) -> JoinResidual:
+        inputs = self._inputs_of(expression)
+        key = (tuple(self._names[number] for number in inputs), self._packed(expression, inputs))
+        return JoinResidual(inputs, expression, key)
+
+    def _packed(self, expression: Expression, inputs: tuple[int, ...]) -> Expression:
+        """The expression over the concatenation of these inputs alone."""
+        shift, start = {}, 0
+        for number in inputs:
+            shift[number] = start - self._offsets[number]
+            start += self._widths[number]
+
+        def moved(column: ColumnRef) -> ColumnRef:
+            return ColumnRef(column.type, column.name, column.position + shift[self._input_of(column)])
+
+        return replace_columns(expression, moved)
+
+
+def conjuncts_of(condition: Expression | None) -> list[Expression]:
+    """Conditions that are all TRUE exactly where the condition is; without recursion."""
+    found: list[Expression] = []
+    stack = [] if condition is None else [(condition, False)]
+    while stack:
+        node, negated = stack.pop()
+        if isinstance(node, Call):
+            if node.op == "not":
+                stack.append((node.args[0], not negated))
+                continue
+            if node.op == ("or" if negated else "and"):
+                stack.extend((arg, negated) for arg in reversed(node.args))
+                continue
+            if negated and node.op in NEGATED:
+                found.append(Call(Type.BOOL, NEGATED[node.op], node.args))
+                continue
+        found.append(Call(Type.BOOL, "not", (node,)) if negated else node)
+    return found
+
+
+def _read_equality(conjunct: Expression) -> tuple[ColumnRef, ColumnRef] | None:
+    """The two plain columns a conjunct equates. `x = x` has none: it says that x is not NULL."""
+    if not isinstance(conjunct, Call) or conjunct.op != "=":
+        return None
+    left, right = conjunct.args
+    if isinstance(left, ColumnRef) and isinstance(right, ColumnRef) and left.position != right.position:
+        return left, right
+    return None
+
+
+def _classes(equalities: list[tuple[ColumnRef, ColumnRef]]) -> list[list[ColumnRef]]:
+    """The columns that the equalities make equal, class by class, by position."""
+    class_of: dict[int, list[ColumnRef]] = {}
+    for left, right in equalities:
+        one = class_of.setdefault(left.position, [left])
+        other = class_of.setdefault(right.position, [right])
+        if one is not other:
+            one.extend(other)
+            for column in other:
+                class_of[column.position] = one
+    distinct = {id(members): sorted(members, key=_position) for members in class_of.values()}
+    return sorted(distinct.values(), key=lambda members: members[0].position)
+
+
+def _left_position(pair: tuple[KeyColumn, KeyColumn]) -> int:
+    return pair[0].position
+
+
+def _band_place(edge: BandEdge) -> tuple[int, int, int, int]:
+    return edge.left, edge.right, edge.left_column.position, edge.right_column.position
+
+
+def _position(column: ColumnRef) -> int:
+    return column.position
+
+
+def _compared_column(conjunct: Expression) -> ColumnRef | None:
+    """The column of `column op constant`, `constant op column` or `column IN (constants)`."""
+    if not isinstance(conjunct, Call) or (conjunct.op not in FLIPPED and conjunct.op != "in"):
+        return None
+    columns = [arg for arg in conjunct.args if isinstance(arg, ColumnRef)]
+    others = [arg for arg in conjunct.args if isinstance(arg, Literal)]
+    return columns[0] if len(columns) == 1 and len(others) == len(conjunct.args) - 1 else None
