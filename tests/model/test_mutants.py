@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.reference.driver import MakeEngine, Mismatch, as_python, make_script, replay, shrink, subject
+from tests.reference.comparison import Mismatch
+from tests.reference.driver import replay, subject
+from tests.reference.harness import MakeEngine
 from tests.reference.limits import make_small
 from tests.reference.naive import UNBOUNDED, Change, Naive, Query, Receipt, Result, Row, Stream, canonical_row, net
+from tests.reference.script import as_python
+from tests.reference.shrinking import shrink
+from tests.reference.steps import make_script
 from tests.reference.twin import Twin
 
 #: Scripts a mutant may survive before the test fails, and their length.
