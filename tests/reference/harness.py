@@ -21,10 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from tests.reference.comparison import Mismatch, same
-from tests.reference.naive import NEWEST, Naive, Value, canonical, canonical_row
-from tests.reference.oracle import Oracle, arrow_type
+from tests.reference.naive import NEWEST, Naive
+from tests.reference.oracle import Oracle, View, arrow_type
 from tests.reference.payload import encode
 from tests.reference.script import Act, Advance, Crowd, Leave, Push, Script, Step, StreamPlan, Submit, Tick
+from tests.reference.values import Value, canonical, canonical_row
 from tests.reference.workload import QuerySpec, to_datetime
 
 MakeEngine = Callable[..., Any]
@@ -137,7 +138,7 @@ class Harness:
         if hasattr(self.engine, "learn"):
             self.engine.learn(spec)
         handle = self.engine.submit(spec.sql, params=spec.params or None)
-        number = self.model.submit(spec.stream, spec.width, spec.where, spec.select)
+        number = self.model.submit(spec.meaning)
         self.followed[step.label] = Followed(spec, handle, number, self.model.seq)
         self.heard[handle.id] = Counter()
         schema = self.engine.answer(handle).schema
@@ -164,7 +165,7 @@ class Harness:
             query.paused = step.verb == "pause"
         if step.verb == "resume":
             query.newest.clear()
-            if query.spec.width is None:
+            if query.spec.is_stream:
                 query.total.clear()
                 self.heard[query.handle.id].clear()
 
@@ -188,15 +189,15 @@ class Harness:
         same(f"answer of {what}", Counter(got_values), expected)
         same(f"seq of the answer of {what}", table.schema.metadata[b"seq"], str(self.model.seq).encode())
         self._compare_changes(what, query)
-        summed = Counter(query.newest[-NEWEST:]) if query.spec.width is None else query.total
+        summed = Counter(query.newest[-NEWEST:]) if query.spec.is_stream else query.total
         same(f"sum of changes of {what}", +summed, expected)
         if any(n < 0 for n in query.total.values()):
             raise Mismatch(f"a count below zero in the sum of changes of {what}: {query.total}")
         if not query.paused:
             state = self.model.queries[query.number]
-            rows = state.results if query.spec.width is None else self.model.alive(query.number)
+            rows = state.results if query.spec.is_stream else self.model.alive(query.number)
             names = self.columns[query.spec.stream]
-            inputs = Counter(canonical_row(result.row[name] for name in names) for result in rows)
+            inputs = Counter(canonical_row(result.parts[0].row[name] for name in names) for result in rows)
             heard = Counter({value: n for value, n in self.heard[query.handle.id].items() if n})
             same(f"on_commit rows of {what}", heard, inputs)
             self._ask_duckdb(what, query, expected)
@@ -216,17 +217,17 @@ class Harness:
         query.cursor = self.model.seq
 
     def _ask_duckdb(self, what: str, query: Followed, expected: Counter[Value]) -> None:
-        if self.oracle is None or query.spec.duck is None:
+        if self.oracle is None or query.spec.question is None:
             return
         state = self.model.queries[query.number]
-        stream = state.stream
-        now = self.model.T.get(stream.timeline)
-        asked = (len(stream.taken), now, state.birth)
+        stream = self.model.streams[query.spec.stream]
+        asked = (len(stream.taken), self.model.T.get(stream.timeline), state.born)
         if asked == query.asked:
             return  # the same question as after the last step, and the answer was the model's
         query.asked = asked
-        self.oracle.load(stream.name, stream.taken)
-        answer = self.oracle.answer(stream.name, query.spec.duck, state.birth, query.spec.width, now)
+        self.oracle.load(self.model, [stream.name])
+        view = View(state.seen_from, state.opened)
+        answer = self.oracle.answer(self.model, state.meaning, view, query.spec.question)
         same(f"DuckDB's answer, against the model's, of {what}", answer, expected)
 
     def close(self) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.reference.naive import Row
 from tests.reference.oracle import arrow_type
+from tests.reference.values import Row
 from tests.reference.workload import MS, to_datetime
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.reference.naive import Row
 from tests.reference.payload import encode
+from tests.reference.values import Row
 from tests.reference.workload import MS, QuerySpec
 
 

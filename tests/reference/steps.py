@@ -97,7 +97,7 @@ class StepMaker:
             instants = [self.center[stream] + rng.choice([0, MS, -MS]) for _ in range(3)]
             spec = random_query(rng, stream, self.streams[stream].columns, instants, depth, crowd)
         self.specs.append(spec)
-        if spec.width is None:
+        if spec.is_stream:
             self.followed_streams.append(spec.stream)
         return Submit(label, spec)
 

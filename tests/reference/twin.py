@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.reference.naive import NAN, Naive, Receipt, Row, canonical
+from tests.reference.naive import Naive
 from tests.reference.oracle import arrow_type
+from tests.reference.timelines import Receipt
+from tests.reference.values import NAN, Row, canonical
 from tests.reference.workload import QuerySpec, to_datetime
 
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -111,7 +113,7 @@ class Twin:
     def submit(self, sql: str, *, params: dict[str, Any] | None = None) -> TwinQuery:
         spec = self._specs[sql]
         assert (params or {}) == spec.params or str(params) == str(spec.params)
-        number = self.model.submit(spec.stream, spec.width, spec.where, spec.select)
+        number = self.model.submit(spec.meaning)
         self._running[number] = spec
         self._told[number] = []
         return TwinQuery(number)
@@ -151,16 +153,17 @@ class Twin:
         for number, query in self.model.queries.items():
             if query.kept is not None:
                 continue
-            alive = query.results if query.width is None else self.model.alive(number)
-            now = [(id(query.results), r.position, r.row) for r in alive]
+            alive = query.results if query.is_stream else self.model.alive(number)
+            now = [(id(query.results), r.parts[0].number, r.parts[0].row) for r in alive]
             before, self._told[number] = self._told[number], now
             keys, old = {entry[:2] for entry in now}, {entry[:2] for entry in before}
-            signed = [(-1, e[-1]) for e in before if e[:2] not in keys and query.width is not None]
+            signed = [(-1, e[-1]) for e in before if e[:2] not in keys and not query.is_stream]
             signed += [(1, e[-1]) for e in now if e[:2] not in old]
-            names = self._columns[query.stream.name]
+            stream = query.meaning.inputs[0].source
+            names = self._columns[stream]
             columns = {name: [row[name] for _, row in signed] for name in names}
             sign = np.array([s for s, _ in signed], np.int8)
-            parts.append((query.stream.name, sign, columns, number))
+            parts.append((stream, sign, columns, number))
         for i, (stream, sign, columns, number) in enumerate(parts):
             commit = TwinCommit(self.seq, stream, i, i == len(parts) - 1, sign, np.zeros(len(sign)), columns, number)
             for fn in self._listeners:

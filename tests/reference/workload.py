@@ -17,11 +17,14 @@ import math
 import operator
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.reference.naive import EPOCH, UNBOUNDED, Row, Value
+from tests.reference.lives import UNBOUNDED, Window
+from tests.reference.matching import Meaning, over_one
+from tests.reference.oracle import Question
+from tests.reference.values import EPOCH, Row, Value
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 MS = 1_000
@@ -372,27 +375,35 @@ def _literal(type: str, value: Any) -> tuple[str | None, str]:
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query in all its forms: for the engine, for DuckDB (FROM item `{source}`) and for the model."""
+    """A query in all its forms: for the engine, for DuckDB and for the model."""
 
     stream: str
     sql: str
-    duck: str | None
+    #: for DuckDB; None where it would give another meaning
+    question: Question | None
     params: dict[str, Any]
-    #: as `naive.Query.width`
-    width: float | None
-    where: Callable[[Row], bool | None]
-    select: Callable[[Row], Value]
+    meaning: Meaning
     names: list[str]
     types: list[str]
+    #: the window as written
     window: str
+
+    @property
+    def is_stream(self) -> bool:
+        return self.meaning.inputs[0].window is None
 
     def with_window(self, window: str, width: float | None) -> QuerySpec:
         """The same query over another window."""
         old, new = (f"FROM {self.stream}{' ' + text if text else ''}" for text in (self.window, window))
-        return replace(self, sql=self.sql.replace(old, new, 1), window=window, width=width)
+        inputs = (replace(self.meaning.inputs[0], window=_window(width)),)
+        return replace(self, sql=self.sql.replace(old, new, 1), window=window, meaning=replace(self.meaning, inputs=inputs))
 
     def __repr__(self) -> str:
         return f"QuerySpec({self.sql!r}, params={self.params!r})"
+
+
+def _window(width: float | None) -> Window | None:
+    return None if width is None else Window(width)
 
 
 WINDOWS: list[tuple[str, float | None]] = [
@@ -438,24 +449,31 @@ def random_query(
     for _, node in chosen:
         params.update(node.params)
     where = f" WHERE {condition.sql}" if condition else ""
-    ducks = [node.duck for _, node in chosen] + ([condition.duck] if condition else [])
-    duck = None
-    if None not in ducks:
-        listed_duck = ", ".join(f'{node.duck} AS "{name}"' for name, node in chosen)
-        duck = f"SELECT {listed_duck} FROM {{source}} AS source_" + (f" WHERE {condition.duck}" if condition else "")
+    question = ask(["source_"], [node for _, node in chosen], [condition] if condition else [])
     functions = [node.fn for _, node in chosen]
     return QuerySpec(
         stream,
         f"SELECT {listed} FROM {stream}{' ' + window if window else ''}{where}",
-        duck,
+        question,
         params,
-        width,
-        condition.fn if condition else lambda row: True,
-        lambda row: tuple(fn(row) for fn in functions),
+        over_one(stream, _window(width), condition.fn if condition else lambda row: True, _outputs(functions)),
         [name for name, _ in chosen],
         [node.type for _, node in chosen],
         window,
     )
+
+
+def ask(aliases: Sequence[str], outputs: Sequence[Node], conditions: Sequence[Node]) -> Question | None:
+    """The query for DuckDB; None where some part of it means something else there."""
+    listed = [node.duck for node in outputs if node.duck is not None]
+    wanted = [f"({node.duck})" for node in conditions if node.duck is not None]
+    if len(listed) < len(outputs) or len(wanted) < len(conditions):
+        return None
+    return Question(tuple(aliases), tuple(listed), " AND ".join(wanted) or "TRUE")
+
+
+def _outputs(functions: list[Callable[[Any], Any]]) -> Callable[[Any], Value]:
+    return lambda rows: tuple(fn(rows) for fn in functions)
 
 
 def _getter(name: str) -> Callable[[Row], Any]:
