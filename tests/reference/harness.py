@@ -6,7 +6,9 @@ After each step, for every query that is not cancelled:
     engine.answer(q)     = the model's answer          and, while running, DuckDB's over the rows taken
     changes(q, since)    = the model's changes         as (seq, sign, time, row), - before + in each commit
     sum of all changes   = the answer                  (its newest 1,000 for a stream query)
-    sum of on_commit     = the input rows of the answer
+    sum of on_commit     = the input rows of the answer    (queries over one stream)
+
+and after a submit or replace, complete_since >= the model's, which is the earliest that is right.
 """
 
 from __future__ import annotations
@@ -24,9 +26,24 @@ from tests.reference.comparison import Mismatch, same
 from tests.reference.naive import NEWEST, Naive
 from tests.reference.oracle import Oracle, View, arrow_type
 from tests.reference.payload import encode
-from tests.reference.script import Act, Advance, Crowd, Leave, Push, Script, Step, StreamPlan, Submit, Tick
+from tests.reference.script import (
+    Act,
+    Advance,
+    Crowd,
+    Delete,
+    Leave,
+    Push,
+    Replace,
+    Script,
+    Step,
+    StreamPlan,
+    Submit,
+    TablePlan,
+    Tick,
+    Upsert,
+)
 from tests.reference.values import Value, canonical, canonical_row
-from tests.reference.workload import QuerySpec, to_datetime
+from tests.reference.workload import Spec, to_datetime
 
 MakeEngine = Callable[..., Any]
 
@@ -35,7 +52,7 @@ MakeEngine = Callable[..., Any]
 class Followed:
     """One query as the harness follows it from its submit."""
 
-    spec: QuerySpec
+    spec: Spec
     #: what the engine's submit returned
     handle: Any
     #: its number in the model
@@ -46,7 +63,7 @@ class Followed:
     #: all changes read so far, summed by value; for a stream query `newest` holds the values in order
     total: Counter[Value] = field(default_factory=Counter)
     newest: list[Value] = field(default_factory=list)
-    #: what DuckDB was last asked: (rows taken, T, birth)
+    #: what DuckDB was last asked: (rows taken of each stream, commit if there are tables, T, when it was opened)
     asked: tuple[Any, ...] = ()
 
 
@@ -66,6 +83,8 @@ class Harness:
         self.last_part: tuple[int, bool] = (0, True)
         for stream in script.streams:
             self._create(stream)
+        for table in script.tables:
+            self._create_table(table)
         self.engine.on_commit(self._listen)
 
     def _create(self, plan: StreamPlan) -> None:
@@ -74,12 +93,28 @@ class Harness:
         if plan.time:
             lateness = dt.timedelta(microseconds=plan.lateness_us)
             options = {"time": plan.time, "lateness": lateness, "late": plan.late, "timeline": plan.timeline}
-            self.model.create_stream(plan.name, time=plan.time, lateness=plan.lateness_us, late=plan.late, timeline=plan.timeline)
+            self.model.create_stream(
+                plan.name,
+                time=plan.time,
+                lateness=plan.lateness_us,
+                late=plan.late,
+                timeline=plan.timeline,
+                keep=plan.keep_us,
+            )
         else:
-            self.model.create_stream(plan.name)
+            self.model.create_stream(plan.name, keep=plan.keep_us)
+        if plan.keep_us is not None:
+            options["keep"] = dt.timedelta(microseconds=plan.keep_us)
         self.engine.create_stream(plan.name, plan.columns, **options)
         if self.oracle:
             self.oracle.create_stream(plan.name, plan.columns)
+
+    def _create_table(self, plan: TablePlan) -> None:
+        self.columns[plan.name] = plan.columns
+        self.model.create_table(plan.name, key=plan.key, retroactive=plan.retroactive)
+        self.engine.create_table(plan.name, plan.columns, key=list(plan.key), retroactive=plan.retroactive)
+        if self.oracle:
+            self.oracle.create_table(plan.name, plan.columns)
 
     def _listen(self, commit: Any) -> None:
         """Sum up the input rows of each query, as a bulk reader of `on_commit` would."""
@@ -108,8 +143,17 @@ class Harness:
                 self.model.advance(step.time, step.timeline)
             case Tick():
                 self.now = step.now
+            case Upsert():
+                self.engine.upsert(step.table, encode(step.rows, self.columns[step.table], "dicts"))
+                self.model.upsert(step.table, step.rows)
+            case Delete():
+                # the key of one column is written as its value
+                self.engine.delete(step.table, [key[0] if len(key) == 1 else key for key in step.keys])
+                self.model.delete(step.table, step.keys)
             case Submit():
                 self._submit(step)
+            case Replace():
+                self._replace(step)
             case Crowd():
                 for member in step.members:
                     self._submit(member)
@@ -137,10 +181,13 @@ class Harness:
         spec = step.spec
         if hasattr(self.engine, "learn"):
             self.engine.learn(spec)
-        handle = self.engine.submit(spec.sql, params=spec.params or None)
-        number = self.model.submit(spec.meaning)
-        self.followed[step.label] = Followed(spec, handle, number, self.model.seq)
-        self.heard[handle.id] = Counter()
+        cursor = self.model.seq
+        options = {} if step.history == "new" else {"history": step.history}
+        handle = self.engine.submit(spec.sql, params=spec.params or None, **options)
+        number = self.model.submit(spec.meaning, step.history)
+        self.followed[step.label] = Followed(spec, handle, number, cursor)
+        self.heard.setdefault(handle.id, Counter())
+        self._compare_complete(spec, handle, number)
         schema = self.engine.answer(handle).schema
         same(f"columns of {spec.sql}", schema.names, spec.names)
         for name, type in zip(spec.names, spec.types, strict=True):
@@ -149,6 +196,27 @@ class Harness:
                 continue
             if got != arrow_type(type):
                 raise Mismatch(f"column {name} of {spec.sql} is {got}, not {arrow_type(type)}")
+
+    def _replace(self, step: Replace) -> None:
+        query = self.followed.get(step.label)
+        if query is None or query.paused:
+            return
+        if hasattr(self.engine, "learn"):
+            self.engine.learn(step.spec)
+        self._compare_changes(f"query {step.label}: {query.spec.sql}", query)
+        self.engine.replace(query.handle, step.spec.sql, params=step.spec.params or None)
+        self.model.replace(query.number, step.spec.meaning)
+        query.spec = step.spec
+        self._compare_complete(step.spec, query.handle, query.number)
+        if query.spec.is_stream:
+            query.newest.clear()
+            query.total.clear()
+            self.heard[query.handle.id].clear()
+
+    def _compare_complete(self, spec: Spec, handle: Any, number: int) -> None:
+        found, earliest = handle.complete_since, self.model.queries[number].complete_since
+        if found is not None and (earliest is None or canonical(found) < earliest):
+            raise Mismatch(f"{spec.sql} says it is complete since {canonical(found)}, not {earliest}")
 
     def _act(self, step: Act) -> None:
         query = self.followed.get(step.label)
@@ -194,13 +262,18 @@ class Harness:
         if any(n < 0 for n in query.total.values()):
             raise Mismatch(f"a count below zero in the sum of changes of {what}: {query.total}")
         if not query.paused:
-            state = self.model.queries[query.number]
-            rows = state.results if query.spec.is_stream else self.model.alive(query.number)
-            names = self.columns[query.spec.stream]
-            inputs = Counter(canonical_row(result.parts[0].row[name] for name in names) for result in rows)
-            heard = Counter({value: n for value, n in self.heard[query.handle.id].items() if n})
-            same(f"on_commit rows of {what}", heard, inputs)
+            self._compare_heard(what, query)
             self._ask_duckdb(what, query, expected)
+
+    def _compare_heard(self, what: str, query: Followed) -> None:
+        state = self.model.queries[query.number]
+        if len(state.meaning.inputs) > 1 or not state.streams:
+            return
+        rows = state.results if query.spec.is_stream else self.model.alive(query.number)
+        names = self.columns[state.meaning.inputs[0].source]
+        inputs = Counter(canonical_row(result.parts[0].row[name] for name in names) for result in rows)
+        heard = Counter({value: n for value, n in self.heard[query.handle.id].items() if n})
+        same(f"on_commit rows of {what}", heard, inputs)
 
     def _compare_changes(self, what: str, query: Followed) -> None:
         """Read what is new since the cursor; the model's changes, and in each commit - before + and by time."""
@@ -220,12 +293,14 @@ class Harness:
         if self.oracle is None or query.spec.question is None:
             return
         state = self.model.queries[query.number]
-        stream = self.model.streams[query.spec.stream]
-        asked = (len(stream.taken), self.model.T.get(stream.timeline), state.born)
+        names = [item.source for item in state.meaning.inputs]
+        taken = [len(self.model.streams[name].taken) for name in names if name in self.model.streams]
+        commit = self.model.seq if len(taken) < len(names) else None
+        asked = (taken, commit, self.model.T.get(state.timeline), state.opened)
         if asked == query.asked:
             return  # the same question as after the last step, and the answer was the model's
         query.asked = asked
-        self.oracle.load(self.model, [stream.name])
+        self.oracle.load(self.model, names)
         view = View(state.seen_from, state.opened)
         answer = self.oracle.answer(self.model, state.meaning, view, query.spec.question)
         same(f"DuckDB's answer, against the model's, of {what}", answer, expected)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.reference.payload import encode
 from tests.reference.values import Row
-from tests.reference.workload import MS, QuerySpec
+from tests.reference.workload import MS, Spec
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,15 @@ class StreamPlan:
     lateness_us: int
     late: str
     timeline: str
+    keep_us: int | None = None
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    name: str
+    columns: dict[str, str]
+    key: tuple[str, ...]
+    retroactive: bool
 
 
 @dataclass(frozen=True)
@@ -42,9 +52,30 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Upsert:
+    table: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Delete:
+    table: str
+    keys: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
 class Submit:
     label: int
-    spec: QuerySpec
+    spec: Spec
+    history: str = "new"
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Another text for the running query with that label; nothing if it is not running."""
+
+    label: int
+    spec: Spec
 
 
 @dataclass(frozen=True)
@@ -69,7 +100,7 @@ class Act:
     label: int
 
 
-Step = Push | Advance | Tick | Submit | Crowd | Leave | Act
+Step = Push | Advance | Tick | Upsert | Delete | Submit | Replace | Crowd | Leave | Act
 
 
 @dataclass(frozen=True)
@@ -78,6 +109,7 @@ class Script:
     policy: str
     batch_rows: int
     steps: list[Step] = field(default_factory=list)
+    tables: list[TablePlan] = field(default_factory=list)
 
 
 def as_python(script: Script) -> str:
@@ -86,7 +118,11 @@ def as_python(script: Script) -> str:
     columns = {stream.name: stream.columns for stream in script.streams}
     for s in script.streams:
         options = f", time={s.time!r}, lateness=timedelta(microseconds={s.lateness_us}), late={s.late!r}, timeline={s.timeline!r}"
+        options += "" if s.keep_us is None else f", keep=timedelta(microseconds={s.keep_us})"
         lines.append(f"engine.create_stream({s.name!r}, {s.columns}{options if s.time else ''})")
+    for t in script.tables:
+        columns[t.name] = t.columns
+        lines.append(f"engine.create_table({t.name!r}, {t.columns}, key={list(t.key)}, retroactive={t.retroactive})")
     for step in script.steps:
         match step:
             case Push(batches, form, many):
@@ -96,8 +132,15 @@ def as_python(script: Script) -> str:
                 lines.append(f"engine.advance({time / MS}, timeline={timeline!r})  # {time} us")
             case Tick(now):
                 lines.append(f"now = {now}  # us, read by the engine's clock")
-            case Submit(label, spec):
-                lines.append(f"q{label} = engine.submit({spec.sql!r}, params={spec.params or None})")
+            case Upsert(table, rows):
+                lines.append(f"engine.upsert({table!r}, {encode(rows, columns[table], 'dicts')})")
+            case Delete(table, keys):
+                lines.append(f"engine.delete({table!r}, {keys})")
+            case Submit(label, spec, history):
+                asked = "" if history == "new" else f", history={history!r}"
+                lines.append(f"q{label} = engine.submit({spec.sql!r}, params={spec.params or None}{asked})")
+            case Replace(label, spec):
+                lines.append(f"engine.replace(q{label}, {spec.sql!r}, params={spec.params or None})")
             case Crowd(members):
                 lines += [f"q{m.label} = engine.submit({m.spec.sql!r}, params={m.spec.params or None})" for m in members]
             case Leave(labels):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.reference.driver import replay
 from tests.reference.harness import MakeEngine
-from tests.reference.script import Crowd, Leave, Push, Script, Submit
+from tests.reference.script import Crowd, Delete, Leave, Push, Replace, Script, Submit, Upsert
 
 
 def shrink(script: Script, make_engine: MakeEngine, budget: int = 400) -> Script:
@@ -47,17 +47,23 @@ def _smaller(script: Script) -> Iterator[Script]:
         if isinstance(step, Push):
             for smaller in _smaller_pushes(step):
                 yield replace(script, steps=[*steps[:i], smaller, *steps[i + 1 :]])
+        if isinstance(step, Upsert):
+            for rows in _parts(step.rows):
+                yield replace(script, steps=[*steps[:i], Upsert(step.table, rows), *steps[i + 1 :]])
         if isinstance(step, Crowd):
             for members in _parts(step.members):
                 yield replace(script, steps=[*steps[:i], Crowd(members), *steps[i + 1 :]])
         if isinstance(step, Leave):
             for labels in _parts(step.labels):
                 yield replace(script, steps=[*steps[:i], Leave(labels), *steps[i + 1 :]])
-    used = {name for step in steps if isinstance(step, Push) for name in step.batches}
-    used |= {step.spec.stream for step in steps if isinstance(step, Submit)}
-    used |= {member.spec.stream for step in steps if isinstance(step, Crowd) for member in step.members}
-    if any(stream.name not in used for stream in script.streams):
-        yield replace(script, streams=[stream for stream in script.streams if stream.name in used])
+    specs = [step.spec for step in steps if isinstance(step, Submit | Replace)]
+    specs += [member.spec for step in steps if isinstance(step, Crowd) for member in step.members]
+    used = {item.source for spec in specs for item in spec.meaning.inputs}
+    used |= {name for step in steps if isinstance(step, Push) for name in step.batches}
+    used |= {step.table for step in steps if isinstance(step, Upsert | Delete)}
+    if not {stream.name for stream in script.streams} | {table.name for table in script.tables} <= used:
+        streams = [stream for stream in script.streams if stream.name in used]
+        yield replace(script, streams=streams, tables=[table for table in script.tables if table.name in used])
     if script.batch_rows != 4096:
         yield replace(script, batch_rows=4096)
     if script.policy != "auto":
