@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.reference.comparison import Mismatch, same
+from tests.reference.functions import FUNCTIONS
 from tests.reference.naive import NEWEST, Naive
 from tests.reference.oracle import Oracle, View, arrow_type
 from tests.reference.payload import encode
@@ -85,6 +86,8 @@ class Harness:
             self._create(stream)
         for table in script.tables:
             self._create_table(table)
+        for name in script.functions:
+            self.engine.register(name, FUNCTIONS[name].fn, returns=FUNCTIONS[name].returns)
         self.engine.on_commit(self._listen)
 
     def _create(self, plan: StreamPlan) -> None:

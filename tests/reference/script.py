@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.reference.functions import FUNCTIONS
 from tests.reference.payload import encode
 from tests.reference.values import Row
 from tests.reference.workload import MS, Spec
@@ -110,6 +111,8 @@ class Script:
     batch_rows: int
     steps: list[Step] = field(default_factory=list)
     tables: list[TablePlan] = field(default_factory=list)
+    #: names of the functions of `functions.py` that queries may call
+    functions: tuple[str, ...] = ()
 
 
 def as_python(script: Script) -> str:
@@ -120,6 +123,8 @@ def as_python(script: Script) -> str:
         options = f", time={s.time!r}, lateness=timedelta(microseconds={s.lateness_us}), late={s.late!r}, timeline={s.timeline!r}"
         options += "" if s.keep_us is None else f", keep=timedelta(microseconds={s.keep_us})"
         lines.append(f"engine.create_stream({s.name!r}, {s.columns}{options if s.time else ''})")
+    for name in script.functions:
+        lines.append(f"engine.register({name!r}, {name}, returns={FUNCTIONS[name].returns!r})")
     for t in script.tables:
         columns[t.name] = t.columns
         lines.append(f"engine.create_table({t.name!r}, {t.columns}, key={list(t.key)}, retroactive={t.retroactive})")
