@@ -16,14 +16,15 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.reference.comparison import Mismatch, same
 from tests.reference.lives import UNBOUNDED, Window
 from tests.reference.naive import NEWEST, Naive
 from tests.reference.oracle import Oracle, View
-from tests.reference.script import Act, Advance, Delete, Push, Replace, Script, Step, Submit, Upsert
+from tests.reference.player import Player
+from tests.reference.script import Act, Delete, Replace, Script, Step, Submit, Upsert
 from tests.reference.timelines import Stream
 from tests.reference.values import Value
 from tests.reference.workload import Spec
@@ -58,74 +59,56 @@ class Audit:
     """The model, DuckDB, and what the steps say a query may see."""
 
     def __init__(self, script: Script, make_model: Callable[[], Naive] = Naive) -> None:
-        self.model = make_model()
+        self.player = Player(script, make_model)
+        self.model = self.player.model
         self.oracle = Oracle()
         self.rng = random.Random(len(script.steps))
         self.queries: dict[int, Audited] = {}
         #: by stream: the rows from here on are stored
-        self.stored: dict[str, int] = {}
+        self.stored = {stream.name: 0 for stream in script.streams}
         self.n_asked = 0
-        for s in script.streams:
-            self.model.create_stream(
-                s.name, time=s.time, lateness=s.lateness_us, late=s.late, timeline=s.timeline, keep=s.keep_us
-            )
-            self.oracle.create_stream(s.name, s.columns)
-            self.stored[s.name] = 0
-        for t in script.tables:
-            self.model.create_table(t.name, key=t.key, retroactive=t.retroactive)
-            self.oracle.create_table(t.name, t.columns)
+        for stream in script.streams:
+            self.oracle.create_stream(stream.name, stream.columns)
+        for table in script.tables:
+            self.oracle.create_table(table.name, table.columns, table.key)
 
     def do(self, step: Step) -> None:
         """Run one step, then compare all queries."""
         before, commit = self.model.T.get("main"), self.model.seq
-        match step:
-            case Push():
-                self.model.push_many(step.batches)
-            case Advance():
-                self.model.advance(step.time, step.timeline)
-            case Upsert():
-                self.model.upsert(step.table, step.rows)
-            case Delete():
-                self.model.delete(step.table, step.keys)
-            case Submit():
-                number = self.model.submit(step.spec.meaning, step.history)
-                view = self._view(step.spec, step.history, commit)
-                query = Audited(number, step.spec, step.history, commit, view, before, commit)
-                self.queries[step.label] = query
-            case Replace():
-                self._replace(self.queries.get(step.label), step.spec, before)
-            case Act():
-                self._act(step, before)
-            case _:
-                raise TypeError(f"no audit of {step}")
+        answers = {label: Counter(self.model.answer(query.number)) for label, query in self.queries.items()}
+        if self.player.do(step):
+            self._follow(step, before, commit, answers)
         if self.model.seq != commit:
             for stream in self.model.streams.values():
                 self.stored[stream.name] = self._stored(stream)
         for label, query in self.queries.items():
             self._compare(f"query {label}: {query.spec.sql} {query.spec.params or ''}", query, before)
 
-    def _replace(self, query: Audited | None, spec: Spec, before: int | None) -> None:
-        if query is None or query.kept is not None:
-            return
-        self.model.replace(query.number, spec.meaning)
-        query.spec, query.opened_at = spec, before
-        query.view = self._view(spec, query.history, query.born)
-        query.newest.clear()
-
-    def _act(self, step: Act, before: int | None) -> None:
-        query = self.queries.get(step.label)
-        if query is None or (step.verb != "cancel" and (query.kept is not None) != (step.verb == "resume")):
-            return
-        if step.verb == "pause":
-            query.kept = Counter(self.model.answer(query.number))
-        if step.verb == "resume":
-            query.kept, query.born, query.opened_at = None, self.model.seq, before
-            query.newest.clear()
-        getattr(self.model, step.verb)(query.number)
-        if step.verb == "resume":
-            query.view = self._view(query.spec, query.history, query.born)
-        if step.verb == "cancel":
-            del self.queries[step.label]
+    def _follow(self, step: Step, before: int | None, commit: int, answers: Mapping[int, Counter[Value]]) -> None:
+        """Note what the step means for the tables and for what the queries may see; `answers` are those before it."""
+        match step:
+            case Upsert():
+                self.oracle.upsert(step.table, step.rows, self.model.seq, before)
+            case Delete():
+                self.oracle.delete(step.table, step.keys, self.model.seq, before)
+            case Submit():
+                view = self._view(step.spec, step.history, commit)
+                number = self.player.numbers[step.label]
+                self.queries[step.label] = Audited(number, step.spec, step.history, commit, view, before, commit)
+            case Replace():
+                query = self.queries[step.label]
+                query.spec, query.opened_at = step.spec, before
+                query.view = self._view(step.spec, query.history, query.born)
+                query.newest.clear()
+            case Act("cancel"):
+                del self.queries[step.label]
+            case Act("pause"):
+                self.queries[step.label].kept = answers[step.label]
+            case Act("resume"):
+                query = self.queries[step.label]
+                query.kept, query.born, query.opened_at = None, commit, before
+                query.view = self._view(query.spec, query.history, commit)
+                query.newest.clear()
 
     # -- what a query may see ----------------------------------------------------------------------------------------
 
@@ -175,14 +158,19 @@ class Audit:
             return
         query.asked = state
         meaning, question = query.spec.meaning, query.spec.question
-        self.oracle.load(self.model, [item.source for item in meaning.inputs])
-        same(f"answer of {what}", answer, self.oracle.answer(self.model, meaning, query.view, question))
+        for item in meaning.inputs:
+            if item.source in self.model.streams:
+                self.oracle.load(item.source, self.model.streams[item.source].taken)
         self.n_asked += 1
-        times = [] if query.spec.is_stream else self._times(query, before)
-        if times:
-            found = self.oracle.answers(self.model, meaning, query.view, question, times)
-            for time, expected in zip(times, found, strict=True):
-                same(f"answer at {time} of {what}", Counter(self.model.answer_at(query.number, time)), expected)
+        now = self.model.T.get("main")
+        if query.spec.is_stream or now is None:
+            same(f"answer of {what}", answer, self.oracle.answer(self.model, meaning, query.view, question))
+            return
+        times = [now, *self._times(query, before, now)]
+        found = self.oracle.answers(self.model, meaning, query.view, question, times)
+        same(f"answer of {what}", answer, found[0])
+        for time, expected in zip(times, found, strict=True):
+            same(f"answer at {time} of {what}", Counter(self.model.answer_at(query.number, time)), expected)
 
     def _compare_changes(self, what: str, query: Audited, before: int | None) -> None:
         found = [(seq, c.sign, c.time, c.value) for seq, c in self.model.changes(query.number, query.cursor)]
@@ -197,11 +185,8 @@ class Audit:
             query.total[value] += sign
             query.newest.append(value)
 
-    def _times(self, query: Audited, before: int | None) -> list[int]:
-        """Starts and ends of rows and versions from T before the step on, and midpoints, as many as can be asked."""
-        now = self.model.T.get("main")
-        if now is None:
-            return []
+    def _times(self, query: Audited, before: int | None, now: int) -> list[int]:
+        """Starts and ends of rows from T before the step on, and midpoints between them, but `now`: some of them."""
         edges = {now, now + 1}
         for item, first in zip(query.spec.meaning.inputs, query.view.seen_from, strict=True):
             if item.window is None:
@@ -211,7 +196,7 @@ class Audit:
         earliest = max(time for time in (before, query.opened_at, min(edges)) if time is not None)
         ordered = sorted(edge for edge in edges if edge >= earliest)
         middles = [(a + b) // 2 for a, b in itertools.pairwise(ordered)]
-        asked = sorted({*ordered, *middles})
+        asked = sorted({*ordered, *middles} - {now})
         return sorted(self.rng.sample(asked, min(len(asked), MAX_TIMES)))
 
 

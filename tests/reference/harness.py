@@ -117,7 +117,7 @@ class Harness:
         self.model.create_table(plan.name, key=plan.key, retroactive=plan.retroactive)
         self.engine.create_table(plan.name, plan.columns, key=list(plan.key), retroactive=plan.retroactive)
         if self.oracle:
-            self.oracle.create_table(plan.name, plan.columns)
+            self.oracle.create_table(plan.name, plan.columns, plan.key)
 
     def _listen(self, commit: Any) -> None:
         """Sum up the input rows of each query, as a bulk reader of `on_commit` would."""
@@ -146,13 +146,8 @@ class Harness:
                 self.model.advance(step.time, step.timeline)
             case Tick():
                 self.now = step.now
-            case Upsert():
-                self.engine.upsert(step.table, encode(step.rows, self.columns[step.table], "dicts"))
-                self.model.upsert(step.table, step.rows)
-            case Delete():
-                # the key of one column is written as its value
-                self.engine.delete(step.table, [key[0] if len(key) == 1 else key for key in step.keys])
-                self.model.delete(step.table, step.keys)
+            case Upsert() | Delete():
+                self._change_table(step)
             case Submit():
                 self._submit(step)
             case Replace():
@@ -179,6 +174,20 @@ class Harness:
             got = receipts[name]
             found = (got.accepted, got.late, got.first_row, got.last_row)
             same(f"receipt of {name}", found, (receipt.accepted, receipt.late, receipt.first_row, receipt.last_row))
+
+    def _change_table(self, step: Upsert | Delete) -> None:
+        now = self.model.T.get("main")
+        if isinstance(step, Upsert):
+            self.engine.upsert(step.table, encode(step.rows, self.columns[step.table], "dicts"))
+            self.model.upsert(step.table, step.rows)
+            if self.oracle:
+                self.oracle.upsert(step.table, step.rows, self.model.seq, now)
+        else:
+            # the key of one column is written as its value
+            self.engine.delete(step.table, [key[0] if len(key) == 1 else key for key in step.keys])
+            self.model.delete(step.table, step.keys)
+            if self.oracle:
+                self.oracle.delete(step.table, step.keys, self.model.seq, now)
 
     def _submit(self, step: Submit) -> None:
         spec = step.spec
@@ -303,7 +312,9 @@ class Harness:
         if asked == query.asked:
             return  # the same question as after the last step, and the answer was the model's
         query.asked = asked
-        self.oracle.load(self.model, names)
+        for name in names:
+            if name in self.model.streams:
+                self.oracle.load(name, self.model.streams[name].taken)
         view = View(state.seen_from, state.opened)
         answer = self.oracle.answer(self.model, state.meaning, view, query.spec.question)
         same(f"DuckDB's answer, against the model's, of {what}", answer, expected)

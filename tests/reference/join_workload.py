@@ -37,17 +37,17 @@ from tests.reference.workload import (
 
 #: Small pools: what rows of joins hold in each column of `COLUMNS`.
 KEYS: dict[str, list[Any]] = {
-    "id": [0, 1, 2, None],
-    "n": [0, 1, 2, 3, 5, None, INT_MAX],
-    "x": [0.0, -0.0, 1.0, 2.5, math.nan, math.inf, None],
-    "s": ["", "a", "b", "A", None],
-    "ok": [True, False, None],
-    "at": [0, 1, MS, 5 * MS, None],
+    "id": [0, 0, 0, 0, 1, 1, 2, None],
+    "n": [0, 1, 1, 1, 2, 2, 3, 5, None, INT_MAX],
+    "x": [0.0, -0.0, 0.0, 1.0, 1.0, 2.5, math.nan, math.nan, math.inf, None],
+    "s": ["a", "a", "a", "A", "b", "", None],
+    "ok": [True, True, False, None],
+    "at": [0, 0, 0, MS, MS, 5 * MS, None],
 }
 #: What a table's key may be.
 TABLE_KEYS: list[tuple[str, ...]] = [("id",), ("id",), ("x",), ("s",), ("id", "s")]
 
-#: By size: windows of a row or two, of a handful, of many.
+#: By size: windows of an instant, of a few rows, of a handful, of many.
 WINDOWS: list[list[tuple[str, Window]]] = [
     [
         ("[NOW]", NOW),
@@ -55,9 +55,12 @@ WINDOWS: list[list[tuple[str, Window]]] = [
         ("[RANGE 2 MICROSECONDS]", Window(2)),
         ("[RANGE 1 MILLISECOND]", Window(MS)),
         ("[ROWS 1]", Window(rows=1)),
+    ],
+    [
         ("[ROWS 2]", Window(rows=2)),
         ("[PARTITION BY id ROWS 1]", Window(rows=1, partition=("id",))),
-        ("[ROWS 2 RANGE 5 MILLISECONDS]", Window(5 * MS, 2)),
+        ("[ROWS 3 RANGE 5 MILLISECONDS]", Window(5 * MS, 3)),
+        ("[RANGE 2 MILLISECONDS]", Window(2 * MS)),
     ],
     [
         ("[RANGE 5 MILLISECONDS]", Window(5 * MS)),
@@ -67,12 +70,13 @@ WINDOWS: list[list[tuple[str, Window]]] = [
     ],
     [
         ("[RANGE 20 MILLISECONDS]", Window(20 * MS)),
-        ("[RANGE 20 MILLISECONDS]", Window(20 * MS)),
         ("[RANGE 300 MILLISECONDS]", Window(300 * MS)),
         ("[PARTITION BY s, ok ROWS 2]", Window(rows=2, partition=("s", "ok"))),
         ("[ROWS 20 RANGE 300 MILLISECONDS]", Window(300 * MS, 20)),
     ],
 ]
+#: Which sizes a query has, by its number of inputs: weights of the lists above.
+SIZES = {1: (2, 2, 2, 2), 2: (2, 2, 3, 3), 3: (1, 3, 3, 0), 4: (1, 5, 1, 0), 5: (1, 6, 0, 0)}
 UNBOUNDED_WINDOW = ("[RANGE UNBOUNDED]", Window())
 
 
@@ -121,7 +125,7 @@ class JoinExpressions(Expressions):
     # -- edges of a join ---------------------------------------------------------------------------------------------
 
     def equality(self, i: int, j: int) -> Node:
-        column = self.rng.choice(["id", "id", "n", "x", "s", "at"])
+        column = self.rng.choice(["id", "id", "id", "n", "x", "s", "at"])
         left, right = self.at(i, column), self.at(j, column)
         if column == "n" and self.rng.random() < 0.4:
             added = combine("int", "({} + 1)", [right], lambda a: arithmetic("+", a, 1), "TRY({} + 1)")
@@ -186,21 +190,21 @@ class Source:
 
 
 def random_join(
-    rng: random.Random, sources: Sequence[Source], instants: list[int], n_inputs: int | None = None, stream: bool | None = None
+    rng: random.Random, sources: Sequence[Source], instants: list[int], n_inputs: int | None = None, like: Spec | None = None
 ) -> Spec:
-    """A query over 1 to 5 FROM items; `stream` says whether it must give a stream or a relation."""
-    chosen = _random_items(rng, sources, n_inputs, stream)
+    """A query over 1 to 5 FROM items; one that may replace `like` has its columns and gives a stream if that does."""
+    chosen = _random_items(rng, sources, n_inputs, like.is_stream if like else rng.random() < 0.12)
     n = len(chosen)
     plain = len({source.name for source, _, _ in chosen}) == n and rng.random() < 0.3
     aliases = [source.name if plain else "abcde"[k] for k, (source, _, _) in enumerate(chosen)]
     made = JoinExpressions(rng, [(alias, source.columns) for alias, (source, _, _) in zip(aliases, chosen)], instants)
     conditions = [(frozenset(edge), made.edge(*edge)) for edge in _edges(rng, n)]
-    for _ in range(rng.choice([0, 0, 1, 1, 2])):
+    for _ in range(rng.choice([0, 0, 1, 1, 2] if n <= 2 else [0, 0, 0, 1])):
         uses = rng.sample(range(n), min(n, rng.choice([1, 1, 2, 2, 3])))
         conditions.append((frozenset(uses), made.over(*uses).condition(rng.choice([0, 0, 1, 2]))))
     rng.shuffle(conditions)
     made.over(*range(n))
-    types = [rng.choice(list(COLUMNS.values())).split("[")[0] for _ in range(rng.randint(1, 4))]
+    types = like.types if like else [rng.choice(list(COLUMNS.values())).split("[")[0] for _ in range(rng.randint(1, 4))]
     outputs = [made.column(type) if rng.random() < 0.8 else made.scalar(type) for type in types]
     names = [f"c{i}" for i in range(len(outputs))]
     listed = ", ".join(f"{node.sql} AS {name}" for name, node in zip(names, outputs))
@@ -225,20 +229,17 @@ def random_join(
 
 
 def _random_items(
-    rng: random.Random, sources: Sequence[Source], n_inputs: int | None, stream: bool | None
+    rng: random.Random, sources: Sequence[Source], n_inputs: int | None, stream: bool
 ) -> list[tuple[Source, str, Window | None]]:
     """FROM items with their windows as written and as meant; one stream without window if it is to give a stream."""
     n = n_inputs or rng.choice([1, 2, 2, 2, 2, 3, 3, 4, 5])
     picked = [rng.choice(sources) for _ in range(n)]
     tables = [source for source in sources if source.is_table]
-    if stream is None:
-        stream = rng.random() < 0.12
     if stream:
         first = rng.choice([source for source in sources if not source.is_table])
         picked = [first, *(rng.choice(tables) for _ in range(min(n - 1, 2) if tables else 0))]
         rng.shuffle(picked)
     n_streams = sum(not source.is_table for source in picked)
-    sizes = WINDOWS[: 3 if n <= 2 else 2 if n == 3 else 1]
     items: list[tuple[Source, str, Window | None]] = []
     for source in picked:
         if source.is_table or stream:
@@ -246,7 +247,7 @@ def _random_items(
         elif n_streams == 1 and n <= 2 and rng.random() < 0.1:
             items.append((source, *UNBOUNDED_WINDOW))
         else:
-            items.append((source, *rng.choice(rng.choice(sizes))))
+            items.append((source, *rng.choice(rng.choices(WINDOWS, SIZES[n])[0])))
     return items
 
 

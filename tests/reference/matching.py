@@ -76,6 +76,11 @@ def life(parts: Sequence[Part]) -> tuple[float, float]:
     return max(part.start for part in parts), min(part.end for part in parts)
 
 
+def arrival(parts: Sequence[Part]) -> int:
+    """The commit in which the last of a match's stream rows came."""
+    return max(part.seq for part in parts)
+
+
 def frozen_part(version: Version) -> Part:
     """A version that counts as it was: it has no life of its own."""
     return Part(version.number, version.row, -1, -math.inf, math.inf)
@@ -101,8 +106,7 @@ def matches(
 
     def candidates(k: int, first: int, bound: dict[int, Part]) -> list[Part]:
         if k in frozen:
-            arrived = max(bound[s].seq for s in streams)
-            return [frozen_part(version) for version in frozen[k].at(arrived)]
+            return [frozen_part(version) for version in frozen[k].at(arrival([bound[s] for s in streams]))]
         return there[k] if k < first else came[k] if k == first else there[k] + came[k]
 
     def extend(order: list[int], first: int, bound: dict[int, Part]) -> Iterator[tuple[Part, ...]]:

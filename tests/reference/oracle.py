@@ -1,8 +1,9 @@
 """DuckDB as the second opinion on an answer: recompute it from the rows taken, as one-time SQL.
 
 The rows a stream has taken are kept in a DuckDB table with their effective time `t_`, start `start_`, position `position_`
-and commit `seq_`; the versions of a table's rows in another, with the commits `opened_`, `closed_` and the times `from_`, `to_`
-at which these took effect. An answer at `T` is the query's own conditions and outputs over FROM items that are replaced by
+and commit `seq_`. The changes of a table are kept in another, each with its commit, its `T` and whether it deletes; a version
+of a row is open from its change to the next one of its key: in commits `opened_` to `closed_`, in time `from_` to `to_`
+(on timeline main). An answer at `T` is the query's own conditions and outputs over FROM items that are replaced by
 their contents at `T` (Definition 1 of the contract), all written in SQL:
 
     stream [RANGE w]       start_ <= T < t_ + w, from the first row the query may see on
@@ -10,18 +11,17 @@ their contents at `T` (Definition 1 of the contract), all written in SQL:
     table, as it is        from_ <= T < to_
     table, as it was       opened_ <= the largest seq_ of the match's stream rows < closed_
 
-DuckDB knows nothing of commits, netting, sharing, or of how a match gets its life; it shares with the model only the clock
-rules, which gave `t_` and `start_`, and what a query may see. Many times are asked at once: a table of times is one more FROM
-item.
+DuckDB knows nothing of netting, sharing, or of how a match gets its life; it shares with the model only the clock rules,
+which gave `t_`, `start_` and the commits. What a query may see it is told. Many times are asked at once: a table of times is
+one more FROM item.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,13 @@ import pyarrow as pa
 from tests.reference.lives import UNBOUNDED, Window
 from tests.reference.matching import Meaning
 from tests.reference.naive import NEWEST, Naive
-from tests.reference.values import Value, canonical_row
+from tests.reference.timelines import Taken
+from tests.reference.values import Row, Value, canonical_row
 
 _numbers = itertools.count()
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "string": pa.string(), "bool": pa.bool_(), "timestamp": pa.timestamp("us")}
 _STREAM = ["t_", "start_", "position_", "seq_"]
-_TABLE = ["number_", "opened_", "closed_", "from_", "to_"]
+_TABLE = ["number_", "seq_", "time_", "deleted_"]
 #: Stands for "never" on either side of all times and commits.
 _NEVER = 2**62
 
@@ -78,14 +79,16 @@ class Oracle:
         self.connection = _database()
         #: put before table names, so that two oracles never share one
         self._prefix = f"o{next(_numbers)}_"
-        #: rows of a stream loaded so far; for a table the last commit loaded
+        #: rows of a stream, changes of a table loaded so far
         self._loaded: dict[str, int] = {}
         self._schemas: dict[str, pa.Schema] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}
 
     def create_stream(self, name: str, columns: Mapping[str, str]) -> None:
         self._create(name, columns, _STREAM)
 
-    def create_table(self, name: str, columns: Mapping[str, str]) -> None:
+    def create_table(self, name: str, columns: Mapping[str, str], key: Sequence[str]) -> None:
+        self._keys[name] = tuple(key)
         self._create(name, columns, _TABLE)
 
     def _create(self, name: str, columns: Mapping[str, str], added: list[str]) -> None:
@@ -95,40 +98,31 @@ class Oracle:
         self.connection.execute(f'CREATE TABLE "{self._prefix}{name}" AS SELECT * FROM incoming')
         self._loaded[name] = 0
 
-    def load(self, model: Naive, names: Iterable[str]) -> None:
-        """Bring the tables of these streams and tables up to the model's last commit."""
-        for name in names:
-            if name in model.streams:
-                self._load_stream(model, name)
-            elif self._loaded[name] != model.seq:
-                self._load_table(model, name)
-
-    def _load_stream(self, model: Naive, name: str) -> None:
-        first, taken = self._loaded[name], model.streams[name].taken
+    def load(self, name: str, taken: Sequence[Taken]) -> None:
+        """Append what the stream has taken since the last call; `taken` is the whole list so far."""
+        first = self._loaded[name]
         entries = enumerate(taken[first:], first)
-        rows = [{**e.row, "t_": e.t, "start_": e.start, "position_": i, "seq_": e.seq} for i, e in entries]
-        self._insert(name, rows)
-        self._loaded[name] = len(taken)
+        self._insert(name, [{**e.row, "t_": e.t, "start_": e.start, "position_": i, "seq_": e.seq} for i, e in entries])
 
-    def _load_table(self, model: Naive, name: str) -> None:
-        """All versions anew: old ones may have closed since. The times are those of timeline main."""
+    def upsert(self, name: str, rows: Sequence[Row], seq: int, now: int | None) -> None:
+        """The rows of one commit of a table, which took effect at `now`."""
+        self._change(name, rows, seq, now, deleted=0)
 
-        def clock(seq: float) -> int:
-            return _NEVER if seq == math.inf else model.clocks[int(seq)].get("main", -_NEVER)
+    def delete(self, name: str, keys: Sequence[Sequence[Any]], seq: int, now: int | None) -> None:
+        rows = [dict(zip(self._keys[name], key, strict=True)) for key in keys]
+        self._change(name, rows, seq, now, deleted=1)
 
-        rows = []
-        for version in model.tables[name].versions:
-            closed = _NEVER if version.closed == math.inf else int(version.closed)
-            bounds = (version.number, version.opened, closed, clock(version.opened), clock(version.closed))
-            rows.append({**version.row, **dict(zip(_TABLE, bounds, strict=True))})
-        self.connection.execute(f'DELETE FROM "{self._prefix}{name}"')
-        self._insert(name, rows)
-        self._loaded[name] = model.seq
+    def _change(self, name: str, rows: Sequence[Row], seq: int, now: int | None, deleted: int) -> None:
+        time = -_NEVER if now is None else now
+        first = self._loaded[name]
+        added = [(number, seq, time, deleted) for number in range(first, first + len(rows))]
+        self._insert(name, [{**row, **dict(zip(_TABLE, more, strict=True))} for row, more in zip(rows, added, strict=True)])
 
     def _insert(self, name: str, rows: list[dict[str, Any]]) -> None:
         if rows:
             self.connection.register("incoming", pa.Table.from_pylist(rows, schema=self._schemas[name]))
             self.connection.execute(f'INSERT INTO "{self._prefix}{name}" SELECT * FROM incoming')
+            self._loaded[name] += len(rows)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -155,7 +149,7 @@ class Oracle:
                 sources.append(f"{self._contents(item.source, item.window, first, at)} AS {alias}")
                 links.append(f"{alias}.time_ = at_.time_")
                 continue
-            sources.append(f'"{self._prefix}{item.source}" AS {alias}')
+            sources.append(f"{self._versions(item.source)} AS {alias}")
             if seqs and not model.tables[item.source].retroactive:
                 links.append(_as_it_was(alias, [*seqs, str(view.opened)]))
             else:
@@ -169,28 +163,41 @@ class Oracle:
         """The rows in a window at each of the times, with `time_`."""
         rank = ""
         if window.rows is not None:
-            # -0.0 is 0.0 as a key, which PARTITION BY would tell apart; NaN and NULL are one key each there too
-            floats = {f.name for f in self._schemas[name] if pa.types.is_floating(f.type)}
-            keys = [f'CASE WHEN "{c}" = 0 THEN 0 ELSE "{c}" END' if c in floats else f'"{c}"' for c in window.partition]
-            rank = f", row_number() OVER (PARTITION BY {', '.join(['time_', *keys])} ORDER BY position_ DESC) AS rank_"
+            keys = ", ".join(["time_", *self._key(name, window.partition)])
+            rank = f", row_number() OVER (PARTITION BY {keys} ORDER BY position_ DESC) AS rank_"
         seen = f'SELECT *{rank} FROM "{self._prefix}{name}", {at} WHERE position_ >= {first} AND start_ <= time_'
         kept = [f"rank_ <= {window.rows}"] if window.rows is not None else []
         kept += [] if window.width == UNBOUNDED else [f"t_::HUGEINT + {int(window.width)} > time_"]
         return f"(SELECT * FROM ({seen}) WHERE {' AND '.join(kept) or 'TRUE'})"
+
+    def _versions(self, name: str) -> str:
+        """The versions of a table's rows: each change up to the next one of its key, deletions left out."""
+        order = f"OVER (PARTITION BY {', '.join(self._key(name, self._keys[name]))} ORDER BY number_)"
+        opened = "seq_ AS opened_, time_ AS from_"
+        closed = f"lead(seq_, 1, {_NEVER}) {order} AS closed_, lead(time_, 1, {_NEVER}) {order} AS to_"
+        versions = f'SELECT * EXCLUDE (seq_, time_), {opened}, {closed} FROM "{self._prefix}{name}"'
+        return f"(SELECT * FROM ({versions}) WHERE deleted_ = 0)"
+
+    def _key(self, name: str, columns: Sequence[str]) -> list[str]:
+        """Columns to partition by: -0.0 is 0.0 as a key; NaN and NULL are one key each for DuckDB too."""
+        floats = {field.name for field in self._schemas[name] if pa.types.is_floating(field.type)}
+        return [f'CASE WHEN "{c}" = 0 THEN 0 ELSE "{c}" END' if c in floats else f'"{c}"' for c in columns]
 
     def _newest(self, model: Naive, meaning: Meaning, view: View, question: Question) -> Counter[Value]:
         """The newest results of a stream query: every row it could see with the tables as they were, the last 1,000."""
         order: list[str] = []
         links: list[str] = []
         seqs = _seqs(model, meaning, question)
+        sources: list[str] = []
         for item, alias, first in zip(meaning.inputs, question.aliases, view.seen_from, strict=True):
             if item.source in model.streams:
+                sources.append(f'"{self._prefix}{item.source}" AS {alias}')
                 order.insert(0, f"{alias}.position_")
                 links.append(f"{alias}.position_ >= {first}")
             else:
+                sources.append(f"{self._versions(item.source)} AS {alias}")
                 order.append(f"{alias}.number_")
                 links.append(_as_it_was(alias, seqs))
-        sources = [f'"{self._prefix}{item.source}" AS {a}' for item, a in zip(meaning.inputs, question.aliases, strict=True)]
         rows = sorted(self._select(order, question, sources, links), key=lambda row: row[: len(order)])
         return Counter(canonical_row(row[len(order) :]) for row in rows[-NEWEST:])
 

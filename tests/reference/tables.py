@@ -38,7 +38,11 @@ class Table:
     current: dict[Value, Version] = field(default_factory=dict)
 
     def upsert(self, rows: Sequence[Row], seq: int) -> None:
-        last = {canonical_row(row[column] for column in self.key): row for row in rows}
+        last: dict[Value, Row] = {}
+        for row in rows:
+            key = canonical_row(row[column] for column in self.key)
+            last.pop(key, None)  # versions are numbered in the order of the rows that count
+            last[key] = row
         if any(None in key for key in last):
             raise ValueError(f"NULL in the key of table {self.name}")
         self.delete(last, seq)
