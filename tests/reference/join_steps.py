@@ -127,7 +127,7 @@ class JoinStepMaker:
 
     def act(self, verbs: list[str] | None = None) -> Step:
         """Cancel, pause or resume some query that is in a state for it; a push if there is none."""
-        verb = self.rng.choice(verbs or ["cancel", "pause", "pause", "resume", "resume"])
+        verb = self.rng.choice(verbs or ["cancel", "pause", "pause", "pause", "resume", "resume", "resume"])
         fitting = [label for label in self.specs if verb == "cancel" or (label in self.paused) == (verb == "resume")]
         if not fitting:
             return self.push()
@@ -139,8 +139,8 @@ class JoinStepMaker:
 
     def any(self) -> Step:
         makers: list[tuple[int, Callable[[], Step]]] = [
-            (100, self.push), (25, self.advance), (25, self.upsert), (10, self.delete), (35, self.submit), (10, self.replace),
-            (30, self.act),
+            (120, self.push), (25, self.advance), (50, self.upsert), (10, self.delete), (35, self.submit), (10, self.replace),
+            (45, self.act),
         ]  # fmt: skip
         return self.rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
 

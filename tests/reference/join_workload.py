@@ -235,9 +235,12 @@ def _random_items(
     n = n_inputs or rng.choice([1, 2, 2, 2, 2, 3, 3, 4, 5])
     picked = [rng.choice(sources) for _ in range(n)]
     tables = [source for source in sources if source.is_table]
+    streams = [source for source in sources if not source.is_table]
+    if n >= 3 and tables and rng.random() < 0.6:  # streams and a table together: two of its versions may meet one match
+        picked = [rng.choice(streams) for _ in range(n - 1)] + [rng.choice(tables)]
+        rng.shuffle(picked)
     if stream:
-        first = rng.choice([source for source in sources if not source.is_table])
-        picked = [first, *(rng.choice(tables) for _ in range(min(n - 1, 2) if tables else 0))]
+        picked = [rng.choice(streams), *(rng.choice(tables) for _ in range(min(n - 1, 2) if tables else 0))]
         rng.shuffle(picked)
     n_streams = sum(not source.is_table for source in picked)
     items: list[tuple[Source, str, Window | None]] = []
