@@ -8,7 +8,7 @@ After each step, for every query that is not cancelled:
     a paused query       = the answer it had
 
 What DuckDB may see is not asked from the model but kept here, from the steps: how many rows each stream had taken when a
-query was submitted, resumed or replaced, and which rows were stored (`Stored`).
+query was submitted, resumed or replaced, and which rows were stored.
 """
 
 from __future__ import annotations
