@@ -1,6 +1,6 @@
 """A hypothesis state machine over the engine: random steps, compared with the model and DuckDB after each.
 
-What is compared is in `tests/reference/driver.py`; the machine only chooses the steps, so that hypothesis can shrink
+What is compared is in `tests/reference/harness.py`; the machine only chooses the steps, so that hypothesis can shrink
 them. Sizes and depths are drawn directly and shrink; values come from a drawn seed and do not. A failure prints the run
 as engine calls.
 """
@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from tests.reference.driver import POLICIES, Harness, Script, Step, StepMaker, as_python, random_streams, subject
+from tests.reference.driver import subject
+from tests.reference.harness import Harness
+from tests.reference.script import Script, Step, as_python
+from tests.reference.steps import POLICIES, StepMaker, random_streams
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -15,10 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.reference.driver import MakeEngine, Mismatch, as_python, make_script, replay, shrink, subject
+from tests.reference.changes import Change, net
+from tests.reference.comparison import Mismatch
+from tests.reference.driver import replay, subject
+from tests.reference.harness import MakeEngine
 from tests.reference.limits import make_small
-from tests.reference.naive import UNBOUNDED, Change, Naive, Query, Receipt, Result, Row, Stream, canonical_row, net
+from tests.reference.matching import Condition, Meaning, Result, Rows
+from tests.reference.naive import Naive, Query
+from tests.reference.script import as_python
+from tests.reference.shrinking import shrink
+from tests.reference.steps import make_script
+from tests.reference.timelines import Receipt, Stream
 from tests.reference.twin import Twin
+from tests.reference.values import Row, canonical_row
 
 #: Scripts a mutant may survive before the test fails, and their length.
 N_SEEDS = 40
@@ -41,14 +50,8 @@ def first_failure(make_engine: MakeEngine, n_seeds: int = N_SEEDS) -> tuple[int,
 class IgnoresBirth(Naive):
     """A query sees rows taken before it was submitted."""
 
-    def submit(self, stream: str, width: float | None, where: Any, select: Any) -> int:
-        number = super().submit(stream, width, where, select)
-        query = self.queries[number]
-        for position, (t, start, row) in enumerate(query.stream.taken):
-            if where(row) is True:
-                end = UNBOUNDED if width is None else t + width
-                query.results.append(Result(position, start, end, canonical_row(select(row)), row))
-        return number
+    def _first_seen(self, query: Query, stream: Stream) -> int:
+        return 0
 
 
 class ReusesSlotDirty(Naive):
@@ -58,13 +61,12 @@ class ReusesSlotDirty(Naive):
         self.left = self.queries[number]
         super().cancel(number)
 
-    def submit(self, stream: str, width: float | None, where: Any, select: Any) -> int:
-        number = super().submit(stream, width, where, select)
+    def submit(self, meaning: Meaning, history: str = "new") -> int:
+        number = super().submit(meaning, history)
         left: Query | None = getattr(self, "left", None)
-        if left and left.stream.name == stream:
-            self.queries[number].results = [
-                Result(r.position, r.start, r.end, canonical_row(select(r.row)), r.row) for r in left.results
-            ]
+        if left and left.meaning.inputs[0].source == meaning.inputs[0].source:
+            results = [Result(r.parts, canonical_row(meaning.select([r.parts[0].row])), r.gone) for r in left.results]
+            self.queries[number].results = results
         return number
 
 
@@ -113,8 +115,8 @@ class LaggingStartsInThePast(Naive):
 class NullPasses(Naive):
     """A condition that is NULL lets the row through."""
 
-    def _passes(self, query: Query, row: Row) -> bool:
-        return query.where(row) is not False
+    def _passes(self, condition: Condition, rows: Rows) -> bool:
+        return condition.holds(rows) is not False
 
 
 class NoNetting(Naive):
@@ -210,17 +212,18 @@ class KeepsAllResults(Naive):
 
     def alive(self, number: int) -> list[Result]:
         query = self.queries[number]
-        return query.results if query.width is None else super().alive(number)
+        return query.results if query.is_stream else super().alive(number)
 
 
 class StreamRowsExpire(Naive):
     """A row that lags does not count for a stream query."""
 
-    def _passes(self, query: Query, row: Row) -> bool:
-        if query.width is None and query.stream.taken:
-            lagging = {id(entry[2]) for entry in query.stream.taken if entry[0] < entry[1]}
-            return super()._passes(query, row) and id(row) not in lagging
-        return super()._passes(query, row)
+    def _results(self, query: Query) -> list[Result]:
+        def lags(result: Result) -> bool:
+            taken = self.streams[query.meaning.inputs[0].source].taken[result.parts[0].number]
+            return taken.t < taken.start
+
+        return [result for result in super()._results(query) if not (query.is_stream and lags(result))]
 
 
 MODEL_MUTANTS: list[type[Naive]] = [

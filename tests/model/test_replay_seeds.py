@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.reference.driver import POLICIES, as_python, make_script, replay, run, subject
+from tests.reference.driver import replay, run, subject
 from tests.reference.limits import make_small
+from tests.reference.script import as_python
+from tests.reference.steps import POLICIES, make_script
 
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 

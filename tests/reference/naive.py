@@ -1,154 +1,105 @@
 """The naive model: the engine's calls over Python lists, as short and as plain as the semantics allow.
 
-It follows `semantics.md` points 1-7, 9, 11-13 and 21 word by word, for single-stream select-project-filter queries:
+It follows `semantics.md` points 1-9, 11-16 and 21 word by word, for select-project-join queries over 1 to 8 FROM items:
+streams with any window but SLIDE, streams without one, and tables. The rules are in the files of their nouns:
 
-    front(stream)  = max(largest t released on it, last advance of its timeline)
-    late           = t < front, as the front was before the push; then t := front, or the row is dropped
-    released       = rows with t <= max(largest time seen - lateness, front), in order of (t, acceptance)
-    T(timeline)    = the largest front, never back
-    start          = max(t, T before the commit)
-    life           = [start, t + width), empty if t + width <= start
-    answer(T)      = the results with start <= T < t + width of rows taken since the query's birth
+    timelines.py   when a stream takes a row, its effective time `t` and its start
+    tables.py      the versions of a table's rows
+    lives.py       windows as lifetimes: RANGE, NOW, ROWS, PARTITION BY
+    matching.py    which combinations of rows are results, and when they live
+    changes.py     how the changes of a commit net
 
-Choices where the text leaves room:
+and here is what a call does to the queries:
 
-* Order uses the effective time: a push is sorted by t, and rows of equal t, late ones too, keep the order they were sent in.
-  A late row's t is the front, which is never above the bound, so it is released at once.
-* The newest results of a stream query are the last ones released: by (start, position in release order).
-* `Receipt.accepted` counts the rows that are kept: all but the dropped ones. Late rows count in `late` under both settings.
-* An empty push is a commit. An `advance` to exactly `T` is one too (it may release rows of a lagging stream);
-  one below `T` is nothing.
-* A stream created after an `advance` of its timeline starts with that front.
-* A resumed stream query starts with an empty answer; a resumed relation takes its kept answer back at `T` of its resume.
+    answer(T)      = the results with start <= T < end
+    changes        = + of the results that came, - of those that ended in the commit, net by value, - before +
+    a query sees     rows of commits after its birth; with history="window" also what is stored
+    stored           the rows from the oldest one on that `keep` or the window of a running query holds; settled at each
+                     commit, and what is once gone stays gone
+
+Choices where the text leaves room (others are in the files above):
+
+* The newest results of a stream query are the last ones released: by (start, position in release order, table version).
+* An empty push, upsert or delete is a commit. An `advance` to exactly `T` is one too (it may release rows of a lagging
+  stream); one below `T` is nothing.
 * Netting is by value over *all* changes of the commit, those of rows that come and go inside it too: when v ends at 5,
-  comes at 6 and ends at 7 within one commit, what remains is - at 7 (`net`).
+  comes at 6 and ends at 7 within one commit, what remains is - at 7 (`net`). A match whose life is empty in event time
+  and which no commit has shown does not take part.
+* What a query is given at once (`submit` with history, `replace`, `resume`, a query over tables) takes effect at `T`: the
+  time of a change is never below `T` of the commit before.
+* `submit` of a query over tables alone is a commit with the whole table as +, whatever `history` says, so that the
+  changes always sum up to the answer. Such a query is on timeline main; before that has a clock its changes have time 0.
+* A resumed stream query starts with an empty answer; a resumed relation takes its kept answer back at `T` of its resume,
+  net of what it sees again as if new (by its history; tables).
+* `replace` keeps the birth and the history: the new text sees what the old one could see, as far as it is stored; these rows
+  meet a non-retroactive table as it is at the replace. A replaced stream query starts with an empty answer. A relation is not
+  replaced by a stream, nor a paused query at all.
+* What a stream stores is a suffix of its rows, so PARTITION BY keeps the rows of other keys in between. Queries count from
+  their submit to their cancel for it, births aside; paused ones do not count. Waiting rows are not stored rows: they are taken
+  later, and every query sees them then.
+* `complete_since` is the earliest time that is right, from the rows that are missing; an engine that knows only how far
+  back it stored may say a later one. None: never, or the timeline has no clock yet.
 
 Times are int microseconds; rows are dicts of canonical values (timestamps as int microseconds).
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-Row = dict[str, Any]
-Value = tuple[Any, ...]
+from tests.reference.changes import Change, net
+from tests.reference.lives import UNBOUNDED, Part, Window, contents, displace, oldest
+from tests.reference.matching import MAX_INPUTS, Condition, Meaning, Result, Rows, life, matches
+from tests.reference.tables import Table, Version
+from tests.reference.timelines import Receipt, Released, Stream, Taken, Timelines
+from tests.reference.values import Row, Value, canonical_row
 
-#: Width of a window that never ends.
-UNBOUNDED = math.inf
 #: A stream query's answer is its newest results, this many.
 NEWEST = 1_000
-#: What NaN is replaced by, so that it equals itself.
-NAN = ("NaN",)
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
-
-def canonical(value: Any) -> Any:
-    """One value such that `==` means the same SQL value: NaN = NaN, -0.0 = 0.0, a datetime is its microseconds.
-
-    >>> canonical(float("nan")) == canonical(float("nan")), str(canonical(-0.0))
-    (True, '0.0')
-    """
-    if isinstance(value, float):
-        return NAN if math.isnan(value) else value + 0.0
-    if isinstance(value, dt.datetime):
-        aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-        return (aware - EPOCH) // dt.timedelta(microseconds=1)
-    return value
-
-
-def canonical_row(values: Iterable[Any]) -> Value:
-    return tuple(canonical(value) for value in values)
-
-
-@dataclass(frozen=True)
-class Change:
-    """One change of a commit: `sign` +1 or -1, the event time at which it takes effect, and the value."""
-
-    sign: int
-    time: int
-    value: Value
-
-
-@dataclass
-class Result:
-    """A taken row that a query lets through: its value, the row it came from and its life [start, end)."""
-
-    position: int
-    start: int
-    end: float
-    value: Value
-    row: Row
-
-
-@dataclass
-class Stream:
-    name: str
-    time: str | None
-    lateness: int
-    late: str
-    timeline: str
-    #: largest time sent, dropped rows included; None before the first row
-    seen: int | None = None
-    #: largest t released; None before the first release
-    released: int | None = None
-    #: (t, order of acceptance, row) of accepted rows above the release bound, sorted
-    waiting: list[tuple[int, int, Row]] = field(default_factory=list)
-    #: (t, start, row) of every row released, in order of release
-    taken: list[tuple[int, int, Row]] = field(default_factory=list)
-    n_accepted: int = 0
-    n_late: int = 0
 
 
 @dataclass
 class Query:
-    stream: Stream
-    #: length of a row's life; None: the query is a stream
-    width: float | None
-    where: Callable[[Row], bool | None]
-    select: Callable[[Row], Value]
-    #: number of rows already taken when it was submitted or resumed
-    birth: int
+    meaning: Meaning
+    #: inputs that are streams
+    streams: frozenset[int]
+    #: inputs that are tables which count as they were
+    frozen: dict[int, Table]
+    #: whether it gives a stream: only +, no end
+    is_stream: bool
+    timeline: str
+    history: str
+    #: the last commit before its submit or resume
+    born: int
+    #: the last commit when it was opened: by its submit, resume or replace
+    opened: int = 0
+    #: by input: position of the first row it could see then; 0 for a table
+    seen_from: list[int] = field(default_factory=list)
+    #: by input: the parts that live, in order of arrival
+    parts: list[list[Part]] = field(default_factory=list)
+    #: all results since it was opened
     results: list[Result] = field(default_factory=list)
     #: the answer at the pause; None iff running
     kept: list[Value] | None = None
+    complete_since: int | None = None
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """What a push did; rows are numbered per stream in order of acceptance, None when none was accepted."""
-
-    accepted: int
-    late: int
-    first_row: int | None = None
-    last_row: int | None = None
-
-
-class Naive:
+class Naive(Timelines):
     """The model. `commits[seq]` maps each query with changes to them, in the order a reader sees them."""
 
     def __init__(self, clock: Callable[[], int] = lambda: 0) -> None:
-        self.clock = clock
-        self.streams: dict[str, Stream] = {}
+        super().__init__(clock)
+        self.tables: dict[str, Table] = {}
         self.queries: dict[int, Query] = {}
-        #: clock T of each timeline; absent before its first row or advance
-        self.T: dict[str, int] = {}
-        self.advanced: dict[str, int] = {}
-        self.seq = 0
         self.commits: dict[int, dict[int, list[Change]]] = {}
+        #: T of each timeline after each commit
+        self.clocks: list[dict[str, int]] = [{}]
         self._next_query = 0
 
-    def create_stream(
-        self, name: str, *, time: str | None = None, lateness: int = 0, late: str = "adjust", timeline: str = "main"
-    ) -> None:
-        self.streams[name] = Stream(name, time, lateness, late, timeline if time else "arrival")
-
-    def front(self, stream: Stream) -> int | None:
-        return _latest(stream.released, self.advanced.get(stream.timeline))
+    def create_table(self, name: str, *, key: Sequence[str], retroactive: bool = False) -> None:
+        self.tables[name] = Table(name, tuple(key), retroactive)
 
     # -- input ---------------------------------------------------------------------------------------------------
 
@@ -157,118 +108,127 @@ class Naive:
 
     def push_many(self, batches: Mapping[str, list[Row]]) -> dict[str, Receipt]:
         receipts = {name: self._accept(self.streams[name], rows) for name, rows in batches.items()}
-        released = []
-        for order, name in enumerate(batches):
-            stream = self.streams[name]
-            bound = _latest(self.front(stream), None if stream.seen is None else stream.seen - stream.lateness)
-            released += [(t, order, stream, row) for t, row in self._release(stream, bound)]
-        self._commit(released)
+        self._commit(self._releasable(batches))
         return receipts
 
     def advance(self, time: int, timeline: str = "main") -> bool:
         """Release every stream of the timeline up to `time`; returns whether that was a commit."""
         if timeline in self.T and time < self.T[timeline]:
             return False
-        released = []
-        for order, stream in enumerate(self.streams.values()):
-            if stream.timeline == timeline:
-                released += [(t, order, stream, row) for t, row in self._release(stream, time)]
-        self.advanced[timeline] = time
-        self._commit(released, {timeline: time})
+        self._commit(self._releasable_by(time, timeline), {timeline: time})
         return True
 
-    def _accept(self, stream: Stream, rows: list[Row]) -> Receipt:
-        """Put rows into the stream's buffer, late ones at its front or not at all."""
-        front = self.front(stream)
-        now = self.clock()
-        arrival = now if front is None else max(now, front)
-        n_late = 0
-        first = stream.n_accepted
-        for row in rows:
-            t = row[stream.time] if stream.time else arrival
-            stream.seen = t if stream.seen is None else max(stream.seen, t)
-            if front is not None and t < front:
-                n_late += 1
-                if stream.late == "drop":
-                    continue
-                t = self._adjusted(t, front)
-            stream.waiting.append((t, stream.n_accepted, row))
-            stream.n_accepted += 1
-        stream.waiting.sort(key=lambda entry: entry[:2])
-        stream.n_late += n_late
-        last = stream.n_accepted - 1
-        return Receipt(last + 1 - first, n_late, *((first, last) if last >= first else (None, None)))
+    def upsert(self, table: str, rows: Sequence[Row]) -> None:
+        self.tables[table].upsert(rows, self.seq + 1)
+        self._commit([])
 
-    def _adjusted(self, t: int, front: int) -> int:
-        return front
-
-    def _release(self, stream: Stream, bound: int | None) -> list[tuple[int, Row]]:
-        """Take the waiting rows with t <= bound out of the buffer, in order."""
-        out = [(t, row) for t, _, row in stream.waiting if bound is not None and t <= bound]
-        stream.waiting = stream.waiting[len(out) :]
-        if out:
-            stream.released = _latest(stream.released, out[-1][0])
-        return out
+    def delete(self, table: str, keys: Sequence[Sequence[object]]) -> None:
+        self.tables[table].delete(keys, self.seq + 1)
+        self._commit([])
 
     # -- commits -------------------------------------------------------------------------------------------------
 
-    def _commit(self, released: list[tuple[int, int, Stream, Row]], advanced: Mapping[str, int] | None = None) -> None:
-        before = dict(self.T)
-        released.sort(key=lambda entry: entry[:2])
-        n_before = {stream.name: len(stream.taken) for stream in self.streams.values()}
-        for t, _, stream, row in released:
-            stream.taken.append((t, self._start(t, before.get(stream.timeline)), row))
-            self.T[stream.timeline] = max(t, self.T.get(stream.timeline, t))
-        for timeline, time in (advanced or {}).items():
-            self.T[timeline] = max(time, self.T.get(timeline, time))
+    def _commit(self, released: list[Released], advanced: Mapping[str, int] | None = None) -> None:
         self.seq += 1
-        changed = {}
-        for number, query in self.queries.items():
-            if query.kept is None:
-                changes = self._changes(query, n_before[query.stream.name], before.get(query.stream.timeline))
-                if changes:
-                    changed[number] = changes
-        self.commits[self.seq] = changed
+        self._take(released)
+        for timeline, time in (advanced or {}).items():
+            self._move(timeline, time)
+        changed = {number: self._step(query) for number, query in self.queries.items() if query.kept is None}
+        self._finish({number: changes for number, changes in changed.items() if changes})
 
-    def _start(self, t: int, clock: int | None) -> int:
-        return t if clock is None else max(t, clock)
+    def _finish(self, changed: dict[int, list[Change]]) -> None:
+        self.commits[self.seq] = changed
+        self.clocks.append(dict(self.T))
+        self._settle_store()
+
+    def _now(self, timeline: str) -> float:
+        return self.T.get(timeline, -math.inf)
+
+    def _step(self, query: Query) -> list[Change]:
+        """What this commit does to one query: + of results just come, - of ends up to T."""
+        for k in range(len(query.meaning.inputs)):
+            self._arrive(query, k)
+        came = self._results(query)
+        query.results += came
+        pluses = [Change(1, _at(result.start), result.value) for result in came]
+        if query.is_stream:
+            query.parts = [[] for _ in query.parts]
+            return pluses
+        now = self._now(query.timeline)
+        ended = [result for result in query.results if not result.gone and result.end <= now]
+        for result in ended:
+            result.gone = True
+        query.parts = [[part for part in parts if part.end > now] for parts in query.parts]
+        return self._net(pluses, [Change(-1, _at(result.end), result.value) for result in ended])
+
+    def _arrive(self, query: Query, k: int) -> None:
+        """Give an input what came in this commit; newer rows and versions end older ones."""
+        source, window = query.meaning.inputs[k].source, query.meaning.inputs[k].window
+        if k in query.streams:
+            stream = self.streams[source]
+            query.parts[k] += [self._part(query, k, i, stream.taken[i]) for i in stream.positions_of(self.seq)]
+            if window:
+                self._displace(window, query.parts[k])
+        elif k not in query.frozen:
+            now = self._now(query.timeline)
+            versions = self.tables[source].versions
+            for part in query.parts[k]:
+                if versions[part.number].closed == self.seq:
+                    part.end = now
+            query.parts[k] += [self._version(query, version) for version in versions if version.opened == self.seq]
+
+    def _part(self, query: Query, k: int, position: int, taken: Taken) -> Part:
+        window = query.meaning.inputs[k].window
+        end = UNBOUNDED if window is None else self._end(taken.t, taken.start, window.width)
+        return Part(position, taken.row, self.seq, taken.start, end)
 
     def _end(self, t: int, start: int, width: float) -> float:
         return t + width
 
-    def _changes(self, query: Query, n_before: int, before: int | None) -> list[Change]:
-        """What this commit does to one query: + of rows just taken, - of ends in (T before, T]."""
-        for position in range(max(n_before, query.birth), len(query.stream.taken)):
-            t, start, row = query.stream.taken[position]
-            end = UNBOUNDED if query.width is None else self._end(t, start, query.width)
-            if self._passes(query, row) and start < end:
-                query.results.append(Result(position, start, end, canonical_row(query.select(row)), row))
-        pluses = [result for result in query.results if result.position >= n_before]
-        now = self.T.get(query.stream.timeline)
-        minuses = [r for r in query.results if now is not None and r.end <= now and (before is None or before < r.end)]
-        if query.width is None:
-            return [Change(1, r.start, r.value) for r in pluses]
-        return self._net([Change(1, r.start, r.value) for r in pluses], [Change(-1, int(r.end), r.value) for r in minuses])
+    def _displace(self, window: Window, parts: list[Part]) -> None:
+        displace(window, parts)
+
+    def _version(self, query: Query, version: Version) -> Part:
+        return Part(version.number, version.row, self.seq, self._now(query.timeline), UNBOUNDED)
+
+    def _results(self, query: Query) -> list[Result]:
+        """The results with a part that came in this commit."""
+        found = []
+        for parts in matches(query.meaning, query.parts, query.frozen, query.streams, self.seq, self._passes):
+            start, end = life(parts)
+            if start < end:
+                value = canonical_row(query.meaning.select([part.row for part in parts]))
+                found.append(Result(parts, value))
+        return found
+
+    def _passes(self, condition: Condition, rows: Rows) -> bool:
+        return condition.holds(rows) is True
 
     def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
         return net(pluses, minuses)
 
-    def _passes(self, query: Query, row: Row) -> bool:
-        return query.where(row) is True
-
     # -- queries -------------------------------------------------------------------------------------------------
 
-    def submit(
-        self, stream: str, width: float | None, where: Callable[[Row], bool | None], select: Callable[[Row], Value]
-    ) -> int:
+    def submit(self, meaning: Meaning, history: str = "new") -> int:
         number = self._next_query
+        query = self._bound(meaning, history, self.seq)
         self._next_query += 1
-        source = self.streams[stream]
-        self.queries[number] = Query(source, width, where, select, self._birth(source))
+        self.queries[number] = query
+        if history == "window" or not query.streams:
+            self._open_in_commit(number, query, [])
+        else:
+            self._open(query)
         return number
 
-    def _birth(self, stream: Stream) -> int:
-        return len(stream.taken)
+    def replace(self, number: int, meaning: Meaning) -> None:
+        """Another text under the same id: one commit holds the difference of the two answers."""
+        old = self.queries[number]
+        new = self._bound(meaning, old.history, old.born)
+        if old.kept is not None or new.is_stream != old.is_stream:
+            raise ValueError("a paused query is not replaced, nor a relation by a stream")
+        before = self.answer(number)
+        self.queries[number] = new
+        self._open_in_commit(number, new, before)
 
     def cancel(self, number: int) -> None:
         del self.queries[number]
@@ -279,45 +239,119 @@ class Naive:
     def resume(self, number: int) -> None:
         query = self.queries[number]
         kept, query.kept = query.kept, None
-        query.birth, query.results = self._birth(query.stream), []
+        query.born = self.seq
+        self._open_in_commit(number, query, kept or [])
+
+    def _bound(self, meaning: Meaning, history: str, born: int) -> Query:
+        """A query with what its names stand for; refuses what the language refuses."""
+        inputs = meaning.inputs
+        streams = frozenset(k for k, item in enumerate(inputs) if item.source in self.streams)
+        timelines = {self.streams[inputs[k].source].timeline for k in streams} or {"main"}
+        is_stream = any(inputs[k].window is None for k in streams)
+        unbounded = any(inputs[k].window == Window() for k in streams)
+        windowed_table = any(item.window and k not in streams for k, item in enumerate(inputs))
+        if len(timelines) > 1 or windowed_table or (len(streams) > 1 and (is_stream or unbounded)):
+            raise ValueError("one timeline, no window on a table, and a bounded one on each stream of a join")
+        if not 1 <= len(inputs) <= MAX_INPUTS:
+            raise ValueError(f"1 to {MAX_INPUTS} FROM items, not {len(inputs)}")
+        tables = {k: self.tables[item.source] for k, item in enumerate(inputs) if k not in streams}
+        frozen = {k: table for k, table in tables.items() if streams and (is_stream or not table.retroactive)}
+        return Query(meaning, streams, frozen, is_stream, timelines.pop(), history, born)
+
+    def _open_in_commit(self, number: int, query: Query, before: list[Value]) -> None:
+        """A commit that takes the answer `before` to what the query sees at once."""
         self.seq += 1
-        self.commits[self.seq] = {}
-        if query.width is not None and kept:
-            now = self.T[query.stream.timeline]
-            self.commits[self.seq][number] = [Change(-1, now, value) for value in kept]
+        self._open(query)
+        now = _at(self._now(query.timeline))
+        changes = []
+        if not query.is_stream:
+            pluses = [Change(1, now, result.value) for result in query.results]
+            changes = self._net(pluses, [Change(-1, now, value) for value in before])
+        self._finish({number: changes} if changes else {})
+
+    def _open(self, query: Query) -> None:
+        """Start from what the query may see now, as if all of it had come in this instant."""
+        now = self._now(query.timeline)
+        query.opened = self.seq
+        query.parts = [[] for _ in query.meaning.inputs]
+        query.seen_from = [0] * len(query.parts)
+        for k, item in enumerate(query.meaning.inputs):
+            if k in query.streams:
+                stream = self.streams[item.source]
+                query.seen_from[k] = self._first_seen(query, stream) if item.window else len(stream.taken)
+            if k in query.streams and item.window:
+                entries = enumerate(stream.taken[query.seen_from[k] :], query.seen_from[k])
+                parts = [self._part(query, k, position, taken) for position, taken in entries]
+                self._displace(item.window, parts)
+                query.parts[k] = [part for part in parts if part.end > now]
+                for part in query.parts[k]:
+                    part.start = now
+            elif k not in query.streams and k not in query.frozen:
+                versions = self.tables[item.source].at(self.seq)
+                query.parts[k] = [self._version(query, version) for version in versions]
+        query.results = self._results(query)
+        query.complete_since = self._complete_since(query)
+
+    def _first_seen(self, query: Query, stream: Stream) -> int:
+        """Position of the first row the query may see when it is opened."""
+        if query.history == "window":
+            return stream.stored_from
+        born = sum(taken.seq <= query.born for taken in stream.taken)
+        return max(stream.stored_from, born)
+
+    # -- what is stored ------------------------------------------------------------------------------------------
+
+    def _settle_store(self) -> None:
+        """Let go of the rows before the oldest that somebody wants."""
+        for stream in self.streams.values():
+            windows = {Window(stream.keep)} if stream.keep else set()
+            for query in self.queries.values():
+                items = [item for item in query.meaning.inputs if item.source == stream.name and query.kept is None]
+                windows |= {item.window for item in items if item.window}
+            if stream.taken:
+                now = self.T[stream.timeline]
+                wanted = [oldest(window, stream.taken, stream.stored_from, now) for window in windows]
+                stream.stored_from = max(stream.stored_from, min(wanted, default=len(stream.taken)))
+
+    def _complete_since(self, query: Query) -> int | None:
+        """From when on no row is missing that was taken before the query could see it."""
+        now = self.T.get(query.timeline)
+        since: float | None = now
+        for k in query.streams:
+            window = query.meaning.inputs[k].window
+            stream = self.streams[query.meaning.inputs[k].source]
+            if window is None or since is None or now is None:
+                continue
+            missing = [i for i in contents(window, stream.taken, 0, now) if i < query.seen_from[k]]
+            if missing:
+                since = max(since, stream.taken[missing[-1]].t + window.width)
+        return None if since is None or since == math.inf else int(since)
+
+    # -- reading -------------------------------------------------------------------------------------------------
 
     def alive(self, number: int) -> list[Result]:
         """The results that make up a running query's answer, oldest first."""
         query = self.queries[number]
-        if query.width is None:
+        if query.is_stream:
             return query.results[-NEWEST:]
-        now = self.T.get(query.stream.timeline)
-        return [r for r in query.results if now is not None and r.start <= now < r.end]
+        return [result for result in query.results if not result.gone]
 
     def answer(self, number: int) -> list[Value]:
         kept = self.queries[number].kept
         return [r.value for r in self.alive(number)] if kept is None else kept
+
+    def answer_at(self, number: int, time: int) -> list[Value]:
+        """A running relation's answer after all events of that instant; not before it was opened.
+
+        A time after `T` means: if nothing more came.
+        """
+        return [r.value for r in self.queries[number].results if r.start <= time < r.end]
 
     def changes(self, number: int, since: int) -> list[tuple[int, Change]]:
         """All changes after commit `since`, as (seq, change)."""
         return [(s, change) for s in range(since + 1, self.seq + 1) for change in self.commits[s].get(number, [])]
 
 
-def net(pluses: list[Change], minuses: list[Change]) -> list[Change]:
-    """Net by value, - before +: of n plus and m minus of a value the latest |n - m| of the larger side remain.
-
-    >>> net([Change(1, 6, ("v",))], [Change(-1, 5, ("v",)), Change(-1, 7, ("v",))])
-    [Change(sign=-1, time=7, value=('v',))]
-    """
-    both: dict[Value, tuple[list[Change], list[Change]]] = defaultdict(lambda: ([], []))
-    for change in pluses + minuses:
-        both[change.value][change.sign < 0].append(change)
-    keep: Counter[int] = Counter()
-    for plus, minus in both.values():
-        larger = plus if len(plus) > len(minus) else minus
-        keep.update(map(id, sorted(larger, key=lambda c: c.time)[min(len(plus), len(minus)) :]))
-    return sorted((c for c in minuses + pluses if keep[id(c)]), key=lambda c: (c.sign, c.time))
-
-
-def _latest(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else max(a, b)
+def _at(time: float) -> int:
+    """The time of a change; 0 while the timeline has no clock."""
+    return 0 if time == -math.inf else int(time)

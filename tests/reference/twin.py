@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.reference.naive import NAN, Naive, Receipt, Row, canonical
+from tests.reference.naive import Naive
 from tests.reference.oracle import arrow_type
-from tests.reference.workload import QuerySpec, to_datetime
+from tests.reference.timelines import Receipt
+from tests.reference.values import NAN, Row, canonical
+from tests.reference.workload import Spec, to_datetime
 
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -33,6 +35,12 @@ class TwinChange:
 @dataclass(frozen=True)
 class TwinQuery:
     id: int
+    model: Naive
+
+    @property
+    def complete_since(self) -> dt.datetime | None:
+        since = self.model.queries[self.id].complete_since
+        return None if since is None else to_datetime(since)
 
 
 @dataclass(frozen=True)
@@ -76,13 +84,13 @@ class Twin:
     def __init__(self, model: Callable[..., Naive] = Naive, clock: Callable[[], Any] = lambda: 0, **_: Any) -> None:
         self.model = model(lambda: canonical(clock()))
         self._columns: dict[str, dict[str, str]] = {}
-        self._specs: dict[str, QuerySpec] = {}
-        self._running: dict[int, QuerySpec] = {}
+        self._specs: dict[str, Spec] = {}
+        self._running: dict[int, Spec] = {}
         self._listeners: list[Callable[[Any], None]] = []
         #: per query (identity of its result list, position, row) of the rows last told
         self._told: dict[int, list[tuple[int, int, Row]]] = {}
 
-    def learn(self, spec: QuerySpec) -> None:
+    def learn(self, spec: Spec) -> None:
         self._specs[spec.sql] = spec
 
     @property
@@ -91,8 +99,25 @@ class Twin:
 
     def create_stream(self, name: str, columns: dict[str, str], **options: Any) -> None:
         self._columns[name] = columns
-        lateness = options.pop("lateness", dt.timedelta(0))
-        self.model.create_stream(name, lateness=lateness // dt.timedelta(microseconds=1), **options)
+        for option in ("lateness", "keep"):
+            if option in options:
+                options[option] //= dt.timedelta(microseconds=1)
+        self.model.create_stream(name, **options)
+
+    def create_table(self, name: str, columns: dict[str, str], *, key: list[str], retroactive: bool) -> None:
+        self._columns[name] = columns
+        self.model.create_table(name, key=key, retroactive=retroactive)
+
+    def register(self, name: str, fn: Callable[..., Any], *, returns: str) -> None:
+        """Nothing to do: what it has learned calls the functions itself."""
+
+    def upsert(self, table: str, payload: Any) -> None:
+        self.model.upsert(table, decode(payload, self._columns[table]))
+        self._tell()
+
+    def delete(self, table: str, keys: list[Any]) -> None:
+        self.model.delete(table, [key if isinstance(key, tuple) else (key,) for key in keys])
+        self._tell()
 
     def push(self, stream: str, payload: Any) -> Receipt:
         receipt = self.model.push(stream, decode(payload, self._columns[stream]))
@@ -108,13 +133,24 @@ class Twin:
         if self.model.advance(canonical(time), timeline):
             self._tell()
 
-    def submit(self, sql: str, *, params: dict[str, Any] | None = None) -> TwinQuery:
-        spec = self._specs[sql]
-        assert (params or {}) == spec.params or str(params) == str(spec.params)
-        number = self.model.submit(spec.stream, spec.width, spec.where, spec.select)
+    def submit(self, sql: str, *, params: dict[str, Any] | None = None, history: str = "new") -> TwinQuery:
+        spec = self._known(sql, params)
+        number = self.model.submit(spec.meaning, history)
         self._running[number] = spec
         self._told[number] = []
-        return TwinQuery(number)
+        self._tell()
+        return TwinQuery(number, self.model)
+
+    def replace(self, query: TwinQuery, sql: str, *, params: dict[str, Any] | None = None) -> None:
+        spec = self._known(sql, params)
+        self.model.replace(query.id, spec.meaning)
+        self._running[query.id] = spec
+        self._tell()
+
+    def _known(self, sql: str, params: dict[str, Any] | None) -> Spec:
+        spec = self._specs[sql]
+        assert (params or {}) == spec.params or str(params) == str(spec.params)
+        return spec
 
     def cancel(self, query: TwinQuery) -> None:
         self.model.cancel(query.id)
@@ -149,18 +185,19 @@ class Twin:
         """Tell the listeners the difference between the rows alive now and those told before, a query a part."""
         parts = []
         for number, query in self.model.queries.items():
-            if query.kept is not None:
+            if query.kept is not None or len(query.meaning.inputs) > 1 or not query.streams:
                 continue
-            alive = query.results if query.width is None else self.model.alive(number)
-            now = [(id(query.results), r.position, r.row) for r in alive]
+            alive = query.results if query.is_stream else self.model.alive(number)
+            now = [(id(query.results), r.parts[0].number, r.parts[0].row) for r in alive]
             before, self._told[number] = self._told[number], now
             keys, old = {entry[:2] for entry in now}, {entry[:2] for entry in before}
-            signed = [(-1, e[-1]) for e in before if e[:2] not in keys and query.width is not None]
+            signed = [(-1, e[-1]) for e in before if e[:2] not in keys and not query.is_stream]
             signed += [(1, e[-1]) for e in now if e[:2] not in old]
-            names = self._columns[query.stream.name]
+            stream = query.meaning.inputs[0].source
+            names = self._columns[stream]
             columns = {name: [row[name] for _, row in signed] for name in names}
             sign = np.array([s for s, _ in signed], np.int8)
-            parts.append((query.stream.name, sign, columns, number))
+            parts.append((stream, sign, columns, number))
         for i, (stream, sign, columns, number) in enumerate(parts):
             commit = TwinCommit(self.seq, stream, i, i == len(parts) - 1, sign, np.zeros(len(sign)), columns, number)
             for fn in self._listeners:

@@ -5,7 +5,7 @@ Every expression is made three times at once, so that no parser stands between t
     sql    the text for the engine, with :parameters
     duck   the same for DuckDB: parameters written out, TRY or NULLIF around what may fail, DOUBLE for float; None where DuckDB's
            meaning differs from ours (int against float is exact here, by double there)
-    fn     a Python callable over a row, with None for NULL and three-valued logic
+    fn     a Python callable over a row (over one row per FROM item in a join), with None for NULL and three-valued logic
 
 Constants come from the same small pools as the values of rows, so that conditions hit, miss and touch boundaries.
 """
@@ -17,11 +17,14 @@ import math
 import operator
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.reference.naive import EPOCH, UNBOUNDED, Row, Value
+from tests.reference.lives import UNBOUNDED, Window
+from tests.reference.matching import Meaning, over_one
+from tests.reference.oracle import Question
+from tests.reference.values import EPOCH, Row, Value
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 MS = 1_000
@@ -43,7 +46,7 @@ class Node:
     type: str
     sql: str
     duck: str | None
-    fn: Callable[[Row], Any]
+    fn: Callable[[Any], Any]
     params: dict[str, Any] = field(default_factory=dict)
 
 
@@ -175,9 +178,12 @@ class Expressions:
         self.use_params = use_params
         self._n_params = 0
 
+    def refer(self, name: str) -> Node:
+        """The column of that name."""
+        return Node(self.columns[name], name, f'"{name}"', lambda row: row[name])
+
     def column(self, type: str) -> Node:
-        name = self.rng.choice([name for name, declared in self.columns.items() if declared == type])
-        return Node(type, name, f'"{name}"', lambda row: row[name])
+        return self.refer(self.rng.choice([name for name, declared in self.columns.items() if declared == type]))
 
     def constant(self, type: str, value: Any = None) -> Node:
         """A literal or parameter; floats without a plain literal are always parameters."""
@@ -274,8 +280,7 @@ class Expressions:
         return rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
 
     def equal_id(self) -> Node:
-        column = Node("int", "id", '"id"', lambda row: row["id"])
-        return combine("bool", "{} = {}", [column, self.constant("int")], lambda a, b: compare("=", a, b))
+        return combine("bool", "{} = {}", [self.refer("id"), self.constant("int")], lambda a, b: compare("=", a, b))
 
     def between(self) -> Node:
         type = self.rng.choice(["int", "float", "string", "timestamp"])
@@ -371,28 +376,41 @@ def _literal(type: str, value: Any) -> tuple[str | None, str]:
 
 
 @dataclass(frozen=True)
-class QuerySpec:
-    """A query in all its forms: for the engine, for DuckDB (FROM item `{source}`) and for the model."""
+class Spec:
+    """A query in all its forms: for the engine, for DuckDB and for the model."""
 
-    stream: str
     sql: str
-    duck: str | None
+    #: for DuckDB; None where it would give another meaning
+    question: Question | None
     params: dict[str, Any]
-    #: as `naive.Query.width`
-    width: float | None
-    where: Callable[[Row], bool | None]
-    select: Callable[[Row], Value]
+    meaning: Meaning
     names: list[str]
     types: list[str]
+    #: whether it gives a stream
+    is_stream: bool
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.sql!r}, params={self.params!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class QuerySpec(Spec):
+    """A query over one stream."""
+
+    stream: str
+    #: the window as written
     window: str
 
     def with_window(self, window: str, width: float | None) -> QuerySpec:
         """The same query over another window."""
         old, new = (f"FROM {self.stream}{' ' + text if text else ''}" for text in (self.window, window))
-        return replace(self, sql=self.sql.replace(old, new, 1), window=window, width=width)
+        inputs = (replace(self.meaning.inputs[0], window=_window(width)),)
+        meaning = replace(self.meaning, inputs=inputs)
+        return replace(self, sql=self.sql.replace(old, new, 1), window=window, meaning=meaning, is_stream=width is None)
 
-    def __repr__(self) -> str:
-        return f"QuerySpec({self.sql!r}, params={self.params!r})"
+
+def _window(width: float | None) -> Window | None:
+    return None if width is None else Window(width)
 
 
 WINDOWS: list[tuple[str, float | None]] = [
@@ -438,24 +456,34 @@ def random_query(
     for _, node in chosen:
         params.update(node.params)
     where = f" WHERE {condition.sql}" if condition else ""
-    ducks = [node.duck for _, node in chosen] + ([condition.duck] if condition else [])
-    duck = None
-    if None not in ducks:
-        listed_duck = ", ".join(f'{node.duck} AS "{name}"' for name, node in chosen)
-        duck = f"SELECT {listed_duck} FROM {{source}} AS source_" + (f" WHERE {condition.duck}" if condition else "")
-    functions = [node.fn for _, node in chosen]
     return QuerySpec(
-        stream,
-        f"SELECT {listed} FROM {stream}{' ' + window if window else ''}{where}",
-        duck,
-        params,
-        width,
-        condition.fn if condition else lambda row: True,
-        lambda row: tuple(fn(row) for fn in functions),
-        [name for name, _ in chosen],
-        [node.type for _, node in chosen],
-        window,
+        sql=f"SELECT {listed} FROM {stream}{' ' + window if window else ''}{where}",
+        question=ask(["source_"], [node for _, node in chosen], [condition] if condition else []),
+        params=params,
+        meaning=over_one(
+            stream, _window(width), condition.fn if condition else lambda row: True, outputs_of([node for _, node in chosen])
+        ),
+        names=[name for name, _ in chosen],
+        types=[node.type for _, node in chosen],
+        is_stream=width is None,
+        stream=stream,
+        window=window,
     )
+
+
+def ask(aliases: Sequence[str], outputs: Sequence[Node], conditions: Sequence[Node]) -> Question | None:
+    """The query for DuckDB; None where some part of it means something else there."""
+    listed = [node.duck for node in outputs if node.duck is not None]
+    wanted = [f"({node.duck})" for node in conditions if node.duck is not None]
+    if len(listed) < len(outputs) or len(wanted) < len(conditions):
+        return None
+    return Question(tuple(aliases), tuple(listed), " AND ".join(wanted) or "TRUE")
+
+
+def outputs_of(nodes: Sequence[Node]) -> Callable[[Any], Value]:
+    """The values of the nodes, as a function of what each of them takes."""
+    functions = [node.fn for node in nodes]
+    return lambda given: tuple(fn(given) for fn in functions)
 
 
 def _getter(name: str) -> Callable[[Row], Any]:

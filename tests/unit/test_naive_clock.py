@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.reference.naive import NEWEST, UNBOUNDED, Change, Naive, Receipt, canonical, net
+from tests.reference.changes import Change, net
+from tests.reference.lives import UNBOUNDED, Window
+from tests.reference.matching import over_one
+from tests.reference.naive import NEWEST, Naive
+from tests.reference.timelines import Receipt
+from tests.reference.values import canonical
 
 
 def model(**streams: dict[str, Any]) -> Naive:
@@ -23,12 +28,13 @@ def push(naive: Naive, stream: str, *times: int) -> Receipt:
 
 def follow(naive: Naive, stream: str, width: float | None) -> int:
     """A query that keeps every row and shows the time that was sent."""
-    return naive.submit(stream, width, lambda row: True, lambda row: (row["ts"],))
+    window = None if width is None else Window(width)
+    return naive.submit(over_one(stream, window, lambda row: True, lambda row: (row["ts"],)))
 
 
 def taken(naive: Naive, stream: str) -> list[tuple[int, int, int]]:
     """(sent, t, start) of each row taken."""
-    return [(row["ts"], t, start) for t, start, row in naive.streams[stream].taken]
+    return [(entry.row["ts"], entry.t, entry.start) for entry in naive.streams[stream].taken]
 
 
 def times(naive: Naive, query: int) -> list[int]:
@@ -38,7 +44,7 @@ def times(naive: Naive, query: int) -> list[int]:
 def test_a_push_is_sorted_by_time_and_ties_keep_their_order() -> None:
     naive = model(a={})
     naive.push("a", [{"ts": 5, "k": 1}, {"ts": 3, "k": 2}, {"ts": 5, "k": 3}, {"ts": 3, "k": 4}])
-    assert [row["k"] for _, _, row in naive.streams["a"].taken] == [2, 4, 1, 3]
+    assert [entry.row["k"] for entry in naive.streams["a"].taken] == [2, 4, 1, 3]
     assert naive.T == {"main": 5}
 
 
@@ -193,13 +199,13 @@ def test_rows_without_a_time_column_are_timed_by_the_clock_which_never_goes_back
     naive.create_stream("a")
     for _ in range(3):
         naive.push("a", [{"ts": 0}])
-    assert [t for t, _, _ in naive.streams["a"].taken] == [100, 100, 120]
+    assert [entry.t for entry in naive.streams["a"].taken] == [100, 100, 120]
     assert naive.T == {"arrival": 120}
 
 
 def test_changes_of_one_commit_net_by_value_and_the_latest_remain() -> None:
     naive = model(a={})
-    query = naive.submit("a", 5, lambda row: True, lambda row: ("v",))
+    query = naive.submit(over_one("a", Window(5), lambda row: True, lambda row: ("v",)))
     push(naive, "a", 1, 2)
     assert [c for _, c in naive.changes(query, 0)] == [Change(1, 1, ("v",)), Change(1, 2, ("v",))]
     push(naive, "a", 10, 11, 12)
