@@ -23,7 +23,7 @@ import numpy as np
 
 from filters.grouped import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank, order_key
-from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, trailing_zeros
+from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, next_output, trailing_zeros
 from lineage.kernels import Number, inline, kernel
 
 #: Attributes with more regions than this use rank order and strides instead of one prefix set a region.
@@ -389,33 +389,19 @@ def list_queries(
     n = 0
     bits = np.empty(n_words, np.uint64)
     scratch = np.empty(n_words, np.uint64)
-    left = legs[0]
-    word = 0
-    more = 0
+    word, left, more = 0, legs[0], 0
+    n_more = n_more if len(offsets) else 0
     while True:
-        while left == 0 and word + 1 < len(legs):
-            word += 1
-            left = legs[word]
-        in_mask = left != 0
-        if in_mask:
-            slot = word * 64 + np.int64(trailing_zeros(left))
-            left &= left - ONE
-            query = query_of[slot]
-            first: Number = np.int64(first_of[slot]) if len(first_of) else np.int64(0)
-        elif more < n_more and len(offsets):
-            slot = np.int64(more_slot[more])
-            query = more_query[more]
-            first = np.int64(more_first[more]) if len(first_of) else np.int64(0)
-            more += 1
-            if (legs[slot >> 6] >> U64(slot & 63)) & ONE == 0:
-                continue
-        else:
+        slot, query, first, word, left, more = next_output(
+            legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
+        )
+        if slot < 0:
             break
         f = narrow_filter(slot, route, low, high, by_order, below, below_at)
         if f >= 0:
             start = np.int64(below[below_at[f] + low[f, slot]])
             stop = np.int64(below[below_at[f] + high[f, slot]])
-            if in_mask:
+            if more == 0:
                 results[slot] += stop - start
             if len(offsets):
                 end = sort_rows(order[f * n_rows : (f + 1) * n_rows], start, stop, first, rows, at)
@@ -432,7 +418,7 @@ def list_queries(
         found = np.int64(0)
         for w in range(n_words):
             found += np.int64(count_ones(bits[w]))
-        if in_mask:
+        if more == 0:
             results[slot] += found
         if len(offsets) == 0:
             continue

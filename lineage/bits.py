@@ -160,6 +160,40 @@ def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, a
     return at
 
 
+@inline
+def next_output(
+    legs: np.ndarray,
+    query_of: np.ndarray,
+    first_of: np.ndarray,
+    more_slot: np.ndarray,
+    more_query: np.ndarray,
+    more_first: np.ndarray,
+    n_more: Number,
+    word: Number,
+    left: Number,
+    more: Number,
+) -> Number:
+    """The next query on a slot of the mask `legs`: (slot, query, first row that counts) and where the walk is.
+
+    At its end the slot is -1. The walk starts with (0, legs[0], 0) and goes over the slots' first queries, then over
+    the `more_*`: there `more` > 0.
+    """
+    while left == 0 and word + 1 < len(legs):
+        word += 1
+        left = legs[word]
+    if left != 0:
+        slot = word * 64 + np.int64(trailing_zeros(left))
+        first = np.int64(first_of[slot]) if len(first_of) else np.int64(0)
+        return slot, query_of[slot], first, word, left & (left - ONE), more
+    while more < n_more:
+        slot = np.int64(more_slot[more])
+        more += 1
+        if (legs[slot >> 6] >> U64(slot & 63)) & ONE:
+            first = np.int64(more_first[more - 1]) if len(first_of) else np.int64(0)
+            return slot, more_query[more - 1], first, word, left, more
+    return np.int64(-1), np.int64(0), np.int64(0), word, left, more
+
+
 @kernel(
     "int64(uint64[:,::1], int64, uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64[::1], "
     "int64[::1], int32[::1], uint8[::1])"
@@ -188,26 +222,12 @@ def list_rows(
     at = np.int64(0)
     n = 0
     bits = np.empty(n_words, np.uint64)
-    left = legs[0]
-    word = 0
-    more = 0
+    word, left, more = 0, legs[0], 0
     while True:
-        while left == 0 and word + 1 < len(legs):
-            word += 1
-            left = legs[word]
-        if left:
-            slot = word * 64 + np.int64(trailing_zeros(left))
-            left &= left - ONE
-            query = query_of[slot]
-            first = np.int64(first_of[slot]) if len(first_of) else np.int64(0)
-        elif more < n_more:
-            slot = np.int64(more_slot[more])
-            query = more_query[more]
-            first = np.int64(more_first[more]) if len(first_of) else np.int64(0)
-            more += 1
-            if (legs[slot >> 6] >> U64(slot & 63)) & ONE == 0:
-                continue
-        else:
+        slot, query, first, word, left, more = next_output(
+            legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
+        )
+        if slot < 0:
             break
         found = np.int64(0)
         for w in range(n_words):
