@@ -44,6 +44,8 @@ from lineage.kernels import kernel
 from lineage.ragged import Ragged
 from lineage.schema import KEY_MAX, Column, Type
 
+#: Changes of cuts that a finder follows one by one.
+MAX_BEHIND = 4
 #: `rank_high` of a slot without a predicate: above every rank.
 NO_LIMIT = 1 << 30
 
@@ -101,6 +103,7 @@ class GroupedFilter:
         "multi",
         "n_predicates",
         "_finder",
+        "_behind",
         "_rank_of_code",
     )
 
@@ -128,6 +131,8 @@ class GroupedFilter:
         self.multi = Multi()
         self.n_predicates = 0
         self._finder: KeyTable | KeyGrid | None = None
+        #: (cut, whether it came) of the changes that the finder does not know yet
+        self._behind: list[tuple[int, bool]] = []
         self._rank_of_code: np.ndarray | None = None
 
     @property
@@ -208,8 +213,7 @@ class GroupedFilter:
             insort(self._texts, key)
         else:
             self._cuts.insert(self._number, at, key)
-            if self._finder is not None and not (self._serves(self._finder) and self._finder.insert(key)):
-                self._finder = None
+            self._unfound(key, True)
         self.uses.insert(at, 1)
         self.n_cuts += 1
         shift_ranks(low, high, at, 1)
@@ -229,8 +233,7 @@ class GroupedFilter:
         else:
             key = int(self.cuts[at])
             self._cuts.delete(self._number, at)
-            if self._finder is not None and not (self._serves(self._finder) and self._finder.delete(key)):
-                self._finder = None
+            self._unfound(key, False)
         del self.uses[at]
         self.n_cuts -= 1
         shift_ranks(low, high, at, -1)
@@ -266,13 +269,26 @@ class GroupedFilter:
     def finder(self) -> KeyTable | KeyGrid:
         """What finds the ranks of a column that holds no strings."""
         found = self._finder
+        if found is not None and self._behind:
+            if isinstance(found, KeyTable) != self._narrow():
+                found = None
+            else:
+                for key, came in self._behind:
+                    if not (found.insert(key) if came else found.delete(key)):
+                        found = None
+                        break
+            self._behind.clear()
         if found is None:
             found = self._finder = KeyTable(self.cuts) if self._narrow() else KeyGrid(self.cuts)
         return found
 
-    def _serves(self, finder: KeyTable | KeyGrid) -> bool:
-        """Whether the finder is still of the kind that suits the cuts."""
-        return isinstance(finder, KeyTable) == self._narrow()
+    def _unfound(self, key: int, came: bool) -> None:
+        """A cut came or went: the finder follows when it is asked, if that is less work than making it anew."""
+        if self._finder is not None:
+            self._behind.append((key, came))
+            if len(self._behind) > MAX_BEHIND:
+                self._finder = None
+                self._behind.clear()
 
     def _narrow(self) -> bool:
         """Whether the cuts are ints close enough together for a look-up table."""
@@ -353,7 +369,7 @@ class GroupedFilter:
             assert held == pairs, f"slot {slot} of {self.column.name}: ranks {held} stand for {pairs}"
         assert list(uses.values()) == list(self.uses), "each cut is used as often as predicates name it"
         if self._finder is not None:
-            self._finder.check(self.cuts)
+            self.finder().check(self.cuts)
         free = np.ones(len(low), bool)
         free[list(predicates)] = False
         assert (low[free] == 0).all() and (high[free] == NO_LIMIT).all(), "slots without a predicate admit everything"
