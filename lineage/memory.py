@@ -57,6 +57,18 @@ def _store_uint32(typing: Any, address: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
+def _prefetch(typing: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i32, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32]))
+        # for reading, to be kept in every cache, data
+        builder.call(function, [builder.inttoptr(args[0], pointer), i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return numba.void(numba.int64), generate
+
+
+@intrinsic
 def _bits_of(typing: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.IntType(64))
@@ -95,6 +107,12 @@ def load_uint32(address: Number, index: Number) -> Number:
 def store_uint32(address: Number, index: Number, value: Number) -> None:
     """The lower half of an int64."""
     _store_uint32(address, index, value)
+
+
+@inline
+def prefetch(address: Number) -> None:
+    """Begin to load the cache line of an address; any address will do."""
+    _prefetch(address)
 
 
 @inline
