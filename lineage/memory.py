@@ -60,7 +60,9 @@ def _store_uint32(typing: Any, address: Any, index: Any, value: Any) -> Any:
 def _prefetch(typing: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i32, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
-        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32]))
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
+        )
         # for reading, to be kept in every cache, data
         builder.call(function, [builder.inttoptr(args[0], pointer), i32(0), i32(3), i32(1)])
         return context.get_dummy_value()
