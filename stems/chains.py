@@ -54,147 +54,154 @@ MIN_ROOM = 2 * LANES
 #: How many rows before its turn the place of a key is asked for from memory.
 AHEAD = 16
 
-#: What `put_row` lacked.
-DONE = 0
-NO_PLACE = 1
-NO_BLOCK = 2
-
 #: How far from the head a deleted row is looked for, to take it out of its chain.
 UNLINK_STEPS = 64
 
 
-@inline
-def link_page(links: np.ndarray, position: Number) -> Number:
-    return links[U64((position >> LINK_BITS) & (len(links) - 1))]
+# Helpers take addresses, as tuples of numbers, never arrays: an array handed to a helper is counted in and out, with
+# every row, by an atomic instruction.
+#
+#     ring       (address of page addresses, their number - 1)                     of links or blocks
+#     table      (address of the directory, 63 - depth)
+#     stored     (address of page addresses, base of the first page, bits of a page, address of (column, is float), columns)
+#     key        (address of column 0 of the key, columns apart)
 
 
 @inline
-def load_link(links: np.ndarray, position: Number) -> Number:
+def address_of(array: np.ndarray) -> Number:
+    return np.int64(array.ctypes.data)
+
+
+@inline
+def ring_of(pages: np.ndarray) -> Number:
+    return address_of(pages), np.int64(len(pages) - 1)
+
+
+@inline
+def link_page(links: Number, position: Number) -> Number:
+    return load_int64(links[0], (position >> LINK_BITS) & links[1])
+
+
+@inline
+def load_link(links: Number, position: Number) -> Number:
     return load_uint32(link_page(links, position), position & LINK_MASK)
 
 
 @inline
-def store_link(links: np.ndarray, position: Number, link: Number) -> None:
+def store_link(links: Number, position: Number, link: Number) -> None:
     store_uint32(link_page(links, position), position & LINK_MASK, link)
 
 
 @inline
-def block_address(blocks: np.ndarray, number: Number) -> Number:
-    page = blocks[U64((number >> BLOCK_BITS) & (len(blocks) - 1))]
+def block_address(blocks: Number, number: Number) -> Number:
+    page = load_int64(blocks[0], (number >> BLOCK_BITS) & blocks[1])
     return page + (number & ((1 << BLOCK_BITS) - 1)) * (4 * BLOCK_WORDS)
 
 
 @inline
-def prefetch_key(word: Number, directory: np.ndarray, shift: Number) -> None:
-    """Begin to load the place where the search for a key word begins."""
+def segment_of(word: Number, table: Number) -> Number:
+    """(Segment, its places - 1, where the search for a key word begins)."""
     h = hash_word(word)
-    entry = directory_index(h, shift)
-    at = first_place(h, directory[entry, U64(1)], directory[entry, U64(2)])
-    prefetch(directory[entry, U64(0)] + 8 * (HEADER + 2 * np.int64(at)))
+    entry = 4 * np.int64(directory_index(h, table[1]))
+    mask = load_int64(table[0], entry + 1)
+    return load_int64(table[0], entry), mask, np.int64(first_place(h, mask, load_int64(table[0], entry + 2)))
 
 
 @inline
-def same_key(
-    columns: np.ndarray, i: Number, position: Number, pages: np.ndarray, origin: Number, page_bits: Number, compared: np.ndarray
-) -> Number:  # fmt: skip
-    """Whether the stored row has the key in column `i` of `columns`; `compared` lists (column, is float)."""
+def place_address(segment: Number, at: Number) -> Number:
+    return segment + 8 * (HEADER + 2 * at)
+
+
+@inline
+def prefetch_key(word: Number, table: Number) -> None:
+    """Begin to load the place where the search for a key word begins."""
+    segment, _, at = segment_of(word, table)
+    prefetch(place_address(segment, at))
+
+
+@inline
+def same_key(key: Number, position: Number, stored: Number) -> Number:
+    """Whether a stored row has a key."""
     same = True
-    offset = position - origin
-    page = pages[U64(offset >> page_bits)]
-    for k in range(len(compared)):
-        cell = load_int64(page, (compared[k, 0] << page_bits) + (offset & ((np.int64(1) << page_bits) - 1)))
-        same &= order_key(cell, compared[k, 1] != 0) == columns[k, i]
+    offset = position - stored[1]
+    page = load_int64(stored[0], offset >> stored[2])
+    row = offset & ((np.int64(1) << stored[2]) - 1)
+    for k in range(stored[4]):
+        cell = load_int64(page, (load_int64(stored[3], 2 * k) << stored[2]) + row)
+        same &= order_key(cell, load_int64(stored[3], 2 * k + 1) != 0) == load_int64(key[0], k * key[1])
     return same
 
 
 @inline
-def search_word(word: Number, at: Number, segment: Number, mask: Number, watermark: Number) -> Number:
-    """The address of the place of a key of one column, live or dead, or else of the place that it should take."""
-    free = np.int64(0)
+def search_word(word: Number, table: Number) -> Number:
+    """The place of a key of one column, live or dead; a free one if it has none."""
+    segment, mask, at = segment_of(word, table)
     while True:
-        place = segment + 8 * (HEADER + 2 * np.int64(at))
-        head = load_int64(place, 1)
-        if load_int64(place, 0) == word or head == 0:
+        place = place_address(segment, at)
+        if load_int64(place, 0) == word or load_int64(place, 1) == 0:
             break
-        if (head >> COUNT_BITS) <= watermark and free == 0:
-            free = place
-        at = (at + U64(1)) & mask
-    # an empty place may hold the word 0
-    return free if head == 0 and free != 0 else place
+        at = (at + 1) & mask
+    return place
 
 
 @inline
-def search_columns(
-    word: Number, at: Number, segment: Number, mask: Number, watermark: Number, columns: np.ndarray, i: Number, pages: np.ndarray,
-    origin: Number, page_bits: Number, compared: np.ndarray,
-) -> Number:  # fmt: skip
-    """(The place of a key of several columns, True), or (the place that it should take, False).
+def search_columns(word: Number, key: Number, table: Number, watermark: Number, stored: Number) -> Number:
+    """The place of a key of several columns; another, dead or free, if no live row has it.
 
     Whose a dead place was cannot be told: the cells of its row may be gone.
     """
+    segment, mask, at = segment_of(word, table)
     free = np.int64(0)
-    found = False
     while True:
-        place = segment + 8 * (HEADER + 2 * np.int64(at))
+        place = place_address(segment, at)
         head = load_int64(place, 1)
         if head == 0:
+            place = place if free == 0 else free
             break
         newest = (head >> COUNT_BITS) - 1
         if newest < watermark:
             free = place if free == 0 else free
-        elif load_int64(place, 0) == word and same_key(columns, i, newest, pages, origin, page_bits, compared):
-            found = True
+        elif load_int64(place, 0) == word and same_key(key, newest, stored):
             break
-        at = (at + U64(1)) & mask
-    return (free if not found and free != 0 else place), found
+        at = (at + 1) & mask
+    return place
 
 
 @inline
-def put_row(
-    position: Number, word: Number, place: Number, found: Number, segment: Number, mask: Number, watermark: Number, links: np.ndarray,
-    blocks: np.ndarray, next_block: np.ndarray, seal_at: Number,
-) -> Number:  # fmt: skip
-    """Make a row the head of its key's chain, in front of those there if `found`; returns what was missing to do it."""
-    head = load_int64(place, 1)
-    count = np.int64(1)
-    if found:
-        count += head & COUNT_MASK
-        if count >= seal_at and next_block[0] == next_block[1]:
-            return NO_BLOCK
-        store_link(links, position, position - ((head >> COUNT_BITS) - 1))
-        if count >= seal_at:
-            # collect the rows that are linked one by one, down to the last block
-            number = next_block[0]
-            block = block_address(blocks, number & NO_OLDER)
-            n = np.int64(0)
-            p = position
-            while p >= watermark and n < BLOCK_ROWS:
-                link = load_link(links, p)
-                if link & SEALED:
-                    break
-                store_uint32(block, BLOCK_HEADER + n, position - p)
-                n += (link & DELETED) == 0
-                p -= link & NO_OLDER
-            count = n
-            if 2 * n >= seal_at:
-                for k in range(n):
-                    store_link(links, position - load_uint32(block, BLOCK_HEADER + k), SEALED | (number & NO_OLDER))
-                store_int64(block, 0, p + 1 if p >= watermark else 0)
-                store_int64(block, 1, position)
-                store_uint32(block, 4, n)
-                store_uint32(block, 5, 0)
-                next_block[0] = number + 1
-                count = np.int64(0)
-    else:
-        if head == 0:
-            used = load_int64(segment, 0)
-            if 2 * (used + 1) > np.int64(mask) + 1:
-                return NO_PLACE
-            store_int64(segment, 0, used + 1)
-        store_link(links, position, NO_OLDER)
-        store_int64(place, 0, word)
-    store_int64(place, 1, ((position + 1) << COUNT_BITS) | count)
-    return DONE
+def reuse_dead(place: Number, word: Number, table: Number, watermark: Number) -> Number:
+    """The place that a key of one column should take, which `search_word` did not find: the first dead one on the way, if any."""
+    segment, mask, at = segment_of(word, table)
+    free = place_address(segment, at)
+    while free != place and (load_int64(free, 1) >> COUNT_BITS) > watermark:
+        at = (at + 1) & mask
+        free = place_address(segment, at)
+    return free
+
+
+@inline
+def seal(position: Number, number: Number, block: Number, links: Number, watermark: Number, seal_at: Number) -> Number:
+    """Collect the rows that are linked one by one from `position` on, down to the last block; seal them if they are enough.
+
+    Returns how many are still linked one by one: 0 iff they were sealed.
+    """
+    n = np.int64(0)
+    p = position
+    while p >= watermark and n < BLOCK_ROWS:
+        link = load_link(links, p)
+        if link & SEALED:
+            break
+        store_uint32(block, BLOCK_HEADER + n, position - p)
+        n += (link & DELETED) == 0
+        p -= link & NO_OLDER
+    if 2 * n >= seal_at:
+        for k in range(n):
+            store_link(links, position - load_uint32(block, BLOCK_HEADER + k), SEALED | (number & NO_OLDER))
+        store_int64(block, 0, p + 1 if p >= watermark else 0)
+        store_int64(block, 1, position)
+        store_uint32(block, 4, n)
+        store_uint32(block, 5, 0)
+        n = np.int64(0)
+    return n
 
 
 @kernel(
@@ -212,8 +219,8 @@ def build_chains(
     directory: np.ndarray,
     shift: int,
     watermark: int,
-    links: np.ndarray,
-    blocks: np.ndarray,
+    link_pages: np.ndarray,
+    block_pages: np.ndarray,
     next_block: np.ndarray,
     seal_at: int,
     pages: np.ndarray,
@@ -226,72 +233,55 @@ def build_chains(
     Returns `n_rows`; or the row at which the segment of its key was full; or `-1 - row` where a block is needed and there is
     no memory for one (`next_block` is the number of the next and the number that memory ends at). The row is not built then.
     """
-    status = np.int64(0)
+    links = ring_of(link_pages)
+    blocks = ring_of(block_pages)
+    table = (address_of(directory), shift)
+    stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
+    key_at = address_of(columns)
+    several = len(compared) > 0
     for i in range(start, n_rows):
         position = np.int64(first + i)
         if i + AHEAD < n_rows:
-            prefetch_key(words[U64(i + AHEAD)], directory, shift)
+            prefetch_key(words[U64(i + AHEAD)], table)
         if not all_usable and usable[U64(i)] == 0:
             store_link(links, position, NO_OLDER)
             continue
         word = words[U64(i)]
-        h = hash_word(word)
-        entry = directory_index(h, shift)
-        segment = directory[entry, U64(0)]
-        mask = U64(directory[entry, U64(1)])
-        at = first_place(h, mask, directory[entry, U64(2)])
-        if len(compared) == 0:
-            place = search_word(word, at, segment, mask, watermark)
-            found = (load_int64(place, 1) >> COUNT_BITS) > watermark and load_int64(place, 0) == word
+        if several:
+            place = search_columns(word, (key_at + 8 * i, n_rows), table, watermark, stored)
         else:
-            place, found = search_columns(
-                word, at, segment, mask, watermark, columns, i, pages, origin, page_bits, compared
-            )  # fmt: skip
-        status = put_row(
-            position, word, place, found, segment, mask, watermark, links, blocks, next_block, seal_at
-        )  # fmt: skip
-        if status == NO_PLACE:
-            return int(i)
-        if status == NO_BLOCK:
-            return int(-1 - i)
+            place = search_word(word, table)
+        head = load_int64(place, 1)
+        older = (head >> COUNT_BITS) - 1
+        count = np.int64(1)
+        if older >= watermark:
+            count += head & COUNT_MASK
+            if count >= seal_at and next_block[0] == next_block[1]:
+                return int(-1 - i)
+            store_link(links, position, position - older)
+            if count >= seal_at:
+                number = next_block[0]
+                count = seal(position, number, block_address(blocks, number & NO_OLDER), links, watermark, seal_at)
+                next_block[0] = number + (count == 0)
+        else:
+            if head == 0:
+                if not several:
+                    place = reuse_dead(place, word, table, watermark)
+                if load_int64(place, 1) == 0:
+                    segment, mask, _ = segment_of(word, table)
+                    used = load_int64(segment, 0)
+                    if 2 * (used + 1) > mask + 1:
+                        return int(i)
+                    store_int64(segment, 0, used + 1)
+            store_link(links, position, NO_OLDER)
+            store_int64(place, 0, word)
+        store_int64(place, 1, ((position + 1) << COUNT_BITS) | count)
     return n_rows
 
 
-@inline
-def find_key(
-    word: Number, columns: np.ndarray, i: Number, directory: np.ndarray, shift: Number, watermark: Number, pages: np.ndarray,
-    origin: Number, page_bits: Number, compared: np.ndarray,
-) -> Number:  # fmt: skip
-    """The place of a key; another, dead or free, if no live row has it."""
-    h = hash_word(word)
-    entry = directory_index(h, shift)
-    mask = U64(directory[entry, U64(1)])
-    at = first_place(h, mask, directory[entry, U64(2)])
-    place, _ = search_columns(
-        word, at, directory[entry, U64(0)], mask, watermark, columns, i, pages, origin, page_bits, compared
-    )  # fmt: skip
-    return place
-
-
-@inline
-def find_word(word: Number, directory: np.ndarray, shift: Number) -> Number:
-    """The place of a key of one column, live or dead; a free one if it has none."""
-    h = hash_word(word)
-    entry = directory_index(h, shift)
-    segment = directory[entry, U64(0)]
-    mask = U64(directory[entry, U64(1)])
-    at = first_place(h, mask, directory[entry, U64(2)])
-    while True:
-        place = segment + 8 * (HEADER + 2 * np.int64(at))
-        if load_int64(place, 0) == word or load_int64(place, 1) == 0:
-            break
-        at = (at + U64(1)) & mask
-    return place
-
-
 @kernel(
-    "int64(int64[::1], int64[:,::1], uint8[::1], boolean, int32[::1], boolean, int64, int64[:,::1], int64, int64, int64, int64[::1], "
-    "int64, int64, int64[:,::1], int64[::1], int32[::1])"
+    "int64(int64[::1], int64[:,::1], uint8[::1], boolean, int32[::1], boolean, int64, int64[:,::1], int64, int64, int64, "
+    "int64[::1], int64, int64, int64[:,::1], int64[::1], int32[::1])"
 )
 def find_heads(
     words: np.ndarray,
@@ -313,16 +303,20 @@ def find_heads(
     head_rows: np.ndarray,
 ) -> int:
     """List (newest position, probing row) of the keys that have a row at `low` or above; returns how many."""
+    table = (address_of(directory), shift)
+    stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
+    key_at = address_of(columns)
+    several = len(compared) > 0
     n = np.int64(0)
     for i in range(n_keys):
         if i + AHEAD < n_keys:
-            prefetch_key(words[U64(i + AHEAD)], directory, shift)
+            prefetch_key(words[U64(i + AHEAD)], table)
         if not all_usable and usable[U64(i)] == 0:
             continue
-        if len(compared) == 0:
-            place = find_word(words[U64(i)], directory, shift)
+        if several:
+            place = search_columns(words[U64(i)], (key_at + 8 * i, n_keys), table, watermark, stored)
         else:
-            place = find_key(words[U64(i)], columns, i, directory, shift, watermark, pages, origin, page_bits, compared)
+            place = search_word(words[U64(i)], table)
         newest = (load_int64(place, 1) >> COUNT_BITS) - 1
         heads[U64(n)] = newest
         head_rows[U64(n)] = i if every_row else rows[U64(i)]
@@ -331,8 +325,8 @@ def find_heads(
 
 
 @kernel(
-    "int64(int64[::1], int32[::1], int64, int64, int64, int64[::1], boolean, int64[::1], int64[::1], int64[:,::1], int64, int32[::1], "
-    "int64[::1])"
+    "int64(int64[::1], int32[::1], int64, int64, int64, int64[::1], boolean, int64[::1], int64[::1], int64[:,::1], int64, "
+    "int32[::1], int64[::1])"
 )
 def walk_chains(
     heads: np.ndarray,
@@ -342,8 +336,8 @@ def walk_chains(
     hi: int,
     row_hi: np.ndarray,
     one_hi: bool,
-    links: np.ndarray,
-    blocks: np.ndarray,
+    link_pages: np.ndarray,
+    block_pages: np.ndarray,
     lanes: np.ndarray,
     room: int,
     out_row: np.ndarray,
@@ -354,6 +348,8 @@ def walk_chains(
     `lanes` is where the walk stands: position, row, bound and rows already taken from its block, for each lane; then the next
     head. A lane whose position is below `low` is free.
     """
+    links = ring_of(link_pages)
+    blocks = ring_of(block_pages)
     at = lanes[0]
     row = lanes[1]
     bound = lanes[2]
@@ -421,8 +417,8 @@ def join_distance(near: Number, far: Number) -> Number:
 
 
 @kernel(
-    "void(int64[::1], int64[::1], int64[:,::1], uint8[::1], int64, int64[:,::1], int64, int64, int64[::1], int64[::1], int64[::1], "
-    "int64, int64, int64[:,::1])"
+    "void(int64[::1], int64[::1], int64[:,::1], uint8[::1], int64, int64[:,::1], int64, int64, int64[::1], int64[::1], "
+    "int64[::1], int64, int64, int64[:,::1])"
 )
 def delete_rows(
     positions: np.ndarray,
@@ -433,14 +429,19 @@ def delete_rows(
     directory: np.ndarray,
     shift: int,
     watermark: int,
-    links: np.ndarray,
-    blocks: np.ndarray,
+    link_pages: np.ndarray,
+    block_pages: np.ndarray,
     pages: np.ndarray,
     origin: int,
     page_bits: int,
     compared: np.ndarray,
 ) -> None:
     """Mark rows as deleted and take them out of their chains where that is near."""
+    links = ring_of(link_pages)
+    blocks = ring_of(block_pages)
+    table = (address_of(directory), shift)
+    stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
+    key_at = address_of(columns)
     for i in range(n_rows):
         p = positions[i]
         link = load_link(links, p)
@@ -469,7 +470,10 @@ def delete_rows(
                 break
             distance = join_distance(distance, behind & NO_OLDER)
         store_link(links, p, DELETED | distance)
-        place = find_key(words[i], columns, i, directory, shift, watermark, pages, origin, page_bits, compared)
+        if len(compared) > 0:
+            place = search_columns(words[i], (key_at + 8 * i, n_rows), table, watermark, stored)
+        else:
+            place = search_word(words[i], table)
         head = load_int64(place, 1)
         newer = (head >> COUNT_BITS) - 1
         count = head & COUNT_MASK
