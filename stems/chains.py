@@ -8,8 +8,9 @@ ever and nothing is ever renumbered:
 
 A chain ends where its position falls below the `low` of whoever walks it, so expiry costs nothing here: it only moves `low`.
 
-Walking a long chain is one cache miss a row. So when `seal_at` rows of a key are linked one by one, they are **sealed**: their distances
-from the newest of them (the owner) go into a block, read in sequence. A block is BLOCK_WORDS uint32 words:
+Walking a long chain is one cache miss a row. So when `seal_at` rows of a key are linked one by one, they are **sealed**: their
+distances from the newest of them (the owner) go into a block, read in sequence: 2 to 3 times as fast from some 300 matches a
+probe on (docs/decisions/0005). A block is BLOCK_WORDS uint32 words:
 
     0, 1  position + 1 of the next older row of the key, 0 for none      4  rows in the block
     2, 3  position of the owner                                          5  how many of them are deleted
@@ -169,7 +170,7 @@ def search_columns(word: Number, key: Number, table: Number, watermark: Number, 
 
 @inline
 def reuse_dead(place: Number, word: Number, table: Number, watermark: Number) -> Number:
-    """The place that a key of one column should take, which `search_word` did not find: the first dead one on the way, if any."""
+    """The place that a key which `search_word` did not find should take: the first dead one on the way, if any."""
     segment, mask, at = segment_of(word, table)
     free = place_address(segment, at)
     while free != place and (load_int64(free, 1) >> COUNT_BITS) > watermark:
@@ -268,9 +269,9 @@ def build_chains(
                 if not several:
                     place = reuse_dead(place, word, table, watermark)
                 if load_int64(place, 1) == 0:
-                    segment, mask, _ = segment_of(word, table)
+                    segment, _, _ = segment_of(word, table)
                     used = load_int64(segment, 0)
-                    if 2 * (used + 1) > mask + 1:
+                    if used >= load_int64(segment, 1):
                         return int(i)
                     store_int64(segment, 0, used + 1)
             store_link(links, position, NO_OLDER)
@@ -483,8 +484,10 @@ def delete_rows(
             store_int64(place, 1, head)
             continue
         for _ in range(UNLINK_STEPS):
+            if newer < p:
+                break
             link = load_link(links, newer)
-            if link & SEALED or newer < p:
+            if link & SEALED:
                 break
             if newer - (link & NO_OLDER) == p:
                 store_link(links, newer, (link & DELETED) | join_distance(newer - p, distance))

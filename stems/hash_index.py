@@ -4,12 +4,14 @@ One index serves every query that joins on these columns of the stream, whoever 
 
     answer(key) = {position : low <= position < hi, stored key = key, not deleted}
 
-where `low` is at least the store's watermark (or the oldest position that any window still needs) and `hi` the end of the store when the
-probing batch was built: a pair of rows is found by the younger of the two, once. Keys with a NULL are not indexed.
+where `low` is at least the store's watermark (or the oldest position that any window still needs) and `hi` the end of the store
+when the probing batch was built: a pair of rows is found by the younger of the two, once. In a self-join `hi` is each row's own
+position (or one more, for the other alias). Keys with a NULL are not indexed.
 
-It is `stems/key_table.py` (key -> newest row) and `stems/chains.py` (row -> older rows of its key). Building or probing a row costs one
-look-up, a probe then one step a match. Expiry is the store's watermark moving; `forget` gives memory back a little at a
-time: pages of links and blocks at once, segments of the key table by looking at one for every `SWEEP_ROWS` rows built or forgotten.
+It is `stems/key_table.py` (key -> newest row) and `stems/chains.py` (row -> older rows of its key). Building or probing a
+row costs one look-up, a probe then one step a match. Expiry is the store's watermark moving; `forget` gives memory back a
+little at a time: pages of links and blocks as they die, segments of the key table by looking at one for every `SWEEP_ROWS`
+rows built or forgotten.
 """
 
 from __future__ import annotations
@@ -296,10 +298,10 @@ class HashIndex:
 class Probe:
     """A probe in progress: its pairs come in parts of bounded size.
 
-    >>> # while n := probe.fill(rows, positions): use rows[:n] and positions[:n]
+    Rows may be built and deleted between parts: it gives what it was asked for, less what is deleted by then.
     """
 
-    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_n_heads", "_low", "_hi", "_row_hi", "_lanes")
+    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_n_heads", "_low", "_hi", "_row_hi", "_lanes", "_done")
 
     def __init__(
         self, links: PagedWords, blocks: PagedWords, store: RowStore, heads: np.ndarray, rows: np.ndarray, n_heads: int, low: int,
@@ -317,6 +319,7 @@ class Probe:
         #: see `walk_chains`
         self._lanes = np.zeros((5, LANES), np.int64)
         self._lanes[0] = -1
+        self._done = not n_heads
 
     def fill(self, out_row: np.ndarray, out_position: np.ndarray) -> int:
         """Write the next pairs of probing row (int32) and position (int64), as many as fit; 0 when there are no more.
@@ -326,8 +329,13 @@ class Probe:
         room = min(len(out_row), len(out_position))
         assert room >= MIN_ROOM, "no room for a pair a lane"
         assert self._store.watermark <= self._low, "the watermark passed a probe in progress"
+        if self._done:
+            return 0
         row_hi = self._row_hi
-        return walk_chains(
+        found = walk_chains(
             self._heads, self._rows, self._n_heads, self._low, self._hi, _NO_HIS if row_hi is None else row_hi, row_hi is None,
             self._links.addresses, self._blocks.addresses, self._lanes, room, out_row, out_position,
         )  # fmt: skip
+        # a walk stops early only for want of room
+        self._done = found + MIN_ROOM <= room
+        return found

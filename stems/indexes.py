@@ -3,8 +3,8 @@
     index.end == store.end           for every index, whenever a batch probes: a stream's rows enter all its SteMs at once
     tombstones                       the rows deleted from all of them, so that an index made later leaves them out too
 
-An index is made when the first query needs it and goes with the last. It begins with the rows that come after: a query sees no row
-from before its birth. One that does (`history="window"`) calls `recall` first.
+An index is made when the first query needs it and goes with the last. It begins with the rows that come after: a query sees
+no row from before its birth. One that does (`history="window"`) calls `recall` first.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Indexes:
             index.forget()
 
     def recode(self, column: int) -> None:
-        """The dictionary of a string column was compacted and the store's rows have their new codes. O(rows) for each index on it."""
+        """The dictionary of a string column was compacted, and the store recoded its rows. O(rows) for each index on it."""
         assert self.store.schema.columns[column].type is Type.STRING, "only texts have codes"
         for key, index in self._hash.items():
             if column in key:

@@ -4,8 +4,8 @@
     band_ranges       low <= stored - probing <= high           one type on both sides
 
 Each probing row gets `lowest <= stored key <= highest`, empty (lowest > highest) where nothing can match: for NULL, and where
-the subtraction of ints would leave int64, which is NULL. Every such condition is one range because rounding is monotone: as `stored`
-grows, so does the float `stored - probing`. NaN is above all numbers.
+the subtraction of ints would leave int64, which is NULL. Every such condition is one range because rounding is monotone: as
+`stored` grows, so does the float `stored - probing`. NaN is above all numbers.
 """
 
 from __future__ import annotations

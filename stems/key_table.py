@@ -1,18 +1,20 @@
 """The hash table from a key to the newest row that has it: extendible hashing, so that it never grows or shrinks at a stroke.
 
 The table is many **segments**, each a small open-addressing table; a directory of `2 ** depth` entries leads from the first
-bits of a key's hash to its segment. A full segment is laid out anew, larger, without its dead keys, or split in two by one more bit;
-a light one shrinks or joins its buddy. One step moves at most `max_places` places (tens of microseconds) whatever the size
-of the table, and new memory is touched a segment at a time.
+bits of a key's hash to its segment. A full segment is laid out anew, larger, without its dead keys, or split in two by one more
+bit; a light one shrinks or joins its buddy. One step touches at most two segments of `max_places` places (tens of microseconds)
+whatever the size of the table, and new memory is used a segment at a time. (Keys made to collide, or hashes of several columns
+that do, share a segment that is as large as they need.)
 
-    segment = [places in use, 0, place 0, place 1, ...]          int64 words; a place is two words
+    segment = [places in use, limit, place 0, place 1, ...]      int64 words; a place is two words
     place   = (key word, head)                                   head = 0: never used
     head    = (position + 1) << COUNT_BITS | open rows           of the key's newest row (see `stems/chains.py`)
 
-A place whose position is below the watermark is **dead**: nobody needs to visit it when its rows expire. A search passes over it,
-a new key may take it, a segment drops it when it is laid out anew. At most half of a segment's places are in use, so a
-search is short. A key word is the key itself (one column) or a hash of it (several); different keys may share a hash, and
-then have a place each.
+A place whose position is below the watermark is **dead**: nobody needs to visit it when its rows expire. A search passes
+over it, a new key may take it, a segment drops it when it is laid out anew. A segment's limit is from 7/16 to 5/8 of its
+places, so a search is short, and differs between segments: keys spread so evenly that all of them would else be full at the
+same time. A key word is the key itself (one column) or a hash of it (several); different keys may share a hash, and then
+have a place each.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from lineage.memory import load_int64, store_int64
 
 U64 = np.uint64
 
-#: Words before the first place: the count of places in use, and one that keeps places from straddling cache lines.
+#: Words before the first place: places in use, and how many may be.
 HEADER = 2
 #: Low bits of a head that count the rows of the chain that are not sealed.
 COUNT_BITS = 7
@@ -123,6 +125,9 @@ class Segment:
         self.depth = depth
         self.prefix = prefix
         self.words = np.zeros(HEADER + 2 * n_places, np.int64)
+        # small ones need room for one key more than they are made for
+        share = (7 + 3 * (prefix * 0x9E3779B1 % 1024) / 1024) / 16 if n_places >= 64 else 1 / 2
+        self.words[1] = int(n_places * share)
         self.address = int(self.words.ctypes.data)
 
     @property
@@ -182,8 +187,13 @@ class KeyTable:
         self._segment_of[first:last] = [segment] * (last - first)
 
     def _places_for(self, live: int) -> int:
-        """Places for so many keys: from a sixth to a third in use, so many more can come before the next step."""
+        """Places for so many keys: at most a third in use, so many more can come before the next step."""
         return max(self._min_places, 1 << max(0, 3 * live - 1).bit_length())
+
+    def _places_for_half(self, live: int) -> int:
+        """The same for half of a split, which is made larger than a segment should be only where nearly all keys went to it."""
+        wanted = self._places_for(live)
+        return min(wanted, self._max_places) if 8 * live <= 3 * self._max_places else wanted
 
     def _count(self, segment: Segment, watermark: int) -> int:
         return count_live(segment.address, segment.n_places, watermark)
@@ -222,8 +232,8 @@ class KeyTable:
             self._swept *= 2
         bit = 63 - segment.depth
         upper = count_upper(segment.address, segment.n_places, watermark, bit)
-        low = Segment(segment.depth + 1, 2 * segment.prefix, self._places_for(live - upper))
-        high = Segment(segment.depth + 1, 2 * segment.prefix + 1, self._places_for(upper))
+        low = Segment(segment.depth + 1, 2 * segment.prefix, self._places_for_half(live - upper))
+        high = Segment(segment.depth + 1, 2 * segment.prefix + 1, self._places_for_half(upper))
         self._move(segment, watermark, low, high)
         self._enter(low)
         self._enter(high)
@@ -285,7 +295,7 @@ class KeyTable:
             places = segment.places()
             used = places[:, 1] != 0
             assert segment.used == int(used.sum()), "places in use are counted"
-            assert 2 * segment.used <= segment.n_places, "at most half the places are in use"
+            assert segment.used <= int(segment.words[1]) <= 5 * segment.n_places // 8, "a good part of the places is free"
             for at, (word, _) in enumerate(places.tolist()):
                 if used[at]:
                     entry = locate_segment(word, self.shift)

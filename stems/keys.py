@@ -1,7 +1,7 @@
 """Keys: cells of one or several columns, brought to a form in which equal keys are equal integers.
 
-The form is that of the *stored* column: its cells, with floats folded to order keys (NaN = NaN, -0.0 = 0.0). A probing row's cells
-are brought to it exactly, or found to equal no stored value at all:
+The form is that of the *stored* column: its cells, with floats folded to order keys (NaN = NaN, -0.0 = 0.0). A probing row's
+cells are brought to it exactly, or found to equal no stored value at all:
 
     stored <- probing      key
     the same type          the cell; floats folded
@@ -209,8 +209,8 @@ class KeyFolding:
             table = _NO_TRANSLATION if translation is None else translation.refresh()
             null_bytes = nulls[k]
             fold_column(
-                cells[k], _NO_BYTES if null_bytes is None else null_bytes, null_bytes is None, listed, rows is None, n, kind, table,
-                columns[k], usable,
+                cells[k], _NO_BYTES if null_bytes is None else null_bytes, null_bytes is None, listed, rows is None, n, kind,
+                table, columns[k], usable,
             )  # fmt: skip
         if all(null_bytes is None for null_bytes in nulls) and max(self._kinds) <= FLOAT:
             usable = _NO_BYTES

@@ -1,7 +1,7 @@
 """Fixed-size records in pages, found by number in constant time and never copied.
 
-Records are numbered from 0 for ever; record `n` is record `n mod per_page` of the page at `addresses[n // per_page mod len(addresses)]`
-(both powers of two), so a kernel takes the addresses alone:
+Records are numbered from 0 for ever; record `n` is record `n mod per_page` of page `n // per_page`, whose memory is at
+`addresses[page mod len(addresses)]` (both powers of two), so a kernel takes the addresses alone:
 
     held = {page of n : lowest <= n < end}       one array each; a page below `drop_below` is given back at once
     addresses[page & (len - 1)] = its memory     0 where no page is held
@@ -46,6 +46,8 @@ class PagedWords:
             if number >= below:
                 break
             gone.append(number)
+        if not gone:
+            return
         for number in gone:
             self.addresses[number & (len(self.addresses) - 1)] = 0
             del self._pages[number]

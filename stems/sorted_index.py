@@ -2,13 +2,15 @@
 
     answer(range) = {position : low <= position < hi, lowest <= key <= highest, not deleted}
 
-with the order key of one column (int, timestamp, bool or float) and `low`, `hi` as in `stems/hash_index.py`; NULLs are not indexed.
+with the order key of one column (int, timestamp, bool or float) and `low`, `hi` as in `stems/hash_index.py`; NULLs are not
+indexed.
 
-The rows are in sorted runs (`stems/sorted_runs.py`), each over a range of positions, together over all rows. A batch becomes a run; neighbours
-are merged when the older is no more than about as long as the newer, so there are O(log rows) runs and a row is merged O(log rows)
-times. No run gets longer than a quarter of the rows held: so the oldest run dies as a whole soon after its first row, and
-merges of nothing but old rows do not happen. Long merges go on a little with every build, each by `FUEL` rows a row built, which is enough
-for it to end before the next of its size begins. A probe costs two searches a run and row, then one step a row in range.
+The rows are in sorted runs (`stems/sorted_runs.py`), each over a range of positions, together over all rows. A batch
+becomes a run; neighbours are merged when the older is no more than about as long as the newer, so there are O(log rows)
+runs and a row is merged O(log rows) times. No merge makes a run longer than a quarter of the rows held: so the oldest run
+dies as a whole soon after its first row. One of which more than half is dead or deleted is written anew. Long merges go on
+a little with every build, each by `FUEL` rows a row built, which is enough for it to end before the next of its size
+begins. A probe costs two searches a run and row, each going on from the last row's, then one step a row in range.
 """
 
 from __future__ import annotations
@@ -223,32 +225,36 @@ class SortedIndex:
 class RangeProbe:
     """A probe in progress: its pairs come in parts of bounded size. It keeps the runs it began with."""
 
-    __slots__ = ("_runs", "_ranges", "_low", "_hi", "_row_hi", "_cursor")
+    __slots__ = ("_runs", "_lowest", "_highest", "_rows", "_low", "_hi", "_row_hi", "_cursor")
 
     def __init__(self, runs: list[Run], ranges: Ranges, low: int, hi: int | np.ndarray) -> None:
         #: those not done, the next one last
         self._runs = runs
-        self._ranges = ranges
+        # in the order of their beginnings, so that one search goes on where the last one ended
+        order = np.argsort(ranges.lowest, kind="stable")
+        self._lowest = ranges.lowest[order]
+        self._highest = ranges.highest[order]
+        self._rows = order.astype(np.int32)
         self._low = low
         self._hi = 0 if isinstance(hi, np.ndarray) else hi
         self._row_hi = hi if isinstance(hi, np.ndarray) else None
-        self._cursor = np.array([0, 0, -1], np.int64)
+        self._cursor = np.array([0, 0, 0, -1], np.int64)
 
     def fill(self, out_row: np.ndarray, out_position: np.ndarray) -> int:
         """Write the next pairs of probing row (int32) and position (int64), as many as fit; 0 when there are no more.
 
-        Newer runs come first, in a run rows in their order, for a row positions in the order of their keys.
+        Newer runs come first; in a run ranges by their beginning; in a range rows by key.
         """
         room = min(len(out_row), len(out_position))
         found = 0
         while self._runs and found < room:
             run = self._runs[-1]
             found = scan_run(
-                run.keys, run.positions, run.size, self._ranges.lowest, self._ranges.highest, self._low, self._hi,
+                run.keys, run.positions, run.size, self._lowest, self._highest, self._rows, self._low, self._hi,
                 _NOTHING if self._row_hi is None else self._row_hi, self._row_hi is None, self._cursor, found, out_row[:room],
                 out_position[:room],
             )  # fmt: skip
-            if self._cursor[0] == len(self._ranges):
+            if self._cursor[0] == len(self._rows):
                 self._runs.pop()
-                self._cursor[:] = (0, 0, -1)
+                self._cursor[:] = (0, 0, 0, -1)
         return found

@@ -4,8 +4,8 @@
     positions[i] < 0          the row ~positions[i] was deleted: below every `low`, so a search skips it like a dead one
     first <= position < last  of every row in it; runs of one index cover ranges that follow each other
 
-A merge of two neighbouring runs goes on a little at a time into memory of its own; until it is done both are read, and deletions are
-made in both copies. It leaves out what is dead or deleted.
+A merge of two neighbouring runs goes on a little at a time into memory of its own; until it is done both are read, and
+deletions are made in both copies. It leaves out what is dead or deleted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, inline, kernel
+from lineage.schema import KEY_MAX
 
 U64 = np.uint64
 
@@ -47,20 +48,25 @@ def merge_some(
 
 
 @inline
-def first_at_least(keys: np.ndarray, size: Number, key: Number) -> Number:
-    """The first index whose key is not below `key`; `size` if there is none. Without branches on the keys."""
-    at = U64(0)
-    n = U64(size)
-    while n > U64(1):
-        half = n >> U64(1)
-        at = at + half if keys[at + half - U64(1)] < key else at
-        n -= half
-    return np.int64(at) + np.int64(n == U64(1) and keys[at] < key)
+def first_at_least(keys: np.ndarray, size: Number, start: Number, key: Number) -> Number:
+    """The first index from `start` on whose key is not below `key`; `size` if there is none. O(log of the distance)."""
+    step = np.int64(1)
+    below = start - 1
+    while below + step < size and keys[U64(below + step)] < key:
+        below += step
+        step <<= 1
+    above = min(size, below + step)
+    while below + 1 < above:
+        middle = (below + above) >> 1
+        less = keys[U64(middle)] < key
+        below = middle if less else below
+        above = above if less else middle
+    return above
 
 
 @kernel(
-    "int64(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64, int64[::1], boolean, int64[::1], int64, int32[::1], "
-    "int64[::1])"
+    "int64(int64[::1], int64[::1], int64, int64[::1], int64[::1], int32[::1], int64, int64, int64[::1], boolean, int64[::1], "
+    "int64, int32[::1], int64[::1])"
 )
 def scan_run(
     keys: np.ndarray,
@@ -68,6 +74,7 @@ def scan_run(
     size: int,
     lowest: np.ndarray,
     highest: np.ndarray,
+    rows: np.ndarray,
     low: int,
     hi: int,
     row_hi: np.ndarray,
@@ -77,30 +84,26 @@ def scan_run(
     out_row: np.ndarray,
     out_position: np.ndarray,
 ) -> int:
-    """Append to the `found` pairs those of a run with key in the row's range and `low <= position < hi`; returns how many now.
+    """Append to the `found` pairs those of a run with key in a range and `low <= position < hi`; returns how many now.
 
-    `cursor` is where the scan stands: probing row, next index, and one past the last (-1: not looked up). The run is done when the
-    row is the number of rows.
+    Ranges ascend by `lowest`, so each search goes on from the last; `rows[i]` is the probing row of range i. `cursor` is
+    where the scan stands: range, where its search began or begins, next index, and one past the last (-1: not searched).
+    The run is done when the range is the number of ranges.
     """
     room = np.int64(len(out_row))
-    row, at, stop = cursor[0], cursor[1], cursor[2]
+    range_, begin, at, stop = cursor[0], cursor[1], cursor[2], cursor[3]
     n = np.int64(found)
-    n_rows = len(lowest)
-    while row < n_rows:
+    n_ranges = len(lowest)
+    while range_ < n_ranges:
+        row = rows[U64(range_)]
         if stop < 0:
-            at = stop = np.int64(0)
-            if lowest[U64(row)] <= highest[U64(row)]:
-                at = first_at_least(keys, size, lowest[U64(row)])
-                top = highest[U64(row)]
-                # many ranges are short
-                stop = at
-                near = min(size, at + 8)
-                while stop < near and keys[U64(stop)] <= top:
-                    stop += 1
-                if stop == near and near < size:
-                    stop = near + first_at_least(keys[near:], size - near, top) if top < keys[size - 1] else size
-                    while stop < size and keys[U64(stop)] <= top:
-                        stop += 1
+            top = highest[U64(range_)]
+            if lowest[U64(range_)] <= top:
+                begin = first_at_least(keys, size, begin, lowest[U64(range_)])
+                stop = size if top == KEY_MAX else first_at_least(keys, size, begin, top + 1)
+            else:
+                stop = begin
+            at = begin
         end = min(stop, at + room - n)
         limit = hi if one_hi else row_hi[U64(row)]
         for k in range(at, end):
@@ -113,9 +116,9 @@ def scan_run(
             if n == room:
                 break
             continue
-        row += 1
+        range_ += 1
         stop = np.int64(-1)
-    cursor[0], cursor[1], cursor[2] = row, at, stop
+    cursor[0], cursor[1], cursor[2], cursor[3] = range_, begin, at, stop
     return int(n)
 
 

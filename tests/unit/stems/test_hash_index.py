@@ -226,11 +226,19 @@ def test_a_probe_goes_on_while_rows_are_built_and_deleted() -> None:
     expected = sorted((i, p) for i, row in enumerate(rows) for p in both.slow.probe(both.key(row), 0, end))
     probe = both.index.probe(keys, 0, end)
     out_row, out_position = np.empty(MIN_ROOM, np.int32), np.empty(MIN_ROOM, np.int64)
-    found = []
+    found: list[tuple[int, int]] = []
+    gone: set[int] = set()
     while n := probe.fill(out_row, out_position):
-        found += list(zip(out_row[:n].tolist(), out_position[:n].tolist()))
+        part = list(zip(out_row[:n].tolist(), out_position[:n].tolist()))
+        assert not gone & {position for _, position in part}, "a row is not given after it was deleted"
+        found += part
         both.push(5)
-    assert sorted(found) == expected
+        doomed = both.rng.sample(range(end), 3)
+        both.delete(doomed)
+        gone.update(doomed)
+        both.index.check()
+    assert len(found) == len(set(found)) and set(found) <= set(expected)
+    assert {pair for pair in expected if pair[1] not in gone} <= set(found)
 
 
 def test_the_watermark_may_not_pass_a_probe_in_progress() -> None:
