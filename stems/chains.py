@@ -9,8 +9,8 @@ ever and nothing is ever renumbered:
 A chain ends where its position falls below the `low` of whoever walks it, so expiry costs nothing here: it only moves `low`.
 
 Walking a long chain is one cache miss a row. So when `seal_at` rows of a key are linked one by one, they are **sealed**: their
-distances from the newest of them (the owner) go into a block, read in sequence: 2 to 3 times as fast from some 300 matches a
-probe on (docs/decisions/0005). A block is BLOCK_WORDS uint32 words:
+distances from the newest of them (the owner) go into a block, read in sequence; measured in docs/decisions/0005. A block is
+BLOCK_WORDS uint32 words:
 
     0, 1  position + 1 of the next older row of the key, 0 for none      4  rows in the block
     2, 3  position of the owner                                          5  how many of them are deleted
@@ -86,6 +86,12 @@ def link_page(links: Number, position: Number) -> Number:
 @inline
 def load_link(links: Number, position: Number) -> Number:
     return load_uint32(link_page(links, position), position & LINK_MASK)
+
+
+@inline
+def prefetch_link(links: Number, position: Number) -> None:
+    """Begin to load the link of a position; one that no longer has one does no harm."""
+    prefetch(link_page(links, position) + 4 * (position & LINK_MASK))
 
 
 @inline
@@ -181,9 +187,9 @@ def reuse_dead(place: Number, word: Number, table: Number, watermark: Number) ->
 
 @inline
 def seal(position: Number, number: Number, block: Number, links: Number, watermark: Number, seal_at: Number) -> Number:
-    """Collect the rows that are linked one by one from `position` on, down to the last block; seal them if they are enough.
+    """Collect the rows that are linked one by one from `position` on, down to the last block; seal them if `seal_at` are alive.
 
-    Returns how many are still linked one by one: 0 iff they were sealed.
+    Returns whether they were: a block that is not full of live rows costs more than it saves.
     """
     n = np.int64(0)
     p = position
@@ -194,15 +200,15 @@ def seal(position: Number, number: Number, block: Number, links: Number, waterma
         store_uint32(block, BLOCK_HEADER + n, position - p)
         n += (link & DELETED) == 0
         p -= link & NO_OLDER
-    if 2 * n >= seal_at:
+    enough = n >= seal_at
+    if enough:
         for k in range(n):
             store_link(links, position - load_uint32(block, BLOCK_HEADER + k), SEALED | (number & NO_OLDER))
         store_int64(block, 0, p + 1 if p >= watermark else 0)
         store_int64(block, 1, position)
         store_uint32(block, 4, n)
         store_uint32(block, 5, 0)
-        n = np.int64(0)
-    return n
+    return enough
 
 
 @kernel(
@@ -262,8 +268,10 @@ def build_chains(
             store_link(links, position, position - older)
             if count >= seal_at:
                 number = next_block[0]
-                count = seal(position, number, block_address(blocks, number & NO_OLDER), links, watermark, seal_at)
-                next_block[0] = number + (count == 0)
+                sealed = seal(position, number, block_address(blocks, number & NO_OLDER), links, watermark, seal_at)
+                next_block[0] = number + sealed
+                # if there were too few, the next try is as many rows away
+                count = np.int64(0)
         else:
             if head == 0:
                 if not several:
@@ -372,7 +380,9 @@ def walk_chains(
                     out_row[U64(n)] = probing
                     out_position[U64(n)] = p
                     n += (p < limit) & (link < DELETED)
-                    at[lane] = p - (link & NO_OLDER)
+                    p -= link & NO_OLDER
+                    at[lane] = p
+                    prefetch_link(links, p)
                     continue
                 block = block_address(blocks, link & NO_OLDER)
                 owner = load_int64(block, 1)
@@ -401,7 +411,9 @@ def walk_chains(
                 else:
                     taken[lane] = end
             elif following < n_heads:
-                at[lane] = heads[U64(following)]
+                p = heads[U64(following)]
+                at[lane] = p
+                prefetch_link(links, p)
                 probing = np.int64(head_rows[U64(following)])
                 row[lane] = probing
                 bound[lane] = hi if one_hi else row_hi[U64(probing)]

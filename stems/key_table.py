@@ -8,7 +8,7 @@ that do, share a segment that is as large as they need.)
 
     segment = [places in use, limit, place 0, place 1, ...]      int64 words; a place is two words
     place   = (key word, head)                                   head = 0: never used
-    head    = (position + 1) << COUNT_BITS | open rows           of the key's newest row (see `stems/chains.py`)
+    head    = (position + 1) << COUNT_BITS | count               of the key's newest row (see `stems/chains.py`)
 
 A place whose position is below the watermark is **dead**: nobody needs to visit it when its rows expire. A search passes
 over it, a new key may take it, a segment drops it when it is laid out anew. A segment's limit is from 7/16 to 5/8 of its
@@ -28,7 +28,7 @@ U64 = np.uint64
 
 #: Words before the first place: places in use, and how many may be.
 HEADER = 2
-#: Low bits of a head that count the rows of the chain that are not sealed.
+#: Low bits of a head that count the key's rows since the last try to seal them.
 COUNT_BITS = 7
 COUNT_MASK = (1 << COUNT_BITS) - 1
 #: The head of a key that lost all its rows by deletion: dead at any watermark, but not "never used".
