@@ -21,10 +21,10 @@ import numpy as np
 
 from filters.intervals import Intervals
 from filters.predicate import Condition
-from filters.regions import order_key
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.kernels import Number, inline, kernel
+from lineage.order_keys import order_key
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 
 #: Further interval conditions an entry can check.

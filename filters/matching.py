@@ -22,9 +22,10 @@ from __future__ import annotations
 import numpy as np
 
 from filters.grouped import NO_LIMIT
-from filters.regions import CELL_FLOAT, find_rank, order_key
+from filters.regions import CELL_FLOAT, find_rank
 from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, next_output, trailing_zeros
 from lineage.kernels import Number, inline, kernel
+from lineage.order_keys import order_key
 
 #: Attributes with more regions than this use rank order and strides instead of one prefix set a region.
 MAX_PREFIX = 768

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, inline, kernel
+from lineage.order_keys import order_key
 
 U64 = np.uint64
 
@@ -31,20 +32,6 @@ MAX_SPAN = 1 << 16
 CELL_INT = 0
 CELL_FLOAT = 1
 CELL_STRING = 2
-
-_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
-_NAN_KEY = np.int64(0x7FF8000000000000)
-_INFINITY = np.int64(0x7FF0000000000000)
-_NEGATIVE_ZERO = np.int64(-0x8000000000000000)
-
-
-@inline
-def order_key(cell: Number, is_float: bool) -> Number:
-    """The order key of a cell; equal to `filters.intervals.float_key` for floats. Without branches, for speed."""
-    if not is_float:
-        return cell
-    folded = (cell ^ ((cell >> np.int64(63)) & _SIGN)) + np.int64(cell == _NEGATIVE_ZERO)
-    return _NAN_KEY if (cell & _SIGN) > _INFINITY else folded
 
 
 @kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int32[::1])")

@@ -26,6 +26,8 @@ Signature = Any
 READ_ONLY_INT64 = numba.types.Array(numba.types.int64, 1, "C", readonly=True)
 
 _declared: list[tuple[Any, Signature]] = []
+#: files with kernels or with helpers that are put into kernels
+_files: set[str] = set()
 _compiled = 0
 
 
@@ -35,6 +37,7 @@ def kernel(signature: Signature) -> Callable[[F], F]:
     def declare(function: F) -> F:
         dispatcher: Any = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
         _declared.append((dispatcher, signature))
+        _files.add(function.__code__.co_filename)
         return dispatcher  # type: ignore[no-any-return]  # numba has no types; the kernel keeps its function's
 
     return declare
@@ -43,6 +46,7 @@ def kernel(signature: Signature) -> Callable[[F], F]:
 def inline(function: F) -> F:
     """A helper that kernels call; its code is put into theirs, for passing arrays to a function costs more than most helpers."""
     dispatcher: Any = numba.njit(inline="always", nogil=True, boundscheck=False)(function)
+    _files.add(function.__code__.co_filename)
     return dispatcher  # type: ignore[no-any-return]  # as above
 
 
@@ -65,9 +69,8 @@ def compile_kernels(announce: Callable[[str], None]) -> int:
 
 
 def _stamp() -> tuple[tuple[str, int, int], ...]:
-    """Name, time and size of every file with kernels: compiled code is good only while none of them changes."""
-    files = {dispatcher.py_func.__code__.co_filename for dispatcher, _ in _declared}
-    return tuple((file, (stat := os.stat(file)).st_mtime_ns, stat.st_size) for file in sorted(files))
+    """Name, time and size of every file with kernels or helpers: compiled code is good only while none of them changes."""
+    return tuple((file, (stat := os.stat(file)).st_mtime_ns, stat.st_size) for file in sorted(_files))
 
 
 def _cached(dispatcher: Any) -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 
 from filters.intervals import Intervals
 from filters.predicate import Atom, Condition, IndexAtom
-from filters.regions import order_key
 from filters.residual import TRUE
 from filters.vector import Frame, Vector
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
+from lineage.order_keys import order_key
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from stems.row_store import Page, RowStore
 

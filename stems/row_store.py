@@ -35,6 +35,7 @@ class Page:
         "base",
         "n_rows",
         "cells",
+        "address",
         "floats",
         "columns",
         "nulls",
@@ -50,6 +51,8 @@ class Page:
         self.base = 0
         self.n_rows = 0
         self.cells = np.empty((len(is_float), PAGE_ROWS), np.int64)
+        #: where the cells are, for kernels that look at rows of many pages
+        self.address = int(self.cells.ctypes.data)
         #: the same memory as floats, and column by column as what each holds
         self.floats = self.cells.view(np.float64)
         self.columns = [(self.floats if floating else self.cells)[c] for c, floating in enumerate(is_float)]
@@ -97,6 +100,8 @@ class RowStore:
         self.end = 0
         self.watermark = 0
         self._no_nulls = np.zeros((1, 1), np.uint8)
+        #: of the pages held; None until asked for
+        self._addresses: np.ndarray | None = None
 
     # ---- in
 
@@ -108,6 +113,7 @@ class RowStore:
                 self._base = self.end
             page.clear(self.end)
             self._pages.append(page)
+            self._addresses = None
         return PAGE_ROWS - self._pages[-1].n_rows
 
     def append(
@@ -193,6 +199,18 @@ class RowStore:
             yield page, at, stop
             first = page.base + stop
 
+    def by_page(self, positions: np.ndarray) -> Iterator[tuple[Page, np.ndarray]]:
+        """Positions held, grouped by page: (page, indices into `positions`)."""
+        pages = (positions - self._base) // PAGE_ROWS
+        for number in np.unique(pages).tolist():
+            yield self._pages[number], np.flatnonzero(pages == number)
+
+    def page_addresses(self) -> tuple[int, np.ndarray]:
+        """The position of the first page's first row, and where the cells of each page are; right until pages come or go."""
+        if self._addresses is None:
+            self._addresses = np.array([page.address for page in self._pages], np.int64)
+        return self._base, self._addresses
+
     def first_after(self, time: int) -> int:
         """The first position whose effective time is greater than `time`; the end if there is none."""
         pages = self._pages
@@ -235,6 +253,7 @@ class RowStore:
             n += 1
         if n:
             del self._pages[:n]
+            self._addresses = None
             self._base = self._pages[0].base if self._pages else self.end
 
     def recode(self, column: int, new_code: np.ndarray) -> None:

@@ -1,0 +1,91 @@
+"""Keys of probing rows in the form of the stored column, against equality of values."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eddy.compile import ensure
+from filters.intervals import float_key
+from lineage.dictionary import Dictionary
+from lineage.schema import KEY_MAX, KEY_MIN, Type
+from stems.keys import CodeTranslation, KeyFolding
+
+ensure()
+
+INTS = st.one_of(st.integers(KEY_MIN, KEY_MAX), st.sampled_from([0, 1, 2**53, 2**53 + 1, KEY_MAX, KEY_MAX - 511, KEY_MIN]))
+FLOATS = st.one_of(
+    st.floats(), st.integers(-5, 5).map(float), st.sampled_from([2.0**53, 2.0**63, -(2.0**63), math.nan, 0.5, -0.0])
+)
+
+
+def key_of(stored: Type, probing: Type, value: float) -> int | None:
+    cells = np.array([value], np.float64).view(np.int64) if probing is Type.FLOAT else np.array([value], np.int64)
+    keys = KeyFolding.of_probing([(probing, None)], [(stored, None)]).fold([cells], [None])
+    return int(keys.words[0]) if not len(keys.usable) or keys.usable[0] else None
+
+
+@given(stored=st.one_of(INTS, FLOATS), probing=st.one_of(INTS, FLOATS))
+def test_keys_are_equal_exactly_when_the_values_are(stored: float, probing: float) -> None:
+    types = [Type.FLOAT if isinstance(value, float) else Type.INT for value in (stored, probing)]
+    key = float_key(stored) if isinstance(stored, float) else stored
+    equal = stored == probing or (stored != stored and probing != probing)
+    assert (key_of(types[0], types[1], probing) == key) is equal
+
+
+def test_null_and_rows_left_out() -> None:
+    folding = KeyFolding.of_probing([(Type.INT, None), (Type.FLOAT, None)], [(Type.INT, None), (Type.FLOAT, None)])
+    cells = [np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0]).view(np.int64)]
+    nulls = [None, np.array([0, 0, 1], np.uint8)]
+    keys = folding.fold(cells, nulls, np.array([0, 2], np.int32))
+    assert keys.columns[0].tolist() == [1, 3] and keys.usable.tolist() == [1, 0] and keys.rows.tolist() == [0, 2]
+    assert len(keys) == 2 and keys.words[0] == folding.fold(cells, nulls).words[0]
+
+
+def test_types_that_never_are_equal_are_refused() -> None:
+    with pytest.raises(AssertionError, match="never equals"):
+        KeyFolding.of_probing([(Type.INT, None)], [(Type.STRING, Dictionary())])
+
+
+def test_a_self_join_needs_no_translation() -> None:
+    texts = Dictionary()
+    codes = texts.encode_list(["a", "b"])
+    keys = KeyFolding.of_probing([(Type.STRING, texts)], [(Type.STRING, texts)]).fold([codes], [None])
+    assert keys.words is codes
+
+
+def test_translation_follows_both_dictionaries() -> None:
+    """Growing on either side, also after either is compacted."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        probing, stored = Dictionary(), Dictionary()
+        translation = CodeTranslation(probing, stored)
+        for _ in range(40):
+            side = rng.choice([probing, stored])
+            if rng.random() < 0.1 and len(side):
+                side.compact(rng.sample(range(len(side)), rng.randint(0, len(side))))
+            else:
+                side.encode_list([f"t{rng.randrange(30)}" for _ in range(rng.randrange(5))])
+            if rng.random() < 0.7:
+                table = translation.refresh()
+                assert table.tolist() == [stored.find(text) for text in probing.strings]
+        assert len(translation.refresh()) * 8 == translation.bytes() == 8 * len(probing)
+
+
+def test_texts_of_two_streams_meet() -> None:
+    probing, stored = Dictionary(), Dictionary()
+    stored.encode_list(["x", "y"])
+    folding = KeyFolding.of_probing([(Type.STRING, probing)], [(Type.STRING, stored)])
+    codes = probing.encode_list(["y", "new", None, "x"])
+    nulls = np.array([0, 0, 1, 0], np.uint8)
+    keys = folding.fold([codes], [nulls])
+    assert [int(word) for word, good in zip(keys.words, keys.usable) if good] == [1, 0]
+    assert keys.usable.tolist() == [1, 0, 0, 1]
+    stored.encode_list(["new"])
+    assert folding.fold([codes], [nulls]).usable.tolist() == [1, 1, 0, 1]
+    assert folding.bytes() == 8 * len(probing)
