@@ -34,6 +34,7 @@ SAMPLE_ROWS = 64
 SAMPLE_WORDS = 2048
 #: Filters that a sample orders by what earlier ones left; with more, by what each clears alone.
 MAX_PROFILED = 8
+MAX_PROFILED_WORDS = 32
 #: Rows after which the visits counted by kernels are handed to the policy.
 LEARN_ROWS = 256
 #: Up to this many rows results are counted and listed row-major.
@@ -229,7 +230,8 @@ class Eddy:
         """Send the newest rows of a page through the filters, only to see what each filter costs and clears.
 
         As in A-Greedy: all filters are tried on the same rows, the best one is applied, the others are tried on what it
-        left, and so on, so a filter's gain is known for the place it deserves. Beyond `MAX_PROFILED` filters one round.
+        left, and so on, so a filter's gain is known for the place it deserves. Beyond `MAX_PROFILED` filters, or with very
+        many queries, of which hardly any row is rid of all, one round.
         `count_visits`: the batch itself counts none, so the sample stands for it.
         """
         source.samples += 1
@@ -264,7 +266,7 @@ class Eddy:
             best = max(left, key=lambda f: gains[f] / max(float(ledger.cost_ns[source.filter_module[f]]), 1.0))
             ledger.profile(source.filter_module[best], gains[best] / n_rows)
             left.remove(best)
-            if len(left) > MAX_PROFILED:
+            if len(left) > MAX_PROFILED or source.slots.n_words > MAX_PROFILED_WORDS:
                 continue
             visit(best, current.lin, False)
             for f in left:

@@ -2,7 +2,7 @@
 
     rows     push -> lineage/ingest (types) -> eddy/timeline (order) -> eddy/committer (commit) -> stems, eddy, listeners
     names    eddy/catalog (streams, timelines, queries, functions)
-    queries  submit -> queries (parse, bind) -> filters/predicate (normal form) -> eddy/source (a leg on a slot)
+    queries  submit -> eddy/planner (parse, bind, normal form) -> eddy/source (a leg on a slot)
     reading  answer, changes -> eddy/reader
 
 The engine does no I/O, starts no thread, and takes its clock and seed from outside: a seed and a log of calls replay any
@@ -30,24 +30,17 @@ from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.description import Receipt, Stream
 from eddy.eddy import Eddy
+from eddy.planner import Planner
 from eddy.policies import make
-from eddy.query import NO_MODULES, Plan, Query, Run
+from eddy.query import NO_MODULES, Query, Run
 from eddy.reader import Reader, Results, to_table
-from eddy.readiness import check_runs
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.timeline import BEGINNING, Rows
 from eddy.turn import Turn
-from filters.predicate import normalise
-from lineage.errors import ConflictError, EddyError, GoneError, QueryError
+from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
 from lineage.times import to_iso, to_us
-from queries.binder import bind
-from queries.parser import parse
-from queries.syntax import ParsedQuery
-
-#: Texts whose parse is remembered.
-_PARSED = 1024
 
 
 class Engine:
@@ -76,7 +69,7 @@ class Engine:
         self._committer = Committer(self._eddy, batch_rows, log_rows)
         self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
         self._catalog = Catalog()
-        self._parsed: dict[str, ParsedQuery] = {}
+        self._planner = Planner(self._catalog)
         self._turn = Turn()
 
     # ---- life
@@ -190,29 +183,11 @@ class Engine:
             number, chosen = self._catalog.new_query(name)
             if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
                 raise EddyError("tags is not a list of strings", code="bad_option")
-            plan = self._plan(sql, params)
+            plan = self._planner.plan(sql, params)
             query = Query(self, number, chosen, sql, tuple(tags), plan)
             self._start(query, self._catalog.sources[plan.stream])
             self._catalog.add_query(query)
             return query
-
-    def _plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan:
-        if not isinstance(sql, str):
-            raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
-        if params is not None and not isinstance(params, Mapping):
-            raise EddyError("params is not a mapping", code="bad_option", hint='{"low": 5} for :low')
-        parsed = self._parsed.get(sql)
-        if parsed is None:
-            parsed = parse(sql)
-            if len(self._parsed) >= _PARSED:
-                del self._parsed[next(iter(self._parsed))]
-            self._parsed[sql] = parsed
-        catalog = self._catalog
-        bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.stream_names)
-        check_runs(parsed, bound)
-        source = catalog.sources[bound.stream.lower()]
-        outputs = source.shared_outputs(bound.columns)
-        return Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)
 
     def _start(self, query: Query, source: Source) -> None:
         leg = source.leg(query.window, query.plan.condition, query.name)
@@ -413,7 +388,7 @@ class Engine:
         """How a query is run, or would be: shared modules, update pattern, state, defaults."""
         with self._turn:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
-                plan = self._plan(sql_or_query, None)
+                plan = self._planner.plan(sql_or_query, None)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)

@@ -95,14 +95,13 @@ def keep_pairs(pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_
 class Buffers:
     """Pooled arrays for row lists, shared by all parts of an engine."""
 
-    __slots__ = ("rows", "offsets", "listed", "count", "uncounted")
+    __slots__ = ("rows", "offsets", "listed", "uncounted", "_pairs")
 
     def __init__(self) -> None:
         self.rows = np.zeros(1 << 16, np.int32)
         self.offsets = np.zeros(1 << 10, np.int64)
         self.listed = np.zeros(1 << 10, np.int64)
-        #: zeros, and zeros again after use
-        self.count = np.zeros(64, np.int32)
+        self._pairs: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
         #: where results go that are not to be counted
         self.uncounted = np.zeros(64, np.int64)
 
@@ -114,10 +113,15 @@ class Buffers:
             self.offsets = np.zeros(size + 1, np.int64)
             self.listed = np.zeros(size, np.int64)
 
-    def counters(self, n: int) -> np.ndarray:
-        if len(self.count) < n:
-            self.count = np.zeros(n, np.int32)
-        return self.count
+    def of_pairs(self, n_pairs: int, n_slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Counters that are 0, slots, queries, offsets and rows, for lists made of pairs."""
+        held = self._pairs
+        if held is None or len(held[0]) < n_slots or len(held[4]) < n_pairs:
+            size = 1 << max(n_pairs, 1024).bit_length()
+            listed = np.zeros(n_slots, np.int64)
+            counters, slots = np.zeros(n_slots, np.int32), np.zeros(n_slots, np.int32)
+            held = self._pairs = (counters, slots, listed, np.zeros(n_slots + 1, np.int64), np.zeros(size, np.int32))
+        return held
 
     def results(self, n: int) -> np.ndarray:
         if len(self.uncounted) < n:
@@ -276,14 +280,13 @@ class MatchedRows:
         elif self._window is not None and not outputs.n_more:
             first_of = rows_since(outputs.born_of, self._base, self.n_rows)
             n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, first_of)
-        n_slots = len(source.sparse_class)
-        listed = np.empty(min(n_pairs, n_slots), np.int32)
-        offsets = np.empty(len(listed) + 1, np.int64)
-        rows = np.empty(n_pairs, np.int32)
-        n = group_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, self._buffers.counters(n_slots), listed, offsets, rows)
+        count, slots, listed, offsets, rows = self._buffers.of_pairs(n_pairs, len(source.sparse_class))
+        n = group_pairs(
+            lineage.pair_slot, lineage.pair_row, n_pairs, count, outputs.query_of, slots, listed, offsets, rows
+        )  # fmt: skip
         if outputs.n_more:
-            return self._expand(listed[:n], offsets, rows)
-        return outputs.query_of[listed[:n]], offsets[: n + 1], rows
+            return self._expand(slots[:n], offsets, rows)
+        return listed[:n], offsets[: n + 1], rows[:n_pairs]
 
     def _expand(self, listed: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> RowLists:
         """Lists per query where queries share a slot; births cut the lists of rows that left."""

@@ -13,6 +13,7 @@ predicate on the attribute are 1 in every row, so a submit touches only the tabl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ class FilterBank:
         self._rows = Ragged(np.int32)
         #: per filter (column, cell kind, how ranks come, table or scan), as `match_rows` takes it
         self._plan = np.zeros((0, 4), np.int32)
+        self._n_scanning = 0
         self._strings: list[int] = []
         self._multi: tuple[np.ndarray, ...] | None = None
         self._layout: _Layout | None = None
@@ -120,12 +122,12 @@ class FilterBank:
                 row = self._new_row()
                 self.table[row] = self.table[self._rows.view(f)[at]]
                 self._rows.insert(f, at + 1, row)
-            pairs = filter_.ranks(intervals)
             rows = self._rows.view(f)
-            if len(pairs) == 1:
-                clear_outside(self.table, rows, len(rows), *pairs[0], slot)
+            several = filter_.multi.ranks.get(slot)
+            if several is None:
+                clear_outside(self.table, rows, len(rows), self.low[f, slot], self.high[f, slot], slot)
             else:
-                self._write_bits(rows, slot, pairs)
+                self._write_bits(rows, slot, several)
         self._changed(multi=slot in filter_.multi.ranks or bool(splits))
         self._fit_budget()
 
@@ -200,7 +202,7 @@ class FilterBank:
         self.table[row] = FULL
         return row
 
-    def _write_bits(self, rows: np.ndarray, slot: int, pairs: list[tuple[int, int]]) -> None:
+    def _write_bits(self, rows: np.ndarray, slot: int, pairs: Sequence[Sequence[int]]) -> None:
         fill_slot(self.table, rows, len(rows), slot, False)
         inside = np.zeros(len(rows), bool)
         for low, high in pairs:
@@ -212,13 +214,18 @@ class FilterBank:
         lengths = self._rows.n.tolist()
         return sum(n for n, filter_ in zip(lengths, self.filters, strict=True) if filter_.n_predicates) * self.n_words * 8
 
+    def _used_bytes(self) -> int:
+        """Bytes of all region tables, those of filters that wait for predicates included."""
+        return (len(self.table) - len(self._free_rows)) * self.n_words * 8
+
     def _fit_budget(self) -> None:
         """Give up the largest tables until the sum fits; a table comes back when it would fit twice."""
-        while (len(self.table) - len(self._free_rows)) * self.n_words * 8 > self.table_budget:
+        while self._used_bytes() > self.table_budget:
             f = int(np.argmax(self._rows.n))
             self._free_rows.extend(self._rows.view(f).tolist())
             self._rows.set(f, np.zeros(0, np.int32))
             self._plan[f, 3] = SCAN
+            self._n_scanning += 1
         if len(self.table) > 64 and len(self._free_rows) > len(self.table) // 2:
             self._compact_table()
 
@@ -239,10 +246,10 @@ class FilterBank:
 
     def restorable(self) -> list[int]:
         """Scanning filters whose tables would leave half the budget free."""
-        scanning = np.flatnonzero(self._plan[:, 3] == SCAN).tolist()
-        if not scanning:
+        if not self._n_scanning:
             return []
-        room = self.table_budget // 2 - self.table_bytes()
+        scanning = np.flatnonzero(self._plan[:, 3] == SCAN).tolist()
+        room = self.table_budget // 2 - self._used_bytes()
         return [f for f in scanning if self.filters[f].n_regions * self.n_words * 8 <= room]
 
     def restore_table(self, f: int, predicates: dict[int, Intervals]) -> None:
@@ -250,6 +257,7 @@ class FilterBank:
         filter_ = self.filters[f]
         self._rows.set(f, np.array([self._new_row() for _ in range(filter_.n_regions)], np.int32))
         self._plan[f, 3] = TABLE
+        self._n_scanning -= 1
         rows = self._rows.view(f)
         for slot, intervals in predicates.items():
             self._write_bits(rows, slot, filter_.ranks(intervals))
@@ -383,7 +391,7 @@ class FilterBank:
             "filters": sum(filter_.n_predicates > 0 for filter_ in self.filters),
             "predicates": sum(filter_.n_predicates for filter_ in self.filters),
             "regions": sum(filter_.n_regions for filter_ in self.filters if filter_.n_predicates),
-            "scanning": int(np.count_nonzero(self._plan[:, 3] == SCAN)),
+            "scanning": self._n_scanning,
         }
 
     def check(self, placed: dict[int, dict[int, Intervals]]) -> None:
@@ -391,6 +399,7 @@ class FilterBank:
         self._build_multi()
         self._cuts.check()
         self._rows.check()
+        assert self._n_scanning == np.count_nonzero(self._plan[:, 3] == SCAN), "filters without a table are counted"
         for f, filter_ in enumerate(self.filters):
             held = placed.get(f, {})
             filter_.check(self.low[f], self.high[f], held)

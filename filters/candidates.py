@@ -126,27 +126,33 @@ def count_pairs(pair_slot: np.ndarray, n_pairs: int, results: np.ndarray) -> Non
         results[pair_slot[j]] += 1
 
 
-@kernel("int64(int32[::1], int32[::1], int64, int32[::1], int32[::1], int64[::1], int32[::1])")
+@kernel("int64(int32[::1], int32[::1], int64, int32[::1], int64[::1], int32[::1], int64[::1], int64[::1], int32[::1])")
 def group_pairs(
     pair_slot: np.ndarray,
     pair_row: np.ndarray,
     n_pairs: int,
     count: np.ndarray,
+    query_of: np.ndarray,
+    slots: np.ndarray,
     listed: np.ndarray,
     offsets: np.ndarray,
     rows: np.ndarray,
 ) -> int:
-    """Pairs grouped by slot, in the order in which slots first occur; `count` must be 0 and is 0 again afterwards."""
+    """Pairs grouped by slot, in the order in which slots first occur: the slots, their queries, and their rows.
+
+    `count` must be 0 and is 0 again afterwards.
+    """
     n = 0
     for j in range(n_pairs):
         slot = pair_slot[j]
         if count[slot] == 0:
-            listed[n] = slot
+            slots[n] = slot
             n += 1
         count[slot] += 1
     at = np.int64(0)
     for k in range(n):
-        slot = listed[k]
+        slot = slots[k]
+        listed[k] = query_of[slot]
         offsets[k] = at
         at += count[slot]
         count[slot] = offsets[k]
@@ -156,7 +162,7 @@ def group_pairs(
         rows[count[slot]] = pair_row[j]
         count[slot] += 1
     for k in range(n):
-        count[listed[k]] = 0
+        count[slots[k]] = 0
     return n
 
 
@@ -164,7 +170,9 @@ def key_columns(condition: Condition, schema: Schema) -> list[int]:
     """The columns by which a condition could be indexed here; empty when it does not fit."""
     if condition.residuals or condition.clauses or not 0 < len(condition.conjuncts) <= MAX_CHECKS + 1:
         return []
-    points = [atom.position for atom in condition.conjuncts if len(atom.intervals.points() or ()) in range(1, MAX_POINTS + 1)]
+    points = [atom.position for atom in condition.conjuncts if 1 <= len(atom.intervals.points() or ()) <= MAX_POINTS]
+    if not points:
+        return []
     for atom in condition.conjuncts:
         simple = len(atom.intervals.spans) == 1 and not atom.intervals.null
         if not simple and atom.position not in points:

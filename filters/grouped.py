@@ -153,12 +153,13 @@ class GroupedFilter:
 
     def add(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray) -> list[int]:
         """Put a predicate on a slot; `low` and `high` are the bank's ranks of this filter. Returns the ranks split."""
-        splits = []
-        for bound in intervals.bounds():
-            split = self._add_cut(bound, low, high)
-            if split is not None:
-                splits.append(split)
-        pairs = self.ranks(intervals)
+        splits: list[int] = []
+        pairs = []
+        # bounds ascend, so a cut that one adds moves none of those found before
+        for lo, hi in intervals.spans:
+            first = 0 if lo is None else self._add_cut(lo, low, high, splits) + 1
+            pairs.append((first, NO_LIMIT if hi is None else self._add_cut(hi, low, high, splits) + 1))
+        pairs = self._closed(intervals, pairs)
         if len(pairs) == 1:
             low[slot], high[slot] = pairs[0]
         else:
@@ -185,8 +186,13 @@ class GroupedFilter:
         pairs = []
         for lo, hi in intervals.spans:
             first = 0 if lo is None else self._find_cut(lo) + 1
-            last = self.n_cuts + 1 if hi is None else self._find_cut(hi) + 1
-            pairs.append((first, last))
+            pairs.append((first, NO_LIMIT if hi is None else self._find_cut(hi) + 1))
+        return self._closed(intervals, pairs)
+
+    def _closed(self, intervals: Intervals, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Ranks whose last may be open, up to the last region of values, and the region of NULL if it is in the set."""
+        if pairs and pairs[-1][1] == NO_LIMIT:
+            pairs[-1] = (pairs[-1][0], self.null_rank)
         if intervals.null:
             if pairs and pairs[-1][1] == self.null_rank:
                 pairs[-1] = (pairs[-1][0], self.null_rank + 1)
@@ -202,13 +208,14 @@ class GroupedFilter:
         cuts = self._cuts
         return find_cut(cuts.data, cuts.at, cuts.n, self._number, key)
 
-    def _add_cut(self, key: Key, low: np.ndarray, high: np.ndarray) -> int | None:
-        """Count one more bound on a cut; returns the rank that a new cut splits, None if the cut was there."""
+    def _add_cut(self, key: Key, low: np.ndarray, high: np.ndarray, splits: list[int]) -> int:
+        """Count one more bound on a cut and return where it is; a new one splits the rank of that number."""
         at = self._find_cut(key)
         if at >= 0:
             self.uses[at] += 1
-            return None
+            return at
         at = ~at
+        splits.append(at)
         if self.dictionary is not None:
             insort(self._texts, key)
         else:

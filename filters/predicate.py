@@ -85,7 +85,7 @@ def normalise(expression: Expression | None) -> Condition:
     """The condition of a bound boolean expression; None keeps every row."""
     if expression is None:
         return EVERY_ROW
-    attributes: dict[int, IndexAtom] = {}
+    atoms: list[IndexAtom] = []
     residuals: dict[str, ResidualAtom] = {}
     clauses: dict[str, Clause] = {}
     for conjunct in _conjuncts(expression):
@@ -105,14 +105,27 @@ def normalise(expression: Expression | None) -> Condition:
             atom = simple[0]
             if isinstance(atom, ResidualAtom):
                 residuals[str(atom)] = atom
-                continue
-            before = attributes.get(atom.position)
-            intervals = atom.intervals if before is None else before.intervals.intersect(atom.intervals)
-            if intervals.empty:
-                return NO_ROW
-            attributes[atom.position] = IndexAtom(atom.position, atom.name, intervals)
-    kept = tuple(attributes[at] for at in sorted(attributes) if not attributes[at].intervals.everything)
-    return Condition(kept, tuple(residuals[key] for key in sorted(residuals)), tuple(clauses[key] for key in sorted(clauses)))
+            else:
+                atoms.append(atom)
+    found_conjuncts = conjunction(atoms)
+    if found_conjuncts.never or not (residuals or clauses):
+        return found_conjuncts
+    ordered_clauses = tuple(clauses[key] for key in sorted(clauses))
+    return Condition(found_conjuncts.conjuncts, tuple(residuals[key] for key in sorted(residuals)), ordered_clauses)
+
+
+def conjunction(atoms: list[IndexAtom]) -> Condition:
+    """The condition that all atoms hold, atoms on one attribute met."""
+    attributes: dict[int, IndexAtom] = {}
+    for atom in atoms:
+        before = attributes.get(atom.position)
+        if before is not None:
+            atom = IndexAtom(atom.position, atom.name, before.intervals.intersect(atom.intervals))
+        if atom.intervals.empty:
+            return NO_ROW
+        attributes[atom.position] = atom
+    kept = tuple([attributes[at] for at in sorted(attributes) if not attributes[at].intervals.everything])
+    return Condition(kept, (), ()) if kept else EVERY_ROW
 
 
 def _conjuncts(expression: Expression) -> list[Expression]:

@@ -16,6 +16,7 @@ import numpy as np
 #: CPU seconds a contestant's turn may take before its round is cut to fewer batches.
 _TURN = 0.2
 _MIN_ROUNDS = 5
+_BETWEEN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,11 @@ def spread(seconds: list[float]) -> Spread:
     return Spread(float(np.median(seconds)) * 1e6, float(np.percentile(seconds, 99)) * 1e6)
 
 
-def time_calls(run: Callable[[int], object], n_calls: int, seconds: float) -> Spread:
-    """Wall time of single calls; stops after `n_calls` or `seconds`, whichever comes first, but not before 50."""
+def time_calls(run: Callable[[int], object], n_calls: int, seconds: float, between: Callable[[], object]) -> Spread:
+    """Wall time of single calls; stops after `n_calls` or `seconds`, whichever comes first, but not before 50.
+
+    Every `_BETWEEN` calls `between` is called, outside the clock.
+    """
     clock = time.perf_counter
     found: list[float] = []
     gc.collect()
@@ -85,6 +89,10 @@ def time_calls(run: Callable[[int], object], n_calls: int, seconds: float) -> Sp
         run(i)
         end = clock()
         found.append(end - start)
+        if not i % _BETWEEN:
+            between()
+            for k in range(8):
+                run(i + k)  # what `between` drove out of the caches comes back
         if end > until and len(found) >= 50:
             break
     return spread(found)

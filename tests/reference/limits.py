@@ -23,6 +23,7 @@ SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("eddy.eddy", "SAMPLE_ROWS", 4),
     ("eddy.eddy", "SAMPLE_WORDS", 8),
     ("eddy.eddy", "MAX_PROFILED", 1),
+    ("eddy.eddy", "MAX_PROFILED_WORDS", 2),
     ("eddy.eddy", "LEARN_ROWS", 5),
     ("eddy.eddy eddy.row_lists", "FEW_ROWS", 3),
     ("filters.bank", "MAX_PREFIX", 3),

@@ -153,8 +153,9 @@ def test_contestants_take_turns_over_rotating_batches() -> None:
 
 def test_single_calls_are_counted() -> None:
     calls: list[int] = []
-    time_calls(calls.append, 60, 0.0)
-    assert calls == [*range(16), *range(50)]
+    between: list[int] = []
+    time_calls(calls.append, 60, 0.0, lambda: between.append(len(calls)))
+    assert calls == [*range(16), 0, *range(8), *range(1, 50)] and between == [17], "calls after a pause are not counted"
     assert spread([1e-6, 3e-6, 2e-6]).median_us == pytest.approx(2)
 
 

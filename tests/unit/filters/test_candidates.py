@@ -378,12 +378,12 @@ def test_a_condition_with_a_residual_or_a_clause_cannot_be_indexed() -> None:
 def test_pairs_are_grouped_by_slot_in_the_order_of_first_occurrence(slots: list[int]) -> None:
     n = len(slots)
     pair_slot, pair_row = np.array([*slots, 0], np.int32), np.arange(n + 1, dtype=np.int32)
-    count, listed = np.zeros(21, np.int32), np.zeros(21, np.int32)
+    count, found_slots, listed = np.zeros(21, np.int32), np.zeros(21, np.int32), np.zeros(21, np.int64)
     offsets, rows = np.zeros(22, np.int64), np.zeros(n + 1, np.int32)
-    found = group_pairs(pair_slot, pair_row, n, count, listed, offsets, rows)
-    assert listed[:found].tolist() == list(dict.fromkeys(slots))
+    found = group_pairs(pair_slot, pair_row, n, count, np.arange(100, 121), found_slots, listed, offsets, rows)
+    assert found_slots[:found].tolist() == list(dict.fromkeys(slots)) == (listed[:found] - 100).tolist()
     for k in range(found):
-        assert rows[offsets[k] : offsets[k + 1]].tolist() == [i for i, slot in enumerate(slots) if slot == listed[k]]
+        assert rows[offsets[k] : offsets[k + 1]].tolist() == [i for i, slot in enumerate(slots) if slot == found_slots[k]]
     assert offsets[found] == n and not count.any()
     results = np.ones(21, np.int64)
     count_pairs(pair_slot, n, results)

@@ -140,7 +140,7 @@ def test_a_rank_is_the_number_of_cuts_not_above_the_value(cuts: list[int], finde
     for slot, cut in enumerate(cuts[:60]):
         one.add(slot, compare(Type.INT, ">=", cut))
     for cut in cuts[60:]:
-        one.filter._add_cut(cut, one.low, one.high)
+        one.filter._add_cut(cut, one.low, one.high, [])
     values = {KEY_MIN, KEY_MIN + 1, -1, 0, 1, KEY_MAX - 1, KEY_MAX}
     values |= {min(KEY_MAX, max(KEY_MIN, cut + step)) for cut in cuts for step in (-1, 0, 1)}
     values |= set(np.random.default_rng(1).integers(KEY_MIN, KEY_MAX, 200).tolist())

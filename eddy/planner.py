@@ -1,0 +1,77 @@
+"""From a text and its parameters to a plan: parse, bind, normal form, remembering what can serve again.
+
+The last thousand texts keep their parse and, if they have one, their prepared form (`queries/prepared.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eddy.catalog import Catalog
+from eddy.query import Plan
+from eddy.readiness import check_runs
+from filters.predicate import normalise
+from lineage.errors import EddyError, QueryError
+from queries.binder import bind
+from queries.parser import parse
+from queries.prepared import Prepared, prepare
+from queries.syntax import ParsedQuery
+
+#: Texts that are remembered.
+_TEXTS = 1024
+_NO_PARAMS: Mapping[str, Any] = {}
+
+
+@dataclass(slots=True)
+class _Text:
+    """What is known of one text."""
+
+    parsed: ParsedQuery
+    #: the prepared form and the plan it was made with
+    prepared: tuple[Prepared, Plan] | None = None
+
+
+class Planner:
+    """Makes the plans of one engine."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._texts: dict[str, _Text] = {}
+
+    def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan:
+        """The plan of a query; raises `QueryError`, and then nothing has changed."""
+        if not isinstance(sql, str):
+            raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
+        if params is not None and not isinstance(params, Mapping):
+            raise EddyError("params is not a mapping", code="bad_option", hint='{"low": 5} for :low')
+        text = self._text(sql)
+        if text.prepared is not None:
+            prepared, plan = text.prepared
+            # the stream of that name may be another one by now
+            if prepared.readable is self._catalog.readable(plan.stream):
+                condition = prepared.condition(params or _NO_PARAMS)
+                if condition is not None:
+                    return Plan(plan.stream, plan.window, condition, plan.outputs, plan.defaults)
+        return self._bind(text, params)
+
+    def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan:
+        catalog, parsed = self._catalog, text.parsed
+        bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.stream_names)
+        check_runs(parsed, bound)
+        source = catalog.sources[bound.stream.lower()]
+        outputs = source.shared_outputs(bound.columns)
+        plan = Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)
+        prepared = prepare(parsed, bound)
+        text.prepared = None if prepared is None else (prepared, plan)
+        return plan
+
+    def _text(self, sql: str) -> _Text:
+        found = self._texts.get(sql)
+        if found is None:
+            found = _Text(parse(sql))
+            if len(self._texts) >= _TEXTS:
+                del self._texts[next(iter(self._texts))]
+            self._texts[sql] = found
+        return found

@@ -1,0 +1,50 @@
+"""How fast this machine is, so that bars given in microseconds mean the same everywhere (decision 7).
+
+The bars of design 12 are for a machine on which the bare filter kernel takes 51 M rows/s at 128 queries. A case whose bar is a
+time measures the same kernel right beside its calls: the bar is stretched by how much slower it runs here and now, and never
+shortened.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from experiments.bench import workloads
+from experiments.bench.bare import Conjunctions
+
+#: Rows per second of the bare kernel on the machine of the bars.
+REFERENCE = 51e6
+_ROWS = 4096
+_QUERIES = 128
+
+
+class Machine:
+    """Measures the machine now and then; `slowness` is the median of what it saw."""
+
+    def __init__(self) -> None:
+        self._workload = workloads.filters(_QUERIES, _ROWS)
+        self._layouts = list(Conjunctions(self._workload, _ROWS).layouts().values())
+        self._seen: list[float] = []
+        self._at = 0
+        for _ in range(4):
+            self.look()
+        self._seen.clear()
+
+    def look(self) -> None:
+        """Run the bare kernel over a few batches."""
+        batches = self._workload.batches
+        best = np.inf
+        for layout in self._layouts:
+            start = time.thread_time()
+            for k in range(8):
+                layout(batches[(self._at + k) % len(batches)])
+            best = min(best, (time.thread_time() - start) / 8)
+        self._at += 8
+        self._seen.append(best)
+
+    @property
+    def slowness(self) -> float:
+        """How many times slower than the machine of the bars; 1 for a faster one."""
+        return max(1.0, float(np.median(self._seen)) * REFERENCE / _ROWS)
