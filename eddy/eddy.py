@@ -28,9 +28,10 @@ from lineage.kernels import kernel
 from stems.frame import PageFrame
 from stems.row_store import Page
 
-#: Batches between two samples of the policy's statistics, and the rows of a sample and words of their bits at most.
-SAMPLE_EVERY = 256
-SAMPLE_ROWS = 64
+#: Batches between two samples of the policy's statistics, a prime so that no caller's rhythm meets it, and the rows of a sample
+#: and words of their bits at most.
+SAMPLE_EVERY = 251
+SAMPLE_ROWS = 32
 SAMPLE_WORDS = 2048
 #: Filters that a sample orders by what earlier ones left; with more, by what each clears alone.
 MAX_PROFILED = 8

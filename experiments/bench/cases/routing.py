@@ -28,7 +28,7 @@ VISITS_BAR = 1.25
 #: Pushes before the share is measured: samples come often at first.
 WARM_UP = 400
 #: Rows a push -> pushes.
-BATCHES = {64: 1500, 4096: 150}
+BATCHES = {64: 1500, 4096: 1500}
 
 
 def _share(n_queries: int, n_rows: int, options: Options) -> list[Line]:
