@@ -392,13 +392,16 @@ def list_queries(
     scratch = np.empty(n_words, np.uint64)
     word, left, more = 0, legs[0], 0
     n_more = n_more if len(offsets) else 0
+    in_order = False
+    for r in range(len(route)):
+        in_order |= by_order[route[r]] != 0
     while True:
         slot, query, first, word, left, more = next_output(
             legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
         )
         if slot < 0:
             break
-        f = narrow_filter(slot, route, low, high, by_order, below, below_at)
+        f = narrow_filter(slot, route, low, high, by_order, below, below_at) if in_order else np.int64(-1)
         if f >= 0:
             start = np.int64(below[below_at[f] + low[f, slot]])
             stop = np.int64(below[below_at[f] + high[f, slot]])
