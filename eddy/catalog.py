@@ -77,7 +77,7 @@ class Catalog:
     def drop(self, name: str) -> None:
         """Remove a stream that no query reads."""
         source = self.source(name)
-        readers = [query for query in self.queries.values() if query.stream == source.name.lower()]
+        readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
         if readers:
             shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
             raise InUseError(

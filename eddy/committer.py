@@ -145,7 +145,7 @@ class Committer:
                 if window.window.ends and window.oldest < source.store.end:
                     oldest = source.store.first_after(after - window.window.width_us)
                     if oldest > window.oldest:
-                        if self.listeners:
+                        if self.listeners and window.n_legs:
                             ranges.append((source, window, window.oldest, oldest))
                         window.oldest = oldest
         for k, (source, window, first, last) in enumerate(ranges):
@@ -216,7 +216,8 @@ class Committer:
                 times = times[first:stop]
             numbers = numbers + first if isinstance(numbers, int) else numbers[first:stop]
             page, at = store.append(rows.cells, rows.nulls, first, stop, times, before, numbers)
-            if source.legs:
+            source.stems.build(page, at, at + stop - first)
+            if source.legs or source.held:
                 self._match_slice(source, page, at, stop - first, after, final and stop == last)
             first = stop
 
@@ -225,7 +226,7 @@ class Committer:
         class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
         lineage = self.eddy.match(source, page, TupleBatch(page.cells, page.nulls, at, n_rows))
         rows = MatchedRows(source, page, at, n_rows, lineage, self._buffers, None, class_first)
-        if self.listeners:
+        if self.listeners and source.legs:
             self._deliver(source, rows, 1, final)
         rows.finish()
 
@@ -269,7 +270,7 @@ class Committer:
         """Bound the log, and forget rows that neither a window nor the log needs."""
         drop = max(0, len(log.records) - MAX_COMMITS)
         for source in sources:
-            if not source.legs and not source.paused:
+            if not source.legs and not source.held and not source.paused:
                 self._forget_all(source)
             elif source.store.end - source.logged_from > self.log_rows:
                 # commits go until what is left holds no more than the bound, but never the one just made

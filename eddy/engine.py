@@ -30,13 +30,15 @@ from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.description import Receipt, Stream
 from eddy.eddy import Eddy
+from eddy.join_query import JoinQuery
+from eddy.join_reader import JoinReader
 from eddy.planner import Planner
 from eddy.policies import make
-from eddy.query import NO_MODULES, Query, Run
+from eddy.query import NO_MODULES, JoinPlan, Query, Run
 from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
-from eddy.timeline import BEGINNING, Rows
+from eddy.timeline import BEGINNING, Rows, Timeline
 from eddy.turn import Turn
 from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
@@ -184,12 +186,20 @@ class Engine:
             if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
                 raise EddyError("tags is not a list of strings", code="bad_option")
             plan = self._planner.plan(sql, params)
-            query = Query(self, number, chosen, sql, tuple(tags), plan)
-            self._start(query, self._catalog.sources[plan.stream])
+            if isinstance(plan, JoinPlan):
+                sources = [self._catalog.sources[stream] for stream in plan.streams]
+                query: Query = JoinQuery(self, number, chosen, sql, tuple(tags), plan, sources)
+            else:
+                query = Query(self, number, chosen, sql, tuple(tags), plan)
+            self._start(query)
             self._catalog.add_query(query)
             return query
 
-    def _start(self, query: Query, source: Source) -> None:
+    def _start(self, query: Query) -> None:
+        if isinstance(query, JoinQuery):
+            query.start(self._committer.seq)
+            return
+        source = self._catalog.sources[query.stream]
         leg = source.leg(query.window, query.plan.condition, query.name)
         run = Run(self._committer.seq, None, source.store.end, source.module_numbers(leg.condition) or NO_MODULES)
         query.begin(leg, run, source.leg_results(leg))
@@ -205,12 +215,17 @@ class Engine:
         """Stop a query for good; it emits no final changes."""
         with self._turn:
             found = self._catalog.query(query)
-            if found.leg is not None:
+            if found.running:
                 self._stop(found)
             found.kept = None
+            if isinstance(found, JoinQuery):
+                found.walker.release()
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:
+        if isinstance(query, JoinQuery):
+            query.stop(self._committer.seq)
+            return
         source = self._catalog.sources[query.stream]
         leg = query.leg
         assert leg is not None
@@ -221,30 +236,30 @@ class Engine:
         """Stop a query for now; it keeps its last answer."""
         with self._turn:
             found = self._catalog.query(query)
-            if found.leg is None:
+            if not found.running:
                 raise ConflictError(f'query "{found.name}" is already paused', code="already_paused")
-            source = self._catalog.sources[found.stream]
-            kept = Reader(found, source).keep(source.timeline.now)
+            kept = self._reader(found).keep(self._timeline(found).now)
             self._stop(found)
             found.kept = kept
-            source.paused.append((found.window, self._committer.seq))
+            for stream, window in zip(found.streams, found.windows, strict=True):
+                self._catalog.sources[stream].paused.append((window, self._committer.seq))
 
     def resume(self, query: Query | int | str) -> None:
         """Start a paused query as if it were new; one commit takes the answer it kept back."""
         with self._turn:
             found = self._catalog.query(query)
-            if found.leg is not None:
+            if found.running:
                 raise ConflictError(f'query "{found.name}" is not paused', code="not_paused")
-            source = self._catalog.sources[found.stream]
             kept = found.kept
             assert kept is not None
-            self._start(found, source)
-            timeline = source.timeline
+            self._start(found)
+            timeline = self._timeline(found)
             taken_back = None
-            if not found.window.is_stream:
+            if not found.is_stream:
                 kept.ended = timeline.now
                 found.runs[-1].taken_back = kept
-                taken_back = (source, found.id, kept)
+                if not isinstance(found, JoinQuery):
+                    taken_back = (self._catalog.sources[found.stream], found.id, kept)
             self._committer.run(timeline, [], timeline.now, False, taken_back)
             found.runs = [run for run in found.runs if run.until is None or run.until > timeline.log.gone]
 
@@ -326,9 +341,8 @@ class Engine:
         """The answer of a query now, with `time` and `seq` in the table's metadata."""
         with self._turn:
             found = self._catalog.query(query)
-            source = self._catalog.sources[found.stream]
-            now = source.timeline.now
-            reader = Reader(found, source)
+            now = self._timeline(found).now
+            reader = self._reader(found)
             results = reader.answer(now)
             found.errors = reader.errors
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
@@ -345,12 +359,19 @@ class Engine:
                 return Changes(found, self._fetch, seq, False)
             if not isinstance(since, int) or isinstance(since, bool) or since < 0:
                 raise EddyError(f"since is {since!r}", code="bad_option", hint='"snapshot", "now" or the number of a commit')
-            source = self._catalog.sources[found.stream]
-            gone = source.timeline.log.gone
+            gone = self._timeline(found).log.gone
             if since == 0:
                 since = max(gone, 0)
             self._check_held(found, since, gone)
             return Changes(found, self._fetch, min(since, seq), False)
+
+    def _timeline(self, query: Query) -> Timeline:
+        return self._catalog.sources[query.streams[0]].timeline
+
+    def _reader(self, query: Query) -> Reader | JoinReader:
+        if isinstance(query, JoinQuery):
+            return JoinReader(query)
+        return Reader(query, self._catalog.sources[query.stream])
 
     def _check_held(self, query: Query, since: int, gone: int) -> None:
         if since < gone and query.runs[0].after < gone:
@@ -362,12 +383,12 @@ class Engine:
     def _fetch(self, cursor: Changes) -> tuple[list[tuple[int, Results]], int]:
         with self._turn:
             query = self._catalog.query(cursor.query)
-            source = self._catalog.sources[query.stream]
-            log = source.timeline.log
-            reader = Reader(query, source)
+            timeline = self._timeline(query)
+            log = timeline.log
+            reader = self._reader(query)
             seq = self._committer.seq
             if cursor.snapshot:
-                results = reader.answer(source.timeline.now)
+                results = reader.answer(timeline.now)
                 found = [(seq, results)] if len(results) else []
             else:
                 self._check_held(query, cursor.seq, log.gone)
@@ -389,18 +410,25 @@ class Engine:
         with self._turn:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
+                if isinstance(plan, JoinPlan):
+                    return explaining.explain_join(plan, self._catalog, self._eddy.policy)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
+            if isinstance(query, JoinQuery):
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy)
+                return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
         with self._turn:
             source = self._catalog.source(stream)
-            queries = [q for q in self._catalog.queries.values() if q.stream == source.name.lower()]
+            queries = [q for q in self._catalog.queries.values() if q.streams == (source.name.lower(),)]
             if query is not None:
                 found = self._catalog.query(query)
+                if isinstance(found, JoinQuery):
+                    raise _not_yet("trace of a join")
                 if found not in queries:
                     raise ConflictError(f'query "{found.name}" does not read stream "{source.name}"', code="other_stream")
                 queries = [found]
@@ -418,7 +446,7 @@ class Engine:
                 source.check()
             for query in self._catalog.queries.values():
                 source = self._catalog.sources[query.stream]
-                assert (query.leg is None) == (query.kept is not None), "a query runs or keeps its answer"
+                assert query.running == (query.kept is None), "a query runs or keeps its answer"
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"

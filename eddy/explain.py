@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from eddy.catalog import Catalog
 from eddy.legs import Leg
 from eddy.policies.base import Policy
-from eddy.query import Plan, Query
+from eddy.query import JoinPlan, Plan, Query
 from eddy.source import Source
 from filters.candidates import key_columns
 from filters.predicate import Condition, IndexAtom
@@ -44,6 +45,44 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
         "storage": _state(plan, source),
         "defaults": list(plan.defaults),
     }
+
+
+def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy) -> dict[str, Any]:
+    """The plan of a query over several inputs."""
+    sources = [catalog.sources[stream] for stream in plan.streams]
+    inputs = list(zip(sources, plan.windows, plan.conditions, strict=True))
+    filters = [name for source, _, condition in inputs for name, _, _ in _modules(source, condition)]
+    return {
+        "kind": "relation",
+        "streams": [source.name for source in sources],
+        "timeline": sources[0].timeline.name,
+        "windows": [window.say(source.schema.names) for source, window, _ in inputs],
+        "columns": {column.name: column.type.value for column in plan.outputs},
+        "conditions": [say_condition(condition, source.schema) for source, _, condition in inputs],
+        "modules": [*filters, *_stems(plan, sources)],
+        "residuals": [str(residual.expression) for residual in plan.join.residuals],
+        "policy": policy.name,
+        "update_pattern": plan.update_pattern,
+        "edges": [
+            {"from": source.name, "to": "result", "update_pattern": window.update_pattern, "ends_known": True}
+            for source, window, _ in inputs
+        ],
+        "storage": {"own": "nothing", "shared": "the streams' rows and SteMs"},
+        "defaults": list(plan.defaults),
+    }
+
+
+def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
+    """The SteMs that the join probes."""
+    found: dict[str, None] = {}
+    for edge in plan.join.equalities:
+        for side in (edge.left, edge.right):
+            key = ",".join(sources[side].schema.names[column.position] for column in edge.key(side))
+            found[f"stem:{sources[side].name}.{key}"] = None
+    for band in plan.join.bands:
+        for side, column in ((band.left, band.left_column), (band.right, band.right_column)):
+            found[f"stem:{sources[side].name}.{sources[side].schema.names[column.position]}"] = None
+    return list(found)
 
 
 def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:

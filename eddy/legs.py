@@ -41,7 +41,9 @@ class WindowClass:
     oldest: int
     #: bits of its dense slots, disjuncts included
     mask: np.ndarray
+    #: legs whose rows are listed, and legs that joins hold
     n_legs: int = 0
+    n_held: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +59,8 @@ class Leg:
     #: per clause, the slots of its disjuncts
     disjuncts: tuple[list[int], ...] = ()
     queries: list[Query] = field(default_factory=list)
+    #: inputs of joins that read it; such a leg is matched but not listed
+    n_joins: int = 0
 
     @property
     def key(self) -> tuple[WindowSpec, Condition]:

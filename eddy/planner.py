@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from eddy.catalog import Catalog
-from eddy.query import Plan
+from eddy.query import JoinPlan, Plan
 from eddy.readiness import check_runs
 from filters.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind
+from queries.bound import BoundQuery
+from queries.joins import Join
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
 from queries.syntax import ParsedQuery
@@ -40,7 +42,7 @@ class Planner:
         self._catalog = catalog
         self._texts: dict[str, _Text] = {}
 
-    def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan:
+    def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan | JoinPlan:
         """The plan of a query; raises `QueryError`, and then nothing has changed."""
         if not isinstance(sql, str):
             raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
@@ -56,16 +58,29 @@ class Planner:
                     return Plan(plan.stream, plan.window, condition, plan.outputs, plan.defaults)
         return self._bind(text, params)
 
-    def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan:
+    def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan | JoinPlan:
         catalog, parsed = self._catalog, text.parsed
         bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.stream_names)
         check_runs(parsed, bound)
+        if bound.join is not None:
+            return self._join(parsed, bound, bound.join)
         source = catalog.sources[bound.stream.lower()]
         outputs = source.shared_outputs(bound.columns)
         plan = Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)
         prepared = prepare(parsed, bound)
         text.prepared = None if prepared is None else (prepared, plan)
         return plan
+
+    def _join(self, parsed: ParsedQuery, bound: BoundQuery, join: Join) -> JoinPlan:
+        sources = [self._catalog.sources[name] for name in join.names]
+        for number, source in enumerate(sources):
+            if source.timeline is not sources[0].timeline:
+                fact = f'"{source.name}" is on timeline "{source.timeline.name}", not on "{sources[0].timeline.name}"'
+                raise parsed.error_at_input(number, fact, "two_timelines", "a query reads streams of one timeline")
+        return JoinPlan(
+            join.names, tuple(item.window for item in bound.inputs), tuple(normalise(own) for own in join.own), join,
+            bound.columns, bound.update_pattern, bound.defaults,
+        )  # fmt: skip
 
     def _text(self, sql: str) -> _Text:
         found = self._texts.get(sql)

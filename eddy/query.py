@@ -14,6 +14,7 @@ from filters.predicate import Condition
 from filters.vector import ListFrame, Vector
 from lineage.times import to_datetime
 from queries.bound import OutputColumn
+from queries.joins import Join
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -77,6 +78,20 @@ class Plan:
     defaults: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """What is left of the text of a query over several inputs."""
+
+    #: the streams' names in lower case, the windows and the conditions of the inputs
+    streams: tuple[str, ...]
+    windows: tuple[WindowSpec, ...]
+    conditions: tuple[Condition, ...]
+    join: Join
+    outputs: tuple[OutputColumn, ...]
+    update_pattern: str
+    defaults: tuple[str, ...]
+
+
 class Query:
     """A standing query; `engine.submit` makes it. Its methods are those of the engine, for this query."""
 
@@ -118,6 +133,25 @@ class Query:
         return self.plan.stream
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams it reads, in lower case, by input."""
+        return (self.plan.stream,)
+
+    @property
+    def windows(self) -> tuple[WindowSpec, ...]:
+        """The windows of its inputs."""
+        return (self.plan.window,)
+
+    @property
+    def running(self) -> bool:
+        return self.leg is not None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether its results are only added, never taken back."""
+        return self.window.is_stream
+
+    @property
     def window(self) -> WindowSpec:
         return self.plan.window
 
@@ -151,11 +185,11 @@ class Query:
     @property
     def kind(self) -> str:
         """ "relation" (+ and -) or "stream" (only +)."""
-        return "stream" if self.window.is_stream else "relation"
+        return "stream" if self.is_stream else "relation"
 
     @property
     def state(self) -> str:
-        if self.leg is not None:
+        if self.running:
             return "running"
         return "paused" if self.kept is not None else "cancelled"
 
@@ -166,7 +200,7 @@ class Query:
 
     @property
     def update_pattern(self) -> str:
-        return self.window.update_pattern
+        return self.plan.window.update_pattern
 
     @property
     def complete_since(self) -> datetime | None:

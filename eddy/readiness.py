@@ -11,9 +11,8 @@ _LATER = "it comes with a later version"
 
 def check_runs(parsed: ParsedQuery, bound: BoundQuery) -> None:
     """Raise `QueryError` for a bound query that this engine cannot run."""
-    if len(bound.inputs) > 1:
-        raise parsed.error_at_input(1, "a join is not supported yet", "not_supported", _LATER)
-    if bound.window.kind is WindowKind.ROWS:
-        what = "a PARTITION BY window" if bound.window.partition else "a ROWS window"
-        hint = f"{_LATER}; [RANGE 5 MINUTES] works now"
-        raise parsed.error_at_window(0, f"{what} is not supported yet", "not_supported", hint)
+    for number, item in enumerate(bound.inputs):
+        if item.window.kind is WindowKind.ROWS:
+            what = "a PARTITION BY window" if item.window.partition else "a ROWS window"
+            hint = f"{_LATER}; [RANGE 5 MINUTES] works now"
+            raise parsed.error_at_window(number, f"{what} is not supported yet", "not_supported", hint)

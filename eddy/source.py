@@ -5,7 +5,7 @@ where each leg is placed (`eddy/legs.py`). It knows nothing of commits, queries'
 modules, the engine tells it which legs there are.
 
     active            bits of dense slots that rows are matched for: legs and their disjuncts
-    legs_mask         bits of dense legs only
+    legs_mask         bits of dense legs whose rows are listed
     slot_class[slot]  the window class of a dense slot; the same for sparse slots
     results[slot]     rows that satisfied the slot since it was assigned
 """
@@ -37,6 +37,7 @@ from lineage.module import Module
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
+from stems.indexes import Indexes
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowSpec
 
@@ -89,6 +90,10 @@ class Source:
         self.bank = FilterBank(schema, self.dictionaries)
         self.ledger = Ledger()
         self.legs: dict[tuple[WindowSpec, Condition], Leg] = {}
+        #: the legs of joins: apart from the others, for their rows are not listed
+        self.held: dict[tuple[WindowSpec, Condition], Leg] = {}
+        #: the indexes of the row store that joins probe
+        self.stems = Indexes(self.store)
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
         self._class_numbers: list[int] = []
@@ -194,6 +199,27 @@ class Source:
             found.window.n_legs += 1
         return found
 
+    def hold(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
+        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody."""
+        found = self.held.get((window, condition))
+        if found is None:
+            found = Leg(condition, self._window_class(window), label)
+            if not condition.never:
+                self._place_dense(found, listed=False)
+            self.held[found.key] = found
+            found.window.n_held += 1
+        found.n_joins += 1
+        return found
+
+    def let_go(self, leg: Leg) -> None:
+        """An input of a join reads its leg no more."""
+        leg.n_joins -= 1
+        if not leg.n_joins:
+            del self.held[leg.key]
+            self._unplace(leg)
+            leg.window.n_held -= 1
+            self._tidy(leg.window)
+
     def add_reader(self, leg: Leg, query: Query) -> None:
         """One more query reads a leg."""
         leg.queries.append(query)
@@ -219,9 +245,13 @@ class Source:
             self._fixing[column].discard(leg)
         self._unplace(leg)
         leg.window.n_legs -= 1
-        if not leg.window.n_legs:
-            del self.classes[leg.window.window]
-            self._class_numbers.append(leg.window.number)
+        self._tidy(leg.window)
+
+    def _tidy(self, window: WindowClass) -> None:
+        """A leg of a window class has gone: so may the class, and room for slots."""
+        if not window.n_legs and not window.n_held:
+            del self.classes[window.window]
+            self._class_numbers.append(window.number)
             self.keeps_ids = any(window.ends for window in self.classes)
             self.version += 1
         if self.slots.taken * 4 <= self.slots.n_words * 64:
@@ -234,7 +264,7 @@ class Source:
     def _predicates(self) -> dict[int, dict[int, Intervals]]:
         """The predicates that the dense legs have, by filter and slot."""
         found: dict[int, dict[int, Intervals]] = {}
-        for leg in self.legs.values():
+        for leg in (*self.legs.values(), *self.held.values()):
             if not leg.dense:
                 continue
             placed = [(leg.slot, atom) for atom in leg.condition.single()]
@@ -265,10 +295,11 @@ class Source:
         else:
             self._place_dense(leg)
 
-    def _place_dense(self, leg: Leg) -> None:
+    def _place_dense(self, leg: Leg, listed: bool = True) -> None:
         leg.slot = self.slots.take()
         self._claim(leg.slot, leg)
-        put_bit(self.legs_mask, leg.slot, True)
+        if listed:
+            put_bit(self.legs_mask, leg.slot, True)
         for atom in leg.condition.single():
             self._add_atom(leg, leg.slot, atom)
         for clause in leg.condition.clauses:
@@ -474,6 +505,7 @@ class Source:
             watermark = min([watermark, *(window.oldest for window in self.classes.values() if window.window.ends)])
         if watermark > self.store.watermark:
             self.store.forget(watermark)
+            self.stems.forget()
         self.bank.release_ids(self.store.watermark)
         self.compact_dictionaries()
 
@@ -486,6 +518,7 @@ class Source:
             used = [self.store.used_codes(column), *self.intake.used_codes(column)]
             new_code = dictionary.compact(np.unique(np.concatenate(used)))
             self.store.recode(column, new_code)
+            self.stems.recode(column)
             self.intake.recode(column, new_code)
             if column in self.indexes:
                 self.indexes[column].recode()
@@ -496,6 +529,7 @@ class Source:
     def bytes(self) -> dict[str, int]:
         return {
             "rows": self.store.bytes(),
+            "stems": self.stems.bytes(),
             "waiting": self.intake.bytes(),
             "filters": self.bank.bytes(),
             "candidates": sum(index.bytes() for index in self.indexes.values()),
@@ -512,9 +546,10 @@ class Source:
             if not isinstance(atom, IndexAtom):
                 modules[str(atom)].add(slot)
 
-        for key, leg in self.legs.items():
-            assert leg.key == key and leg.queries, "a leg has queries"
-            if leg.slot is not None:
+        for key, leg in (*self.legs.items(), *self.held.items()):
+            assert leg.key == key and (leg.queries or leg.n_joins), "a leg has queries"
+            assert bool(leg.n_joins) == (self.held.get(key) is leg), "joins have legs of their own"
+            if leg.slot is not None and not leg.n_joins:
                 held = sorted(self._outputs_of(leg).readers(leg.slot))
                 assert held == sorted((query.id, query.born) for query in leg.queries), "outputs name the queries of each leg"
             assert self.classes[leg.window.window] is leg.window
@@ -551,6 +586,7 @@ class Source:
             if window.window.ends:
                 self._check_lives(window)
         self.store.check()
+        self.stems.check()
         self.intake.check()
         if self.keeps_ids:
             self._check_ids()

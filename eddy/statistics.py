@@ -7,6 +7,7 @@ from typing import Any
 from eddy.catalog import Catalog
 from eddy.committer import Committer
 from eddy.eddy import Eddy
+from eddy.join_query import JoinQuery
 from eddy.query import Query
 from eddy.source import Source
 from eddy.timeline import BEGINNING
@@ -82,6 +83,16 @@ def _modules(source: Source) -> dict[str, dict[str, Any]]:
 
 
 def _query(query: Query, source: Source) -> dict[str, Any]:
+    if isinstance(query, JoinQuery):
+        return {
+            "id": query.id,
+            "state": query.state,
+            #: matches of joins are found when they are read and not counted
+            "results": None,
+            "own_bytes": own_bytes(query),
+            "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources)),
+            "errors": query.errors + query.walker.errors,
+        }
     leg = query.leg
     modules = (
         [] if leg is None else [source.modules[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]

@@ -6,7 +6,7 @@ only, so it gives for any past row exactly what matching gave when the row came,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -114,15 +114,41 @@ class PageFrame(Frame):
         self._at = at
 
     def column(self, position: int) -> Vector:
-        type_ = self._schema.columns[position].type
         page, at = self._page, self._at
-        nulls = None if page.nulls is None else page.nulls[position, at].astype(np.bool_)
-        if nulls is not None and not nulls.any():
-            nulls = None
-        if type_ is Type.FLOAT:
-            return Vector(type_, page.floats[position, at].copy(), nulls)
-        cells = page.cells[position, at].copy()
-        if type_ is Type.BOOL:
-            return Vector(type_, cells.astype(np.bool_), nulls)
-        dictionary = self._dictionaries[position]
-        return Vector(type_, cells, nulls, None if dictionary is None else dictionary.as_array())
+        nulls = None if page.nulls is None else page.nulls[position, at]
+        return vector_of(self._schema.columns[position].type, page.cells[position, at], nulls, self._dictionaries[position])
+
+
+class RowsFrame(Frame):
+    """Rows of several stores side by side: row i is the rows at `positions[k][i]` of store k, one after the other."""
+
+    __slots__ = ("_stores", "_dictionaries", "_positions", "_places")
+
+    def __init__(
+        self, stores: Sequence[RowStore], dictionaries: Sequence[list[Dictionary | None]], positions: Sequence[np.ndarray]
+    ) -> None:
+        super().__init__(len(positions[0]))
+        self._stores = stores
+        self._dictionaries = dictionaries
+        self._positions = positions
+        #: (store, column in it) of each column
+        self._places = [(k, column) for k, store in enumerate(stores) for column in range(len(store.schema))]
+
+    def column(self, position: int) -> Vector:
+        k, column = self._places[position]
+        store = self._stores[k]
+        cells, nulls = store.gather(column, self._positions[k])
+        return vector_of(store.schema.columns[column].type, cells, nulls, self._dictionaries[k][column])
+
+
+def vector_of(type_: Type, cells: np.ndarray, nulls: np.ndarray | None, dictionary: Dictionary | None) -> Vector:
+    """Cells of a store and their NULL bytes as a vector of its own memory."""
+    mask = None if nulls is None else nulls.astype(np.bool_)
+    if mask is not None and not mask.any():
+        mask = None
+    cells = np.array(cells)
+    if type_ is Type.FLOAT:
+        return Vector(type_, cells.view(np.float64), mask)
+    if type_ is Type.BOOL:
+        return Vector(type_, cells.astype(np.bool_), mask)
+    return Vector(type_, cells, mask, None if dictionary is None else dictionary.as_array())

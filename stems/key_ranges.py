@@ -201,3 +201,25 @@ def band_ranges(
         ranges.highest,
     )  # fmt: skip
     return ranges
+
+
+def shifted_ranges(keys: np.ndarray, nulls: np.ndarray | None, low: int | None, high: int | None) -> Ranges:
+    """The ranges of `low <= stored key - key <= high`, exact: a sum outside 64 bits is never reached or never passed."""
+    lowest, highest = np.full(len(keys), _MIN), np.full(len(keys), _MAX)
+    empty = np.zeros(len(keys), np.bool_) if nulls is None else nulls != 0
+    if low is not None:
+        with np.errstate(over="ignore"):
+            lowest = keys + np.int64(low)
+        if low > 0:
+            empty |= lowest < keys
+        else:
+            lowest[lowest > keys] = _MIN
+    if high is not None:
+        with np.errstate(over="ignore"):
+            highest = keys + np.int64(high)
+        if high < 0:
+            empty |= highest > keys
+        else:
+            highest[highest < keys] = _MAX
+    lowest[empty], highest[empty] = 1, 0
+    return Ranges(lowest, highest)

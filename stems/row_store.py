@@ -205,6 +205,33 @@ class RowStore:
         for number in np.unique(pages).tolist():
             yield self._pages[number], np.flatnonzero(pages == number)
 
+    def gather(self, column: int, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The cells of a column at positions held, in any order, and their NULL bytes if any row of those pages has one."""
+        cells = np.empty(len(positions), np.int64)
+        nulls: np.ndarray | None = None
+        for page, which in self.by_page(positions):
+            offsets = positions[which] - page.base
+            cells[which] = page.cells[column, offsets]
+            if page.nulls is not None:
+                if nulls is None:
+                    nulls = np.zeros(len(positions), np.uint8)
+                nulls[which] = page.nulls[column, offsets]
+        return cells, nulls
+
+    def elements_at(self, positions: np.ndarray, width_us: int) -> Elements:
+        """The lives, in a window of that width, of rows at positions held, in any order."""
+        starts, ends = np.empty(len(positions), np.int64), np.empty(len(positions), np.int64)
+        for page, which in self.by_page(positions):
+            starts[which], ends[which] = page.elements(positions[which] - page.base, width_us)
+        return Elements(starts, ends)
+
+    def numbers_at(self, positions: np.ndarray) -> np.ndarray:
+        """The row numbers of rows at positions held."""
+        numbers = np.empty(len(positions), np.int64)
+        for page, which in self.by_page(positions):
+            numbers[which] = page.rows_of(0, page.n_rows)[positions[which] - page.base]
+        return numbers
+
     def page_addresses(self) -> tuple[int, np.ndarray]:
         """The position of the first page's first row, and where the cells of each page are; right until pages come or go."""
         if self._addresses is None:

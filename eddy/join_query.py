@@ -1,0 +1,94 @@
+"""A query over several inputs: its legs, its births, and the walker that finds its matches.
+
+Every input holds a leg on its stream (`Source.hold`): the stream's rows are matched for it and kept as long as its window
+says. The walker, with the indexes it needs, stays over a pause, for the log can still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eddy.legs import Leg
+from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
+from eddy.source import Source
+from eddy.timeline import BEGINNING
+from eddy.walk import Walker
+from windows.spec import WindowSpec
+
+if TYPE_CHECKING:
+    from eddy.engine import Engine
+
+
+@dataclass(slots=True, eq=False)
+class JoinRun(Run):
+    """A stretch in which a join ran; by input, the first position that counts and the predicate modules."""
+
+    births: tuple[int, ...] = ()
+    modules_of: tuple[Mapping[str, int], ...] = ()
+
+
+class JoinQuery(Query):
+    """A standing query over several streams; `plan` is that of its first input alone, `join_plan` the whole."""
+
+    __slots__ = ("join_plan", "legs", "sources", "walker")
+
+    def __init__(
+        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, sources: list[Source]
+    ) -> None:
+        plan = Plan(
+            join_plan.streams[0], join_plan.windows[0], join_plan.conditions[0], join_plan.outputs, join_plan.defaults
+        )  # fmt: skip
+        super().__init__(engine, id_, name, sql, tags, plan)
+        self.join_plan = join_plan
+        self.sources = sources
+        #: empty while it does not run
+        self.legs: list[Leg] = []
+        self.walker = Walker(join_plan.join, sources)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return self.join_plan.streams
+
+    @property
+    def windows(self) -> tuple[WindowSpec, ...]:
+        return self.join_plan.windows
+
+    @property
+    def running(self) -> bool:
+        return bool(self.legs)
+
+    @property
+    def is_stream(self) -> bool:
+        return False
+
+    @property
+    def update_pattern(self) -> str:
+        return self.join_plan.update_pattern
+
+    def start(self, seq: int) -> None:
+        """Run from the next commit on."""
+        plan = self.join_plan
+        self.legs = [
+            source.hold(window, condition, self.name)
+            for source, window, condition in zip(self.sources, plan.windows, plan.conditions, strict=True)
+        ]
+        births = tuple(source.store.end for source in self.sources)
+        modules = tuple(
+            source.module_numbers(condition) or NO_MODULES
+            for source, condition in zip(self.sources, plan.conditions, strict=True)
+        )
+        self.runs.append(JoinRun(seq, None, births[0], modules[0], None, births, modules))
+        self.kept = None
+        now = self.sources[0].timeline.now
+        if now != BEGINNING:
+            inputs = zip(self.sources, plan.windows, strict=True)
+            self.complete_since_us = now + max(window.width_us if source.store.end else 0 for source, window in inputs)
+
+    def stop(self, until: int) -> None:
+        """Stop running, after a commit."""
+        self.runs[-1].until = until
+        for source, leg in zip(self.sources, self.legs, strict=True):
+            source.let_go(leg)
+        self.legs = []
