@@ -1,0 +1,41 @@
+"""Scripts of joins with what the engine runs so far: streams, [RANGE w] and [NOW], no history and no replacement."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.reference.functions import FUNCTIONS
+from tests.reference.join_steps import POLICIES, JoinStepMaker, random_sources
+from tests.reference.script import Script, Step, Submit
+from tests.reference.steps import BATCH_ROWS
+from tests.reference.workload import Spec
+
+
+class StreamJoinMaker(JoinStepMaker):
+    """Draws again until a query is one that runs."""
+
+    def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+        while True:
+            spec = super()._spec(n_inputs, like)
+            windows = [item.window for item in spec.meaning.inputs]
+            if all(window is None or window.rows is None for window in windows):
+                return spec
+            self.made.remove(spec)
+
+    def submit(self, n_inputs: int | None = None) -> Step:
+        step = super().submit(n_inputs)
+        return replace(step, history="new") if isinstance(step, Submit) else step
+
+    def replace(self) -> Step:
+        return self.submit()
+
+
+def make_stream_join_script(seed: int, n_steps: int) -> Script:
+    """The script of a seed: the same for ever, as long as the generators do not change."""
+    rng = random.Random(seed)
+    streams = [replace(stream, keep_us=None) for stream in random_sources(rng)[0]]
+    maker = StreamJoinMaker(rng, streams, [])
+    steps: list[Step] = [maker.submit() for _ in range(rng.randint(1, 4))]
+    steps += [maker.any() for _ in range(n_steps)]
+    return Script(streams, rng.choice(POLICIES), rng.choice(BATCH_ROWS), steps, [], tuple(FUNCTIONS))
