@@ -387,7 +387,7 @@ def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = committer.run
 
     def silent(self: Any, *args: Any) -> Any:
-        return exact(self, *args[:6])
+        return exact(self, *args[:4])
 
     monkeypatch.setattr(committer, "run", silent)
 

@@ -16,6 +16,8 @@ class StreamJoinMaker(JoinStepMaker):
     """Draws again until a query is one that runs."""
 
     def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+        if n_inputs is None and self.rng.random() < 0.85:
+            n_inputs = self.rng.choice([1, 2, 2, 2, 3, 3, 4, 5])
         while True:
             spec = super()._spec(n_inputs, like)
             windows = [item.window for item in spec.meaning.inputs]

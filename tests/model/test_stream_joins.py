@@ -1,0 +1,48 @@
+"""Random joins of streams: the engine, the naive model and DuckDB after every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reference.driver import replay, subject
+from tests.reference.limits import make_small
+from tests.reference.script import Submit
+from tests.reference.stream_joins import make_stream_join_script
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_seed_of_joins_passes(seed: int) -> None:
+    script = make_stream_join_script(seed, 30)
+    assert any(isinstance(step, Submit) for step in script.steps)
+    replay(script, subject)
+
+
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_a_seed_of_joins_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+    monkeypatch.setattr("eddy.walk.PART_ROWS", 32)
+    script = make_stream_join_script(seed, 40)
+    assert script.steps
+    replay(script, subject, use_duckdb=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1100))
+def test_a_longer_seed_of_joins_passes(seed: int) -> None:
+    script = make_stream_join_script(seed, 80)
+    assert sum(isinstance(step, Submit) for step in script.steps) >= 1
+    replay(script, subject, use_duckdb=seed % 4 == 0)
+
+
+def test_the_seeds_hold_joins_of_every_size_and_kind() -> None:
+    sizes: dict[int, int] = {}
+    selves = bands = 0
+    for seed in range(40):
+        for step in make_stream_join_script(seed, 30).steps:
+            if isinstance(step, Submit):
+                sources = [item.source for item in step.spec.meaning.inputs]
+                sizes[len(sources)] = sizes.get(len(sources), 0) + 1
+                selves += len(set(sources)) < len(sources)
+                bands += "BETWEEN" in step.spec.sql
+    assert set(sizes) >= {1, 2, 3, 4} and sizes[2] > 20 and sizes[3] > 5
+    assert selves > 10 and bands > 3
