@@ -21,9 +21,3 @@ def order_key(cell: Number, is_float: bool) -> Number:
         return cell
     folded = (cell ^ ((cell >> np.int64(63)) & _SIGN)) + np.int64(cell == _NEGATIVE_ZERO)
     return NAN_KEY if (cell & _SIGN) > _INFINITY else folded
-
-
-@inline
-def float_cell(key: Number) -> Number:
-    """The cell of a float with this order key."""
-    return key ^ ((key >> np.int64(63)) & _SIGN)

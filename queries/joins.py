@@ -19,7 +19,7 @@ Keys, the domains in which columns are compared. A NULL has none, so it never jo
                            Equality of real numbers is transitive, which equality after rounding is not: closing needs that.
                            Equality edges only; a band has two columns of one type
 
-`filters/join_keys.py` computes them. `key(right) - key(left)` is meant without overflow: a bound and its negative fit into 64
+`stems/keys.py` computes them. `key(right) - key(left)` is meant without overflow: a bound and its negative fit into 64
 bits, but a kernel that adds one to a key has to saturate.
 
 Everything here is hashable and says nothing of aliases, windows or output columns: queries with equal values share modules.

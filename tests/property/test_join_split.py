@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from filters.evaluate import true_rows
 from filters.expression import Call, ColumnRef, Expression, Interval, Literal, columns_of
 from filters.intervals import float_key
-from filters.join_keys import join_keys
 from filters.predicate import normalise
 from filters.vector import DTYPES, ListFrame, Vector
 from lineage import times
@@ -26,6 +25,7 @@ from queries.bound import Readable
 from queries.joins import BandEdge, EqualityEdge, Join
 from queries.parser import parse
 from queries.split import split
+from tests.reference.join_keys import join_keys
 
 VALUES: dict[Type, list[Any]] = {
     Type.INT: [KEY_MIN, KEY_MIN + 1, -2, -1, 0, 1, 2, 3, 2**53, 2**53 + 1, KEY_MAX - 1, KEY_MAX],

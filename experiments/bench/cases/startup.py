@@ -8,11 +8,12 @@ import time
 
 import numpy as np
 
+from experiments.bench.machine import Machine
 from experiments.bench.options import Options, Step
 from experiments.bench.report import Bar, Line, Measure
 
 RUNS = 5
-#: Seconds, design 12.
+#: Seconds, design 12; stretched by the slowness of the machine.
 BAR = 2.0
 
 _PROGRAM = """
@@ -32,10 +33,20 @@ def _start() -> float:
 
 
 def _run() -> list[Line]:
+    machine = Machine()
     first = _start()
-    later = float(np.median([_start() for _ in range(RUNS)]))
-    measures = {"seconds": Measure(later, "s"), "first_run": Measure(first, "s")}
-    return [Line("startup", "import to first answer, warm kernels", measures, Bar.at_most(later, BAR, "s"))]
+    found = []
+    for _ in range(RUNS):
+        found.append(_start())
+        machine.look()
+    later = float(np.median(found))
+    measures = {
+        "seconds": Measure(later, "s"),
+        "first_run": Measure(first, "s"),
+        "machine": Measure(machine.slowness, "x"),
+    }
+    bar = Bar.at_most(later, BAR * machine.slowness, "s")
+    return [Line("startup", "import to first answer, warm kernels", measures, bar)]
 
 
 def steps(options: Options) -> list[Step]:

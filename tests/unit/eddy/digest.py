@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from eddy import Engine
 
-#: Attributes that hold no state: ways back (a source's timeline is walked from the catalog), locks and clocks, scratch memory, caches rebuilt from the rest, measured times.
+#: Attributes that hold no state: ways back (a source's timeline is walked from the catalog), locks and clocks, scratch memory,
+#: caches rebuilt from the rest, measured times.
 SKIPPED = {
     "_shared_outputs", "_engine", "timeline", "_lock",
     "_clock", "_texts", "_pool", "_layout", "_buffers", "_scratch", "_sample", "_trial", "lineage",

@@ -9,7 +9,7 @@ from lineage.dictionary import Dictionary
 from lineage.schema import Schema, Type
 from stems.hash_index import HashIndex
 from stems.indexes import Indexes
-from stems.key_ranges import band_ranges
+from stems.key_ranges import shifted_ranges
 from stems.keys import KeyFolding
 from stems.row_store import PAGE_ROWS, RowStore
 
@@ -76,7 +76,7 @@ def test_deleted_rows_stay_out_of_an_index_made_later() -> None:
     stream.indexes.delete(np.array([1]))
     assert stream.find(early, "a") == [3, 0]
     late = stream.indexes.sorted_on(2)
-    ranges = band_ranges(Type.INT, np.array([0]), None, -10, 10)
+    ranges = shifted_ranges(np.array([0]), None, -10, 10)
     rows, positions = np.empty(8, np.int32), np.empty(8, np.int64)
     assert late.probe(ranges, 0, 4).fill(rows, positions) == 0, "rows from before the index are not in it"
     stream.indexes.recall(late)

@@ -10,9 +10,9 @@ import pytest
 
 from filters.comparisons import compare, float_keys
 from filters.intervals import float_key
-from filters.join_keys import join_keys
 from filters.vector import Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
+from tests.reference.join_keys import join_keys
 
 INTS = [KEY_MIN, KEY_MIN + 1, -(2**53) - 1, -1, 0, 1, 2**53, 2**53 + 1, KEY_MAX - 1, KEY_MAX]
 FLOATS = [-math.inf, -(2.0**64), -(2.0**63), -(2.0**53) - 2, -1.0, -0.5, -0.0, 0.0, 5e-324, 1.0, 1.5, 2.0**53, 2.0**63, math.inf]
