@@ -5,8 +5,8 @@
 
 Without lineage the place of a tuple in the plan says whose it is, so Split copies it for every query that wants it: PushDown a
 quote, which the query's join keeps, PullUp a joined tuple. Both deliver joined tuples by query. What is kind to them: symbols are
-coded once a row for all joins of PushDown, articles are referred to by their time and never copied, PullUp has the bare kernel's
-SteM, walks are interleaved as there, and all buffers are kept. One window length: other windows would be other joins.
+coded once a row for all joins of PushDown, articles are referred to by their time and never copied, PullUp has the bare
+kernel's SteM, PushDown its walks, and all buffers are kept. One window length: other windows would be other joins.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class PushDown:
         self._lows = np.zeros(n_queries, np.int64)
         # what Split hands to each join
         self._sizes = np.zeros(n_queries, np.int64)
-        self._queued_codes = np.zeros((n_queries, n_rows + 1), np.int32)
-        self._queued_lows = np.zeros((n_queries, n_rows + 1), np.int32)
+        self._queued_codes = np.zeros((n_queries, n_rows), np.int32)
+        self._queued_lows = np.zeros((n_queries, n_rows), np.int32)
         self._walk = Walk(n_rows)
         self._offsets = np.zeros(n_queries + 1, np.int64)
         self._copies = np.empty((n_queries * n_rows, 4), np.int64)
@@ -136,8 +136,9 @@ class PushDown:
                 self._article_links[0],
                 self._article_times,
                 w.found,
-                w.lanes,
                 w.progress,
+                w.rows,
+                w.heads,
                 w.own,
                 w.other,
                 self._offsets,
@@ -154,8 +155,9 @@ class PushDown:
             self._quotes,
             w.found,
             w.lows,
-            w.lanes,
             w.progress,
+            w.rows,
+            w.heads,
             w.own,
             w.other,
             self._offsets,

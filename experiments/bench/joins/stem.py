@@ -32,10 +32,11 @@ class Walk:
     """The buffers of chain walks over up to `n_rows` probing rows."""
 
     def __init__(self, n_rows: int) -> None:
-        self.found = np.full(n_rows + 1, -1, np.int32)
-        self.lows = np.zeros(n_rows + 1, np.int32)
-        self.lanes = np.zeros((3, kernels.LANES), np.int32)
-        self.progress = np.zeros(2, np.int64)
+        self.found = np.zeros(n_rows, np.int32)
+        self.lows = np.zeros(n_rows, np.int32)
+        self.progress = np.zeros(3, np.int64)
+        self.rows = np.zeros(n_rows + 1, np.int32)
+        self.heads = np.zeros(n_rows + 1, np.int32)
         self.own = np.empty(PART, np.int32)
         self.other = np.empty(PART, np.int32)
 
@@ -70,8 +71,8 @@ class SymmetricStem:
         self._lows[other] = kernels.find_lows(
             times, self._window_us, self.times[other], self._lows[other], self.ends[other], w.lows
         )
-        w.progress[:] = (0, 1)
-        while w.progress[1]:
-            n = kernels.walk(w.found, w.lows, self._links[other], first, w.lanes, w.progress, w.own, w.other)
+        w.progress[:] = -1
+        while w.progress[2]:
+            n = kernels.walk(w.found, w.lows, self._links[other], first, w.progress, w.rows, w.heads, w.own, w.other)
             if n:
                 yield (w.own[:n], w.other[:n]) if side == 0 else (w.other[:n], w.own[:n])
