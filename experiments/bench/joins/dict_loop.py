@@ -1,14 +1,14 @@
 """The join as one would write it in plain Python: dicts of deques by symbol, one row after the other.
 
 Any number of streams and of window lengths. Queries are kept in the order of their constants, so that those of a price are a
-slice; rows leave when the longest window has passed them.
+slice; the old rows of a symbol leave when a row with it comes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -30,10 +30,9 @@ class DictLoop:
         in_order = sorted(range(workload.n_queries), key=lambda q: workload.queries[q].constant)
         self._constants = [workload.queries[q].constant for q in in_order]
         self._wanting = [(q, workload.queries[q].window_us) for q in in_order]
+        self._one_window = workload.one_window
         self._longest = workload.window_us
         self._stored: list[defaultdict[int, deque[Entry]]] = [defaultdict(deque) for _ in range(workload.n_streams)]
-        #: (time, symbol) of the stored rows, oldest first
-        self._ends: list[deque[tuple[int, int]]] = [deque() for _ in range(workload.n_streams)]
         self._rows = [0] * workload.n_streams
 
     def push(self) -> list[list[tuple[Entry, ...]]]:
@@ -47,32 +46,37 @@ class DictLoop:
         found: list[list[tuple[Entry, ...]]] = [[] for _ in self._wanting]
         symbols, times = batch["symbol"].tolist(), batch[TIMES[stream]].tolist()
         prices = batch["price"].tolist() if stream == 0 else [0.0] * len(times)
-        own, own_ends = self._stored[stream], self._ends[stream]
-        row = self._rows[stream]
+        appends = [found[q].append for q, _ in self._wanting]
+        own, row = self._stored[stream], self._rows[stream]
         for symbol, time, price in zip(symbols, times, prices):
-            self._expire(time - self._longest)
             entry = (time, row, price)
             row += 1
-            choices: list[Iterable[Entry]] = [stored.get(symbol, ()) for stored in self._stored]
-            choices[stream] = (entry,)
+            choices: list[Sequence[Entry]] = []
+            oldest = time - self._longest
+            for stored in self._stored:
+                if stored is own:
+                    choices.append((entry,))
+                    continue
+                rows = stored[symbol]
+                while rows and rows[0][0] <= oldest:
+                    rows.popleft()
+                choices.append(rows)
+            mine = own[symbol]
+            while mine and mine[0][0] <= oldest:
+                mine.popleft()
+            mine.append(entry)
             for match in product(*choices):
+                n_wanting = bisect_left(self._constants, match[0][2])
+                if self._one_window:
+                    for append in appends[:n_wanting]:
+                        append(match)
+                    continue
                 age = time - min(match)[0]
-                for q, window in self._wanting[: bisect_left(self._constants, match[0][2])]:
+                for q, window in self._wanting[:n_wanting]:
                     if age < window:
                         found[q].append(match)
-            own[symbol].append(entry)
-            own_ends.append((time, symbol))
         self._rows[stream] = row
         return found
-
-    def _expire(self, oldest: int) -> None:
-        for stored, ends in zip(self._stored, self._ends):
-            while ends and ends[0][0] <= oldest:
-                _, symbol = ends.popleft()
-                rows = stored[symbol]
-                rows.popleft()
-                if not rows:
-                    del stored[symbol]
 
     def push_into(self, pairs: Pairs) -> None:
         """The next push, its results collected."""
