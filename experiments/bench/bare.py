@@ -46,7 +46,7 @@ class RowLists(NamedTuple):
 Layout = Callable[[Batch], RowLists]
 
 
-class _Output:
+class Output:
     """Pooled buffers of row lists."""
 
     def __init__(self, n_queries: int, n_rows: int) -> None:
@@ -59,7 +59,7 @@ class _Output:
         return RowLists(self.queries[:n_lists], self.offsets[: n_lists + 1], self.rows[: self.offsets[n_lists]])
 
 
-class _Attribute:
+class Attribute:
     """The cuts of one column and how a value finds its code."""
 
     def __init__(self, name: str, cuts: np.ndarray) -> None:
@@ -119,7 +119,7 @@ class Conjunctions:
             found[a].append(cut)
         kinds = {"int": np.int64, "float": np.float64}
         self.attributes = [
-            _Attribute(name, np.unique(np.array(cuts, kinds[workload.columns[name]]))) for name, cuts in zip(names, found)
+            Attribute(name, np.unique(np.array(cuts, kinds[workload.columns[name]]))) for name, cuts in zip(names, found)
         ]
         self.part_query = np.array([p[0] for p in parts], np.int64)
         self.part_attribute = np.array([p[1] for p in parts], np.int32)
@@ -138,7 +138,7 @@ class Conjunctions:
         self.ranks = np.zeros((len(names), most + 1), np.int32)
         self.orders = np.zeros((len(names), n_rows), np.int32)
         self.table = BYTE_BITS
-        self.output = _Output(self.n_queries, n_rows)
+        self.output = Output(self.n_queries, n_rows)
         self.regions: np.ndarray | None = None
 
     def layouts(self) -> dict[str, Layout]:
@@ -246,7 +246,7 @@ class Candidates:
         self.pair_row = np.empty(n_rows * widest + 1, np.int32)
         self.touched = np.zeros((n_queries + 63) // 64, np.uint64)
         self.cursor = np.zeros(n_queries, np.int64)
-        self.output = _Output(n_queries, n_rows)
+        self.output = Output(n_queries, n_rows)
 
     def layouts(self) -> dict[str, Layout]:
         return {"candidates": self.by_pair}

@@ -1,0 +1,172 @@
+"""Stocks and articles joined by symbol for many queries `price > c` (`joins/workload.py`), 4096 rows a push.
+
+    of bare        the engine's speed against the bare SteM's, row lists delivered, at several windows and numbers of symbols
+    growth         time a row with 128 queries against one; all quotes survive with either
+    windows        16 window lengths against one
+    state          bytes that a stored row takes, and how many more with 1,024 queries than with one
+    ways           joins of three to five streams
+    with --peers   a Python loop over dicts of deques and NiagaraCQ's plans, also with user functions (`joins/peers.py`)
+
+A turn is one push to every stream. Before anything is timed the engine gives the same matches to the same queries as the Python
+loop in a small workload of the same shape, and as many (match, query) pairs as the bare SteM in the one that is timed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from experiments.bench.joins.bare import LAYOUTS, BareJoin
+from experiments.bench.joins.dict_loop import DictLoop
+from experiments.bench.joins.driver import JoinDriver
+from experiments.bench.joins.matches import MatchLists, Pairs, assert_same
+from experiments.bench.joins.peers import constants_lines, functions_lines
+from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn
+from experiments.bench.joins.workload import stocks_and_articles
+from experiments.bench.options import Options, Step
+from experiments.bench.report import Bar, Line, Measure
+
+COUNTS = (1, 128, 1024, 8192)
+KEYS = 10_000
+WINDOW = 10_000
+#: Share of the bare SteM's speed by number of queries, with `KEYS` symbols and `WINDOW` rows a side, design 12.
+BARS = {1: 0.35, 128: 0.45, 1024: 0.60}
+#: (symbols, rows a side) of further windows, at `MANY` queries.
+SHAPES = ((1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000))
+MANY = 128
+#: Time a row at `MANY` queries as a multiple of that at one, without row lists and with, design 12.
+GROWTH_BARS = {False: 1.3, True: 1.7}
+WINDOWS = 16
+WINDOW_COUNTS = (128, 1024)
+#: Time a row with `WINDOWS` window lengths as a multiple of that with one, design 12.
+WINDOWS_BAR = 1.5
+STATE_COUNTS = (1, 1024)
+#: Bytes that a stored row may take more because of the queries: a code for its one filtered attribute, design 12.
+STATE_BAR = 4.0
+WAYS = (2, 3, 4, 5)
+PEER_COUNTS = (1, 16, 128, 1024)
+#: Articles a quote, where user functions are the conditions.
+ARTICLES = (1, 4, 16)
+
+#: Rows a push, and pushes in a window, of the small workload that is checked.
+_SMALL_ROWS = 32
+_SMALL_PUSHES = 10
+
+
+def check(n_queries: int, n_keys: int = KEYS, window_rows: int = WINDOW, n_streams: int = 2, n_windows: int = 1) -> None:
+    """The engine equals the Python loop in a small workload of this shape."""
+    small = _SMALL_ROWS * _SMALL_PUSHES
+    workload = stocks_and_articles(
+        n_queries,
+        n_rows=_SMALL_ROWS,
+        n_keys=max(1, small * n_keys // window_rows),
+        window_rows=small,
+        n_streams=n_streams,
+        n_windows=n_windows,
+    )
+    driver, loop = filled(JoinDriver(workload)), filled(DictLoop(workload))
+    found, expected = (Pairs(n_streams, workload.row_numbers) for _ in range(2))
+    for _ in range(2 * n_streams):
+        driver.push_into(found)
+        loop.push_into(expected)
+    assert_same(found, expected)
+
+
+def _count_pairs(driver: JoinDriver, bare: BareJoin) -> int:
+    """The (match, query) pairs of one turn, on which both have to agree."""
+    counts: list[int] = []
+
+    def count(part: MatchLists) -> None:
+        counts.append(len(part.lists.rows))
+
+    before = driver.n_pairs
+    for _ in range(2):
+        driver.push()
+        bare.push(count)
+    n_pairs = driver.n_pairs - before
+    assert n_pairs == sum(counts), f"{n_pairs} (match, query) pairs, not {sum(counts)}"
+    return n_pairs
+
+
+def _against_bare(n_queries: int, n_keys: int, window_rows: int, options: Options) -> list[Line]:
+    check(n_queries, n_keys, window_rows)
+    workload = stocks_and_articles(n_queries, n_rows=options.rows, n_keys=n_keys, window_rows=window_rows)
+    driver = filled(JoinDriver(workload))
+    bare = {f"bare {name}": filled(BareJoin(workload, lister)) for name, lister in LAYOUTS.items()}
+    n_pairs = _count_pairs(driver, bare["bare prefixes"])
+    rounds = race({"engine": driver, **bare}, options.seconds)
+    best = rounds.fastest("bare")
+    of_bare = rounds.ratio("engine", best)
+    seconds = rounds.median("engine")
+    measures = {
+        "rows_per_s": Measure(rows_of_turn(workload) / seconds, "/s"),
+        "pairs_per_s": Measure(n_pairs / seconds, "/s"),
+        "bare_rows_per_s": Measure(rows_of_turn(workload) / rounds.median(best), "/s"),
+        "of_bare": Measure(of_bare, "%"),
+        "a_stored_row": Measure(driver.state_bytes(), "B"),
+    }
+    bar = BARS.get(n_queries) if (n_keys, window_rows) == (KEYS, WINDOW) else None
+    setting: dict[str, int | str] = {"queries": n_queries, "keys": n_keys, "window": window_rows, "bare": best}
+    work = f"{n_queries:,} queries, {n_keys:,} symbols, last {window_rows:,} a side"
+    return [Line("join", work, measures, None if bar is None else Bar.at_least(of_bare, bar, "%"), setting)]
+
+
+def _growth(options: Options) -> list[Line]:
+    lines = []
+    for lists, bar in GROWTH_BARS.items():
+        drivers: dict[str, Contestant] = {
+            str(n): filled(JoinDriver(stocks_and_articles(n, n_rows=options.rows), lists=lists)) for n in (1, MANY)
+        }
+        found = race(drivers, options.seconds).ratio("1", str(MANY))
+        work = f"{MANY} queries against one, {'with' if lists else 'without'} row lists"
+        measures = {"times_as_long": Measure(found, "x")}
+        lines.append(Line("join", work, measures, Bar.at_most(found, bar, "x"), {"queries": MANY, "lists": int(lists)}))
+    return lines
+
+
+def _windows(n_queries: int, options: Options) -> list[Line]:
+    check(n_queries, n_windows=WINDOWS)
+    drivers: dict[str, Contestant] = {
+        str(n): filled(JoinDriver(stocks_and_articles(n_queries, n_rows=options.rows, n_windows=n))) for n in (1, WINDOWS)
+    }
+    rounds = race(drivers, options.seconds)
+    found = rounds.ratio("1", str(WINDOWS))
+    rows = rows_of_turn(drivers["1"].workload)
+    measures = {"rows_per_s": Measure(rows / rounds.median(str(WINDOWS)), "/s"), "times_as_long": Measure(found, "x")}
+    setting: dict[str, int | str] = {"queries": n_queries, "windows": WINDOWS}
+    work = f"{n_queries:,} queries, {WINDOWS} window lengths against one"
+    return [Line("join", work, measures, Bar.at_most(found, WINDOWS_BAR, "x"), setting)]
+
+
+def _state(options: Options) -> list[Line]:
+    few, many = (filled(JoinDriver(stocks_and_articles(n, n_rows=options.rows))).state_bytes() for n in STATE_COUNTS)
+    measures = {"a_stored_row": Measure(many, "B"), "more_than_one_query": Measure(many - few, "B")}
+    work = f"state of {STATE_COUNTS[1]:,} queries against one"
+    return [Line("join", work, measures, Bar.at_most(many - few, STATE_BAR, "B"), {"queries": STATE_COUNTS[1]})]
+
+
+def _ways(options: Options) -> list[Line]:
+    for n in WAYS:
+        check(MANY, n_streams=n)
+    drivers: dict[str, Contestant] = {
+        str(n): filled(JoinDriver(stocks_and_articles(MANY, n_rows=options.rows, n_streams=n))) for n in WAYS
+    }
+    rounds = race(drivers, options.seconds)
+    two = rounds.median("2") / rows_of_turn(drivers["2"].workload)
+    lines = []
+    for name, driver in drivers.items():
+        a_row = rounds.median(name) / rows_of_turn(driver.workload)
+        measures = {"rows_per_s": Measure(1 / a_row, "/s"), "times_as_long": Measure(a_row / two, "x")}
+        setting: dict[str, int | str] = {"queries": MANY, "streams": driver.workload.n_streams}
+        lines.append(Line("join", f"{MANY} queries, {name} streams", measures, None, setting))
+    return lines
+
+
+def steps(options: Options) -> list[Step]:
+    found: list[Step] = [partial(_against_bare, n, KEYS, WINDOW, options) for n in options.counts(COUNTS)]
+    found += [partial(_against_bare, MANY, keys, rows, options) for keys, rows in SHAPES]
+    found += [partial(_growth, options), *(partial(_windows, n, options) for n in WINDOW_COUNTS)]
+    found += [partial(_state, options), partial(_ways, options)]
+    if options.peers:
+        found += [partial(constants_lines, n, options.rows, options.seconds) for n in options.counts(PEER_COUNTS)]
+        found += [partial(functions_lines, articles, options.seconds) for articles in ARTICLES]
+    return found

@@ -1,0 +1,12 @@
+"""Joins of stocks and articles by symbol: the workload, the bare SteM, a Python loop, NiagaraCQ's plans, and the engine.
+
+workload.py      streams, queries, pushes for ever
+matches.py       what every contestant gives, in one form that can be compared
+kernels.py       build, walk, copy
+stem.py          both sides of a symmetric hash join, shared by the bare kernel and PullUp
+bare.py          the bare SteM: matches, their query bits by region code, row lists
+dict_loop.py     dicts of deques in plain Python
+selections.py    the queries' conditions on a quote: constants in order, or functions that spin
+niagara.py       NiagaraCQ's PushDown and PullUp
+driver.py        the engine, by its public API
+"""

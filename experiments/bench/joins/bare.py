@@ -1,0 +1,140 @@
+"""The bare SteM: the join of stocks and articles for queries `price > c`, the best known for this machine.
+
+No SQL, no NULLs, no routing, no log, no queries coming and going. A push is coded, built and probed; stored quotes keep the
+region code of their price; a match has the queries of its quote's region; row lists come out in parts of up to 4096 matches.
+Arrivals only: the moments at which matches leave follow from the times of their rows. The layouts of the last step:
+
+    Prefixes       matches in the order of their codes, a bitmap every 8 of them, flipped where it differs: no lineage at all
+    RegionRows     the region's row of query bits for every match, bit transpose, lists: as for any set of conditions
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from experiments.bench import bare_kernels
+from experiments.bench.bare import Attribute, Output, RowLists
+from experiments.bench.bits import transpose
+from experiments.bench.joins import kernels
+from experiments.bench.joins.matches import MatchLists, TakeLists, ignore
+from experiments.bench.joins.stem import PART, SymmetricStem, ring_rows
+from experiments.bench.joins.workload import JoinWorkload
+from lineage.bits import BYTE_BITS, FULL
+
+#: Rows that `transpose` takes at a time.
+_BLOCK = 512
+
+
+class Thresholds:
+    """The cuts of `price > c`: a query takes the prices whose code is above the number of its cut."""
+
+    def __init__(self, constants: np.ndarray) -> None:
+        cuts, cut_of = np.unique(np.nextafter(constants, np.inf), return_inverse=True)
+        self.n_queries = len(constants)
+        self.attribute = Attribute("price", cuts)
+        #: for each query the number of its cut
+        self.cut_of = cut_of.astype(np.int32)
+
+
+class Lister(Protocol):
+    def lists(self, codes: np.ndarray) -> RowLists: ...
+
+
+class Prefixes:
+    """Row lists of matches from prefix bitmaps of their codes."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        n_queries, self._n_cuts = thresholds.n_queries, thresholds.attribute.n_cuts
+        n_kept = PART // bare_kernels.STEP + 2
+        self._kept_all = np.array([self._n_cuts < n_kept])
+        self._bitmaps = np.zeros((1, min(self._n_cuts + 1, n_kept), PART // 64), np.uint64)
+        self._ranks = np.zeros((1, self._n_cuts + 1), np.int32)
+        self._orders = np.zeros((1, PART), np.int32)
+        self._starts = np.arange(n_queries + 1)
+        self._attributes = np.zeros(n_queries, np.int32)
+        self._cuts = thresholds.cut_of
+        self._above = np.ones(n_queries, np.bool_)
+        self._output = Output(n_queries, PART)
+
+    def lists(self, codes: np.ndarray) -> RowLists:
+        n = len(codes)
+        if self._kept_all[0]:
+            bare_kernels.prefix_bitmaps(codes, self._n_cuts, self._bitmaps[0])
+        else:
+            bare_kernels.order_by_code(codes, self._n_cuts, self._ranks[0], self._orders[0])
+            bare_kernels.step_bitmaps(self._orders[0, :n], self._bitmaps[0])
+        out = self._output
+        n_lists = bare_kernels.lists_by_query(
+            n,
+            self._starts,
+            self._attributes,
+            self._cuts,
+            self._above,
+            self._kept_all,
+            self._bitmaps,
+            self._ranks,
+            self._orders,
+            BYTE_BITS,
+            out.queries,
+            out.offsets,
+            out.rows,
+        )
+        return out.lists(n_lists)
+
+
+class RegionRows:
+    """Row lists of matches from the query bits of their regions."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._n_queries = thresholds.n_queries
+        self._words = (self._n_queries + 63) // 64
+        n_cuts = thresholds.attribute.n_cuts
+        queries = np.arange(self._n_queries)
+        self._regions = np.full((n_cuts + 1, self._words), FULL)
+        bare_kernels.fill_region(self._regions, 0, n_cuts, queries, thresholds.cut_of, np.ones(self._n_queries, np.bool_))
+        self._lineage = np.zeros((PART, self._words), np.uint64)
+        self._bits = np.zeros(self._words * PART, np.uint64)
+        self._output = Output(self._n_queries, PART)
+
+    def lists(self, codes: np.ndarray) -> RowLists:
+        n_rows = -(-len(codes) // _BLOCK) * _BLOCK
+        lineage = self._lineage[:n_rows]
+        bitmaps = self._bits[: self._words * n_rows].reshape(-1, n_rows // 64)
+        kernels.lineage_of_codes(codes, self._regions, lineage)
+        transpose(lineage, bitmaps)
+        out = self._output
+        n_lists = bare_kernels.lists_of_bitmaps(bitmaps, self._n_queries, BYTE_BITS, out.queries, out.offsets, out.rows)
+        return out.lists(n_lists)
+
+
+class BareJoin:
+    """Takes the pushes of a workload one after the other."""
+
+    def __init__(self, workload: JoinWorkload, lister: type[Prefixes] | type[RegionRows]) -> None:
+        self.workload = workload
+        self.n_pushes = 0
+        thresholds = Thresholds(workload.constants)
+        self._attribute = thresholds.attribute
+        self._lister: Lister = lister(thresholds)
+        self._stem = SymmetricStem(workload)
+        #: region codes of the stored quotes, a ring
+        self._codes = np.zeros(ring_rows(workload), np.int32)
+        self._new_codes = np.zeros(workload.n_rows, np.int32)
+        self._match_codes = np.zeros(PART, np.int32)
+
+    def push(self, take: TakeLists = ignore) -> None:
+        """The next push, its results given in parts."""
+        stream, batch = self.workload.push(self.n_pushes)
+        self.n_pushes += 1
+        if stream == 0:
+            self._attribute.encode(batch["price"], self._new_codes)
+            kernels.put(self._new_codes, self._codes, self._stem.ends[0])
+        for stocks, articles in self._stem.matches(stream, batch):
+            codes = self._match_codes[: len(stocks)]
+            kernels.gather(self._codes, stocks, codes)
+            take(MatchLists(self._lister.lists(codes), (stocks, articles)))
+
+
+LAYOUTS: dict[str, type[Prefixes] | type[RegionRows]] = {"prefixes": Prefixes, "region rows": RegionRows}
