@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.model.mutants import ClosedWindow, WindowFromStart
 from tests.reference import matching, naive, tables
 from tests.reference.audit import audit
 from tests.reference.changes import Change
@@ -34,20 +35,6 @@ from tests.reference.values import Row, canonical, canonical_row
 #: Scripts a mutant may survive before the test fails, and their length.
 N_SEEDS = 120
 N_STEPS = 30
-
-
-class ClosedWindow(Naive):
-    """t <= T - w is still in the window: the boundary is off by one."""
-
-    def _end(self, t: int, start: int, width: float) -> float:
-        return t + width + 1
-
-
-class WindowFromStart(Naive):
-    """A lagging row lives a whole window from its start."""
-
-    def _end(self, t: int, start: int, width: float) -> float:
-        return start + width
 
 
 class NoBirth(Naive):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.model.mutants import ClosedWindow, WindowFromStart
 from tests.reference.changes import Change, net
 from tests.reference.comparison import Mismatch
 from tests.reference.driver import replay, subject
@@ -68,20 +69,6 @@ class ReusesSlotDirty(Naive):
             results = [Result(r.parts, canonical_row(meaning.select([r.parts[0].row])), r.gone) for r in left.results]
             self.queries[number].results = results
         return number
-
-
-class ClosedWindow(Naive):
-    """t <= T - w is still in the window: the boundary is off by one."""
-
-    def _end(self, t: int, start: int, width: float) -> float:
-        return t + width + 1
-
-
-class WindowFromStart(Naive):
-    """A lagging row lives a whole window from its start."""
-
-    def _end(self, t: int, start: int, width: float) -> float:
-        return start + width
 
 
 class NoLateAdjust(Naive):
