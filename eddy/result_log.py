@@ -7,7 +7,8 @@ logged commit follow from that, so the log costs the same for one query and for 
     + of a commit    rows stored in it and still alive at its end
     - of a commit    rows stored before it whose life ended in it
 
-Retention: the newest `MAX_COMMITS` commits, and of each stream at most `log_rows` rows. What is older is gone, and a reader
+Retention: the newest `MAX_COMMITS` commits, and of each stream `log_rows` rows, with some slack before they are cut back to
+that. What is older is gone, and a reader
 that asks for it is told so.
 """
 
