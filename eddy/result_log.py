@@ -8,8 +8,7 @@ logged commit follow from that, so the log costs the same for one query and for 
     - of a commit    rows stored before it whose life ended in it
 
 Retention: the newest `MAX_COMMITS` commits, and of each stream `log_rows` rows, with some slack before they are cut back to
-that. What is older is gone, and a reader
-that asks for it is told so.
+that. What is older is gone, and a reader that asks for it is told so.
 """
 
 from __future__ import annotations
