@@ -20,6 +20,7 @@ from eddy.source import Source
 from filters.comparisons import float_keys
 from filters.evaluate import true_rows
 from filters.expression import Call, ColumnRef, Expression
+from lineage.dictionary import Dictionary
 from lineage.schema import Type
 from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
 from stems.frame import RowsFrame
@@ -76,12 +77,12 @@ class Walker:
                 self._sorted[band, side] = sources[side].stems.sorted_on(column.position)
 
     def _folding(self, edge: EqualityEdge, side: int, other: int) -> KeyFolding:
-        def described(source: Source, positions: list[int]) -> list[tuple[Type, object]]:
+        def described(source: Source, positions: list[int]) -> list[tuple[Type, Dictionary | None]]:
             return [(source.schema.columns[at].type, source.dictionaries[at]) for at in positions]
 
         probing = described(self.sources[other], [column.position for column in edge.probe(side)])
         stored = described(self.sources[side], [column.position for column in edge.key(side)])
-        return KeyFolding.of_probing(probing, stored)  # type: ignore[arg-type]  # dictionaries of string columns
+        return KeyFolding.of_probing(probing, stored)
 
     def release(self) -> None:
         for side, (index, _) in ((key[1], held) for key, held in self._hash.items()):

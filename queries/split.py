@@ -95,7 +95,7 @@ class _Splitter:
             for other in class_of[column.position]:
                 if self._input_of(other) not in told:
                     told.add(self._input_of(other))
-                    found.append(replace_columns(conjunct, lambda _, other=other: other))  # type: ignore[misc]
+                    found.append(replace_columns(conjunct, lambda _, other=other: other))  # type: ignore[misc]  # bound now
         return found
 
     # -- bands and the rest

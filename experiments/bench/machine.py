@@ -1,8 +1,7 @@
-"""How fast this machine is, so that bars given in microseconds mean the same everywhere (decision 7).
+"""How fast this machine is while a case runs whose bar is a time (decision 7).
 
-The bars of design 12 are for a machine on which the bare filter kernel takes 51 M rows/s at 128 queries. A case whose bar is a
-time measures the same kernel right beside its calls: the bar is stretched by how much slower it runs here and now, and never
-shortened.
+Design 12 gives 51 M rows/s for the bare filter kernel at 128 queries on the machine of its bars. Such a case runs our bare kernel
+beside its calls and shows by how much it is slower here and now: a remark for whoever reads the time, never part of a verdict.
 """
 
 from __future__ import annotations

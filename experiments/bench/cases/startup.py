@@ -13,7 +13,7 @@ from experiments.bench.options import Options, Step
 from experiments.bench.report import Bar, Line, Measure
 
 RUNS = 5
-#: Seconds, design 12; stretched by the slowness of the machine.
+#: Seconds, design 12.
 BAR = 2.0
 
 _PROGRAM = """
@@ -45,8 +45,7 @@ def _run() -> list[Line]:
         "first_run": Measure(first, "s"),
         "machine": Measure(machine.slowness, "x"),
     }
-    bar = Bar.at_most(later, BAR * machine.slowness, "s")
-    return [Line("startup", "import to first answer, warm kernels", measures, bar)]
+    return [Line("startup", "import to first answer, warm kernels", measures, Bar.at_most(later, BAR, "s"))]
 
 
 def steps(options: Options) -> list[Step]:

@@ -184,7 +184,7 @@ def test_the_mappings_show_what_there_is_and_cannot_be_written() -> None:
     assert dict(engine.tables) == {}
     for mapping in (engine.streams, engine.queries, engine.tables, engine.streams["readings"].columns):
         with pytest.raises(TypeError):
-            mapping["new"] = None  # type: ignore[index]
+            mapping["new"] = None  # type: ignore[index]  # what is tested
 
 
 def test_a_stream_that_queries_read_is_not_dropped_and_they_are_listed() -> None:

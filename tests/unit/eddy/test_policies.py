@@ -99,7 +99,7 @@ def test_only_policies_that_learn_ask_for_samples() -> None:
 @pytest.mark.parametrize("name", ["lotery", "", "Random", "fixed", None, 5])
 def test_an_unknown_policy_is_refused_with_the_names_there_are(name: object) -> None:
     with pytest.raises(EddyError) as refused:
-        make(name, 0)  # type: ignore[arg-type]
+        make(name, 0)  # type: ignore[arg-type]  # what is tested
     assert refused.value.code == "unknown_policy"
     if name == "lotery":
         assert "lottery" in str(refused.value.hint)

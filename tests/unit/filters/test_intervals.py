@@ -37,7 +37,7 @@ def in_order(a: Any, b: Any) -> tuple[Any, Any]:
     """Two values as Python compares exactly what the engine compares: NaN equals itself and is above all numbers."""
     if isinstance(a, str) or isinstance(b, str):
         return a.encode("utf-32-be", "surrogatepass"), b.encode("utf-32-be", "surrogatepass")
-    return tuple((1, 0) if value != value else (0, value) for value in (a, b))  # type: ignore[return-value]
+    return tuple((1, 0) if value != value else (0, value) for value in (a, b))  # type: ignore[return-value]  # two of them
 
 
 def key_of(value: Any) -> Any:

@@ -100,7 +100,7 @@ def test_two_plans_for_one_dictionary_may_be_committed_in_any_order(first: list[
 def test_a_bad_string_is_named_and_nothing_is_interned(padding: int, bad: object, reason: str) -> None:
     rooms = Dictionary()
     with pytest.raises(BadString) as caught:
-        rooms.encode_list(["new"] * padding + ["a", None, bad, 7])  # type: ignore[list-item]
+        rooms.encode_list(["new"] * padding + ["a", None, bad, 7])  # type: ignore[list-item]  # what is tested
     assert (caught.value.reason, caught.value.row) == (reason, padding + 2)
     assert len(rooms) == 0 and rooms.bytes == 0
 

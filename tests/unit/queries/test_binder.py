@@ -271,5 +271,5 @@ def test_one_parsed_query_serves_many_bindings() -> None:
 def test_long_flat_chains_are_one_node() -> None:
     bound = run("SELECT temp FROM readings WHERE " + " OR ".join(f"sensor={n}" for n in range(490)))
     assert bound.condition is not None
-    assert len(bound.condition.args) == 490  # type: ignore[union-attr]
+    assert len(bound.condition.args) == 490  # type: ignore[union-attr]  # a conjunction
     assert condition("sensor IN (" + ",".join(map(str, range(900))) + ")").count("int:") == 900

@@ -16,7 +16,7 @@ TWO = "readings [RANGE 5 MINUTES] a, orders [ROWS 10] AS b"
 def positions(select: str, sources: str = TWO) -> dict[str, int]:
     """Output name -> position of the column it is."""
     bound = run(f"SELECT {select} FROM {sources}")
-    return {column.name: column.expression.position for column in bound.columns}  # type: ignore[union-attr]
+    return {column.name: column.expression.position for column in bound.columns}  # type: ignore[union-attr]  # plain columns
 
 
 def condition(sources: str, where: str = "") -> str:
@@ -184,7 +184,7 @@ def test_a_star_is_all_columns_of_all_inputs_with_repeated_names_numbered() -> N
     bound = run(f"SELECT * FROM {TWO} WHERE a.sensor = b.sensor")
     names = ["sensor", "room", "temp", "ok", "ts", "id", "sensor_1", "price", "at"]
     assert [column.name for column in bound.columns] == names
-    assert [column.expression.position for column in bound.columns] == list(range(9))  # type: ignore[union-attr]
+    assert [column.expression.position for column in bound.columns] == list(range(9))  # type: ignore[union-attr]  # plain columns
     assert bound.defaults == ('a second column "sensor" is called "sensor_1"',)
 
 

@@ -56,7 +56,7 @@ def test_a_condition_of_one_input_is_over_its_own_schema() -> None:
         "None",
     ]
     condition = join.own[2]
-    assert condition is not None and condition.args[0].position == 0  # type: ignore[union-attr]
+    assert condition is not None and condition.args[0].position == 0  # type: ignore[union-attr]  # a comparison
     assert residuals(join) == [((0, 1), '>("price", *("temp", int:2))')]
 
 
@@ -158,7 +158,7 @@ def test_a_comparison_with_constants_holds_for_equal_columns() -> None:
     join = split("a.sensor = b.sensor AND b.sensor = c.sensor AND a.sensor = 5 AND 7 > b.sensor AND c.sensor IN (1, 5)")
     terms = {'=("sensor", int:5)', '>(int:7, "sensor")', 'in("sensor", int:1, int:5)'}
     for condition in join.own[:3]:
-        assert condition is not None and {str(term) for term in condition.args} == terms  # type: ignore[union-attr]
+        assert condition is not None and {str(term) for term in condition.args} == terms  # type: ignore[union-attr]  # a call
     assert own(join)[3] == "None"
 
 
