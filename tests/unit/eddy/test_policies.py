@@ -160,7 +160,7 @@ def test_random_takes_every_order_about_equally_often(n_modules: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["lottery", "backpressure"])
-def test_tickets_follow_the_formula_exactly(name: str) -> None:
+def test_tickets_follow_the_formula(name: str) -> None:
     of = ledger("a", "b")
     of.predicates[:] = [3, 40]
     policy = make(name, 0)
@@ -172,7 +172,8 @@ def test_tickets_follow_the_formula_exactly(name: str) -> None:
         policy.visited(of, *one(module, rows_in, rows_out))
         earned = [3, 40][module] * (rows_in - rows_out)
         expected[module] = max(FLOOR, expected[module] * FADE**rows_in + earned)
-        assert of.tickets.tolist() == expected
+        # powers of numpy and Python may differ in the last bit, by the machine
+        assert of.tickets.tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_module_that_returns_every_row_falls_to_the_floor_and_no_lower() -> None:
