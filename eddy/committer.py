@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +27,8 @@ from eddy.commit import Commit
 from eddy.eddy import Eddy
 from eddy.ends import first_cut, split_at
 from eddy.legs import WindowClass
-from eddy.query import Kept
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
-from eddy.row_lists import Buffers, MatchedRows, PartRows, TakenBackRows
+from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
 from eddy.timeline import Rows, Timeline
 from lineage.batch import TupleBatch
@@ -84,12 +83,12 @@ class Committer:
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        taken_back: tuple[Source, int, Kept] | None = None,
+        opening: Sequence[tuple[Source, PartRows, int]] = (),
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
-        `heartbeat`: time was said to have passed, so forget what it allows. `taken_back`: rows that a resumed query had
-        kept and gives up.
+        `heartbeat`: time was said to have passed, so forget what it allows. `opening`: the parts, with
+        their signs, of a commit that opens a query: it takes no rows, and no time passes in it.
         """
         began = time.perf_counter_ns()
         before = timeline.now
@@ -103,24 +102,22 @@ class Committer:
         if leaving:
             while (cut := first_cut(leaving, released, after)) is not None:
                 earlier, released = split_at(released, cut)
-                self._commit(timeline, earlier, leaving, cut, False, taken_back)
-                taken_back = None
-        self._commit(timeline, released, leaving, after, heartbeat, taken_back)
+                self._commit(timeline, earlier, leaving, cut, False, ())
+        self._commit(timeline, released, leaving, after, heartbeat, opening)
         self.total_ns += time.perf_counter_ns() - began
         if self._failure is not None:
             raise self._failure
 
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        taken_back: tuple[Source, int, Kept] | None,
+        opening: Sequence[tuple[Source, PartRows, int]],
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
         self.seq += 1
         self._part = 0
-        if taken_back is not None and self.listeners and taken_back[2].n_rows:
-            source, query, kept = taken_back
-            self._deliver(source, TakenBackRows(query, kept), -1, True)
+        for k, (source, part, sign) in enumerate(opening):
+            self._deliver(source, part, sign, k == len(opening) - 1)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:

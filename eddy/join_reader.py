@@ -18,6 +18,7 @@ from eddy.join_query import JoinQuery, JoinRun
 from eddy.query import Kept
 from eddy.reader import Results, net
 from eddy.result_log import Record
+from eddy.timeline import BEGINNING
 from eddy.walk import Combinations, Reach
 from filters.evaluate import evaluate
 from filters.vector import Frame
@@ -105,21 +106,25 @@ class JoinReader:
 
     # ---- answers
 
-    def _answer(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
-        """The matches alive at a clock, and their starts."""
-        spans = [self._alive(k, clock, source.store.end) for k, source in enumerate(self._sources)]
+    def _answer(self, clock: int, ends: list[int]) -> list[tuple[Combinations, np.ndarray]]:
+        """The matches alive at a clock among the rows before `ends`, and their starts, none before the run was opened."""
+        spans = [self._alive(k, clock, end) for k, end in enumerate(ends)]
         fewest = min(range(len(spans)), key=lambda k: spans[k][1] - spans[k][0])
-        return [(found, self._lives(found)[1].starts) for found in self._matches(fewest, spans)]
+        opened = BEGINNING if self._run.opened_us is None else self._run.opened_us
+        return [(found, np.maximum(self._lives(found)[1].starts, opened)) for found in self._matches(fewest, spans)]
+
+    def _answer_now(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
+        return self._answer(clock, [source.store.end for source in self._sources])
 
     def answer(self, clock: int) -> Results:
         kept = self.query.kept
         if kept is not None:
             return Results(self.project(kept.frame()).columns, kept.starts, 1)
-        return self._results(self._answer(clock), 1)
+        return self._results(self._answer_now(clock), 1)
 
     def keep(self, clock: int) -> Kept:
         """The matches of the answer with all columns of all inputs, to keep over a pause."""
-        parts = self._answer(clock)
+        parts = self._answer_now(clock)
         found = self._joined([matches for matches, _ in parts])
         frame = self.query.walker.frame(found)
         n_columns = sum(len(source.schema) for source in self._sources)
@@ -138,13 +143,10 @@ class JoinReader:
             return []
         assert isinstance(run, JoinRun)
         self._run = run
-        if run.taken_back is not None and run.after == record.seq - 1:
-            kept = run.taken_back
-            return [Results(self.project(kept.frame()).columns, kept.times(), -1)] if kept.n_rows else []
-        minus, plus = self._results(self._ended(record), -1), self._results(self._begun(record), 1)
-        if len(minus) and len(plus):
-            minus, plus = net(minus, plus)
-        return [part for part in (minus, plus) if len(part)]
+        if run.opened_in(record.seq):
+            ends = [source.end_at(record.seq) for source in self._sources]
+            return net(run.taken_back, self._results(self._answer(record.after, ends), 1))
+        return net(self._results(self._ended(record), -1), self._results(self._begun(record), 1))
 
     def _begun(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """Matches with a row that came in the commit, and their starts."""

@@ -23,6 +23,8 @@ from eddy.legs import Clauses, Leg, WindowClass, put_bit
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
 from eddy.query import Query
+from eddy.retained import Retained
+from eddy.stored import Stored
 from eddy.timeline import Intake, Timeline
 from filters.bank import FilterBank
 from filters.candidates import CandidateIndex, float_columns, key_columns
@@ -76,8 +78,12 @@ class Source:
         lateness_us: int,
         drop_late: bool,
         module_numbers: Iterator[int],
+        number: int,
+        keep_us: int | None,
     ) -> None:
         self.name = name
+        #: tells it from an earlier stream of that name
+        self.number = number
         self.schema = schema
         #: the same as queries know it
         self.readable = Readable(schema)
@@ -99,6 +105,7 @@ class Source:
         self._class_numbers: list[int] = []
         #: predicate modules by the text of their expression
         self.modules: dict[str, PredicateModule] = {}
+        self._retained = Retained()
         #: numbers for the names of predicate modules, shared by all streams of an engine
         self._module_numbers = module_numbers
         #: ledger number of each filter, and the other way round (-1: a predicate module)
@@ -142,6 +149,8 @@ class Source:
         self.logged_from = 0
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
+        #: the rows that later queries may see
+        self.stored = Stored(keep_us)
         #: whether region ids are kept with rows: some leg's window ends
         self.keeps_ids = False
 
@@ -193,7 +202,7 @@ class Source:
         """The leg of that window and condition, made and placed if it is new; `label` names the modules made for it."""
         found = self.legs.get((window, condition))
         if found is None:
-            found = Leg(condition, self._window_class(window), label)
+            found = Leg(condition, self._window_class(window), label, self.store.end)
             self._place(found)
             self.legs[found.key] = found
             found.window.n_legs += 1
@@ -203,7 +212,7 @@ class Source:
         """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody."""
         found = self.held.get((window, condition))
         if found is None:
-            found = Leg(condition, self._window_class(window), label)
+            found = Leg(condition, self._window_class(window), label, self.store.end)
             if not condition.never:
                 self._place_dense(found, listed=False)
             self.held[found.key] = found
@@ -376,7 +385,8 @@ class Source:
             functions = user_functions_of(atom.expression)
             kind = f"function:{functions[0].name}" if functions else f"residual:{leg.label}"
             cost = 1000 * sum(function.cost for function in functions) or _EXPRESSION_COST_NS
-            number = self.ledger.add(f"{kind}#{next(self._module_numbers)}", cost)
+            held = self._retained.take(text)
+            number = self.ledger.add(f"{kind}#{next(self._module_numbers)}", cost) if held is None else held
             if number == len(self.filter_of):
                 self.filter_of = np.append(self.filter_of, np.int32(-1))
             module = self.modules[text] = PredicateModule(number, self.ledger.names[number], atom.expression, self.slots.n_words)
@@ -401,9 +411,14 @@ class Source:
         module.remove(slot)
         self._count_predicate(module.number, -1)
         if not len(module.slots):
-            # outcomes stored under its number stay readable: a later module of that number only writes later rows
             del self.modules[module.text]
-            self.ledger.remove(module.number)
+            if not self._retained.keep(module.text, module.number):
+                self._free_number(module.number)
+
+    def _free_number(self, number: int) -> None:
+        """Nobody reads the outcomes of a module that went any more."""
+        self.store.drop_outcomes(number)
+        self.ledger.remove(number)
 
     # ---- candidate indexes
 
@@ -462,6 +477,13 @@ class Source:
         texts = [str(atom) for atom in condition.atoms() if not isinstance(atom, IndexAtom)]
         return {text: self.modules[text].number for text in texts}
 
+    def end_run(self, window: WindowSpec, condition: Condition, until: int) -> None:
+        """A run over this window and condition ends after a commit, but can still be read in the log."""
+        self.paused.append((window, until))
+        for atom in condition.atoms():
+            if not isinstance(atom, IndexAtom):
+                self._retained.retain(str(atom), until)
+
     def ready_modules(self) -> np.ndarray:
         """Ledger numbers of the modules that apply any predicate, ascending."""
         if self._derived_version != self.version:
@@ -494,6 +516,8 @@ class Source:
             del self.ends[:n]
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
+            for number in self._retained.drop(gone):
+                self._free_number(number)
 
     def settle(self, log_clock: int) -> None:
         """Forget rows that no window now, and no window at the log's first clock, holds, and that the log does not hold."""
@@ -503,11 +527,18 @@ class Source:
         if widths:
             watermark = min(watermark, self.store.first_after(log_clock - max(widths)))
             watermark = min([watermark, *(window.oldest for window in self.classes.values() if window.window.ends)])
+        if self.stored.keep_us:
+            watermark = min(watermark, self.store.first_after(self.timeline.now - self.stored.keep_us))
         if watermark > self.store.watermark:
             self.store.forget(watermark)
             self.stems.forget()
         self.bank.release_ids(self.store.watermark)
         self.compact_dictionaries()
+
+    def stored_from(self, seq: int) -> int:
+        """The first position that later queries may see, after the last commit; to be asked before a window comes or goes."""
+        widths = (window.width_us for window in self.classes if not window.is_stream)
+        return self.stored.settle(seq, self.store, self.timeline.now, widths)
 
     def compact_dictionaries(self) -> None:
         """Throw out strings that no row held, waiting or asked for uses, once they are the larger part."""
@@ -552,6 +583,7 @@ class Source:
             if leg.slot is not None and not leg.n_joins:
                 held = sorted(self._outputs_of(leg).readers(leg.slot))
                 assert held == sorted((query.id, query.born) for query in leg.queries), "outputs name the queries of each leg"
+            assert all(leg.since <= query.born for query in leg.queries), "stored rows serve every query that counts them"
             assert self.classes[leg.window.window] is leg.window
             if leg.slot is None:
                 assert leg.condition.never

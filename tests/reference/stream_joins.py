@@ -1,13 +1,12 @@
-"""Scripts of joins with what the engine runs so far: streams, [RANGE w] and [NOW], no history and no replacement."""
+"""Scripts of joins with what the engine runs so far: streams, [RANGE w] and [NOW]."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 from tests.reference.functions import FUNCTIONS
 from tests.reference.join_steps import POLICIES, JoinStepMaker, random_sources
-from tests.reference.script import Script, Step, Submit
+from tests.reference.script import Script, Step
 from tests.reference.steps import BATCH_ROWS
 from tests.reference.workload import Spec
 
@@ -25,18 +24,11 @@ class StreamJoinMaker(JoinStepMaker):
                 return spec
             self.made.remove(spec)
 
-    def submit(self, n_inputs: int | None = None) -> Step:
-        step = super().submit(n_inputs)
-        return replace(step, history="new") if isinstance(step, Submit) else step
-
-    def replace(self) -> Step:
-        return self.submit()
-
 
 def make_stream_join_script(seed: int, n_steps: int) -> Script:
     """The script of a seed: the same for ever, as long as the generators do not change."""
     rng = random.Random(seed)
-    streams = [replace(stream, keep_us=None) for stream in random_sources(rng)[0]]
+    streams = random_sources(rng)[0]
     maker = StreamJoinMaker(rng, streams, [])
     steps: list[Step] = [maker.submit() for _ in range(rng.randint(1, 4))]
     steps += [maker.any() for _ in range(n_steps)]
