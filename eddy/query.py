@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from filters.predicate import Condition
 from filters.vector import ListFrame, Vector
-from lineage.times import to_datetime
+from lineage.times import MAX_US, to_datetime
 from queries.bound import OutputColumn
 from queries.joins import Join
 from windows.spec import WindowSpec
@@ -272,7 +272,9 @@ class Query:
     @property
     def complete_since(self) -> datetime | None:
         """From when on the answer misses nothing that came before the submit; None if that time never comes."""
-        return None if self.complete_since_us is None else to_datetime(self.complete_since_us)
+        since = self.complete_since_us
+        # windows may be so long that their end has no date
+        return None if since is None or since > MAX_US else to_datetime(since)
 
     def answer(self) -> pa.Table:
         return self._engine.answer(self)

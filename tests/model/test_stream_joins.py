@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.reference.driver import replay, subject
+from tests.reference.join_steps import POLICIES
 from tests.reference.limits import make_small
-from tests.reference.script import Submit
+from tests.reference.script import Replace, Submit
 from tests.reference.stream_joins import make_stream_join_script
 
 
@@ -26,6 +29,14 @@ def test_a_seed_of_joins_passes_when_every_limit_is_small(seed: int, monkeypatch
     replay(script, subject, use_duckdb=False)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("batch_rows", [1, 4096])
+def test_a_script_of_joins_passes_under_every_policy_and_batch_size(policy: str, batch_rows: int) -> None:
+    script = make_stream_join_script(5, 40)
+    assert any(isinstance(step, Replace) for step in script.steps)
+    replay(replace(script, policy=policy, batch_rows=batch_rows), subject, use_duckdb=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1100))
 def test_a_longer_seed_of_joins_passes(seed: int) -> None:
@@ -36,13 +47,15 @@ def test_a_longer_seed_of_joins_passes(seed: int) -> None:
 
 def test_the_seeds_hold_joins_of_every_size_and_kind() -> None:
     sizes: dict[int, int] = {}
-    selves = bands = 0
+    selves = bands = histories = replaced = 0
     for seed in range(40):
         for step in make_stream_join_script(seed, 30).steps:
+            replaced += isinstance(step, Replace)
             if isinstance(step, Submit):
+                histories += step.history == "window"
                 sources = [item.source for item in step.spec.meaning.inputs]
                 sizes[len(sources)] = sizes.get(len(sources), 0) + 1
                 selves += len(set(sources)) < len(sources)
                 bands += "BETWEEN" in step.spec.sql
     assert set(sizes) >= {1, 2, 3, 4} and sizes[2] > 20 and sizes[3] > 5
-    assert selves > 10 and bands > 3
+    assert selves > 10 and bands > 3 and histories > 50 and replaced > 20
