@@ -7,8 +7,9 @@ wants it (`eddy/match_filters.py`).
     + of a commit    combinations with a row that came in it; found at the first input, in the order of FROM, that has such a row
     - of a commit    combinations for which some query's part ended in it; for that query, found at the first such input
 
-Who wants a match that began: queries all of whose windows hold its rows when the last of them starts (semantics 26). Those of
-them that hold the rows at the end of the commit too are shown. Slots number the queries of the group.
+Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
+(semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
+one window length the reach of the walk alone says so, and no time is looked at. Slots number the queries of the group.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from eddy.source import Source
 from eddy.walk import PART_ROWS, Combinations, Reach, Walker
 from filters.bank import Prepared
 from lineage.bits import slots_of, words
-from lineage.kernels import kernel
 from lineage.slots import Slots, resized
 from queries.joins import Join
 
@@ -37,57 +37,20 @@ if TYPE_CHECKING:
 
 #: Bits of the matrix of a part at most, as for rows (`eddy/committer.py`).
 _MAX_BITS = 1 << 25
+#: Batches of an input, all of which were wanted, until it is asked again.
+ASK_EVERY = 16
 #: A guess of the cost of a probe until it is measured.
 _PROBE_COST_NS = 50.0
 
 
-@kernel("int64(int64[:,::1], int64[:,::1], int64, int64[::1], int64[::1], int64[::1])")
-def live_matches(times: np.ndarray, starts: np.ndarray, n: int, widths: np.ndarray, latest: np.ndarray, rows: np.ndarray) -> int:
-    """List the matches whose rows all live when the last of them starts, in windows of these widths; returns how many.
-
-    `times` and `starts` are `[inputs, matches]`; `latest` gets the latest start of each match listed.
-    """
-    kept = 0
-    for i in range(n):
-        start = starts[0, i]
-        for k in range(1, len(widths)):
-            start = max(start, starts[k, i])
-        alive = True
-        for k in range(len(widths)):
-            alive &= start - times[k, i] < widths[k]
-        latest[kept] = start
-        rows[kept] = i
-        kept += alive
-    return kept
-
-
-@dataclass(slots=True)
-class Matches:
-    """Matches with the times of their rows `[inputs, matches]` and their latest starts."""
-
-    found: Combinations
-    times: np.ndarray
-    latest: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.latest)
-
-    def take(self, rows: np.ndarray) -> Matches:
-        return Matches(self.found.take(rows), self.times[:, rows], self.latest[rows])
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Matches of one sign made ready to be listed for the queries of a mask."""
+    """Matches of one sign made ready to be listed for the queries of a mask; `widths` are the windows by input of those that ended."""
 
     found: Combinations
     prepared: Prepared
     mask: np.ndarray
-    #: when each takes effect
-    times: np.ndarray
-    #: whether they are results to be counted, and changes to be shown: a match may end in the commit in which it began
-    counted: bool
-    shown: bool
+    widths: list[int] | None
 
 
 class JoinGroup:
@@ -120,7 +83,8 @@ class JoinGroup:
         #: counts changes of the queries, and what the filters were derived from
         self._version = 0
         self._derived: tuple[int, ...] = ()
-        self._buffer = np.zeros((2, n_inputs, PART_ROWS), np.int64)
+        #: by input, batches until it is asked again which of them anybody wants
+        self._unasked = [0] * n_inputs
 
     def stem_names(self) -> list[str]:
         """By input, the name of the SteM through which it is probed (semantics 23)."""
@@ -184,6 +148,7 @@ class JoinGroup:
             return
         self._derived = state
         active = slots_of(self.active)
+        self._unasked = [0] * len(self.sources)
         self._filters = MatchFilters(self.sources, len(self.results))
         self._filters.derive(active, self._leg_slots, self._widths, self._births)
         vectors, which = np.unique(self._widths[:, active].T, axis=0, return_inverse=True)
@@ -194,130 +159,111 @@ class JoinGroup:
                 put_bit(mask, slot, True)
             self._classes.append((vector, mask))
 
-    # ---- matches that began
+    # ---- matches
 
-    def begun(self, starts: list[int], before: int, after: int, batch_rows: int) -> Iterator[Part]:
+    def begun(self, starts: list[int], after: int, batch_rows: int) -> Iterator[Part]:
         """Matches with a row at or behind `starts`, the ends of the stores before a commit that took the clock to `after`."""
-        if not self.slots.taken:
+        ends = [source.store.end for source in self.sources]
+        if not self.slots.taken or starts == ends:
             return
         self._derive()
-        ends = [source.store.end for source in self.sources]
-        lows = [min(self._oldest(k, before), end) for k, end in enumerate(ends)]
+        lows = [min(self._oldest(k, after), end) for k, end in enumerate(ends)]
         for first in range(len(self.sources)):
-            reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
-            reach += [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
-            for low in range(max(starts[first], lows[first]), ends[first], batch_rows):
-                positions = np.arange(low, min(ends[first], low + batch_rows))
-                for found in self._walk(first, positions, reach):
-                    yield from self._begun_parts(found, reach, after)
+            begin = max(starts[first], lows[first])
+            if begin < ends[first]:
+                reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
+                reach += [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
+                for found in self._walk(first, begin, ends[first], reach, batch_rows):
+                    batch = self._batch(found, reach)
+                    for k in range(len(self.sources)):
+                        self._add_age(batch, found, k, after, ALIVE)
+                    yield Part(found, batch.prepare(), self.active, None)
+
+    def ended(self, starts: list[int], before: int, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches alive at `before`, of rows in front of `starts`, that are not at `after`; by window class."""
+        self._derive()
+        n_inputs = len(self.sources)
+        for first, (begin, stop) in enumerate(self._leaving(starts, before, after)):
+            if begin < stop:
+                lows = [min(self._oldest(k, after if k < first else before), starts[k]) for k in range(n_inputs)]
+                reach = [Reach(low, end) for low, end in zip(lows, starts)]
+                for found in self._walk(first, begin, stop, reach, batch_rows):
+                    batch = self._batch(found, reach)
+                    for k in range(n_inputs):
+                        self._add_age(batch, found, k, before, ALIVE)
+                        if k <= first:
+                            self._add_age(batch, found, k, after, ENDED if k == first else ALIVE_TOO)
+                    prepared = batch.prepare()
+                    for widths, mask in self._classes:
+                        yield Part(found, prepared, mask, widths)
+
+    def leaves(self, starts: list[int], before: int, after: int) -> bool:
+        """Whether rows in front of `starts` leave some window between two clocks."""
+        if before == after or not self.slots.taken:
+            return False
+        self._derive()
+        return any(begin < stop for begin, stop in self._leaving(starts, before, after))
+
+    def _leaving(self, starts: list[int], before: int, after: int) -> list[tuple[int, int]]:
+        """By input, the positions from the first that some window held at `before` to the last that some does not hold at `after`."""
+        found = []
+        for k, source in enumerate(self.sources):
+            stop = source.store.first_after(after - int(self._filters.narrowest()[k]))
+            found.append((self._oldest(k, before), min(stop, starts[k])))
+        return found
 
     def _oldest(self, k: int, clock: int) -> int:
         """The first position of an input that some window holds at a clock."""
         source = self.sources[k]
         return max(source.store.first_after(clock - int(self._filters.widest()[k])), source.store.watermark)
 
-    def _walk(self, first: int, positions: np.ndarray, reach: list[Reach]) -> Iterator[Combinations]:
+    def _walk(self, first: int, begin: int, end: int, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
+        """Walk from the rows of an input at begin..end, a batch at a time."""
         part_rows = max(64, min(PART_ROWS, _MAX_BITS // len(self.results)))
-        n_inputs = len(self.sources)
+        for low in range(begin, end, batch_rows):
+            positions = np.arange(low, min(end, low + batch_rows))
+            yield from self.walker.walk(first, positions, self._order(first), reach, self._keep, self._visited, part_rows)
 
-        def keep(found: Combinations, added: int) -> Combinations:
-            """What some query may still want; of whole matches that is seen when they are listed."""
-            bound = [k for k, column in enumerate(found.positions) if column is not None]
-            if len(bound) == n_inputs or not len(found) or not any(self._filters.stored(k) for k in bound):
-                return found
-            return self._wanted(found, bound)
-
-        yield from self.walker.walk(first, positions, self._order(first), reach, keep, self._visited, part_rows)
-
-    def _wanted(self, found: Combinations, bound: list[int]) -> Combinations:
-        """The combinations that some query wants by what is stored with their rows."""
-        n = len(found)
-        batch = self._filters.batch(n)
+    def _keep(self, found: Combinations, added: int) -> Combinations:
+        """What some query may still want; of whole matches that is seen when they are listed."""
+        bound = [k for k, column in enumerate(found.positions) if column is not None]
+        if len(bound) == len(self.sources) or not len(found) or not any(self._filters.stored(k) for k in bound):
+            return found
+        # where all is wanted, it is asked now and then only
+        self._unasked[added] -= 1
+        if self._unasked[added] > 0:
+            return found
+        batch = self._filters.batch(len(found))
         for k in bound:
             batch.add_stored(k, found.at(k))
-        union = np.empty(words(n), np.uint64)
+        union = np.empty(words(len(found)), np.uint64)
         if batch.prepare().wanted(self.active, union):
+            self._unasked[added] = ASK_EVERY
             return found
-        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[:n]))
+        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)]))
 
-    def _begun_parts(self, found: Combinations, reach: list[Reach], after: int) -> Iterator[Part]:
-        matches = self._live(found)
-        if not len(matches):
-            return
-        prepared = self._prepare(matches, reach, matches.latest)
-        ages = after - matches.times
-        if (ages.max(axis=1) < self._filters.narrowest()).all():
-            yield Part(matches.found, prepared, self.active, matches.latest, True, True)
-            return
-        yield Part(matches.found, prepared, self.active, matches.latest, True, False)
-        shown = matches.take(np.flatnonzero((ages < self._filters.widest()[:, None]).all(axis=0)))
-        if len(shown):
-            prepared = self._prepare(shown, reach, np.full(len(shown), after))
-            yield Part(shown.found, prepared, self.active, shown.latest, False, True)
-
-    def _live(self, found: Combinations) -> Matches:
-        """The matches that live in some query's windows when they begin."""
-        n = len(found)
-        times, starts = self._lives(found)
-        latest, rows = np.empty(n, np.int64), np.empty(n, np.int64)
-        kept = live_matches(times, starts, n, self._filters.widest(), latest, rows)
-        if kept < n:
-            return Matches(found.take(rows[:kept]), times[:, rows[:kept]], latest[:kept])
-        return Matches(found, times[:, :n], latest)
-
-    def _lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
-        """Effective times and starts of the rows of matches, `[inputs, matches]`; valid until the next call."""
-        times, starts = self._buffer
-        for k, source in enumerate(self.sources):
-            source.gatherer.lives(found.at(k), times[k], starts[k])
-        return times, starts
-
-    def _prepare(self, matches: Matches, reach: list[Reach], clock: np.ndarray) -> Prepared:
-        """Matches ready to be listed for the queries whose windows hold their rows at the clock."""
-        batch = self._filters.batch(len(matches))
+    def _batch(self, found: Combinations, reach: list[Reach]) -> MatchBatch:
+        """Matches with what is stored with their rows and, where some query is young, their births."""
+        batch = self._filters.batch(len(found))
         for k in range(len(self.sources)):
-            self._add_input(batch, matches, k, reach[k].low)
-            batch.add_age(k, clock - matches.times[k], ALIVE)
-        return batch.prepare()
+            batch.add_stored(k, found.at(k))
+            batch.add_birth(k, found.at(k), reach[k].low)
+        return batch
 
-    def _add_input(self, batch: MatchBatch, matches: Matches, k: int, low: int) -> None:
-        batch.add_stored(k, matches.found.at(k))
-        batch.add_birth(k, matches.found.at(k), low)
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, clock: int, bound: int) -> None:
+        if len(self._filters.widths[k]) > 1:
+            times, _ = self.sources[k].gatherer.lives(found.at(k))
+            batch.add_age(k, clock - times, bound)
 
-    # ---- matches that ended
+    def nothing(self) -> Part:
+        """A part without matches."""
+        none = np.zeros(0, np.int64)
+        return Part(Combinations([none] * len(self.sources), none), self._filters.batch(0).prepare(), self.active, None)
 
-    def ended(self, starts: list[int], before: int, after: int, batch_rows: int) -> Iterator[Part]:
-        """Matches alive at `before`, of rows in front of `starts`, that are not at `after`; by window class."""
-        if not self.slots.taken or before == after:
-            return
-        self._derive()
-        n_inputs = len(self.sources)
-        for first in range(n_inputs):
-            lows = [min(self._oldest(k, after if k < first else before), starts[k]) for k in range(n_inputs)]
-            reach = [Reach(low, end) for low, end in zip(lows, starts)]
-            narrowest = int(self._filters.narrowest()[first])
-            stop = min(self.sources[first].store.first_after(after - narrowest), starts[first])
-            for low in range(lows[first], stop, batch_rows):
-                positions = np.arange(low, min(stop, low + batch_rows))
-                for found in self._walk(first, positions, reach):
-                    yield from self._ended_parts(found, first, lows, before, after)
-
-    def _ended_parts(self, found: Combinations, first: int, lows: list[int], before: int, after: int) -> Iterator[Part]:
-        n = len(found)
-        times, _ = self._lives(found)
-        matches = Matches(found, times[:, :n], np.zeros(n, np.int64))
-        batch = self._filters.batch(n)
-        then, now = np.full(n, before), np.full(n, after)
-        for k in range(len(self.sources)):
-            self._add_input(batch, matches, k, lows[k])
-            batch.add_age(k, then - matches.times[k], ALIVE)
-            if k <= first:
-                batch.add_age(k, now - matches.times[k], ENDED if k == first else ALIVE_TOO)
-        prepared = batch.prepare()
-        for widths, mask in self._classes:
-            ends = (matches.times + np.array(widths)[:, None]).min(axis=0)
-            if ((before < ends) & (ends <= after)).any():
-                yield Part(found, prepared, mask, ends, False, True)
+    def lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
+        """The times of the rows of matches by input, and the latest start of each match."""
+        lives = [source.gatherer.lives(found.at(k)) for k, source in enumerate(self.sources)]
+        return np.array([times for times, _ in lives]), np.max([starts for _, starts in lives], axis=0)
 
     # ---- routing
 

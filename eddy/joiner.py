@@ -57,14 +57,17 @@ class Joiner:
     ) -> None:  # fmt: skip
         """Find what changed in a commit, - before + for each group; without listeners matches are only counted."""
         for group, starts in begun:
-            if deliver is not None:
-                for part in group.ended(starts, before, after, batch_rows):
-                    deliver(group, MatchRows(group, part, buffers), -1)
-            if starts == [source.store.end for source in group.sources]:
-                continue
-            for part in group.begun(starts, before, after, batch_rows):
-                rows = MatchRows(group, part, buffers)
-                if deliver is not None and part.shown:
+            if deliver is not None and group.leaves(starts, before, after):
+                parts = group.ended(starts, before, after, batch_rows)
+                rows = MatchRows(group, parts, buffers)
+                deliver(group, rows, -1)
+                if rows.asked:
+                    for part in parts:
+                        deliver(group, MatchRows(group, parts, buffers, part), -1)
+            parts = group.begun(starts, after, batch_rows)
+            for part in parts:
+                rows = MatchRows(group, parts, buffers, part)
+                if deliver is not None:
                     deliver(group, rows, 1)
                 rows.finish()
 
