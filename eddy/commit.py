@@ -31,8 +31,8 @@ class Commit:
         #: number of the part in the commit, from 0, and whether it is the last one
         self.part = part
         self.last = last
-        #: whether its rows joined answers (+1) or left them (-1), without looking for them: matches that left are searched for only
-        #: if somebody asks for anything else
+        #: whether its rows joined answers (+1) or left them (-1); matches that left are searched for only if somebody asks for
+        #: anything else
         self.added = sign > 0
         self._sign = sign
         self._names = names

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eddy.legs import put_bit
+from eddy.legs import WindowClass, put_bit
 from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger, Policy
@@ -39,18 +39,28 @@ if TYPE_CHECKING:
 _MAX_BITS = 1 << 25
 #: Batches of an input, all of which were wanted, until it is asked again.
 ASK_EVERY = 16
+#: Rows of probes between two entries in the ledger, where there is nothing to choose.
+LEARN_ROWS = 1 << 18
 #: A guess of the cost of a probe until it is measured.
 _PROBE_COST_NS = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Matches of one sign made ready to be listed for the queries of a mask; `widths` are the windows by input of those that ended."""
+    """Matches of one sign made ready to be listed for the queries of a mask."""
 
     found: Combinations
     prepared: Prepared
     mask: np.ndarray
+    #: of matches that ended: by input, the window width of those queries
     widths: list[int] | None
+
+
+class Before(NamedTuple):
+    """How a group stood before a commit, by input: the ends of the stores, and the oldest row that some window held."""
+
+    ends: list[int]
+    oldest: list[int]
 
 
 class JoinGroup:
@@ -77,12 +87,19 @@ class JoinGroup:
         self._leg_slots = np.zeros((n_inputs, 64), np.int32)
         self._widths = np.zeros((n_inputs, 64), np.int64)
         self._births = np.zeros((n_inputs, 64), np.int64)
+        #: queries by slot
+        self._members: dict[int, JoinQuery] = {}
+        #: by input, the classes of the widest and of the narrowest window
+        self._widest: list[WindowClass] = []
+        self._narrowest: list[WindowClass] = []
         #: window widths by input -> the slots that have them
         self._classes: list[tuple[list[int], np.ndarray]] = []
         self._filters = MatchFilters(sources, 64)
         #: counts changes of the queries, and what the filters were derived from
         self._version = 0
         self._derived: tuple[int, ...] = ()
+        #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
+        self._unlearned = [[0, 0, 0] for _ in sources]
         #: by input, batches until it is asked again which of them anybody wants
         self._unasked = [0] * n_inputs
 
@@ -126,6 +143,7 @@ class JoinGroup:
             self._widths[k, slot] = window.width_us
             self._births[k, slot] = births[k]
         put_bit(self.active, slot, True)
+        self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
         self.ledger.predicates[:] += 1
         self._version += 1
@@ -134,6 +152,7 @@ class JoinGroup:
     def remove(self, query: JoinQuery, slot: int) -> None:
         """A query runs no more."""
         put_bit(self.active, slot, False)
+        del self._members[slot]
         self.outputs.remove(slot, query.id, None)
         self.slots.give_back(slot)
         self.ledger.predicates[:] -= 1
@@ -151,6 +170,9 @@ class JoinGroup:
         self._unasked = [0] * len(self.sources)
         self._filters = MatchFilters(self.sources, len(self.results))
         self._filters.derive(active, self._leg_slots, self._widths, self._births)
+        for of, choose in ((self._widest, np.argmax), (self._narrowest, np.argmin)):
+            slots = active[choose(self._widths[:, active], axis=1)].tolist()
+            of[:] = [self._members[slot].legs[k].window for k, slot in enumerate(slots)]
         vectors, which = np.unique(self._widths[:, active].T, axis=0, return_inverse=True)
         self._classes = []
         for number, vector in enumerate(vectors.tolist()):
@@ -161,13 +183,17 @@ class JoinGroup:
 
     # ---- matches
 
-    def begun(self, starts: list[int], after: int, batch_rows: int) -> Iterator[Part]:
-        """Matches with a row at or behind `starts`, the ends of the stores before a commit that took the clock to `after`."""
-        ends = [source.store.end for source in self.sources]
-        if not self.slots.taken or starts == ends:
-            return
+    def before(self) -> Before:
+        """What a commit that is about to run has to know later."""
         self._derive()
-        lows = [min(self._oldest(k, after), end) for k, end in enumerate(ends)]
+        return Before([source.store.end for source in self.sources], [window.oldest for window in self._widest])
+
+    def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches with a row that came in a commit which took the clock to `after`."""
+        starts, ends = before.ends, [source.store.end for source in self.sources]
+        if starts == ends:
+            return
+        lows = [min(window.oldest, end) for window, end in zip(self._widest, ends)]
         for first in range(len(self.sources)):
             begin = max(starts[first], lows[first])
             if begin < ends[first]:
@@ -179,50 +205,38 @@ class JoinGroup:
                         self._add_age(batch, found, k, after, ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
 
-    def ended(self, starts: list[int], before: int, after: int, batch_rows: int) -> Iterator[Part]:
-        """Matches alive at `before`, of rows in front of `starts`, that are not at `after`; by window class."""
-        self._derive()
+    def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
         n_inputs = len(self.sources)
-        for first, (begin, stop) in enumerate(self._leaving(starts, before, after)):
-            if begin < stop:
-                lows = [min(self._oldest(k, after if k < first else before), starts[k]) for k in range(n_inputs)]
-                reach = [Reach(low, end) for low, end in zip(lows, starts)]
-                for found in self._walk(first, begin, stop, reach, batch_rows):
+        for first, leaving in enumerate(self._leaving(before)):
+            if leaving.low < leaving.hi:
+                lows = [self._widest[k].oldest if k < first else before.oldest[k] for k in range(n_inputs)]
+                reach = [Reach(min(low, end), end) for low, end in zip(lows, before.ends)]
+                for found in self._walk(first, *leaving, reach, batch_rows):
                     batch = self._batch(found, reach)
                     for k in range(n_inputs):
-                        self._add_age(batch, found, k, before, ALIVE)
+                        self._add_age(batch, found, k, clock, ALIVE)
                         if k <= first:
                             self._add_age(batch, found, k, after, ENDED if k == first else ALIVE_TOO)
                     prepared = batch.prepare()
                     for widths, mask in self._classes:
                         yield Part(found, prepared, mask, widths)
 
-    def leaves(self, starts: list[int], before: int, after: int) -> bool:
-        """Whether rows in front of `starts` leave some window between two clocks."""
-        if before == after or not self.slots.taken:
-            return False
-        self._derive()
-        return any(begin < stop for begin, stop in self._leaving(starts, before, after))
+    def leaves(self, before: Before) -> bool:
+        """Whether rows from before a commit have left some window in it."""
+        return any(leaving.low < leaving.hi for leaving in self._leaving(before))
 
-    def _leaving(self, starts: list[int], before: int, after: int) -> list[tuple[int, int]]:
-        """By input, the positions from the first that some window held at `before` to the last that some does not hold at `after`."""
-        found = []
-        for k, source in enumerate(self.sources):
-            stop = source.store.first_after(after - int(self._filters.narrowest()[k]))
-            found.append((self._oldest(k, before), min(stop, starts[k])))
-        return found
-
-    def _oldest(self, k: int, clock: int) -> int:
-        """The first position of an input that some window holds at a clock."""
-        source = self.sources[k]
-        return max(source.store.first_after(clock - int(self._filters.widest()[k])), source.store.watermark)
+    def _leaving(self, before: Before) -> list[Reach]:
+        """By input, the rows from the first that some window held before a commit to the last that some holds no more."""
+        spans = zip(before.oldest, self._narrowest, before.ends)
+        return [Reach(oldest, min(window.oldest, end)) for oldest, window, end in spans]
 
     def _walk(self, first: int, begin: int, end: int, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
         """Walk from the rows of an input at begin..end, a batch at a time."""
         part_rows = max(64, min(PART_ROWS, _MAX_BITS // len(self.results)))
         for low in range(begin, end, batch_rows):
-            positions = np.arange(low, min(end, low + batch_rows))
-            yield from self.walker.walk(first, positions, self._order(first), reach, self._keep, self._visited, part_rows)
+            span = Reach(low, min(end, low + batch_rows))
+            yield from self.walker.walk(first, span, self._order(first), reach, self._keep, self._visited, part_rows)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         """What some query may still want; of whole matches that is seen when they are listed."""
@@ -258,7 +272,7 @@ class JoinGroup:
     def nothing(self) -> Part:
         """A part without matches."""
         none = np.zeros(0, np.int64)
-        return Part(Combinations([none] * len(self.sources), none), self._filters.batch(0).prepare(), self.active, None)
+        return Part(Combinations([none] * len(self.sources), 0), self._filters.batch(0).prepare(), self.active, None)
 
     def lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
         """The times of the rows of matches by input, and the latest start of each match."""
@@ -279,12 +293,24 @@ class JoinGroup:
         return order
 
     def _visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
-        ledger, modules = self.ledger, np.array([added])
-        taken, returned = np.array([rows_in]), np.array([rows_out])
-        ledger.measure(added, rows_in, ns)
-        cleared = (taken - returned) * ledger.predicates[modules]
-        ledger.record(modules, taken, returned, cleared, sampled=False)
-        self._policy.visited(ledger, modules, taken, returned)
+        """A probe went so; the policy hears of it at once where it has a choice."""
+        seen = self._unlearned[added]
+        seen[0] += rows_in
+        seen[1] += rows_out
+        seen[2] += ns
+        if len(self.sources) > 2 or seen[0] >= LEARN_ROWS:
+            self.learn()
+
+    def learn(self) -> None:
+        """Hand the probes that were noted to the ledger and the policy."""
+        ledger = self.ledger
+        for k, (rows_in, rows_out, ns) in enumerate(self._unlearned):
+            if rows_in:
+                modules, taken, returned = np.array([k]), np.array([rows_in]), np.array([rows_out])
+                ledger.measure(k, rows_in, ns)
+                ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
+                self._policy.visited(ledger, modules, taken, returned)
+                self._unlearned[k] = [0, 0, 0]
 
     # ---- upkeep
 

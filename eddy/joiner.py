@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eddy.join_group import JoinGroup
+from eddy.join_group import Before, JoinGroup
 from eddy.join_query import JoinQuery
 from eddy.match_rows import MatchRows
 from eddy.policies.base import Policy
@@ -43,28 +43,28 @@ class Joiner:
             group.walker.release()
             del self.groups[group.join.key]
 
-    def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, list[int]]]:
-        """The groups that a commit on a timeline may concern, with the ends of their stores before it."""
-        return [
-            (group, [source.store.end for source in group.sources])
-            for group in self.groups.values()
-            if group.timeline is timeline and group.slots.taken
-        ]
+    def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, Before]]:
+        """The groups that a commit on a timeline may concern, and how they stand before it."""
+        groups = [group for group in self.groups.values() if group.timeline is timeline and group.slots.taken]
+        return [(group, group.before()) for group in groups]
 
     def run(
-        self, begun: list[tuple[JoinGroup, list[int]]], before: int, after: int, batch_rows: int, buffers: Buffers,
+        self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: Buffers,
         deliver: Deliver | None,
     ) -> None:  # fmt: skip
-        """Find what changed in a commit, - before + for each group; without listeners matches are only counted."""
-        for group, starts in begun:
-            if deliver is not None and group.leaves(starts, before, after):
-                parts = group.ended(starts, before, after, batch_rows)
+        """Find what a commit from one clock to another changed, - before + for each group.
+
+        Without listeners matches that began are only counted.
+        """
+        for group, before in begun:
+            if deliver is not None and group.leaves(before):
+                parts = group.ended(before, clock, after, batch_rows)
                 rows = MatchRows(group, parts, buffers)
                 deliver(group, rows, -1)
                 if rows.asked:
                     for part in parts:
                         deliver(group, MatchRows(group, parts, buffers, part), -1)
-            parts = group.begun(starts, after, batch_rows)
+            parts = group.begun(before, after, batch_rows)
             for part in parts:
                 rows = MatchRows(group, parts, buffers, part)
                 if deliver is not None:

@@ -119,6 +119,17 @@ class Gatherer:
         nulls = np.empty(len(positions), np.uint8)
         return cells, nulls if gather_nulls(self._nulls, self._origin, self._bits, column, positions, nulls) else None
 
+    def cells_between(self, column: int, first: int, last: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """The same of the rows first..last; not copied when they are in one page."""
+        self._refresh()
+        offset = first - self._origin
+        page, at = self.store.pages()[offset >> self._bits], offset & ((1 << self._bits) - 1)
+        stop = at + last - first
+        if stop > page.n_rows:
+            return self.cells(column, np.arange(first, last))
+        nulls = None if page.nulls is None else page.nulls[column, at:stop]
+        return page.cells[column, at:stop], nulls if nulls is not None and nulls.any() else None
+
     def lives(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The effective times and the starts."""
         self._refresh()
