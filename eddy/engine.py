@@ -430,12 +430,14 @@ class Engine:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
                 if isinstance(plan, JoinPlan):
-                    return explaining.explain_join(plan, self._catalog, self._eddy.policy)
+                    group = self._committer.joiner.groups.get(plan.join.key)
+                    return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
             if isinstance(query, JoinQuery):
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy)
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
+                found["shared_with"] -= query.slot is not None
                 return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
 
