@@ -7,7 +7,8 @@ returns, every end up to the clock has been applied.
     1  rows whose life ends in the commit leave: per stream and window class a range of positions   (- parts)
     2  the released rows of all streams are cut, in merged order of (time, order of streams, row), into slices of at
        most `batch_rows` a stream; each is stored and sent through the eddy                         (+ parts)
-    3  the commit is logged; rows that no window and no reader needs are forgotten
+    3  joins find what that changed (`eddy/joiner.py`)                                              (- and + parts)
+    4  the commit is logged; rows that no window and no reader needs are forgotten
 
 A row that comes and goes inside the commit is matched but in no part: queries list the rows of a slice only from the first on
 that is alive in their window at the end of the commit.
@@ -26,8 +27,11 @@ import numpy as np
 from eddy.commit import Commit
 from eddy.eddy import Eddy
 from eddy.ends import first_cut, split_at
+from eddy.join_group import JoinGroup
+from eddy.joiner import Joiner
 from eddy.legs import WindowClass
-from eddy.result_log import MAX_COMMITS, Record, ResultLog
+from eddy.match_rows import MatchRows, NoRows
+from eddy.result_log import MAX_COMMITS, Record
 from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
 from eddy.timeline import Rows, Timeline
@@ -67,6 +71,7 @@ class Committer:
 
     def __init__(self, eddy: Eddy, batch_rows: int, log_rows: int) -> None:
         self.eddy = eddy
+        self.joiner = Joiner(eddy.policy)
         self.batch_rows = batch_rows
         self.log_rows = log_rows
         #: rows beyond `log_rows` that a stream's log may reach before it is cut back: cutting costs more than a small push
@@ -77,18 +82,20 @@ class Committer:
         self._registrations = itertools.count()
         self._buffers = Buffers()
         self._part = 0
+        #: whether joins may bring further parts of the commit
+        self._joining = False
         self._failure: BaseException | None = None
         #: nanoseconds spent in commits, listeners included
         self.total_ns = 0
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        opening: Sequence[tuple[Source, PartRows, int]] = (),
+        opening: Sequence[tuple[Source | JoinGroup, PartRows, int]] = (),
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
-        `heartbeat`: time was said to have passed, so forget what it allows. `opening`: the parts, with
-        their signs, of a commit that opens a query: it takes no rows, and no time passes in it.
+        `heartbeat`: time was said to have passed, so forget what it allows. `opening`: the parts, with their signs, of a commit
+        that opens a query: it takes no rows, and no time passes in it.
         """
         began = time.perf_counter_ns()
         before = timeline.now
@@ -110,18 +117,27 @@ class Committer:
 
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        opening: Sequence[tuple[Source, PartRows, int]],
+        opening: Sequence[tuple[Source | JoinGroup, PartRows, int]],
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
         self.seq += 1
         self._part = 0
-        for k, (source, part, sign) in enumerate(opening):
-            self._deliver(source, part, sign, k == len(opening) - 1)
+        joins = self.joiner.begin(timeline) if self.joiner.groups else None
+        self._joining = bool(joins)
+        for k, (of, part, sign) in enumerate(opening):
+            self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._joining)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:
             self._take(released, before, after)
+        if joins:
+            self.joiner.run(
+                joins, before, after, self.batch_rows, self._buffers, self._deliver_matches if self.listeners else None
+            )
+            self._joining = False
+            if self._part:
+                self._send("", (), NoRows(), 1, True)
         timeline.now = after
         timeline.log.append(Record(self.seq, before, after))
         crowded = heartbeat or not self.seq % _SETTLE_EVERY
@@ -130,7 +146,7 @@ class Committer:
             source.ends.append((self.seq, end))
             crowded = crowded or end - source.logged_from > self.log_rows + self._slack
         if crowded:
-            self._trim(timeline.log, timeline.sources)
+            self.trim(timeline)
 
     # ---- rows that leave
 
@@ -254,7 +270,13 @@ class Committer:
     # ---- delivery and upkeep
 
     def _deliver(self, source: Source, rows: PartRows, sign: int, last: bool) -> None:
-        part = Commit(self.seq, source.name, source.schema, rows, sign, self._part, last)
+        self._send(source.name, source.schema.names, rows, sign, last and not self._joining)
+
+    def _deliver_matches(self, group: JoinGroup, rows: MatchRows, sign: int) -> None:
+        self._send(group.name, group.column_names, rows, sign, False)
+
+    def _send(self, stream: str, names: Sequence[str], rows: PartRows, sign: int, last: bool) -> None:
+        part = Commit(self.seq, stream, names, rows, sign, self._part, last)
         self._part += 1
         for listener in tuple(self.listeners.values()):
             try:
@@ -263,8 +285,9 @@ class Committer:
                 # whatever it is, the commit is finished first: half a commit must not stay behind
                 self._failure = self._failure or error
 
-    def _trim(self, log: ResultLog, sources: list[Source]) -> None:
+    def trim(self, timeline: Timeline) -> None:
         """Bound the log, and forget rows that neither a window nor the log needs."""
+        log, sources = timeline.log, timeline.sources
         drop = max(0, len(log.records) - MAX_COMMITS)
         for source in sources:
             if not source.legs and not source.held and not source.paused:
@@ -275,11 +298,19 @@ class Committer:
                 at = bisect_left(source.ends, floor, key=lambda pair: pair[1])
                 seq = source.ends[min(at, len(source.ends) - 1)][0]
                 drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
-        if drop:
-            log.drop(min(drop, len(log.records) - 1))
-        for source in sources:
+        self._forget(timeline, min(drop, len(log.records) - 1))
+
+    def forget_log(self, timeline: Timeline) -> None:
+        """Give up the whole log, and all rows that are in no window now."""
+        self._forget(timeline, len(timeline.log.records))
+
+    def _forget(self, timeline: Timeline, n_commits: int) -> None:
+        """Forget the oldest commits, and the rows that neither a window nor the rest of the log needs."""
+        log = timeline.log
+        log.drop(n_commits)
+        for source in timeline.sources:
             source.log_dropped(log.gone)
-            source.settle(log.records[0].before)
+            source.settle(log.records[0].before if log.records else timeline.now)
 
     def _forget_all(self, source: Source) -> None:
         """No query reads the stream: nothing of it is kept."""

@@ -42,6 +42,7 @@ from eddy.recall import recall
 from eddy.replacing import check_replaces
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
+from eddy.state_cap import STATE_BYTES, StateCap
 from eddy.timeline import BEGINNING, Rows, Timeline
 from eddy.turn import Turn
 from lineage.errors import ConflictError, EddyError, GoneError
@@ -61,6 +62,7 @@ class Engine:
         clock: Callable[[], Any] | None = None,
         *,
         log_rows: int = LOG_ROWS,
+        state_bytes: int = STATE_BYTES,
     ) -> None:
         if expiry != "auto":
             raise _not_yet(f'expiry="{expiry}"')
@@ -68,6 +70,8 @@ class Engine:
             raise EddyError(f"batch_rows is {batch_rows!r}", code="bad_option", hint="a whole number from 1 to 65536")
         if not isinstance(log_rows, int) or isinstance(log_rows, bool) or not 1 <= log_rows <= 1 << 30:
             raise EddyError(f"log_rows is {log_rows!r}", code="bad_option", hint="a whole number from 1 to 2**30")
+        if not isinstance(state_bytes, int) or isinstance(state_bytes, bool) or state_bytes < 1 << 20:
+            raise EddyError(f"state_bytes is {state_bytes!r}", code="bad_option", hint="a whole number from 2**20 on")
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise EddyError(f"seed is {seed!r}", code="bad_option", hint="a whole number")
         kernels.ensure()
@@ -76,6 +80,7 @@ class Engine:
         self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
+        self._cap = StateCap(state_bytes, self._catalog.sources.values, self._forget)
         self._turn = Turn()
 
     # ---- life
@@ -145,7 +150,7 @@ class Engine:
             for query in self._catalog.queries.values():
                 for version in query.earlier:
                     if name.lower() in version.streams:
-                        query.forget_version(version)
+                        self._forget_version(query, version)
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
         """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
@@ -194,7 +199,9 @@ class Engine:
             number, chosen = self._catalog.new_query(name)
             if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
                 raise EddyError("tags is not a list of strings", code="bad_option")
-            query = self._make(number, chosen, sql, tuple(tags), self._planner.plan(sql, params))
+            plan = self._planner.plan(sql, params)
+            self._cap.charge_query()
+            query = self._make(number, chosen, sql, tuple(tags), plan)
             query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
             self._start(query)
             self._catalog.add_query(query)
@@ -205,7 +212,7 @@ class Engine:
     def _make(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan) -> Query:
         if isinstance(plan, JoinPlan):
             sources = [self._catalog.sources[stream] for stream in plan.streams]
-            return JoinQuery(self, number, name, sql, tags, plan, sources)
+            return JoinQuery(self, number, name, sql, tags, plan, self._committer.joiner.group(plan.join, sources))
         return Query(self, number, name, sql, tags, plan)
 
     def _start(self, query: Query) -> None:
@@ -235,10 +242,11 @@ class Engine:
         self._committer.run(timeline, [], now, False, parts)
 
     def _rows_of(self, query: Query) -> Held | None:
-        """The rows of the answer of a relation over one stream; None if nobody listens."""
-        if not self._committer.listeners or query.is_stream or isinstance(query, JoinQuery):
+        """The rows or matches of the answer of a relation; None if nobody listens."""
+        if not self._committer.listeners or query.is_stream:
             return None
-        return self._catalog.sources[query.stream], query.kept or self._reader(query).keep(self._timeline(query).now)
+        of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
+        return of, query.kept or self._reader(query).keep(self._timeline(query).now)
 
     def cancel(self, query: Query | int | str) -> None:
         """Stop a query for good; it emits no final changes."""
@@ -248,7 +256,7 @@ class Engine:
                 self._stop(found)
             found.kept = None
             for version in (*found.earlier, found):
-                version.release()
+                self._release(version)
             found.earlier = ()
             self._catalog.remove_query(found)
 
@@ -303,9 +311,20 @@ class Engine:
             log, seq = self._timeline(found).log, self._committer.seq
             self._end_run(found)
             version = found.become(self._make(found.id, found.name, sql, found.tags, plan))
-            log.hold(seq, partial(found.forget_version, version))
+            log.hold(seq, partial(self._forget_version, found, version))
             self._start(found)
             self._open(found, before, left)
+
+    def _forget_version(self, query: Query, version: Query) -> None:
+        """What a query was under an earlier text can no longer be read."""
+        if version in query.earlier:
+            query.forget_version(version)
+            self._release(version)
+
+    def _release(self, query: Query) -> None:
+        """A query, or what it was, is read no more."""
+        if isinstance(query, JoinQuery):
+            self._committer.joiner.release(query.group)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:
         """The answer that a query is about to take back, none if it is a stream, and its rows."""
@@ -319,7 +338,9 @@ class Engine:
         """Give a stream rows: all of them, or none and an error."""
         with self._turn:
             source = self._catalog.source(stream)
-            released, receipt = self._accept(source, source.ingestor.check(rows), self._now_of(source))
+            checked = source.ingestor.check(rows)
+            self._check_room(source, checked)
+            released, receipt = self._accept(source, checked, self._now_of(source))
             timeline = source.timeline
             self._committer.run(timeline, [] if released is None else [(source, released)], timeline.now, False)
             return receipt
@@ -344,7 +365,7 @@ class Engine:
             checked = [source.ingestor.check(given) for source, given in zip(sources, rows.values(), strict=True)]
             now = self._now_of(sources[0])
             for source, given in zip(sources, checked, strict=True):
-                source.intake.check_room(given.n_rows)
+                self._check_room(source, given)
             receipts: dict[str, Receipt] = {}
             released: list[tuple[Source, Rows]] = []
             for name, source, given in zip(rows, sources, checked, strict=True):
@@ -359,9 +380,18 @@ class Engine:
         """The clock's time for rows of a stream without a time column; 0 for others."""
         return self._clock_us() if source.time_column is None else 0
 
-    def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
-        """Take checked rows in; raises only before anything has changed."""
+    def _check_room(self, source: Source, checked: Ingested) -> None:
+        """Raise if so many rows would be too many to hold."""
         source.intake.check_room(checked.n_rows)
+        self._cap.charge_rows(source, checked.n_rows)
+
+    def _forget(self) -> None:
+        """Let go of rows that no window holds: the log goes before a push is refused."""
+        for line in self._catalog.timelines.values():
+            self._committer.forget_log(line)
+
+    def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
+        """Take checked rows in."""
         source.ingestor.commit(checked)
         if source.time_column is None:
             return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now)
@@ -478,12 +508,14 @@ class Engine:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
                 if isinstance(plan, JoinPlan):
-                    return explaining.explain_join(plan, self._catalog, self._eddy.policy)
+                    group = self._committer.joiner.groups.get(plan.join.key)
+                    return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
             if isinstance(query, JoinQuery):
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy)
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
+                found["shared_with"] -= query.slot is not None
                 return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
 
@@ -517,6 +549,8 @@ class Engine:
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
+            versions = [version for query in self._catalog.queries.values() for version in (*query.earlier, query)]
+            self._committer.joiner.check([version for version in versions if isinstance(version, JoinQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

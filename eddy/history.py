@@ -13,14 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from eddy.join_group import JoinGroup
 from eddy.query import Birth, Kept
 from eddy.row_lists import OpeningRows
 from eddy.source import Source
 from eddy.timeline import BEGINNING
 from windows.spec import WindowSpec
 
-#: The rows of an answer over one stream.
-Held = tuple[Source, Kept]
+#: The rows of an answer over one stream, or the matches of one over several.
+Held = tuple[Source | JoinGroup, Kept]
 
 
 def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int) -> int:
@@ -45,15 +46,25 @@ def complete_since(sources: Sequence[Source], windows: Sequence[WindowSpec], bir
     return since
 
 
-def opening_parts(query: int, left: Held | None, came: Held | None, at_us: int) -> list[tuple[Source, OpeningRows, int]]:
+def opening_parts(
+    query: int, left: Held | None, came: Held | None, at_us: int
+) -> list[tuple[Source | JoinGroup, OpeningRows, int]]:
     """The parts of an opening commit: rows that left and rows that came; one that is in both answers is in neither part."""
     parts = []
     for sign, mine, other in ((-1, left, came), (1, came, left)):
         if mine is not None:
-            source, kept = mine
+            of, kept = mine
             rows = np.arange(kept.n_rows)
-            if other is not None and other[0] is source:
-                rows = np.flatnonzero(~np.isin(kept.row_numbers, other[1].row_numbers))
+            if other is not None and other[0] is of:
+                rows = np.flatnonzero(~np.isin(_keys(kept), _keys(other[1])))
             if len(rows):
-                parts.append((source, OpeningRows(query, kept, rows, at_us), sign))
+                parts.append((of, OpeningRows(query, kept, rows, at_us), sign))
     return parts
+
+
+def _keys(kept: Kept) -> np.ndarray:
+    """What tells rows from each other: their numbers, of matches those of all inputs."""
+    numbers = np.ascontiguousarray(kept.row_numbers)
+    if numbers.ndim == 1:
+        return numbers
+    return numbers.view([(f"input {k}", numbers.dtype) for k in range(numbers.shape[1])]).ravel()

@@ -120,7 +120,7 @@ class Query:
         "_engine", "id", "name", "sql", "tags", "plan", "leg", "runs", "kept", "complete_since_us", "_results_before",
         "_results_at_start", "errors", "birth", "earlier", "lost_until", "__weakref__",
         # of a join
-        "join_plan", "legs", "sources", "walker",
+        "join_plan", "legs", "sources", "group", "slot",
     )  # fmt: skip
 
     def __init__(
@@ -214,7 +214,7 @@ class Query:
 
     def results(self, leg_results: int) -> int:
         """Results so far, given those of the leg."""
-        return self._results_before + (leg_results - self._results_at_start if self.leg is not None else 0)
+        return self._results_before + (leg_results - self._results_at_start if self.running else 0)
 
     # ---- texts that were replaced
 
@@ -222,7 +222,7 @@ class Query:
         """Take over the text and plan of `other`, which never ran; returns what this one was."""
         version = copy.copy(self)
         version.earlier = ()
-        for name in ("sql", "plan", "join_plan", "legs", "sources", "walker"):
+        for name in ("sql", "plan", "join_plan", "legs", "sources", "group", "slot"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
             elif hasattr(self, name):
@@ -234,10 +234,8 @@ class Query:
 
     def forget_version(self, version: Query) -> None:
         """An earlier version can no longer be read."""
-        if version in self.earlier:
-            self.earlier = tuple(one for one in self.earlier if one is not version)
-            self.lost_until = max(self.lost_until, version.runs[-1].until or 0)
-            version.release()
+        self.earlier = tuple(one for one in self.earlier if one is not version)
+        self.lost_until = max(self.lost_until, version.runs[-1].until or 0)
 
     def forget_runs(self, gone: int) -> None:
         """Commits up to `gone` are no longer logged."""
@@ -245,9 +243,6 @@ class Query:
         if past:
             self.runs = [run for run in self.runs if run.until is None or run.until > gone]
             self.lost_until = max(self.lost_until, *past)
-
-    def release(self) -> None:
-        """Give back what is held to read it."""
 
     @property
     def kind(self) -> str:

@@ -3,7 +3,7 @@
 A stored row carries region ids and outcomes for the legs that were there when it came. A leg that is to count older rows too
 needs, from its first row on,
 
-    window.oldest    not above the first of them that is alive
+    window.oldest    not above the first of them that is alive, of wider windows neither
     region ids       of the filters that it uses, found anew from the stored cells: exact for every other leg as well
     outcomes         of its predicate modules, for rows that its other predicates admit; what is known is not computed again
 
@@ -28,14 +28,15 @@ def recall(source: Source, leg: Leg, first: int) -> None:
     window = leg.window
     if window.window.ends:
         alive = source.store.first_after(source.timeline.now - window.window.width_us)
-        window.oldest = min(window.oldest, max(first, alive))
-    if first >= leg.since:
-        return
-    for page, at, stop in source.store.slices(first, leg.since):
-        if leg.dense and window.window.ends:
+        source.reach_back(window, max(first, alive))
+    if leg.dense and window.window.ends:
+        for page, at, stop in source.store.slices(first, leg.since):
             _find_ids(source, leg, page, at, stop)
+    # a function that waits for a partner has not seen all rows that came since, either
+    waiting = any(source.deferral.pending(number) for number in source.module_numbers(leg.condition).values())
+    for page, at, stop in source.store.slices(first, source.store.end if waiting else leg.since):
         _find_outcomes(source, leg, page, at, stop)
-    leg.since = first
+    leg.since = min(leg.since, first)
 
 
 def _find_ids(source: Source, leg: Leg, page: Page, at: int, stop: int) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from eddy.deferral import Deferral
 from eddy.legs import Clauses, Leg, WindowClass, put_bit
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
@@ -39,6 +40,7 @@ from lineage.module import Module
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
+from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowSpec
@@ -93,6 +95,7 @@ class Source:
         self.ingestor = Ingestor(schema, time_column, self.dictionaries)
         self.intake = Intake(lateness_us, drop_late, front=timeline.advanced)
         self.store = RowStore(schema)
+        self.gatherer = Gatherer(self.store)
         self.bank = FilterBank(schema, self.dictionaries)
         self.ledger = Ledger()
         self.legs: dict[tuple[WindowSpec, Condition], Leg] = {}
@@ -100,6 +103,7 @@ class Source:
         self.held: dict[tuple[WindowSpec, Condition], Leg] = {}
         #: the indexes of the row store that joins probe
         self.stems = Indexes(self.store)
+        self.deferral = Deferral(self)
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
         self._class_numbers: list[int] = []
@@ -153,6 +157,10 @@ class Source:
         self.stored = Stored(keep_us)
         #: whether region ids are kept with rows: some leg's window ends
         self.keeps_ids = False
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.schema.names
 
     # ---- slots
 
@@ -209,7 +217,11 @@ class Source:
         return found
 
     def hold(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
-        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody."""
+        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody.
+
+        Its condition has no clauses (`filters/predicate.py`): what is kept with a row has to tell whether it is true.
+        """
+        assert not condition.clauses, "disjunctions of joins are predicate modules"
         found = self.held.get((window, condition))
         if found is None:
             found = Leg(condition, self._window_class(window), label, self.store.end)
@@ -290,10 +302,22 @@ class Source:
         found = self.classes.get(window)
         if found is None:
             number = self._class_numbers.pop() if self._class_numbers else len(self.classes)
-            found = self.classes[window] = WindowClass(number, window, self.store.end, np.zeros(self.slots.n_words, np.uint64))
+            # a window holds what a narrower one does, whoever counts it
+            oldest = min((held.oldest for held in self._narrower(window)), default=self.store.end)
+            found = self.classes[window] = WindowClass(number, window, oldest, np.zeros(self.slots.n_words, np.uint64))
             self.keeps_ids = self.keeps_ids or window.ends
             self.version += 1
         return found
+
+    def _narrower(self, window: WindowSpec) -> list[WindowClass]:
+        """The classes whose rows leave no later than those of a window."""
+        return [held for held in self.classes.values() if held.window.ends and held.window.width_us <= window.width_us]
+
+    def reach_back(self, window: WindowClass, oldest: int) -> None:
+        """A window holds rows from a position on that is alive in it, and so does every wider one."""
+        for held in self.classes.values():
+            if held.window.ends and held.window.width_us >= window.window.width_us:
+                held.oldest = min(held.oldest, oldest)
 
     def _place(self, leg: Leg) -> None:
         if leg.condition.never:
@@ -613,6 +637,9 @@ class Source:
             module.check(modules[text])
         for column, index in self.indexes.items():
             index.check(sparse[column])
+        for window in self.classes.values():
+            reached = all(window.oldest <= held.oldest for held in self._narrower(window.window))
+            assert reached or not window.window.ends, "a window reaches back as far as a narrower one"
         for window in self.classes.values():
             assert window.window.is_stream or window.oldest >= self.store.watermark, "no window reaches below the watermark"
             if window.window.ends:

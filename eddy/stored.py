@@ -32,4 +32,6 @@ class Stored:
             self._settled = seq
             widest = max([*widths, self.keep_us or 0])
             self.first = max(self.first, store.first_after(now - widest) if widest else store.end)
+        # a full engine lets go of rows between commits, too
+        self.first = max(self.first, store.watermark)
         return self.first

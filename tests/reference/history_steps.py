@@ -50,7 +50,10 @@ class HistoryStepMaker(StepMaker):
             return old
         if kind == "window" or old.params:
             return old.with_window(*rng.choice(windows))
-        stream = old.stream if rng.random() < 0.7 else rng.choice(list(self.streams))
+        columns = set(self.streams[old.stream].columns)
+        stream = (
+            old.stream if rng.random() < 0.7 else rng.choice([s.name for s in self.streams.values() if set(s.columns) == columns])
+        )
         while True:
             made = random_query(rng, stream, self.streams[stream].columns, [self.center[stream]])
             if not made.params:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from eddy import Commit, Engine, GoneError
+from eddy.deferral import Deferral
 from tests.unit.eddy.digest import at, make_engine, row, signed, values
 
 HOT = "SELECT sensor FROM readings [RANGE 10 SECONDS] WHERE temp > :low"
@@ -23,12 +24,14 @@ class Heard:
         engine.on_commit(self._listen)
 
     def _listen(self, commit: Commit) -> None:
+        self.last = commit.last
         queries, offsets, rows = commit.row_lists()
+        if not commit.n_rows:
+            return
         values = next(iter(commit.columns.values())).to_pylist()
         lists = {int(q): [values[r] for r in rows[offsets[k] : offsets[k + 1]]] for k, q in enumerate(queries)}
         times = [round(time.timestamp() * 1000) for time in commit.time.to_pylist()]
         self.parts.append((commit.seq, int(commit.sign[0]), times, lists))
-        self.last = commit.last
 
 
 # -- what is seen ----------------------------------------------------------------------------------------------------
@@ -332,6 +335,62 @@ def test_a_join_with_history_has_outcomes_of_its_own_conditions() -> None:
         history="window",
     )
     assert values(query.answer()) == [3]
+
+
+def test_a_listener_gets_the_matches_of_a_join_opened_with_history_and_their_ends() -> None:
+    engine = pair(keep=100_000)
+    engine.push_many({"a": {"k": [1, 2], "v": [10, 20], "ts": [1000] * 2}, "b": {"k": [1, 2], "v": [11, 22], "ts": [2000] * 2}})
+    heard = Heard(engine)
+    query = engine.submit(
+        "SELECT a.v FROM a [RANGE 10 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k AND b.v > 11", history="window"
+    )
+    assert heard.parts == [(2, 1, [2000], {query.id: [2]})] and heard.last
+    engine.push("b", {"k": [1], "v": [12], "ts": [3000]})
+    engine.advance(7000)
+    listed = [(seq, sign, lists[query.id]) for seq, sign, _, lists in heard.parts if query.id in lists]
+    assert listed == [(2, 1, [2]), (3, 1, [1]), (4, -1, [2])]
+    engine.check()
+
+
+def test_a_wider_window_that_comes_later_takes_no_match_from_a_narrower_one() -> None:
+    engine = pair()
+    text = "SELECT a.v FROM a [RANGE :w], b [RANGE :w] WHERE a.k = b.k"
+    narrow = engine.submit(text, params={"w": timedelta(seconds=5)})
+    heard = Heard(engine)
+    engine.push("a", {"k": [1], "v": [1], "ts": [1000]})
+    wide = engine.submit(text, params={"w": timedelta(seconds=10)})
+    engine.push("b", {"k": [1], "v": [1], "ts": [2000]})
+    engine.advance(6000)
+    listed = [(sign, lists) for _, sign, _, lists in heard.parts if lists]
+    assert listed == [(1, {narrow.id: [1]}), (-1, {narrow.id: [1]})] and values(wide.answer()) == []
+
+
+def test_a_function_that_waited_for_a_partner_is_called_for_a_later_join_that_finds_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def defer_all(self: Deferral, policy: object, end: int) -> set[int]:
+        numbers = {module.number for module in self.functions()}
+        self._until.update(dict.fromkeys(numbers, end))
+        return numbers
+
+    monkeypatch.setattr(Deferral, "choose", defer_all)
+    engine = pair(keep=100_000)
+    engine.create_stream("c", {"k": "int", "v": "int", "ts": "timestamp"}, time="ts", keep=100_000)
+    called: list[int] = []
+
+    def odd(value: int) -> bool:
+        called.append(value)
+        return value % 2 == 1
+
+    engine.register("odd", odd, returns="bool")
+    text = "SELECT a.v FROM a [RANGE 1 MINUTE], {0} [RANGE 1 MINUTE] WHERE a.k = {0}.k AND odd(a.v)"
+    engine.submit(text.format("b"))
+    engine.push("b", {"k": [1000], "v": [0], "ts": [1000]})
+    engine.push("a", {"k": [1000, 1, 1, 2], "v": [0, 1, 2, 3], "ts": [1000] * 4})
+    assert called == [0], "the others found nobody"
+    engine.push("c", {"k": [1, 2], "v": [0, 0], "ts": [1000] * 2})
+    later = engine.submit(text.format("c"), history="window")
+    assert sorted(values(later.answer())) == [1, 3]
+    assert sorted(called) == [0, 1, 2, 3], "once a row"
+    engine.check()
 
 
 # -- pause and resume ------------------------------------------------------------------------------------------------
