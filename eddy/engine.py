@@ -219,7 +219,7 @@ class Engine:
                 self._stop(found)
             found.kept = None
             if isinstance(found, JoinQuery):
-                found.walker.release()
+                found.release()
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:

@@ -64,7 +64,12 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy) -> dict[str, 
         "policy": policy.name,
         "update_pattern": plan.update_pattern,
         "edges": [
-            {"from": source.name, "to": "result", "update_pattern": window.update_pattern, "ends_known": True}
+            {
+                "from": source.name,
+                "to": "result",
+                "update_pattern": window.update_pattern,
+                "ends_known": window.update_pattern != "strict",
+            }  # fmt: skip
             for source, window, _ in inputs
         ],
         "storage": {"own": "nothing", "shared": "the streams' rows and SteMs"},

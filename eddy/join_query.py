@@ -1,7 +1,7 @@
 """A query over several inputs: its legs, its births, and the walker that finds its matches.
 
 Every input holds a leg on its stream (`Source.hold`): the stream's rows are matched for it and kept as long as its window
-says. The walker, with the indexes it needs, stays over a pause, for the log can still be read.
+says. The walker with the indexes it needs, and the ends of rows, stay over a pause, for the log can still be read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
 from eddy.source import Source
 from eddy.timeline import BEGINNING
 from eddy.walk import Walker
-from windows.spec import WindowSpec
+from eddy.window_rows import WindowRows
+from windows.spec import FOREVER, WindowSpec
 
 if TYPE_CHECKING:
     from eddy.engine import Engine
@@ -32,7 +33,7 @@ class JoinRun(Run):
 class JoinQuery(Query):
     """A standing query over several streams; `plan` is that of its first input alone, `join_plan` the whole."""
 
-    __slots__ = ("join_plan", "legs", "sources", "walker")
+    __slots__ = ("join_plan", "legs", "rows_of", "sources", "walker")
 
     def __init__(
         self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, sources: list[Source]
@@ -46,6 +47,8 @@ class JoinQuery(Query):
         #: empty while it does not run
         self.legs: list[Leg] = []
         self.walker = Walker(join_plan.join, sources)
+        #: by input, the rows that its window holds
+        self.rows_of = [WindowRows(source, window) for source, window in zip(sources, join_plan.windows, strict=True)]
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -82,9 +85,12 @@ class JoinQuery(Query):
         self.runs.append(JoinRun(seq, None, births[0], modules[0], None, births, modules))
         self.kept = None
         now = self.sources[0].timeline.now
+        self.complete_since_us = None
         if now != BEGINNING:
             inputs = zip(self.sources, plan.windows, strict=True)
-            self.complete_since_us = now + max(window.width_us if source.store.end else 0 for source, window in inputs)
+            longest = max(window.width_us if source.store.end else 0 for source, window in inputs)
+            # nobody knows when newer rows will have displaced those from before the birth
+            self.complete_since_us = now + longest if longest < FOREVER else None
 
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""
@@ -92,3 +98,9 @@ class JoinQuery(Query):
         for source, leg in zip(self.sources, self.legs, strict=True):
             source.let_go(leg)
         self.legs = []
+
+    def release(self) -> None:
+        """It will not be read again: give back what it shares."""
+        self.walker.release()
+        for rows in self.rows_of:
+            rows.release()

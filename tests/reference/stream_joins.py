@@ -1,4 +1,4 @@
-"""Scripts of joins with what the engine runs so far: streams, [RANGE w] and [NOW], no history and no replacement."""
+"""Scripts of joins with what the engine runs so far: streams, ROWS windows in joins only, no history and no replacement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StreamJoinMaker(JoinStepMaker):
         while True:
             spec = super()._spec(n_inputs, like)
             windows = [item.window for item in spec.meaning.inputs]
-            if all(window is None or window.rows is None for window in windows):
+            if len(windows) > 1 or windows[0] is None or windows[0].rows is None:
                 return spec
             self.made.remove(spec)
 
