@@ -37,6 +37,7 @@ from eddy.policies import make
 from eddy.query import NO_MODULES, JoinPlan, Query, Run
 from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS
+from eddy.row_lists import TakenBackRows
 from eddy.source import Source
 from eddy.timeline import BEGINNING, Rows, Timeline
 from eddy.turn import Turn
@@ -188,7 +189,8 @@ class Engine:
             plan = self._planner.plan(sql, params)
             if isinstance(plan, JoinPlan):
                 sources = [self._catalog.sources[stream] for stream in plan.streams]
-                query: Query = JoinQuery(self, number, chosen, sql, tuple(tags), plan, sources)
+                group = self._committer.joiner.group(plan.join, sources, plan.windows)
+                query: Query = JoinQuery(self, number, chosen, sql, tuple(tags), plan, group)
             else:
                 query = Query(self, number, chosen, sql, tuple(tags), plan)
             self._start(query)
@@ -219,7 +221,7 @@ class Engine:
                 self._stop(found)
             found.kept = None
             if isinstance(found, JoinQuery):
-                found.release()
+                self._committer.joiner.release(found.group)
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:
@@ -258,8 +260,8 @@ class Engine:
             if not found.is_stream:
                 kept.ended = timeline.now
                 found.runs[-1].taken_back = kept
-                if not isinstance(found, JoinQuery):
-                    taken_back = (self._catalog.sources[found.stream], found.id, kept)
+                of = found.group if isinstance(found, JoinQuery) else self._catalog.sources[found.stream]
+                taken_back = (of.name, of.column_names, TakenBackRows(found.id, kept))
             self._committer.run(timeline, [], timeline.now, False, taken_back)
             found.runs = [run for run in found.runs if run.until is None or run.until > timeline.log.gone]
 
@@ -450,6 +452,7 @@ class Engine:
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
+            self._committer.joiner.check([query for query in self._catalog.queries.values() if isinstance(query, JoinQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

@@ -1,7 +1,7 @@
-"""A query over several inputs: its legs, its births, and the walker that finds its matches.
+"""A query over several inputs: its legs, its births, and the group whose walks it shares.
 
 Every input holds a leg on its stream (`Source.hold`): the stream's rows are matched for it and kept as long as its window
-says. The walker with the indexes it needs, and the ends of rows, stay over a pause, for the log can still be read.
+says. The group with the indexes it needs, and the ends of rows, stay over a pause, for the log can still be read.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
-from eddy.source import Source
 from eddy.timeline import BEGINNING
-from eddy.walk import Walker
-from eddy.window_rows import WindowRows
 from windows.spec import FOREVER, WindowSpec
 
 if TYPE_CHECKING:
@@ -33,22 +31,22 @@ class JoinRun(Run):
 class JoinQuery(Query):
     """A standing query over several streams; `plan` is that of its first input alone, `join_plan` the whole."""
 
-    __slots__ = ("join_plan", "legs", "rows_of", "sources", "walker")
+    __slots__ = ("join_plan", "legs", "sources", "group", "slot")
 
     def __init__(
-        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, sources: list[Source]
+        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
     ) -> None:
         plan = Plan(
             join_plan.streams[0], join_plan.windows[0], join_plan.conditions[0], join_plan.outputs, join_plan.defaults
         )  # fmt: skip
         super().__init__(engine, id_, name, sql, tags, plan)
         self.join_plan = join_plan
-        self.sources = sources
+        self.group = group
+        self.sources = group.sources
         #: empty while it does not run
         self.legs: list[Leg] = []
-        self.walker = Walker(join_plan.join, sources)
-        #: by input, the rows that its window holds
-        self.rows_of = [WindowRows(source, window) for source, window in zip(sources, join_plan.windows, strict=True)]
+        #: its slot in the group; None while it does not run, or when no match can satisfy it
+        self.slot: int | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -83,6 +81,8 @@ class JoinQuery(Query):
             for source, condition in zip(self.sources, plan.conditions, strict=True)
         )
         self.runs.append(JoinRun(seq, None, births[0], modules[0], None, births, modules))
+        self.slot = self.group.add(self, births)
+        self._results_at_start = self._group_results()
         self.kept = None
         now = self.sources[0].timeline.now
         self.complete_since_us = None
@@ -95,12 +95,18 @@ class JoinQuery(Query):
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""
         self.runs[-1].until = until
+        self._results_before = self.results(self._group_results())
+        if self.slot is not None:
+            self.group.remove(self, self.slot)
+            self.slot = None
         for source, leg in zip(self.sources, self.legs, strict=True):
             source.let_go(leg)
         self.legs = []
 
-    def release(self) -> None:
-        """It will not be read again: give back what it shares."""
-        self.walker.release()
-        for rows in self.rows_of:
-            rows.release()
+    def _group_results(self) -> int:
+        """What the group has counted on its slot."""
+        return 0 if self.slot is None else int(self.group.results[self.slot])
+
+    def n_results(self) -> int:
+        """Matches so far."""
+        return self.results(self._group_results())

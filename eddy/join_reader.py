@@ -19,6 +19,7 @@ from eddy.query import Kept
 from eddy.reader import Results, net
 from eddy.result_log import Record
 from eddy.walk import Combinations, Reach
+from eddy.window_rows import WindowRows
 from filters.evaluate import evaluate
 from filters.vector import Frame
 from lineage.elements import Elements
@@ -34,7 +35,10 @@ class JoinReader:
         self.query = query
         self._plan = query.join_plan
         self._sources = query.sources
-        self._rows_of = query.rows_of
+        self._rows_of = [
+            WindowRows(source, window.width_us, ends)
+            for source, window, ends in zip(query.sources, query.windows, query.group.ends, strict=True)
+        ]
         run = query.runs[-1]
         assert isinstance(run, JoinRun)
         self._run = run
@@ -70,20 +74,19 @@ class JoinReader:
         if leaving is not None:
             masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], *leaving)
 
-        def wanted(k: int, positions: np.ndarray) -> np.ndarray:
-            return masks[k][positions - spans[k][0], None].astype(np.uint64)
+        def keep(found: Combinations, added: int) -> Combinations:
+            mask = masks[added][found.at(added) - spans[added][0]]
+            return found if mask.all() else found.take(np.flatnonzero(mask))
 
-        positions = spans[first][0] + np.flatnonzero(masks[first])
-        reach = [Reach(*span) for span in spans]
-        if len(positions):
-            yield from self.query.walker.walk(first, positions, np.ones((len(positions), 1), np.uint64), reach, wanted)
+        walker = self.query.group.walker
+        positions = np.arange(*spans[first])
+        yield from walker.walk(first, positions, walker.order(first), [Reach(*span) for span in spans], keep)
 
     def _lives(self, found: Combinations, taken: list[int]) -> tuple[list[Elements], Elements]:
         """The lives of the rows by input, and of the matches, when of each input the rows before `taken` were there."""
         lives = []
-        for rows, positions, end in zip(self._rows_of, found.positions, taken, strict=True):
-            assert positions is not None, "a match has a row of every input"
-            lives.append(rows.lives(positions, end))
+        for k, (rows, end) in enumerate(zip(self._rows_of, taken, strict=True)):
+            lives.append(rows.lives(found.at(k), end))
         starts = np.max([life.starts for life in lives], axis=0)
         ends = np.min([life.ends for life in lives], axis=0)
         return lives, Elements(starts, ends)
@@ -99,7 +102,7 @@ class JoinReader:
         """Output rows of matches that take effect at the given times, in order of time."""
         times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
         found = self._joined([matches for matches, _ in parts]).take(np.argsort(times, kind="stable"))
-        columns = self.project(self.query.walker.frame(found)).columns
+        columns = self.project(self.query.group.walker.frame(found)).columns
         return Results(columns, np.sort(times), sign)
 
     def _joined(self, parts: list[Combinations]) -> Combinations:
@@ -107,8 +110,7 @@ class JoinReader:
         positions: list[np.ndarray | None] = []
         for k in range(len(self._sources)):
             positions.append(np.concatenate([none, *(column for part in parts if (column := part.positions[k]) is not None)]))
-        n = sum(len(part.origin) for part in parts)
-        return Combinations(positions, np.ones((n, 1), np.uint64), np.arange(n))
+        return Combinations(positions, np.arange(sum(map(len, parts))))
 
     # ---- answers
 
@@ -129,12 +131,10 @@ class JoinReader:
         """The matches of the answer with all columns of all inputs, to keep over a pause."""
         parts = self._answer(clock)
         found = self._joined([matches for matches, _ in parts])
-        frame = self.query.walker.frame(found)
+        frame = self.query.group.walker.frame(found)
         n_columns = sum(len(source.schema) for source in self._sources)
         times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
-        first = found.positions[0]
-        assert first is not None
-        numbers = self._sources[0].store.numbers_at(first)
+        numbers = np.column_stack([source.store.numbers_at(found.at(k)) for k, source in enumerate(self._sources)])
         return Kept([frame.column(at) for at in range(n_columns)], times, numbers, len(times))
 
     # ---- changes
@@ -202,8 +202,7 @@ class JoinReader:
         Such a match was alive after the commit before. If it began at the clock and a row displaces it at the same, its life
         in event time is empty now, but it was shown.
         """
-        there = np.ones(len(found.origin), np.bool_)
-        for positions, end in zip(found.positions, taken, strict=True):
-            assert positions is not None, "a match has a row of every input"
-            there &= positions < end
+        there = np.ones(len(found), np.bool_)
+        for k, end in enumerate(taken):
+            there &= found.at(k) < end
         return there

@@ -37,6 +37,7 @@ from lineage.module import Module
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
+from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.row_ends import EndColumns
 from stems.row_store import RowStore
@@ -88,6 +89,7 @@ class Source:
         self.ingestor = Ingestor(schema, time_column, self.dictionaries)
         self.intake = Intake(lateness_us, drop_late, front=timeline.advanced)
         self.store = RowStore(schema)
+        self.gatherer = Gatherer(self.store)
         self.bank = FilterBank(schema, self.dictionaries)
         self.ledger = Ledger()
         self.legs: dict[tuple[WindowSpec, Condition], Leg] = {}
@@ -145,8 +147,12 @@ class Source:
         self.logged_from = 0
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
-        #: whether region ids are kept with rows: some leg's window ends by the clock
+        #: whether region ids are kept with rows: some leg's window ends
         self.keeps_ids = False
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.schema.names
 
     # ---- slots
 
@@ -203,7 +209,11 @@ class Source:
         return found
 
     def hold(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
-        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody."""
+        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody.
+
+        Its condition has no clauses (`filters/predicate.py`): what is kept with a row has to tell whether it is true.
+        """
+        assert not condition.clauses, "disjunctions of joins are predicate modules"
         found = self.held.get((window, condition))
         if found is None:
             found = Leg(condition, self._window_class(window), label)
@@ -255,7 +265,7 @@ class Source:
         if not window.n_legs and not window.n_held:
             del self.classes[window.window]
             self._class_numbers.append(window.number)
-            self.keeps_ids = any(window.ends_by_clock for window in self.classes)
+            self.keeps_ids = any(window.ends for window in self.classes)
             self.version += 1
         if self.slots.taken * 4 <= self.slots.n_words * 64:
             self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
@@ -285,7 +295,7 @@ class Source:
         if found is None:
             number = self._class_numbers.pop() if self._class_numbers else len(self.classes)
             found = self.classes[window] = WindowClass(number, window, self.store.end, np.zeros(self.slots.n_words, np.uint64))
-            self.keeps_ids = self.keeps_ids or window.ends_by_clock
+            self.keeps_ids = self.keeps_ids or window.ends
             self.version += 1
         return found
 

@@ -87,11 +87,10 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
         return {
             "id": query.id,
             "state": query.state,
-            #: matches of joins are found when they are read and not counted
-            "results": None,
+            "results": query.n_results(),
             "own_bytes": own_bytes(query),
             "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources)),
-            "errors": query.errors + query.walker.errors,
+            "errors": query.errors + query.group.walker.errors,
         }
     leg = query.leg
     modules = (

@@ -16,23 +16,19 @@ import numpy as np
 
 from eddy.source import Source
 from lineage.elements import Elements
-from windows.spec import FOREVER, WindowKind, WindowSpec
+from stems.row_ends import RowEnds
+from windows.spec import FOREVER
 
 
 class WindowRows:
-    """The rows in one window of one stream; holds the ends that it needs until `release`."""
+    """The rows in one window of one stream, by its width and the ends of rows in it; those are None unless it counts rows."""
 
     __slots__ = ("_source", "_width", "_ends")
 
-    def __init__(self, source: Source, window: WindowSpec) -> None:
+    def __init__(self, source: Source, width_us: int, ends: RowEnds | None) -> None:
         self._source = source
-        self._width = window.width_us
-        #: None for windows that do not count rows
-        self._ends = source.row_ends.hold(window.rows, window.partition) if window.kind is WindowKind.ROWS else None
-
-    def release(self) -> None:
-        if self._ends is not None:
-            self._source.row_ends.release(self._ends)
+        self._width = width_us
+        self._ends = ends
 
     def first_alive(self, clock: int, taken: int) -> int:
         """A position below which no row is alive at a clock; without PARTITION BY all from it on are."""

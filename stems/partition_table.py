@@ -3,6 +3,7 @@
     place = (count, oldest, newest, hash, key ...)         int64 words; count = 0: free
     link[position]                                         rows to the next newer row of its key, 0 while there is none;
                                                            once the row is displaced, rows to the one that displaced it
+    back[position]                                         rows to the one that it displaced, 0 if it displaced none
 
 The rows of a key that are not displaced are a list from `oldest` to `newest`, through the links, of at most n: a new row goes
 behind the newest and, if there are n already, displaces the oldest. So a row costs one look-up whatever n is, and what is held
@@ -79,11 +80,12 @@ def find_place(table: Number, hash_: Number, keys: Number, i: Number) -> Number:
 
 
 @kernel(
-    "int64(int64[:,::1], int64[::1], int64, int64, int64[::1], int64, int64[:,::1], int64[::1], int64[::1], int64[::1], int64)"
+    "int64(int64[:,::1], int64[::1], int64, int64, int64[::1], int64, int64[:,::1], int64[::1], int64[::1], int64[::1], "
+    "int64[::1], int64)"
 )
 def enter_rows(
     keys: np.ndarray, hashes: np.ndarray, done: int, first: int, starts: np.ndarray, n: int, table: np.ndarray,
-    n_keys: np.ndarray, ends: np.ndarray, links: np.ndarray, bits: int,
+    n_keys: np.ndarray, ends: np.ndarray, links: np.ndarray, backs: np.ndarray, bits: int,
 ) -> int:  # fmt: skip
     """Put rows `done ..` of a batch whose first has position `first` behind those of their keys, writing the ends of the rows
     they displace. Returns how many rows are in: fewer than all when the table needs more places."""
@@ -103,12 +105,14 @@ def enter_rows(
             store_link(links, bits, newest, position - newest)
         store_end(ends, bits, position, FOREVER)
         store_link(links, bits, position, 0)
+        store_link(backs, bits, position, 0)
         table[at, NEWEST] = position
         if table[at, COUNT] == n:
             oldest = table[at, OLDEST]
             table[at, OLDEST] = oldest + load_link(links, bits, oldest)
             store_end(ends, bits, oldest, starts[i])
             store_link(links, bits, oldest, position - oldest)
+            store_link(backs, bits, position, position - oldest)
         else:
             table[at, COUNT] += 1
     return len(hashes)
@@ -182,14 +186,15 @@ class PartitionTable:
         return keys, hashes
 
     def enter(
-        self, page: Page, at: int, stop: int, starts: np.ndarray, n: int, ends: np.ndarray, links: np.ndarray, bits: int
-    ) -> None:
+        self, page: Page, at: int, stop: int, starts: np.ndarray, n: int, ends: np.ndarray, links: np.ndarray, backs: np.ndarray,
+        bits: int,
+    ) -> None:  # fmt: skip
         """Rows at offsets at..stop of a page, the newest of the store, displace those that n newer ones of their key follow."""
         keys, hashes = self.keys_of(page, slice(at, stop))
         done = 0
         while done < stop - at:
             done = enter_rows(
-                keys, hashes, done, page.base + at, starts, n, self._table, self._n_keys, ends, links, bits
+                keys, hashes, done, page.base + at, starts, n, self._table, self._n_keys, ends, links, backs, bits
             )  # fmt: skip
             if done < stop - at:
                 self._resize(2 * len(self._table))

@@ -14,8 +14,8 @@ for all. The rows from before its birth get ends that it never looks at.
 
 Rows come after a row was read, and then it ends at a time that may have been reached already: a row that takes effect at T
 displaces at T. What was true after an earlier commit is asked with `taken`, the end of the store then: only the rows
-before it displace. So next to the end a partitioned column keeps which row it was (`stems/partition_table.py`); in a plain one
-it is the row n further on.
+before it displace. So next to the end a partitioned column keeps which row it was (`stems/partition_table.py`), and the other
+way round; in a plain one it is the row n further on.
 
     since <= position < end = store.end     rows that have an entry, as long as the store holds them
 """
@@ -75,10 +75,22 @@ def first_not_displaced(position: int, last: int, taken: int, links: np.ndarray,
     return position
 
 
+@kernel("int64(int64, int64, int64, int64[::1], int64, int64[::1])")
+def list_displaced(first: int, last: int, low: int, backs: np.ndarray, bits: int, found: np.ndarray) -> int:
+    """List the rows, not below `low`, that the rows first..last displaced; returns how many."""
+    n = 0
+    for position in range(first, last):
+        back = load_link(backs, bits, position)
+        if back != 0 and position - back >= low:
+            found[n] = position - back
+            n += 1
+    return n
+
+
 class RowEnds:
     """The ends of the rows of a store in windows of `rows` rows, of each key in the columns `partition` if there are any."""
 
-    __slots__ = ("store", "rows", "since", "end", "_ends", "_links", "_keys", "_low", "_lowest_alive")
+    __slots__ = ("store", "rows", "since", "end", "_ends", "_links", "_backs", "_keys", "_low", "_lowest_alive")
 
     def __init__(self, store: RowStore, rows: int, partition: Sequence[int] = ()) -> None:
         self.store = store
@@ -86,6 +98,7 @@ class RowEnds:
         self.since = self.end = store.end
         self._ends = PagedWords(ROW_BITS, 2)
         self._links = PagedWords(ROW_BITS, 1)
+        self._backs = PagedWords(ROW_BITS, 1)
         #: None without PARTITION BY
         self._keys = PartitionTable(store.schema, partition) if partition else None
         #: the first row that is not forgotten; like `since` at first
@@ -110,7 +123,10 @@ class RowEnds:
         else:
             assert last - self._low < _MAX_HELD, "a link has 32 bits"
             self._links.hold(first, last)
-            self._keys.enter(page, at, stop, starts, self.rows, self._ends.addresses, self._links.addresses, ROW_BITS)
+            self._backs.hold(first, last)
+            self._keys.enter(
+                page, at, stop, starts, self.rows, self._ends.addresses, self._links.addresses, self._backs.addresses, ROW_BITS
+            )
         self.end = last
 
     def rebuild(self) -> None:
@@ -120,8 +136,8 @@ class RowEnds:
             self.build(page, at, stop)
 
     def _clear(self, position: int) -> None:
-        self._ends.clear()
-        self._links.clear()
+        for pages in (self._ends, self._links, self._backs):
+            pages.clear()
         if self._keys is not None:
             self._keys.clear()
         self.since = self.end = self._low = self._lowest_alive = position
@@ -136,6 +152,13 @@ class RowEnds:
             positions, taken, self.rows, links, self._keys is None, self._ends.addresses, ROW_BITS, found
         )  # fmt: skip
         return found
+
+    def displaced_by(self, first: int, last: int) -> np.ndarray:
+        """The rows held that the rows at positions first..last, which have an entry, displaced; ascending."""
+        if self._keys is None:
+            return np.arange(max(self._low, first - self.rows), max(self._low, last - self.rows))
+        found = np.empty(last - first, np.int64)
+        return np.sort(found[: list_displaced(first, last, self._low, self._backs.addresses, ROW_BITS, found)])
 
     def first_alive(self, taken: int) -> int:
         """A position below which every row was displaced when the rows before `taken` were there.
@@ -176,19 +199,19 @@ class RowEnds:
                     self._keys.leave(page, at + np.flatnonzero(kept), self._links.addresses, ROW_BITS)
         self._low = watermark
         self._lowest_alive = max(self._lowest_alive, watermark)
-        self._ends.drop_below(watermark)
-        self._links.drop_below(watermark)
+        for pages in (self._ends, self._links, self._backs):
+            pages.drop_below(watermark)
 
     def bytes(self) -> int:
         """The memory of ends, links and keys, exactly."""
-        return self._ends.bytes() + self._links.bytes() + (0 if self._keys is None else self._keys.bytes())
+        return self._ends.bytes() + self._links.bytes() + self._backs.bytes() + (0 if self._keys is None else self._keys.bytes())
 
     def check(self) -> None:
         """All invariants: of the parts, and that each end and each key is what counting again gives."""
         assert self.end == self.store.end, "every row of the store is built"
         assert self.since <= self._low <= self.end and self.store.watermark <= self._low, "rows held have an entry"
-        self._ends.check()
-        self._links.check()
+        for pages in (self._ends, self._links, self._backs):
+            pages.check()
         held: dict[tuple[int, ...], list[int]] = {}
         starts: dict[int, int] = {}
         for page, at, stop in self.store.slices(self._low, self.end):
@@ -205,6 +228,8 @@ class RowEnds:
             for position, by in zip(rows, newer):
                 found = [self.ends_at(np.array([position]), taken)[0] for taken in (by, by + 1)]
                 assert found == [FOREVER, starts[by]], "a row is displaced once its displacer is there"
+        displaced = sorted(position for rows in held.values() for position in rows[: -self.rows])
+        assert self.displaced_by(self._low, self.end).tolist() == displaced, "every row but the newest n is displaced by one"
         if self._keys is not None:
             self._keys.check()
             alive = {key: rows[-self.rows :] for key, rows in held.items()}

@@ -13,7 +13,7 @@ import pytest
 
 #: (modules that hold the name, name, small value)
 SMALL_LIMITS: list[tuple[str, str, object]] = [
-    ("stems.row_store", "PAGE_ROWS", 48),
+    ("stems.row_store", "PAGE_ROWS", 64),
     ("stems.row_store", "_SPARE_PAGES", 1),
     ("eddy.committer", "_SETTLE_EVERY", 2),
     ("eddy.source", "MIN_CANDIDATES", 4),

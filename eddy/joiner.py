@@ -1,0 +1,80 @@
+"""Running joins in a commit: every group of an engine finds what began and what ended, once for all its queries.
+
+Joins come after the rows of the whole commit are stored, so how rows were cut into slices and pushes cannot matter: what a
+commit changes follows from the ends of the stores and the clock before and after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from eddy.join_group import JoinGroup
+from eddy.join_query import JoinQuery
+from eddy.match_rows import MatchRows
+from eddy.policies.base import Policy
+from eddy.row_lists import Buffers
+from eddy.source import Source
+from eddy.timeline import Timeline
+from queries.joins import Join
+from windows.spec import WindowSpec
+
+#: Takes the matches of a part and their sign.
+Deliver = Callable[[JoinGroup, MatchRows, int], None]
+
+
+class Joiner:
+    """The groups of one engine."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.groups: dict[tuple[object, ...], JoinGroup] = {}
+
+    def group(self, join: Join, sources: list[Source], windows: Sequence[WindowSpec]) -> JoinGroup:
+        """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`."""
+        counts = tuple((window.rows, window.partition) for window in windows)
+        key = (join.key, counts)
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = JoinGroup(join, sources, counts, self._policy)
+        group.n_users += 1
+        return group
+
+    def release(self, group: JoinGroup) -> None:
+        """One user less; the last one takes the group away."""
+        group.n_users -= 1
+        if not group.n_users:
+            group.release()
+            del self.groups[group.key]
+
+    def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, list[int]]]:
+        """The groups that a commit on a timeline may concern, with the ends of their stores before it."""
+        return [
+            (group, [source.store.end for source in group.sources])
+            for group in self.groups.values()
+            if group.timeline is timeline and group.slots.taken
+        ]
+
+    def run(
+        self, begun: list[tuple[JoinGroup, list[int]]], before: int, after: int, batch_rows: int, buffers: Buffers,
+        deliver: Deliver | None,
+    ) -> None:  # fmt: skip
+        """Find what changed in a commit, - before + for each group; without listeners matches are only counted."""
+        for group, starts in begun:
+            if deliver is not None:
+                for part in group.ended(starts, before, after, batch_rows):
+                    deliver(group, MatchRows(group, part, buffers), -1)
+            if starts == [source.store.end for source in group.sources]:
+                continue
+            for part in group.begun(starts, before, after, batch_rows):
+                rows = MatchRows(group, part, buffers)
+                if deliver is not None and part.shown:
+                    deliver(group, rows, 1)
+                rows.finish()
+
+    def check(self, queries: list[JoinQuery]) -> None:
+        """All invariants of the groups; `queries` are those of the engine."""
+        for key, group in self.groups.items():
+            members = [query for query in queries if query.group is group]
+            assert group.key == key and group.n_users == len(members) > 0, "a group has users"
+            group.check({query.slot: query for query in members if query.slot is not None})
+        assert all(self.groups.get(query.group.key) is query.group for query in queries), "a query is in its group"
