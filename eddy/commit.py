@@ -21,7 +21,7 @@ from lineage.schema import Type
 class Commit:
     """One part of a commit. Valid inside the callback only."""
 
-    __slots__ = ("seq", "stream", "part", "last", "n_rows", "_sign", "_names", "_rows", "_columns")
+    __slots__ = ("seq", "stream", "part", "last", "added", "_sign", "_names", "_rows", "_columns")
 
     def __init__(self, seq: int, stream: str, names: Sequence[str], rows: PartRows, sign: int, part: int, last: bool) -> None:
         #: the number of the commit
@@ -31,11 +31,17 @@ class Commit:
         #: number of the part in the commit, from 0, and whether it is the last one
         self.part = part
         self.last = last
-        self.n_rows = rows.n_rows
+        #: whether its rows joined answers (+1) or left them (-1); matches that left are searched for only if somebody asks for
+        #: anything else
+        self.added = sign > 0
         self._sign = sign
         self._names = names
         self._rows = rows
         self._columns: Mapping[str, pa.Array] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self._rows.n_rows
 
     @property
     def sign(self) -> np.ndarray:
@@ -71,4 +77,4 @@ class Commit:
         return self._rows.counts()
 
     def __repr__(self) -> str:
-        return f"<Commit {self.seq} part {self.part}: {self.n_rows} rows of {self.stream!r}, sign {self._sign:+d}>"
+        return f"<Commit {self.seq} part {self.part} of {self.stream!r}, sign {self._sign:+d}>"

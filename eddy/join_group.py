@@ -7,9 +7,10 @@ whatever the number of queries, and the filters over matches say who wants it (`
     + of a commit    combinations with a row that came in it; found at the first input, in the order of FROM, that has such a row
     - of a commit    combinations for which some query's part ended in it; for that query, found at the first such input
 
-Who wants a match that began: queries all of whose windows hold its rows when the last of them starts (semantics 26). Those of
-them that hold the rows at the end of the commit too are shown. A row that was displaced is older than any window. Slots number
-the queries of the group.
+Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
+(semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
+one window length the reach of the walk alone says so, and no time is looked at. A row that was displaced from a window that
+counts rows is older than any window. Slots number the queries of the group.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eddy.legs import put_bit
+from eddy.legs import WindowClass, put_bit
 from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger, Policy
 from eddy.source import Source
-from eddy.walk import PART_ROWS, Combinations, Reach, Walker
+from eddy.walk import PART_ROWS, Combinations, Reach, Rows, Walker
 from filters.bank import Prepared
 from lineage.bits import slots_of, words
 from lineage.elements import FOREVER
-from lineage.kernels import kernel
 from lineage.slots import Slots, resized
 from queries.joins import Join
 
@@ -39,45 +39,14 @@ if TYPE_CHECKING:
 
 #: Bits of the matrix of a part at most, as for rows (`eddy/committer.py`).
 _MAX_BITS = 1 << 25
+#: Batches of an input, all of which were wanted, until it is asked again.
+ASK_EVERY = 16
+#: Rows of probes between two entries in the ledger, where there is nothing to choose.
+LEARN_ROWS = 1 << 18
 #: The age of a row that was displaced.
 _DISPLACED = 2**63 - 1
 #: A guess of the cost of a probe until it is measured.
 _PROBE_COST_NS = 50.0
-
-
-@kernel("int64(int64[:,::1], int64[:,::1], int64, int64[::1], int64[::1], int64[::1])")
-def live_matches(times: np.ndarray, starts: np.ndarray, n: int, widths: np.ndarray, latest: np.ndarray, rows: np.ndarray) -> int:
-    """List the matches whose rows all live when the last of them starts, in windows of these widths; returns how many.
-
-    `times` and `starts` are `[inputs, matches]`; `latest` gets the latest start of each match listed.
-    """
-    kept = 0
-    for i in range(n):
-        start = starts[0, i]
-        for k in range(1, len(widths)):
-            start = max(start, starts[k, i])
-        alive = True
-        for k in range(len(widths)):
-            alive &= start - times[k, i] < widths[k]
-        latest[kept] = start
-        rows[kept] = i
-        kept += alive
-    return kept
-
-
-@dataclass(slots=True)
-class Matches:
-    """Matches with the times of their rows `[inputs, matches]` and their latest starts."""
-
-    found: Combinations
-    times: np.ndarray
-    latest: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.latest)
-
-    def take(self, rows: np.ndarray) -> Matches:
-        return Matches(self.found.take(rows), self.times[:, rows], self.latest[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +56,15 @@ class Part:
     found: Combinations
     prepared: Prepared
     mask: np.ndarray
-    #: when each takes effect
-    times: np.ndarray
-    #: whether they are results to be counted, and changes to be shown: a match may end in the commit in which it began
-    counted: bool
-    shown: bool
+    #: of matches that ended: by input, the window width of those queries
+    widths: list[int] | None
+
+
+class Before(NamedTuple):
+    """How a group stood before a commit, by input: the ends of the stores, and the oldest row that some window held."""
+
+    ends: list[int]
+    oldest: list[int]
 
 
 class JoinGroup:
@@ -124,13 +97,21 @@ class JoinGroup:
         self._leg_slots = np.zeros((n_inputs, 64), np.int32)
         self._widths = np.zeros((n_inputs, 64), np.int64)
         self._births = np.zeros((n_inputs, 64), np.int64)
+        #: queries by slot
+        self._members: dict[int, JoinQuery] = {}
+        #: by input, the classes of the widest and of the narrowest window
+        self._widest: list[WindowClass] = []
+        self._narrowest: list[WindowClass] = []
         #: window widths by input -> the slots that have them
         self._classes: list[tuple[list[int], np.ndarray]] = []
         self._filters = MatchFilters(sources, 64)
         #: counts changes of the queries, and what the filters were derived from
         self._version = 0
         self._derived: tuple[int, ...] = ()
-        self._buffer = np.zeros((2, n_inputs, PART_ROWS), np.int64)
+        #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
+        self._unlearned = [[0, 0, 0] for _ in sources]
+        #: by input, batches until it is asked again which of them anybody wants
+        self._unasked = [0] * n_inputs
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -184,6 +165,7 @@ class JoinGroup:
             self._widths[k, slot] = window.width_us
             self._births[k, slot] = births[k]
         put_bit(self.active, slot, True)
+        self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
         self.ledger.predicates[:] += 1
         self._version += 1
@@ -192,6 +174,7 @@ class JoinGroup:
     def remove(self, query: JoinQuery, slot: int) -> None:
         """A query runs no more."""
         put_bit(self.active, slot, False)
+        del self._members[slot]
         self.outputs.remove(slot, query.id, None)
         self.slots.give_back(slot)
         self.ledger.predicates[:] -= 1
@@ -206,8 +189,12 @@ class JoinGroup:
             return
         self._derived = state
         active = slots_of(self.active)
+        self._unasked = [0] * len(self.sources)
         self._filters = MatchFilters(self.sources, len(self.results))
         self._filters.derive(active, self._leg_slots, self._widths, self._births, [ends is not None for ends in self.ends])
+        for of, choose in ((self._widest, np.argmax), (self._narrowest, np.argmin)):
+            slots = active[choose(self._widths[:, active], axis=1)].tolist()
+            of[:] = [self._members[slot].legs[k].window for k, slot in enumerate(slots)]
         vectors, which = np.unique(self._widths[:, active].T, axis=0, return_inverse=True)
         self._classes = []
         for number, vector in enumerate(vectors.tolist()):
@@ -216,163 +203,134 @@ class JoinGroup:
                 put_bit(mask, slot, True)
             self._classes.append((vector, mask))
 
-    # ---- matches that began
+    # ---- matches
 
-    def begun(self, starts: list[int], before: int, after: int, batch_rows: int) -> Iterator[Part]:
-        """Matches with a row at or behind `starts`, the ends of the stores before a commit that took the clock to `after`."""
-        if not self.slots.taken:
-            return
+    def before(self) -> Before:
+        """What a commit that is about to run has to know later."""
         self._derive()
-        ends = [source.store.end for source in self.sources]
-        lows = [min(self._oldest(k, before, starts[k]), end) for k, end in enumerate(ends)]
-        for first in range(len(self.sources)):
-            reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
-            reach += [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
-            for low in range(max(starts[first], lows[first]), ends[first], batch_rows):
-                positions = np.arange(low, min(ends[first], low + batch_rows))
-                for found in self._walk(first, positions, reach):
-                    yield from self._begun_parts(found, reach, after)
-
-    def _oldest(self, k: int, clock: int, taken: int) -> int:
-        """A position of an input below which no window holds a row at a clock, when the rows before `taken` were there."""
-        source, ends = self.sources[k], self.ends[k]
-        first = max(source.store.first_after(clock - int(self._filters.widest()[k])), source.store.watermark)
-        return first if ends is None else max(first, ends.first_alive(taken))
-
-    def _ages(self, found: Combinations, times: np.ndarray, clock: np.ndarray | int, taken: list[int]) -> np.ndarray:
-        """How old the rows of matches are at a clock, `[inputs, matches]`, when the rows before `taken` were there."""
-        ages: np.ndarray = clock - times
-        for k, ends in enumerate(self.ends):
-            if ends is not None:
-                ages[k, ends.ends_at(found.at(k), taken[k]) <= clock] = _DISPLACED
-        return ages
+        return Before(self._taken(), [self._oldest(k, self.timeline.now) for k in range(len(self.sources))])
 
     def _taken(self) -> list[int]:
         """By input, the end of the stream's rows."""
         return [source.store.end for source in self.sources]
 
-    def _walk(self, first: int, positions: np.ndarray, reach: list[Reach]) -> Iterator[Combinations]:
+    def _oldest(self, k: int, clock: int) -> int:
+        """A position of an input below which no window holds a row now, at that clock."""
+        window, store, ends = self._widest[k], self.sources[k].store, self.ends[k]
+        return window.oldest if ends is None else max(
+            store.first_after(clock - window.window.width_us), ends.first_alive(store.end)
+        )  # fmt: skip
+
+    def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches with a row that came in a commit which took the clock to `after`."""
+        starts, ends = before.ends, self._taken()
+        if starts == ends:
+            return
+        lows = [min(self._oldest(k, after), end) for k, end in enumerate(ends)]
+        for first in range(len(self.sources)):
+            begin = max(starts[first], lows[first])
+            if begin < ends[first]:
+                reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
+                reach += [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
+                for found in self._walk(first, Reach(begin, ends[first]), reach, batch_rows):
+                    batch = self._batch(found, reach)
+                    for k in range(len(self.sources)):
+                        self._add_age(batch, found, k, after, ends[k], ALIVE)
+                    yield Part(found, batch.prepare(), self.active, None)
+
+    def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
+        n_inputs, taken = len(self.sources), self._taken()
+        for first, leaving in enumerate(self._leaving(before, after)):
+            if _n_rows(leaving):
+                lows = [self._oldest(k, after) if k < first else before.oldest[k] for k in range(n_inputs)]
+                reach = [Reach(min(low, end), end) for low, end in zip(lows, before.ends)]
+                for found in self._walk(first, leaving, reach, batch_rows):
+                    batch = self._batch(found, reach)
+                    for k in range(n_inputs):
+                        self._add_age(batch, found, k, clock, before.ends[k], ALIVE)
+                        if k <= first:
+                            self._add_age(batch, found, k, after, taken[k], ENDED if k == first else ALIVE_TOO)
+                    prepared = batch.prepare()
+                    for widths, mask in self._classes:
+                        yield Part(found, prepared, mask, widths)
+
+    def leaves(self, before: Before, after: int) -> bool:
+        """Whether rows from before a commit have left some window in it."""
+        return any(_n_rows(leaving) for leaving in self._leaving(before, after))
+
+    def _leaving(self, before: Before, after: int) -> list[Rows]:
+        """By input, the rows from the first that some window held before a commit to the last that some holds no more; where
+        windows count rows, those that the clock ends or that rows of the commit displaced."""
+        found: list[Rows] = []
+        for k, (low, window, end) in enumerate(zip(before.oldest, self._narrowest, before.ends)):
+            store, ends = self.sources[k].store, self.ends[k]
+            if ends is None:
+                found.append(Reach(low, min(window.oldest, end)))
+                continue
+            aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
+            displaced = ends.displaced_by(end, store.end)
+            found.append(np.union1d(aged, displaced[(low <= displaced) & (displaced < end)]))
+        return found
+
+    def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
+        """Walk from rows of an input, a batch at a time."""
         part_rows = max(64, min(PART_ROWS, _MAX_BITS // len(self.results)))
-        n_inputs = len(self.sources)
+        for at in range(0, _n_rows(rows), batch_rows):
+            some: Rows
+            if isinstance(rows, Reach):
+                some = Reach(rows.low + at, min(rows.hi, rows.low + at + batch_rows))
+            else:
+                some = rows[at : at + batch_rows]
+            yield from self.walker.walk(first, some, self._order(first), reach, self._keep, self._visited, part_rows)
 
-        def keep(found: Combinations, added: int) -> Combinations:
-            """What some query may still want; of whole matches that is seen when they are listed."""
-            bound = [k for k, column in enumerate(found.positions) if column is not None]
-            if len(bound) == n_inputs or not len(found) or not any(self._filters.stored(k) for k in bound):
-                return found
-            return self._wanted(found, bound)
-
-        yield from self.walker.walk(first, positions, self._order(first), reach, keep, self._visited, part_rows)
-
-    def _wanted(self, found: Combinations, bound: list[int]) -> Combinations:
-        """The combinations that some query wants by what is stored with their rows."""
-        n = len(found)
-        batch = self._filters.batch(n)
+    def _keep(self, found: Combinations, added: int) -> Combinations:
+        """What some query may still want; of whole matches that is seen when they are listed."""
+        bound = [k for k, column in enumerate(found.positions) if column is not None]
+        if len(bound) == len(self.sources) or not len(found) or not any(self._filters.stored(k) for k in bound):
+            return found
+        # where all is wanted, it is asked now and then only
+        self._unasked[added] -= 1
+        if self._unasked[added] > 0:
+            return found
+        batch = self._filters.batch(len(found))
         for k in bound:
             batch.add_stored(k, found.at(k))
-        union = np.empty(words(n), np.uint64)
+        union = np.empty(words(len(found)), np.uint64)
         if batch.prepare().wanted(self.active, union):
+            self._unasked[added] = ASK_EVERY
             return found
-        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[:n]))
+        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)]))
 
-    def _begun_parts(self, found: Combinations, reach: list[Reach], after: int) -> Iterator[Part]:
-        matches = self._live(found)
-        if not len(matches):
-            return
-        prepared = self._prepare(matches, reach, matches.latest)
-        ages = self._ages(matches.found, matches.times, after, self._taken())
-        if (ages.max(axis=1) < self._filters.narrowest()).all():
-            yield Part(matches.found, prepared, self.active, matches.latest, True, True)
-            return
-        yield Part(matches.found, prepared, self.active, matches.latest, True, False)
-        shown = matches.take(np.flatnonzero((ages < self._filters.widest()[:, None]).all(axis=0)))
-        if len(shown):
-            prepared = self._prepare(shown, reach, np.full(len(shown), after))
-            yield Part(shown.found, prepared, self.active, shown.latest, False, True)
-
-    def _live(self, found: Combinations) -> Matches:
-        """The matches that live in some query's windows when they begin."""
-        n = len(found)
-        times, starts = self._lives(found)
-        latest, rows = np.empty(n, np.int64), np.empty(n, np.int64)
-        kept = live_matches(times, starts, n, self._filters.widest(), latest, rows)
-        if kept < n:
-            return Matches(found.take(rows[:kept]), times[:, rows[:kept]], latest[:kept])
-        return Matches(found, times[:, :n], latest)
-
-    def _lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
-        """Effective times and starts of the rows of matches, `[inputs, matches]`; valid until the next call."""
-        times, starts = self._buffer
-        for k, source in enumerate(self.sources):
-            source.gatherer.lives(found.at(k), times[k], starts[k])
-        return times, starts
-
-    def _prepare(self, matches: Matches, reach: list[Reach], clock: np.ndarray) -> Prepared:
-        """Matches ready to be listed for the queries whose windows hold their rows at the clock."""
-        batch = self._filters.batch(len(matches))
-        ages = self._ages(matches.found, matches.times, clock, self._taken())
+    def _batch(self, found: Combinations, reach: list[Reach]) -> MatchBatch:
+        """Matches with what is stored with their rows and, where some query is young, their births."""
+        batch = self._filters.batch(len(found))
         for k in range(len(self.sources)):
-            self._add_input(batch, matches, k, reach[k].low)
-            batch.add_age(k, ages[k], ALIVE)
-        return batch.prepare()
+            batch.add_stored(k, found.at(k))
+            batch.add_birth(k, found.at(k), reach[k].low)
+        return batch
 
-    def _add_input(self, batch: MatchBatch, matches: Matches, k: int, low: int) -> None:
-        batch.add_stored(k, matches.found.at(k))
-        batch.add_birth(k, matches.found.at(k), low)
-
-    # ---- matches that ended
-
-    def ended(self, starts: list[int], before: int, after: int, batch_rows: int) -> Iterator[Part]:
-        """Matches alive at `before`, of rows in front of `starts`, that are not at `after`; by window class."""
-        taken = self._taken()
-        displacing = starts != taken and any(ends is not None for ends in self.ends)
-        if not self.slots.taken or (before == after and not displacing):
-            return
-        self._derive()
-        n_inputs = len(self.sources)
-        for first in range(n_inputs):
-            early = [
-                self._oldest(k, after, taken[k]) if k < first else self._oldest(k, before, starts[k]) for k in range(n_inputs)
-            ]
-            lows = [min(low, start) for low, start in zip(early, starts)]
-            reach = [Reach(low, end) for low, end in zip(lows, starts)]
-            leaving = self._leaving(first, lows[first], starts[first], after)
-            for at in range(0, len(leaving), batch_rows):
-                for found in self._walk(first, leaving[at : at + batch_rows], reach):
-                    yield from self._ended_parts(found, first, lows, starts, before, after)
-
-    def _leaving(self, k: int, low: int, start: int, after: int) -> np.ndarray:
-        """Positions of an input from `low` on, in front of `start`, of the rows that leave some window by a clock."""
-        stop = min(self.sources[k].store.first_after(after - int(self._filters.narrowest()[k])), start)
-        aged = np.arange(low, max(low, stop))
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, clock: int, taken: int, bound: int) -> None:
+        """The age of an input's rows at a clock, when the rows before `taken` were there."""
         ends = self.ends[k]
-        if ends is None:
-            return aged
-        displaced = ends.displaced_by(start, self.sources[k].store.end)
-        return np.union1d(aged, displaced[(low <= displaced) & (displaced < start)])
+        if len(self._filters.widths[k]) > 1 or ends is not None:
+            times, _ = self.sources[k].gatherer.lives(found.at(k))
+            ages = clock - times
+            if ends is not None:
+                ages[ends.ends_at(found.at(k), taken) <= clock] = _DISPLACED
+            batch.add_age(k, ages, bound)
 
-    def _ended_parts(
-        self, found: Combinations, first: int, lows: list[int], starts: list[int], before: int, after: int
-    ) -> Iterator[Part]:
-        n = len(found)
-        times, _ = self._lives(found)
-        matches = Matches(found, times[:, :n], np.zeros(n, np.int64))
-        batch = self._filters.batch(n)
-        then = self._ages(found, matches.times, before, starts)
-        now = self._ages(found, matches.times, after, self._taken())
-        for k in range(len(self.sources)):
-            self._add_input(batch, matches, k, lows[k])
-            batch.add_age(k, then[k], ALIVE)
-            if k <= first:
-                batch.add_age(k, now[k], ENDED if k == first else ALIVE_TOO)
-        prepared = batch.prepare()
-        displaced = self._displaced(found)
-        for widths, mask in self._classes:
-            ends = np.minimum((matches.times + np.array(widths)[:, None]).min(axis=0), displaced)
-            if ((before <= ends) & (ends <= after)).any():
-                yield Part(found, prepared, mask, ends, False, True)
+    def nothing(self) -> Part:
+        """A part without matches."""
+        none = np.zeros(0, np.int64)
+        return Part(Combinations([none] * len(self.sources), 0), self._filters.batch(0).prepare(), self.active, None)
 
-    def _displaced(self, found: Combinations) -> np.ndarray:
+    def lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
+        """The times of the rows of matches by input, and the latest start of each match."""
+        lives = [source.gatherer.lives(found.at(k)) for k, source in enumerate(self.sources)]
+        return np.array([times for times, _ in lives]), np.max([starts for _, starts in lives], axis=0)
+
+    def displaced(self, found: Combinations) -> np.ndarray:
         """When the first row of each match is displaced."""
         earliest = np.full(len(found), FOREVER)
         for k, ends in enumerate(self.ends):
@@ -394,12 +352,24 @@ class JoinGroup:
         return order
 
     def _visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
-        ledger, modules = self.ledger, np.array([added])
-        taken, returned = np.array([rows_in]), np.array([rows_out])
-        ledger.measure(added, rows_in, ns)
-        cleared = (taken - returned) * ledger.predicates[modules]
-        ledger.record(modules, taken, returned, cleared, sampled=False)
-        self._policy.visited(ledger, modules, taken, returned)
+        """A probe went so; the policy hears of it at once where it has a choice."""
+        seen = self._unlearned[added]
+        seen[0] += rows_in
+        seen[1] += rows_out
+        seen[2] += ns
+        if len(self.sources) > 2 or seen[0] >= LEARN_ROWS:
+            self.learn()
+
+    def learn(self) -> None:
+        """Hand the probes that were noted to the ledger and the policy."""
+        ledger = self.ledger
+        for k, (rows_in, rows_out, ns) in enumerate(self._unlearned):
+            if rows_in:
+                modules, taken, returned = np.array([k]), np.array([rows_in]), np.array([rows_out])
+                ledger.measure(k, rows_in, ns)
+                ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
+                self._policy.visited(ledger, modules, taken, returned)
+                self._unlearned[k] = [0, 0, 0]
 
     # ---- upkeep
 
@@ -413,6 +383,10 @@ class JoinGroup:
             assert self._widths[:, slot].tolist() == [window.width_us for window in query.windows], "a slot knows its windows"
             assert self.counts == tuple((w.rows, w.partition) for w in query.windows), "windows of a group count alike"
         assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
+
+
+def _n_rows(rows: Rows) -> int:
+    return max(0, rows.hi - rows.low) if isinstance(rows, Reach) else len(rows)
 
 
 def _column_names(sources: list[Source]) -> list[str]:

@@ -79,8 +79,8 @@ class JoinReader:
             return found if mask.all() else found.take(np.flatnonzero(mask))
 
         walker = self.query.group.walker
-        positions = np.arange(*spans[first])
-        yield from walker.walk(first, positions, walker.order(first), [Reach(*span) for span in spans], keep)
+        reach = [Reach(*span) for span in spans]
+        yield from walker.walk(first, reach[first], walker.order(first), reach, keep)
 
     def _lives(self, found: Combinations, taken: list[int]) -> tuple[list[Elements], Elements]:
         """The lives of the rows by input, and of the matches, when of each input the rows before `taken` were there."""
@@ -110,7 +110,7 @@ class JoinReader:
         positions: list[np.ndarray | None] = []
         for k in range(len(self._sources)):
             positions.append(np.concatenate([none, *(column for part in parts if (column := part.positions[k]) is not None)]))
-        return Combinations(positions, np.arange(sum(map(len, parts))))
+        return Combinations(positions, sum(map(len, parts)))
 
     # ---- answers
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eddy.join_group import JoinGroup
+from eddy.join_group import Before, JoinGroup
 from eddy.join_query import JoinQuery
 from eddy.match_rows import MatchRows
 from eddy.policies.base import Policy
@@ -46,28 +46,31 @@ class Joiner:
             group.release()
             del self.groups[group.key]
 
-    def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, list[int]]]:
-        """The groups that a commit on a timeline may concern, with the ends of their stores before it."""
-        return [
-            (group, [source.store.end for source in group.sources])
-            for group in self.groups.values()
-            if group.timeline is timeline and group.slots.taken
-        ]
+    def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, Before]]:
+        """The groups that a commit on a timeline may concern, and how they stand before it."""
+        groups = [group for group in self.groups.values() if group.timeline is timeline and group.slots.taken]
+        return [(group, group.before()) for group in groups]
 
     def run(
-        self, begun: list[tuple[JoinGroup, list[int]]], before: int, after: int, batch_rows: int, buffers: Buffers,
+        self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: Buffers,
         deliver: Deliver | None,
     ) -> None:  # fmt: skip
-        """Find what changed in a commit, - before + for each group; without listeners matches are only counted."""
-        for group, starts in begun:
-            if deliver is not None:
-                for part in group.ended(starts, before, after, batch_rows):
-                    deliver(group, MatchRows(group, part, buffers), -1)
-            if starts == [source.store.end for source in group.sources]:
-                continue
-            for part in group.begun(starts, before, after, batch_rows):
-                rows = MatchRows(group, part, buffers)
-                if deliver is not None and part.shown:
+        """Find what a commit from one clock to another changed, - before + for each group.
+
+        Without listeners matches that began are only counted.
+        """
+        for group, before in begun:
+            if deliver is not None and group.leaves(before, after):
+                parts = group.ended(before, clock, after, batch_rows)
+                rows = MatchRows(group, parts, buffers)
+                deliver(group, rows, -1)
+                if rows.asked:
+                    for part in parts:
+                        deliver(group, MatchRows(group, parts, buffers, part), -1)
+            parts = group.begun(before, after, batch_rows)
+            for part in parts:
+                rows = MatchRows(group, parts, buffers, part)
+                if deliver is not None:
                     deliver(group, rows, 1)
                 rows.finish()
 

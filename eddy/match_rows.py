@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from eddy.join_group import JoinGroup, Part
@@ -11,36 +13,60 @@ from lineage.bits import SPARE
 
 
 class MatchRows:
-    """Matches found by a group, listed when somebody asks."""
+    """Matches found by a group, listed when somebody asks.
 
-    __slots__ = ("n_rows", "_group", "_part", "_buffers", "_lists")
+    Matches that ended are not even searched for before somebody asks: many listeners only care for what begins.
+    """
 
-    def __init__(self, group: JoinGroup, part: Part, buffers: Buffers) -> None:
-        self.n_rows = len(part.found)
+    __slots__ = ("_group", "_part", "_parts", "_buffers", "_lists")
+
+    def __init__(self, group: JoinGroup, parts: Iterator[Part], buffers: Buffers, part: Part | None = None) -> None:
+        """The part given, or else the next of `parts`, taken when somebody asks."""
         self._group = group
+        self._parts = parts
         self._part = part
         self._buffers = buffers
         self._lists: RowLists | None = None
 
+    @property
+    def asked(self) -> bool:
+        return self._part is not None
+
+    def _found(self) -> Part:
+        if self._part is None:
+            self._part = next(self._parts, None) or self._group.nothing()
+        return self._part
+
+    @property
+    def n_rows(self) -> int:
+        return len(self._found().found)
+
     def frame(self) -> Frame:
         """The columns of all inputs side by side."""
-        return self._group.walker.frame(self._part.found)
+        return self._group.walker.frame(self._found().found)
 
     def times(self) -> np.ndarray:
-        return self._part.times.copy()
+        """The latest start of the rows of each match, or their earliest end."""
+        part = self._found()
+        times, latest = self._group.lives(part.found)
+        if part.widths is None:
+            return latest
+        ends: np.ndarray = np.minimum((times + np.array(part.widths)[:, None]).min(axis=0), self._group.displaced(part.found))
+        return ends
 
     def numbers(self) -> np.ndarray:
         """Row numbers `[matches, inputs]`."""
-        sources, found = self._group.sources, self._part.found
+        sources, found = self._group.sources, self._found().found
         return np.column_stack([source.store.numbers_at(found.at(k)) for k, source in enumerate(sources)])
 
     def row_lists(self) -> RowLists:
         if self._lists is None:
-            group, buffers = self._group, self._buffers
+            group, buffers, part = self._group, self._buffers, self._found()
             buffers.room(group.slots.taken * self.n_rows + SPARE, group.slots.taken)
-            n = self._part.prepared.lists(
-                self._part.mask, group.outputs.arrays(), self._results(), buffers.listed, buffers.offsets, buffers.rows
-            )
+            results = group.results if part.widths is None else buffers.results(len(group.results))
+            n = part.prepared.lists(
+                part.mask, group.outputs.arrays(), results, buffers.listed, buffers.offsets, buffers.rows
+            )  # fmt: skip
             offsets = buffers.offsets[: n + 1]
             self._lists = buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
         return self._lists
@@ -50,16 +76,10 @@ class MatchRows:
         return queries, np.diff(offsets)
 
     def finish(self) -> None:
-        """Count the results that nobody had listed."""
-        if self._part.counted and self._lists is None:
-            self._part.prepared.lists(
-                self._part.mask, self._group.outputs.arrays(), self._group.results, _NOTHING, _NOTHING, _NO_ROWS
-            )
-
-    def _results(self) -> np.ndarray:
-        """Where results are counted."""
-        group = self._group
-        return group.results if self._part.counted else self._buffers.results(len(group.results))
+        """Count the results of matches that began and that nobody had listed."""
+        if self._lists is None:
+            part, group = self._found(), self._group
+            part.prepared.lists(part.mask, group.outputs.arrays(), group.results, _NOTHING, _NOTHING, _NO_ROWS)
 
 
 class NoRows:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from filters.comparisons import float_keys
 from filters.evaluate import true_rows
 from filters.expression import Call, ColumnRef, Expression
 from lineage.dictionary import Dictionary
+from lineage.kernels import kernel
 from lineage.schema import Type
 from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
 from stems.frame import RowsFrame
@@ -35,26 +35,52 @@ PART_ROWS = 1 << 14
 
 
 class Reach(NamedTuple):
-    """Which rows of an input a walk may add: `low <= position < hi`; `hi` may be one for each combination it starts with."""
+    """Which rows of an input a walk may add: `low <= position < hi`."""
 
     low: int
-    hi: int | np.ndarray
+    hi: int
 
 
-@dataclass(slots=True)
+#: Rows of one input: those that follow each other, or positions.
+Rows = Reach | np.ndarray
+
+
+@kernel("void(int64[::1], int32[::1], int64[::1])")
+def take_rows(values: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """`out[i] = values[rows[i]]`; numpy would first turn the rows into 64 bits."""
+    for i in range(len(rows)):
+        out[i] = values[np.uint64(rows[i])]
+
+
 class Combinations:
     """Rows side by side: positions by input, None for inputs not added yet."""
 
-    positions: list[np.ndarray | None]
-    #: the row of the walk's first input that each grew from
-    origin: np.ndarray
+    __slots__ = ("positions", "span", "_n")
+
+    def __init__(self, positions: list[np.ndarray | None], n: int, span: Reach | None = None) -> None:
+        self.positions = positions
+        #: of rows of one input that follow each other: where they stand
+        self.span = span
+        self._n = n
 
     def __len__(self) -> int:
-        return len(self.origin)
+        return self._n
 
     def take(self, rows: np.ndarray) -> Combinations:
         positions = [None if column is None else column.take(rows) for column in self.positions]
-        return Combinations(positions, self.origin.take(rows))
+        return Combinations(positions, len(rows))
+
+    def grow(self, rows: np.ndarray, added: int, found: np.ndarray) -> Combinations:
+        """The combinations numbered by `rows` (int32), each with a row of one more input."""
+        positions: list[np.ndarray | None] = []
+        for column in self.positions:
+            grown = None
+            if column is not None:
+                grown = np.empty(len(rows), np.int64)
+                take_rows(column, rows, grown)
+            positions.append(grown)
+        positions[added] = found
+        return Combinations(positions, len(rows))
 
     def at(self, k: int) -> np.ndarray:
         """The positions of an input that was added."""
@@ -93,6 +119,8 @@ class Walker:
         self._sorted: dict[tuple[BandEdge, int], SortedIndex] = {}
         #: values of residuals that could not be computed
         self.errors = 0
+        #: by depth, where the pairs of a probe are written
+        self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
         for edge in join.equalities:
             for side, other in ((edge.left, edge.right), (edge.right, edge.left)):
                 index = sources[side].stems.hash_on([column.position for column in edge.key(side)])
@@ -118,13 +146,15 @@ class Walker:
     # ---- walking
 
     def walk(
-        self, first: int, positions: np.ndarray, order: list[int], reach: list[Reach], keep: Keep, visited: Visited = _ignore,
+        self, first: int, rows: Rows, order: list[int], reach: list[Reach], keep: Keep, visited: Visited = _ignore,
         part_rows: int = PART_ROWS,
     ) -> Iterator[Combinations]:  # fmt: skip
-        """All combinations with a row of input `first` at one of the positions; the other inputs are added in that order."""
+        """All combinations with one of these rows of input `first`; the other inputs are added in that order."""
         start: list[np.ndarray | None] = [None] * len(self.sources)
+        span = rows if isinstance(rows, Reach) else None
+        positions = np.arange(rows.low, rows.hi) if isinstance(rows, Reach) else rows
         start[first] = positions
-        begun = keep(Combinations(start, np.arange(len(positions))), first)
+        begun = keep(Combinations(start, len(positions), span), first)
         yield from self._extend(begun, order, _Walk(reach, keep, visited, part_rows))
 
     def ready(self, bound: set[int]) -> list[int]:
@@ -153,9 +183,7 @@ class Walker:
         added, edge = order[0], self._edge(held, order[0])
         ns, rows_out, began = 0, 0, time.perf_counter_ns()
         for rows, positions in self._partners(held, added, edge, walk):
-            grown = held.take(rows)
-            grown.positions[added] = positions
-            grown = walk.keep(self._check(grown, added, edge), added)
+            grown = walk.keep(self._check(held.grow(rows, added, positions), added, edge), added)
             rows_out += len(grown)
             ns += time.perf_counter_ns() - began
             yield from self._extend(grown, order[1:], walk)
@@ -166,24 +194,31 @@ class Walker:
         self, held: Combinations, added: int, edge: EqualityEdge | BandEdge | None, walk: _Walk
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(combination, position) pairs of an input that one edge admits, in parts."""
-        reach = walk.reach[added]
-        hi = reach.hi if isinstance(reach.hi, int) else reach.hi[held.origin]
-        probe: Probe | RangeProbe | None = None
+        low, hi = max(walk.reach[added].low, self.sources[added].store.watermark), walk.reach[added].hi
+        probe: Probe | RangeProbe
         if isinstance(edge, EqualityEdge):
             index, folding = self._hash[edge, added]
             other = edge.left if added == edge.right else edge.right
             columns = [self._gather(held, other, column.position) for column in edge.probe(added)]
             keys = folding.fold([cells for cells, _ in columns], [nulls for _, nulls in columns])
-            probe = index.probe(keys, max(reach.low, self.sources[added].store.watermark), hi)
+            probe = index.probe(keys, low, hi)
         elif isinstance(edge, BandEdge):
-            low = max(reach.low, self.sources[added].store.watermark)
             probe = self._sorted[edge, added].probe(self._ranges(held, edge, added), low, hi)
-        if probe is not None:
-            out_row, out_position = np.empty(walk.part_rows, np.int32), np.empty(walk.part_rows, np.int64)
-            while n := probe.fill(out_row, out_position):
-                yield out_row[:n].copy(), out_position[:n].copy()
+        else:
+            yield from _product(len(held), low, hi, walk.part_rows)
             return
-        yield from _product(len(held), max(reach.low, self.sources[added].store.watermark), hi, walk.part_rows)
+        depth = sum(column is not None for column in held.positions) - 1
+        out_row, out_position = self._room(depth, walk.part_rows)
+        while n := probe.fill(out_row, out_position):
+            yield out_row[:n], out_position[:n].copy()
+
+    def _room(self, depth: int, part_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where the pairs of a probe go; one walk has a probe in progress for each depth."""
+        while len(self._pairs) <= depth or len(self._pairs[depth][0]) < part_rows:
+            del self._pairs[depth:]
+            self._pairs.append((np.empty(part_rows, np.int32), np.empty(part_rows, np.int64)))
+        rows, positions = self._pairs[depth]
+        return rows[:part_rows], positions[:part_rows]
 
     def _edge(self, held: Combinations, added: int) -> EqualityEdge | BandEdge | None:
         """The edge by which an input is added: an equality if there is one."""
@@ -195,7 +230,8 @@ class Walker:
         return None
 
     def _gather(self, held: Combinations, k: int, column: int) -> tuple[np.ndarray, np.ndarray | None]:
-        return self.sources[k].gatherer.cells(column, held.at(k))
+        gatherer = self.sources[k].gatherer
+        return gatherer.cells(column, held.at(k)) if held.span is None else gatherer.cells_between(column, *held.span)
 
     def _ranges(self, held: Combinations, band: BandEdge, added: int) -> Ranges:
         """Where the partners of each combination lie on the band's column of an input."""
@@ -265,10 +301,11 @@ def _leads(edge: EqualityEdge | BandEdge, k: int, bound: set[int]) -> bool:
     return (edge.left == k and edge.right in bound) or (edge.right == k and edge.left in bound)
 
 
-def _product(n: int, low: int, hi: int | np.ndarray, part_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _product(n: int, low: int, hi: int, part_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Every row of an input for each of n combinations, in parts."""
-    tops = np.full(n, hi) if isinstance(hi, int) else hi
-    for row, top in enumerate(tops.tolist()):
-        for start in range(low, top, part_rows):
-            positions = np.arange(start, min(top, start + part_rows))
-            yield np.full(len(positions), row, np.int32), positions
+    for start in range(low, hi, part_rows):
+        positions = np.arange(start, min(hi, start + part_rows))
+        together = max(1, part_rows // len(positions))
+        for first in range(0, n, together):
+            rows = np.arange(first, min(n, first + together), dtype=np.int32)
+            yield np.repeat(rows, len(positions)), np.tile(positions, len(rows))

@@ -119,10 +119,23 @@ class Gatherer:
         nulls = np.empty(len(positions), np.uint8)
         return cells, nulls if gather_nulls(self._nulls, self._origin, self._bits, column, positions, nulls) else None
 
-    def lives(self, positions: np.ndarray, times: np.ndarray, starts: np.ndarray) -> None:
-        """Fill in the effective times and starts."""
+    def cells_between(self, column: int, first: int, last: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """The same of the rows first..last; not copied when they are in one page."""
         self._refresh()
+        offset = first - self._origin
+        page, at = self.store.pages()[offset >> self._bits], offset & ((1 << self._bits) - 1)
+        stop = at + last - first
+        if stop > page.n_rows:
+            return self.cells(column, np.arange(first, last))
+        nulls = None if page.nulls is None else page.nulls[column, at:stop]
+        return page.cells[column, at:stop], nulls if nulls is not None and nulls.any() else None
+
+    def lives(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The effective times and the starts."""
+        self._refresh()
+        times, starts = np.empty(len(positions), np.int64), np.empty(len(positions), np.int64)
         gather_lives(self._times, self._starts, self._origin, self._bits, positions, times, starts)
+        return times, starts
 
     def ranks(self, filter_: int, rank_of: np.ndarray, positions: np.ndarray, ranks: np.ndarray) -> None:
         """Fill in the ranks on a grouped filter, by the region ids kept with the rows."""
