@@ -378,3 +378,33 @@ def test_a_text_partition_outlives_a_compacted_dictionary() -> None:
     assert len(texts) < 100, "the dictionary was compacted"
     push(engine, "a", ("p", 3, 90_004), ("r", 0, 90_005), ("p", 4, 90_006))
     assert held(query) == [(0,), (0,), (4,)]
+
+
+def test_listeners_are_told_whom_a_newer_row_displaced() -> None:
+    engine = make()
+    plain = engine.submit("SELECT 1 AS one FROM a [ROWS 2], b [RANGE 1 HOUR] WHERE a.k = b.k")
+    same_way = engine.submit("SELECT 1 AS one FROM a [ROWS 2 RANGE 2 SECONDS], b [RANGE 1 HOUR] WHERE a.k = b.k AND a.v > 1")
+    by_key = engine.submit("SELECT 1 AS one FROM a [PARTITION BY v ROWS 1], b [RANGE 1 HOUR] WHERE a.k = b.k")
+    assert plain.group is same_way.group and by_key.group is not plain.group, "windows of a group count alike"
+    told: list[tuple[int, str, int, int, int]] = []
+
+    def listen(part: Any) -> None:
+        queries, offsets, rows = part.row_lists()
+        for number, query in enumerate(queries.tolist()):
+            for row in rows[offsets[number] : offsets[number + 1]].tolist():
+                at = int(part.time.to_numpy().astype("datetime64[ms]").astype(int)[row])
+                told.append((part.seq, names[query], int(part.sign[row]), at, part.columns["v"][row].as_py()))
+
+    names = {plain.id: "plain", same_way.id: "range", by_key.id: "key"}
+    engine.on_commit(listen)
+    push(engine, "b", (1, "x", 0))
+    push(engine, "a", (1, 1, 1000), (1, 2, 2000))
+    push(engine, "a", (1, 2, 3000))
+    engine.advance(5000)
+    push(engine, "a", (1, 2, 5000))
+    by_query = {name: sorted((seq, sign, at, v) for seq, query, sign, at, v in told if query == name) for name in names.values()}
+    assert by_query == {
+        "plain": [(2, 1, 1000, 1), (2, 1, 2000, 2), (3, -1, 3000, 1), (3, 1, 3000, 2), (5, -1, 5000, 2), (5, 1, 5000, 2)],
+        "range": [(2, 1, 2000, 2), (3, 1, 3000, 2), (4, -1, 4000, 2), (4, -1, 5000, 2), (5, 1, 5000, 2)],
+        "key": [(2, 1, 1000, 1), (2, 1, 2000, 2), (3, -1, 3000, 2), (3, 1, 3000, 2), (5, -1, 5000, 2), (5, 1, 5000, 2)],
+    }
