@@ -195,7 +195,7 @@ class Engine:
             self._cap.charge_query()
             if isinstance(plan, JoinPlan):
                 sources = [self._catalog.sources[stream] for stream in plan.streams]
-                group = self._committer.joiner.group(plan.join, sources)
+                group = self._committer.joiner.group(plan.join, sources, plan.windows)
                 query: Query = JoinQuery(self, number, chosen, sql, tuple(tags), plan, group)
             else:
                 query = Query(self, number, chosen, sql, tuple(tags), plan)
