@@ -445,11 +445,9 @@ class Engine:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
         with self._turn:
             source = self._catalog.source(stream)
-            queries = [q for q in self._catalog.queries.values() if q.streams == (source.name.lower(),)]
+            queries = [q for q in self._catalog.queries.values() if source.name.lower() in q.streams]
             if query is not None:
                 found = self._catalog.query(query)
-                if isinstance(found, JoinQuery):
-                    raise _not_yet("trace of a join")
                 if found not in queries:
                     raise ConflictError(f'query "{found.name}" does not read stream "{source.name}"', code="other_stream")
                 queries = [found]
