@@ -31,7 +31,7 @@ from eddy.join_group import JoinGroup
 from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
-from eddy.result_log import MAX_COMMITS, Record, ResultLog
+from eddy.result_log import MAX_COMMITS, Record
 from eddy.row_lists import Buffers, MatchedRows, PartRows, TakenBackRows
 from eddy.source import Source
 from eddy.timeline import Rows, Timeline
@@ -148,7 +148,7 @@ class Committer:
             source.ends.append((self.seq, end))
             crowded = crowded or end - source.logged_from > self.log_rows + self._slack
         if crowded:
-            self._trim(timeline.log, timeline.sources)
+            self.trim(timeline)
 
     # ---- rows that leave
 
@@ -288,8 +288,9 @@ class Committer:
                 # whatever it is, the commit is finished first: half a commit must not stay behind
                 self._failure = self._failure or error
 
-    def _trim(self, log: ResultLog, sources: list[Source]) -> None:
+    def trim(self, timeline: Timeline) -> None:
         """Bound the log, and forget rows that neither a window nor the log needs."""
+        log, sources = timeline.log, timeline.sources
         drop = max(0, len(log.records) - MAX_COMMITS)
         for source in sources:
             if not source.legs and not source.held and not source.paused:
@@ -300,11 +301,19 @@ class Committer:
                 at = bisect_left(source.ends, floor, key=lambda pair: pair[1])
                 seq = source.ends[min(at, len(source.ends) - 1)][0]
                 drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
-        if drop:
-            log.drop(min(drop, len(log.records) - 1))
-        for source in sources:
+        self._forget(timeline, min(drop, len(log.records) - 1))
+
+    def forget_log(self, timeline: Timeline) -> None:
+        """Give up the whole log, and all rows that are in no window now."""
+        self._forget(timeline, len(timeline.log.records))
+
+    def _forget(self, timeline: Timeline, n_commits: int) -> None:
+        """Forget the oldest commits, and the rows that neither a window nor the rest of the log needs."""
+        log = timeline.log
+        log.drop(n_commits)
+        for source in timeline.sources:
             source.log_dropped(log.gone)
-            source.settle(log.records[0].before)
+            source.settle(log.records[0].before if log.records else timeline.now)
 
     def _forget_all(self, source: Source) -> None:
         """No query reads the stream: nothing of it is kept."""

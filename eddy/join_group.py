@@ -15,8 +15,9 @@ counts rows is older than any window. Slots number the queries of the group.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,10 +30,13 @@ from eddy.policies.base import Ledger, Policy
 from eddy.source import Source
 from eddy.walk import PART_ROWS, Combinations, Reach, Rows, Walker
 from filters.bank import Prepared
+from filters.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
 from lineage.bits import slots_of, words
 from lineage.elements import FOREVER
 from lineage.slots import Slots, resized
 from queries.joins import Join
+from stems.frame import RowsFrame
+from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.join_query import JoinQuery
@@ -47,6 +51,10 @@ LEARN_ROWS = 1 << 18
 _DISPLACED = 2**63 - 1
 #: A guess of the cost of a probe until it is measured.
 _PROBE_COST_NS = 50.0
+
+
+#: By input, how many rows a window holds, 0 if it does not count, and of which keys.
+Counts = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,8 @@ class Before(NamedTuple):
 class JoinGroup:
     """The queries of one join, and how their matches are found."""
 
-    def __init__(
-        self, join: Join, sources: list[Source], counts: tuple[tuple[int, tuple[int, ...]], ...], policy: Policy
-    ) -> None:
+    def __init__(self, join: Join, sources: list[Source], counts: Counts, policy: Policy) -> None:
         self.join = join
-        #: by input, how many rows a window holds, 0 if it does not count, and of which keys
         self.counts = counts
         self.sources = sources
         #: by input, when newer rows displace others; None where windows do not count
@@ -108,6 +113,8 @@ class JoinGroup:
         #: counts changes of the queries, and what the filters were derived from
         self._version = 0
         self._derived: tuple[int, ...] = ()
+        #: by input whose rows come, the order in which the others were added last
+        self._last_order = [self.walker.order(first) for first in range(n_inputs)]
         #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
         self._unlearned = [[0, 0, 0] for _ in sources]
         #: by input, batches until it is asked again which of them anybody wants
@@ -226,17 +233,24 @@ class JoinGroup:
         starts, ends = before.ends, self._taken()
         if starts == ends:
             return
+        self._try_deferred(before, batch_rows)
         lows = [min(self._oldest(k, after), end) for k, end in enumerate(ends)]
         for first in range(len(self.sources)):
             begin = max(starts[first], lows[first])
             if begin < ends[first]:
-                reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
-                reach += [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
+                reach = self._reach(first, lows, starts, ends)
                 for found in self._walk(first, Reach(begin, ends[first]), reach, batch_rows):
+                    self._count_partners(found, first, min(batch_rows, ends[first] - begin))
                     batch = self._batch(found, reach)
                     for k in range(len(self.sources)):
                         self._add_age(batch, found, k, after, ends[k], ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
+
+    @staticmethod
+    def _reach(first: int, lows: list[int], starts: list[int], ends: list[int]) -> list[Reach]:
+        """Rows from before the commit of the inputs before the first, all rows of the others."""
+        reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
+        return reach + [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
 
     def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
         """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
@@ -302,11 +316,67 @@ class JoinGroup:
             return found
         return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)]))
 
-    def _batch(self, found: Combinations, reach: list[Reach]) -> MatchBatch:
+    # ---- functions that wait for a partner
+
+    def _try_deferred(self, before: Before, batch_rows: int) -> None:
+        """Call the functions that were deferred, for the rows of new matches that some query of theirs may want.
+
+        What comes and goes inside the commit is included: a reader of changes nets it.
+        """
+        modules = [
+            (k, source.module_by_number[module], mask)
+            for k, source in enumerate(self.sources)
+            for module, mask in self._filters.outcomes(k)
+            if source.deferral.pending(module)
+        ]
+        if not modules:
+            return
+        ends = [source.store.end for source in self.sources]
+        for first in range(len(self.sources)):
+            begin = before.ends[first]
+            reach = self._reach(first, before.oldest, before.ends, ends)
+            for low in range(begin, ends[first], batch_rows):
+                span = Reach(low, min(ends[first], low + batch_rows))
+                order = self._order(first)
+                for found in self.walker.walk(first, span, order, reach, lambda held, added: held):
+                    prepared = self._batch(found, reach, outcomes=False).prepare()
+                    for k, module, mask in modules:
+                        self._try(found, prepared, k, module, mask)
+
+    def _try(self, found: Combinations, prepared: Prepared, k: int, module: PredicateModule, mask: np.ndarray) -> None:
+        """Call a function for the rows of an input that it has not seen, in matches that are wanted as far as is known."""
+        source, positions = self.sources[k], found.at(k)
+        untried = source.gatherer.outcomes(module.number, positions) == UNTRIED
+        if not untried.any():
+            return
+        union = np.empty(words(len(found)), np.uint64)
+        if not prepared.wanted(mask & self.active, union):
+            untried &= np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)].view(np.bool_)
+        rows = np.unique(positions[untried])
+        if len(rows):
+            began = time.perf_counter_ns()
+            frame = RowsFrame([source.store], [source.dictionaries], [rows])
+            outcomes = module.outcome(frame, np.ones(len(rows), np.bool_))
+            source.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
+            source.store.put_outcomes(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))
+            source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self._policy)
+
+    def _count_partners(self, found: Combinations, first: int, rows_in: int) -> None:
+        """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
+        deferral = self.sources[first].deferral
+        if deferral.counts():
+            stem = self._last_order[first][0]
+            cost_ns, predicates = float(self.ledger.cost_ns[stem]), int(self.ledger.predicates[stem])
+            n_found = len(np.unique(found.at(first)))
+            deferral.probed(self.ledger.names[stem], rows_in, min(rows_in, n_found), predicates, cost_ns, self._policy)
+
+    # ---- attributes of matches
+
+    def _batch(self, found: Combinations, reach: list[Reach], outcomes: bool = True) -> MatchBatch:
         """Matches with what is stored with their rows and, where some query is young, their births."""
         batch = self._filters.batch(len(found))
         for k in range(len(self.sources)):
-            batch.add_stored(k, found.at(k))
+            batch.add_stored(k, found.at(k), outcomes)
             batch.add_birth(k, found.at(k), reach[k].low)
         return batch
 
@@ -349,6 +419,7 @@ class JoinGroup:
             ready = np.array(self.walker.ready(bound), np.int32)
             order.append(int(self._policy.route(self.ledger, ready)[0]) if len(ready) > 1 else int(ready[0]))
             bound.add(order[-1])
+        self._last_order[first] = order
         return order
 
     def _visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
@@ -371,6 +442,17 @@ class JoinGroup:
                 self._policy.visited(ledger, modules, taken, returned)
                 self._unlearned[k] = [0, 0, 0]
 
+    def routes(self) -> dict[str, list[str]]:
+        """By the stream whose rows come, the SteMs they probed last, in order; numbered where a stream is there twice."""
+        labels = input_labels(self.sources)
+        return {labels[first]: [self.ledger.names[k] for k in self._last_order[first]] for first in range(len(labels))}
+
+    def virtual_sources(self) -> list[str]:
+        """The combinations that these routes make on the way to whole matches."""
+        labels = input_labels(self.sources)
+        found = {tuple(sorted([first, *order[:n]])) for first, order in enumerate(self._last_order) for n in range(1, len(order))}
+        return [" + ".join(labels[k] for k in inputs) for inputs in sorted(found)]
+
     # ---- upkeep
 
     def check(self, members: dict[int, JoinQuery]) -> None:
@@ -381,21 +463,33 @@ class JoinGroup:
             assert self.outputs.readers(slot) == [(query.id, 0)], "a slot lists its query"
             assert self._leg_slots[:, slot].tolist() == [leg.slot for leg in query.legs], "a slot knows the legs of its query"
             assert self._widths[:, slot].tolist() == [window.width_us for window in query.windows], "a slot knows its windows"
-            assert self.counts == tuple((w.rows, w.partition) for w in query.windows), "windows of a group count alike"
+            assert self.counts == counts_of(query.windows), "windows of a group count alike"
         assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
+
+
+def counts_of(windows: Sequence[WindowSpec]) -> Counts:
+    """How windows count rows."""
+    return tuple((window.rows, window.partition) for window in windows)
 
 
 def _n_rows(rows: Rows) -> int:
     return max(0, rows.hi - rows.low) if isinstance(rows, Reach) else len(rows)
 
 
+def input_labels(sources: list[Source]) -> list[str]:
+    """The streams of the inputs, numbered from the second input over one stream on."""
+    seen: Counter[str] = Counter()
+    labels = []
+    for source in sources:
+        seen[source.name] += 1
+        labels.append(source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}")
+    return labels
+
+
 def _column_names(sources: list[Source]) -> list[str]:
     """The columns of all inputs; names that several have are told apart by the stream, streams by their number."""
     common = Counter(name for source in sources for name in source.schema.names)
     found = []
-    seen: Counter[str] = Counter()
-    for source in sources:
-        seen[source.name] += 1
-        prefix = source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}"
+    for source, prefix in zip(sources, input_labels(sources), strict=True):
         found += [name if common[name] == 1 else f"{prefix}.{name}" for name in source.schema.names]
     return found
