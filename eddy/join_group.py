@@ -472,10 +472,6 @@ def counts_of(windows: Sequence[WindowSpec]) -> Counts:
     return tuple((window.rows, window.partition) for window in windows)
 
 
-def _n_rows(rows: Rows) -> int:
-    return max(0, rows.hi - rows.low) if isinstance(rows, Reach) else len(rows)
-
-
 def input_labels(sources: list[Source]) -> list[str]:
     """The streams of the inputs, numbered from the second input over one stream on."""
     seen: Counter[str] = Counter()
@@ -484,6 +480,10 @@ def input_labels(sources: list[Source]) -> list[str]:
         seen[source.name] += 1
         labels.append(source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}")
     return labels
+
+
+def _n_rows(rows: Rows) -> int:
+    return max(0, rows.hi - rows.low) if isinstance(rows, Reach) else len(rows)
 
 
 def _column_names(sources: list[Source]) -> list[str]:
