@@ -430,7 +430,7 @@ class Engine:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
                 if isinstance(plan, JoinPlan):
-                    group = self._committer.joiner.groups.get(plan.join.key)
+                    group = self._committer.joiner.find(plan.join, plan.windows)
                     return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))

@@ -73,7 +73,7 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
                 "to": "result",
                 "update_pattern": window.update_pattern,
                 "ends_known": window.update_pattern != "strict",
-            }  # fmt: skip
+            }
             for source, window, _ in inputs
         ],
         "storage": {

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +36,7 @@ from lineage.elements import FOREVER
 from lineage.slots import Slots, resized
 from queries.joins import Join
 from stems.frame import RowsFrame
+from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.join_query import JoinQuery
@@ -50,6 +51,10 @@ LEARN_ROWS = 1 << 18
 _DISPLACED = 2**63 - 1
 #: A guess of the cost of a probe until it is measured.
 _PROBE_COST_NS = 50.0
+
+
+#: By input, how many rows a window holds, 0 if it does not count, and of which keys.
+Counts = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +78,8 @@ class Before(NamedTuple):
 class JoinGroup:
     """The queries of one join, and how their matches are found."""
 
-    def __init__(
-        self, join: Join, sources: list[Source], counts: tuple[tuple[int, tuple[int, ...]], ...], policy: Policy
-    ) -> None:
+    def __init__(self, join: Join, sources: list[Source], counts: Counts, policy: Policy) -> None:
         self.join = join
-        #: by input, how many rows a window holds, 0 if it does not count, and of which keys
         self.counts = counts
         self.sources = sources
         #: by input, when newer rows displace others; None where windows do not count
@@ -461,8 +463,13 @@ class JoinGroup:
             assert self.outputs.readers(slot) == [(query.id, 0)], "a slot lists its query"
             assert self._leg_slots[:, slot].tolist() == [leg.slot for leg in query.legs], "a slot knows the legs of its query"
             assert self._widths[:, slot].tolist() == [window.width_us for window in query.windows], "a slot knows its windows"
-            assert self.counts == tuple((w.rows, w.partition) for w in query.windows), "windows of a group count alike"
+            assert self.counts == counts_of(query.windows), "windows of a group count alike"
         assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
+
+
+def counts_of(windows: Sequence[WindowSpec]) -> Counts:
+    """How windows count rows."""
+    return tuple((window.rows, window.partition) for window in windows)
 
 
 def input_labels(sources: list[Source]) -> list[str]:

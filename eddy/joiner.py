@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eddy.join_group import Before, JoinGroup
+from eddy.join_group import Before, JoinGroup, counts_of
 from eddy.join_query import JoinQuery
 from eddy.match_rows import MatchRows
 from eddy.policies.base import Policy
@@ -31,13 +31,16 @@ class Joiner:
 
     def group(self, join: Join, sources: list[Source], windows: Sequence[WindowSpec]) -> JoinGroup:
         """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`."""
-        counts = tuple((window.rows, window.partition) for window in windows)
-        key = (join.key, counts)
-        group = self.groups.get(key)
+        group = self.find(join, windows)
         if group is None:
-            group = self.groups[key] = JoinGroup(join, sources, counts, self._policy)
+            group = JoinGroup(join, sources, counts_of(windows), self._policy)
+            self.groups[group.key] = group
         group.n_users += 1
         return group
+
+    def find(self, join: Join, windows: Sequence[WindowSpec]) -> JoinGroup | None:
+        """The group of a join over windows that count rows alike, if there is one."""
+        return self.groups.get((join.key, counts_of(windows)))
 
     def release(self, group: JoinGroup) -> None:
         """One user less; the last one takes the group away."""

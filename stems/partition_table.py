@@ -219,6 +219,10 @@ class PartitionTable:
         used = self._table[self._table[:, COUNT] != 0]
         return {tuple(place[KEY:]): (place[COUNT], place[OLDEST], place[NEWEST]) for place in used.tolist()}
 
+    def key_bytes(self) -> int:
+        """What a key costs at most: three of four places are free when the table has just doubled."""
+        return 4 * 8 * self._width
+
     def bytes(self) -> int:
         return self._table.nbytes
 

@@ -202,6 +202,10 @@ class RowEnds:
         for pages in (self._ends, self._links, self._backs):
             pages.drop_below(watermark)
 
+    def row_bytes(self) -> int:
+        """What a row costs at most, on average: its end, and its links and a place in a table that has just doubled."""
+        return 8 if self._keys is None else 16 + self._keys.key_bytes()
+
     def bytes(self) -> int:
         """The memory of ends, links and keys, exactly."""
         return self._ends.bytes() + self._links.bytes() + self._backs.bytes() + (0 if self._keys is None else self._keys.bytes())
@@ -286,6 +290,10 @@ class EndColumns:
         for ends, _ in self._held.values():
             if column in ends.partition:
                 ends.rebuild()
+
+    def row_bytes(self) -> int:
+        """What a row costs in all columns at most, on average."""
+        return sum(column.row_bytes() for column, _ in self._held.values())
 
     def bytes(self) -> int:
         return sum(column.bytes() for column, _ in self._held.values())

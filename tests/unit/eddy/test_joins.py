@@ -386,6 +386,8 @@ def test_listeners_are_told_whom_a_newer_row_displaced() -> None:
     same_way = engine.submit("SELECT 1 AS one FROM a [ROWS 2 RANGE 2 SECONDS], b [RANGE 1 HOUR] WHERE a.k = b.k AND a.v > 1")
     by_key = engine.submit("SELECT 1 AS one FROM a [PARTITION BY v ROWS 1], b [RANGE 1 HOUR] WHERE a.k = b.k")
     assert plain.group is same_way.group and by_key.group is not plain.group, "windows of a group count alike"
+    shared = [engine.explain(f"SELECT 1 AS one FROM a [ROWS {n}], b [NOW] WHERE a.k = b.k")["shared_with"] for n in (2, 3)]
+    assert shared == [2, 0]
     told: list[tuple[int, str, int, int, int]] = []
 
     def listen(part: Any) -> None:

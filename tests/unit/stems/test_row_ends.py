@@ -244,6 +244,7 @@ def test_memory_grows_with_the_rows_and_returns_with_them() -> None:
     baseline = [column.bytes() for column, _ in both.held]
     both.push_values(*(i % 3000 for i in range(30_000)))
     full = [column.bytes() for column, _ in both.held]
+    assert all(column.row_bytes() * 33_000 >= now for (column, _), now in zip(both.held, full, strict=True))
     assert all(32 * 30_000 >= after > before for before, after in zip(baseline, full, strict=True))
     assert 8 * 30_000 <= full[1] <= 9 * 30_000, "the plain column is one word a row"
     both.forget(29_990)
