@@ -212,7 +212,7 @@ class Engine:
     def _make(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan) -> Query:
         if isinstance(plan, JoinPlan):
             sources = [self._catalog.sources[stream] for stream in plan.streams]
-            return JoinQuery(self, number, name, sql, tags, plan, self._committer.joiner.group(plan.join, sources))
+            return JoinQuery(self, number, name, sql, tags, plan, self._committer.joiner.group(plan.join, sources, plan.windows))
         return Query(self, number, name, sql, tags, plan)
 
     def _start(self, query: Query) -> None:
@@ -508,7 +508,7 @@ class Engine:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
                 if isinstance(plan, JoinPlan):
-                    group = self._committer.joiner.groups.get(plan.join.key)
+                    group = self._committer.joiner.find(plan.join, plan.windows)
                     return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
@@ -523,11 +523,9 @@ class Engine:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
         with self._turn:
             source = self._catalog.source(stream)
-            queries = [q for q in self._catalog.queries.values() if q.streams == (source.name.lower(),)]
+            queries = [q for q in self._catalog.queries.values() if source.name.lower() in q.streams]
             if query is not None:
                 found = self._catalog.query(query)
-                if isinstance(found, JoinQuery):
-                    raise _not_yet("trace of a join")
                 if found not in queries:
                     raise ConflictError(f'query "{found.name}" does not read stream "{source.name}"', code="other_stream")
                 queries = [found]

@@ -68,7 +68,12 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
         "virtual_sources": [] if group is None else group.virtual_sources(),
         "update_pattern": plan.update_pattern,
         "edges": [
-            {"from": source.name, "to": "result", "update_pattern": window.update_pattern, "ends_known": True}
+            {
+                "from": source.name,
+                "to": "result",
+                "update_pattern": window.update_pattern,
+                "ends_known": window.update_pattern != "strict",
+            }
             for source, window, _ in inputs
         ],
         "storage": {

@@ -1,7 +1,7 @@
 """What a query sees of the rows from before it, and what its opening commit shows.
 
     first_seen        the first row of a stream that counts for it: all that is stored, or what came since its birth
-    complete_since    when the last row that it misses would have left its window
+    complete_since    when the last row that it misses would have left its window; of a window by keys as if it missed one of each
     opening_parts     its answer as listeners of `on_commit` get it, in the commit that opens it
 
 A query that is opened (submitted, resumed, replaced) starts from these; `eddy/recall.py` makes the rows fit to be seen.
@@ -18,7 +18,7 @@ from eddy.query import Birth, Kept
 from eddy.row_lists import OpeningRows
 from eddy.source import Source
 from eddy.timeline import BEGINNING
-from windows.spec import WindowSpec
+from windows.spec import FOREVER, WindowKind, WindowSpec
 
 #: The rows of an answer over one stream, or the matches of one over several.
 Held = tuple[Source | JoinGroup, Kept]
@@ -38,8 +38,9 @@ def complete_since(sources: Sequence[Source], windows: Sequence[WindowSpec], bir
     if since == BEGINNING:
         return None
     for source, window, born in zip(sources, windows, births, strict=True):
-        missed = None if window.is_stream else source.store.time_before(born)
-        if missed is not None and not window.ends:
+        counted = window.kind is WindowKind.ROWS and not window.partition and source.store.end - born >= window.rows
+        missed = None if window.is_stream or counted else source.store.time_before(born)
+        if missed is not None and window.width_us == FOREVER:
             return None
         if missed is not None:
             since = max(since, missed + window.width_us)

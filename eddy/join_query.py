@@ -1,7 +1,7 @@
 """A query over several inputs: its legs, its births, and the group whose walks it shares.
 
 Every input holds a leg on its stream (`Source.hold`): the stream's rows are matched for it and kept as long as its window
-says. The group, with the indexes it needs, stays over a pause, for the log can still be read.
+says. The group with the indexes it needs, and the ends of rows, stay over a pause, for the log can still be read.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class JoinQuery(Query):
         ]
         for source, leg, born in zip(self.sources, self.legs, births, strict=True):
             recall(source, leg, born)
-        self.group.walker.recall(births)
+        self.group.recall(births)
         modules = tuple(
             source.module_numbers(condition) or NO_MODULES
             for source, condition in zip(self.sources, plan.conditions, strict=True)

@@ -26,7 +26,7 @@ from stems.row_store import Page
 def recall(source: Source, leg: Leg, first: int) -> None:
     """Make the rows from position `first` on count for a leg."""
     window = leg.window
-    if window.window.ends:
+    if window.window.ends_by_clock:
         alive = source.store.first_after(source.timeline.now - window.window.width_us)
         source.reach_back(window, max(first, alive))
     if leg.dense and window.window.ends:

@@ -9,7 +9,7 @@ alone, for the clock never goes back: so it is enough to settle when a window is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from stems.row_store import RowStore
 
@@ -26,12 +26,11 @@ class Stored:
         #: the last commit that it has been settled for
         self._settled = 0
 
-    def settle(self, seq: int, store: RowStore, now: int, widths: Iterable[int]) -> int:
-        """What is stored after commit `seq`, the last one; `widths` are the windows that have been there since it was made."""
+    def settle(self, seq: int, store: RowStore, wanted: Callable[[], int]) -> int:
+        """The first position stored after commit `seq`, the last one; `wanted` tells the oldest that somebody wants."""
         if seq > self._settled:
             self._settled = seq
-            widest = max([*widths, self.keep_us or 0])
-            self.first = max(self.first, store.first_after(now - widest) if widest else store.end)
+            self.first = max(self.first, wanted())
         # a full engine lets go of rows between commits, too
         self.first = max(self.first, store.watermark)
         return self.first
