@@ -8,7 +8,7 @@ where `low` is at least the store's watermark (or the oldest position that any w
 when the probing batch was built: a pair of rows is found by the younger of the two, once. In a self-join `hi` is each row's own
 position (or one more, for the other alias). Keys with a NULL are not indexed.
 
-It is `stems/key_table.py` (key -> newest row) and `stems/chains.py` (row -> older rows of its key). Building or probing a
+It is `stems/key_table.py` (key -> newest row) and `stems/links.py` (row -> older rows of its key). Building or probing a
 row costs one look-up, a probe then one step a match. Expiry is the store's watermark moving; `forget` gives memory back a
 little at a time: pages of links and blocks as they die, segments of the key table by looking at one for every `SWEEP_ROWS`
 rows built or forgotten.
@@ -21,23 +21,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from lineage.schema import Type
-from stems.chains import (
-    BLOCK_BITS,
-    BLOCK_ROWS,
-    BLOCK_WORDS,
-    DELETED,
-    LANES,
-    LINK_BITS,
-    MIN_ROOM,
-    NO_OLDER,
-    SEALED,
-    build_chains,
-    delete_rows,
-    find_heads,
-    walk_chains,
-)
+from stems.chain_walk import find_heads, walk_chains
+from stems.chains import build_chains, delete_rows
 from stems.key_table import COUNT_BITS, MAX_PLACES, MIN_PLACES, KeyTable
 from stems.keys import KeyFolding, Keys
+from stems.links import BLOCK_BITS, BLOCK_ROWS, BLOCK_WORDS, DELETED, LINK_BITS, NO_OLDER, SEALED
 from stems.paged_words import PagedWords
 from stems.row_store import Page, RowStore
 
@@ -154,7 +142,7 @@ class HashIndex:
         n_heads = find_heads(
             keys.words, keys.columns, keys.usable, not len(keys.usable), keys.rows, not len(keys.rows), len(keys),
             self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, self.store.page_bits,
-            self._compared, heads, rows,
+            self._compared, self._links.addresses, heads, rows,
         )  # fmt: skip
         return Probe(self._links, self._blocks, self.store, heads, rows, n_heads, low, hi)
 
@@ -300,7 +288,7 @@ class Probe:
     Rows may be built and deleted between parts: it gives what it was asked for, less what is deleted by then.
     """
 
-    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_n_heads", "_low", "_hi", "_row_hi", "_lanes", "_done")
+    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_low", "_hi", "_row_hi", "_progress")
 
     def __init__(
         self, links: PagedWords, blocks: PagedWords, store: RowStore, heads: np.ndarray, rows: np.ndarray, n_heads: int, low: int,
@@ -311,30 +299,22 @@ class Probe:
         self._store = store
         self._heads = heads
         self._rows = rows
-        self._n_heads = n_heads
         self._low = low
         self._hi = 0 if isinstance(hi, np.ndarray) else hi
         self._row_hi = hi if isinstance(hi, np.ndarray) else None
         #: see `walk_chains`
-        self._lanes = np.zeros((5, LANES), np.int64)
-        self._lanes[0] = -1
-        self._done = not n_heads
+        self._progress = np.array([0, 0, n_heads, 0], np.int64)
 
     def fill(self, out_row: np.ndarray, out_position: np.ndarray) -> int:
         """Write the next pairs of probing row (int32) and position (int64), as many as fit; 0 when there are no more.
 
-        The positions of one row come newest first; rows come in no order. At least `MIN_ROOM` pairs have to fit.
+        The positions of one row come newest first; rows come in no order.
         """
         room = min(len(out_row), len(out_position))
-        assert room >= MIN_ROOM, "no room for a pair a lane"
+        assert room > 0, "no room for a pair"
         assert self._store.watermark <= self._low, "the watermark passed a probe in progress"
-        if self._done:
-            return 0
         row_hi = self._row_hi
-        found = walk_chains(
-            self._heads, self._rows, self._n_heads, self._low, self._hi, _NO_HIS if row_hi is None else row_hi, row_hi is None,
-            self._links.addresses, self._blocks.addresses, self._lanes, room, out_row, out_position,
+        return walk_chains(
+            self._heads, self._rows, self._progress, self._low, self._hi, _NO_HIS if row_hi is None else row_hi, row_hi is None,
+            self._links.addresses, self._blocks.addresses, room, out_row, out_position,
         )  # fmt: skip
-        # a walk stops early only for want of room
-        self._done = found + MIN_ROOM <= room
-        return found
