@@ -14,16 +14,19 @@ import numpy as np
 
 from lineage.kernels import kernel
 from lineage.memory import load_int64, load_uint32
-from stems.key_search import AHEAD, begin_search, search_columns, search_word
+from stems.key_search import AHEAD, begin_search, prefetch_cells, search_columns, search_word
 from stems.key_table import COUNT_BITS
 from stems.links import BLOCK_HEADER, DELETED, NO_OLDER, SEALED, address_of, block_address, load_link, prefetch_link, ring_of
 
 U64 = np.uint64
 
+#: How many rows before its turn a link is asked for from memory.
+FAR = 64
+
 
 @kernel(
-    "int64(int64[::1], int64[:,::1], uint8[::1], boolean, int32[::1], boolean, int64, int64[:,::1], int64, int64, int64, "
-    "int64[::1], int64, int64, int64[:,::1], int64[::1], int64[::1], int32[::1])"
+    "void(int64[::1], int64[:,::1], uint8[::1], boolean, int32[::1], boolean, int64, int64[:,::1], int64, int64, int64, "
+    "int64[::1], int64, int64, int64[:,::1], int64[::1], int32[::1], int64[::1])"
 )
 def find_heads(
     words: np.ndarray,
@@ -41,34 +44,38 @@ def find_heads(
     origin: int,
     page_bits: int,
     compared: np.ndarray,
-    link_pages: np.ndarray,
     heads: np.ndarray,
     head_rows: np.ndarray,
-) -> int:
-    """List (newest position, probing row) of the keys that have a row at `low` or above; returns how many."""
-    links = ring_of(link_pages)
+    progress: np.ndarray,
+) -> None:
+    """List (newest position, probing row) of the keys that have a row at `low` or above: where `walk_chains` begins."""
     table = (address_of(directory), shift)
     stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
     key_at = address_of(columns)
     several = len(compared) > 0
-    begins = np.empty(AHEAD, np.int64)
-    for i in range(min(AHEAD, n_keys)):
+    compared_until = n_keys if len(pages) else 0
+    begins = np.empty(2 * AHEAD, np.int64)
+    for i in range(min(2 * AHEAD, n_keys)):
         begins[U64(i)] = begin_search(words[U64(i)], table)
     n = np.int64(0)
     for i in range(n_keys):
-        place = begins[U64(i & (AHEAD - 1))]
-        if i + AHEAD < n_keys:
-            begins[U64(i & (AHEAD - 1))] = begin_search(words[U64(i + AHEAD)], table)
+        place = begins[U64(i & (2 * AHEAD - 1))]
+        if i + 2 * AHEAD < n_keys:
+            begins[U64(i & (2 * AHEAD - 1))] = begin_search(words[U64(i + 2 * AHEAD)], table)
         if several:
-            place = search_columns(words[U64(i)], (key_at + 8 * i, n_keys), table, watermark, stored)
+            if i + AHEAD < compared_until:
+                prefetch_cells(begins[U64((i + AHEAD) & (2 * AHEAD - 1))], stored)
+            place = search_columns(words[U64(i)], (key_at + 8 * i, n_keys), place, table, watermark, stored)
         else:
             place = search_word(words[U64(i)], place, table)
         newest = (load_int64(place, 1) >> COUNT_BITS) - 1
-        prefetch_link(links, max(newest, low))
         heads[U64(n)] = newest
         head_rows[U64(n)] = i if every_row else rows[U64(i)]
         n += (newest >= low) & (all_usable or usable[U64(i)] != 0)
-    return int(n)
+    progress[0] = 0
+    progress[1] = 0
+    progress[2] = n
+    progress[3] = 0
 
 
 @kernel(
@@ -99,46 +106,59 @@ def walk_chains(
     done, kept, left, begin = progress[0], progress[1], progress[2], progress[3]
     n = np.int64(0)
     while left > 0 and n < room:
-        while done < left and n < room:
+        if done == 0:
+            for k in range(min(left, FAR)):
+                prefetch_link(links, heads[U64(k)])
+        stop = min(left, done + room - n)
+        sealed = np.int64(0)
+        while done < stop:
+            prefetch_link(links, heads[U64(done + FAR)])
             p = heads[U64(done)]
             row = head_rows[U64(done)]
             limit = hi if one_hi else row_hi[U64(row)]
             link = load_link(links, p)
-            if link & SEALED == 0:
-                out_row[U64(n)] = row
-                out_position[U64(n)] = p
-                n += (p < limit) & (link < DELETED)
-                p -= link & NO_OLDER
-            else:
-                block = block_address(blocks, link & NO_OLDER)
-                owner = load_int64(block, 1)
-                size = load_uint32(block, 4)
-                end = min(size, begin + room - n)
-                # a row that was sealed while a walk stood on it has younger rows in its block, which were given already
-                limit = min(limit, p + 1)
-                last = load_uint32(block, BLOCK_HEADER + size - 1) & NO_OLDER
-                if owner < limit and owner - last >= low and load_uint32(block, 5) == 0:
-                    for k in range(begin, end):
-                        out_row[U64(n + k - begin)] = row
-                        out_position[U64(n + k - begin)] = owner - load_uint32(block, BLOCK_HEADER + k)
-                    n += end - begin
-                else:
-                    for k in range(begin, end):
-                        entry = load_uint32(block, BLOCK_HEADER + k)
-                        q = owner - (entry & NO_OLDER)
-                        out_row[U64(n)] = row
-                        out_position[U64(n)] = q
-                        n += (q < limit) & (q >= low) & (entry < DELETED)
-                if end < size:
-                    begin = end
-                    continue
-                begin = np.int64(0)
-                p = load_int64(block, 0) - 1
-            prefetch_link(links, max(p, low))
+            if link & SEALED:
+                sealed = link
+                break
+            out_row[U64(n)] = row
+            out_position[U64(n)] = p
+            n += (p < limit) & (link < DELETED)
+            p -= link & NO_OLDER
             heads[U64(kept)] = p
             head_rows[U64(kept)] = row
             kept += p >= low
             done += 1
+        if sealed:
+            p = heads[U64(done)]
+            row = head_rows[U64(done)]
+            block = block_address(blocks, sealed & NO_OLDER)
+            owner = load_int64(block, 1)
+            size = load_uint32(block, 4)
+            end = min(size, begin + room - n)
+            # a row that was sealed while a walk stood on it has younger rows in its block, which were given already
+            limit = min(hi if one_hi else row_hi[U64(row)], p + 1)
+            last = load_uint32(block, BLOCK_HEADER + size - 1) & NO_OLDER
+            if owner < limit and owner - last >= low and load_uint32(block, 5) == 0:
+                for k in range(end - begin):
+                    out_row[U64(n + k)] = row
+                for k in range(end - begin):
+                    out_position[U64(n + k)] = owner - load_uint32(block, BLOCK_HEADER + begin + k)
+                n += end - begin
+            else:
+                for k in range(begin, end):
+                    entry = load_uint32(block, BLOCK_HEADER + k)
+                    q = owner - (entry & NO_OLDER)
+                    out_row[U64(n)] = row
+                    out_position[U64(n)] = q
+                    n += (q < limit) & (q >= low) & (entry < DELETED)
+            begin = end
+            if end == size:
+                begin = np.int64(0)
+                p = load_int64(block, 0) - 1
+                heads[U64(kept)] = p
+                head_rows[U64(kept)] = row
+                kept += p >= low
+                done += 1
         if done == left:
             left = kept
             done = np.int64(0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import load_int64, load_uint32, store_int64, store_uint32
-from stems.key_search import AHEAD, begin_search, reuse_dead, search_columns, search_word, segment_of
+from stems.key_search import AHEAD, begin_search, prefetch_cells, reuse_dead, search_columns, search_word, segment_of
 from stems.key_table import COUNT_BITS, COUNT_MASK, NO_ROWS
 from stems.links import (
     BLOCK_HEADER,
@@ -91,20 +91,22 @@ def build_chains(
     stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
     key_at = address_of(columns)
     several = len(compared) > 0
-    begins = np.empty(AHEAD, np.int64)
-    for i in range(start, min(start + AHEAD, n_rows)):
-        begins[U64(i & (AHEAD - 1))] = begin_search(words[U64(i)], table)
+    begins = np.empty(2 * AHEAD, np.int64)
+    for i in range(start, min(start + 2 * AHEAD, n_rows)):
+        begins[U64(i & (2 * AHEAD - 1))] = begin_search(words[U64(i)], table)
     for i in range(start, n_rows):
         position = np.int64(first + i)
-        place = begins[U64(i & (AHEAD - 1))]
-        if i + AHEAD < n_rows:
-            begins[U64(i & (AHEAD - 1))] = begin_search(words[U64(i + AHEAD)], table)
+        place = begins[U64(i & (2 * AHEAD - 1))]
+        if i + 2 * AHEAD < n_rows:
+            begins[U64(i & (2 * AHEAD - 1))] = begin_search(words[U64(i + 2 * AHEAD)], table)
         if not all_usable and usable[U64(i)] == 0:
             store_link(links, position, NO_OLDER)
             continue
         word = words[U64(i)]
         if several:
-            place = search_columns(word, (key_at + 8 * i, n_rows), table, watermark, stored)
+            if i + AHEAD < n_rows:
+                prefetch_cells(begins[U64((i + AHEAD) & (2 * AHEAD - 1))], stored)
+            place = search_columns(word, (key_at + 8 * i, n_rows), place, table, watermark, stored)
         else:
             place = search_word(word, place, table)
         head = load_int64(place, 1)
@@ -196,7 +198,7 @@ def delete_rows(
             distance = join_distance(distance, behind & NO_OLDER)
         store_link(links, p, DELETED | distance)
         if len(compared) > 0:
-            place = search_columns(words[i], (key_at + 8 * i, n_rows), table, watermark, stored)
+            place = search_columns(words[i], (key_at + 8 * i, n_rows), begin_search(words[i], table), table, watermark, stored)
         else:
             place = search_word(words[i], begin_search(words[i], table), table)
         head = load_int64(place, 1)

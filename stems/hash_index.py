@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lineage.schema import Type
-from stems.chain_walk import find_heads, walk_chains
+from stems.chain_walk import FAR, find_heads, walk_chains
 from stems.chains import build_chains, delete_rows
 from stems.key_table import COUNT_BITS, MAX_PLACES, MIN_PLACES, KeyTable
 from stems.keys import KeyFolding, Keys
@@ -137,14 +137,15 @@ class HashIndex:
         """
         assert low >= self.store.watermark, "rows below the watermark may be gone"
         origin, pages = self.store.page_addresses()
-        heads = np.empty(len(keys), np.int64)
+        heads = np.empty(len(keys) + FAR, np.int64)
         rows = np.empty(len(keys), np.int32)
-        n_heads = find_heads(
+        progress = np.empty(4, np.int64)
+        find_heads(
             keys.words, keys.columns, keys.usable, not len(keys.usable), keys.rows, not len(keys.rows), len(keys),
             self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, self.store.page_bits,
-            self._compared, self._links.addresses, heads, rows,
+            self._compared, heads, rows, progress,
         )  # fmt: skip
-        return Probe(self._links, self._blocks, self.store, heads, rows, n_heads, low, hi)
+        return Probe(self._links, self._blocks, self.store, heads, rows, progress, low, hi)
 
     # ---- upkeep
 
@@ -288,22 +289,24 @@ class Probe:
     Rows may be built and deleted between parts: it gives what it was asked for, less what is deleted by then.
     """
 
-    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_low", "_hi", "_row_hi", "_progress")
+    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_progress", "_low", "_one_hi", "_hi", "_row_hi", "_done")
 
     def __init__(
-        self, links: PagedWords, blocks: PagedWords, store: RowStore, heads: np.ndarray, rows: np.ndarray, n_heads: int, low: int,
-        hi: int | np.ndarray,
+        self, links: PagedWords, blocks: PagedWords, store: RowStore, heads: np.ndarray, rows: np.ndarray, progress: np.ndarray,
+        low: int, hi: int | np.ndarray,
     ) -> None:  # fmt: skip
         self._links = links
         self._blocks = blocks
         self._store = store
+        #: these three are where the walk stands: see `walk_chains`
         self._heads = heads
         self._rows = rows
+        self._progress = progress
         self._low = low
+        self._one_hi = not isinstance(hi, np.ndarray)
         self._hi = 0 if isinstance(hi, np.ndarray) else hi
-        self._row_hi = hi if isinstance(hi, np.ndarray) else None
-        #: see `walk_chains`
-        self._progress = np.array([0, 0, n_heads, 0], np.int64)
+        self._row_hi = hi if isinstance(hi, np.ndarray) else _NO_HIS
+        self._done = False
 
     def fill(self, out_row: np.ndarray, out_position: np.ndarray) -> int:
         """Write the next pairs of probing row (int32) and position (int64), as many as fit; 0 when there are no more.
@@ -313,8 +316,12 @@ class Probe:
         room = min(len(out_row), len(out_position))
         assert room > 0, "no room for a pair"
         assert self._store.watermark <= self._low, "the watermark passed a probe in progress"
-        row_hi = self._row_hi
-        return walk_chains(
-            self._heads, self._rows, self._progress, self._low, self._hi, _NO_HIS if row_hi is None else row_hi, row_hi is None,
-            self._links.addresses, self._blocks.addresses, room, out_row, out_position,
+        if self._done:
+            return 0
+        found = walk_chains(
+            self._heads, self._rows, self._progress, self._low, self._hi, self._row_hi, self._one_hi, self._links.addresses,
+            self._blocks.addresses, room, out_row, out_position,
         )  # fmt: skip
+        # a walk stops early only for want of room
+        self._done = found < room
+        return found

@@ -47,14 +47,17 @@ def begin_search(word: Number, table: Number) -> Number:
 @inline
 def same_key(key: Number, position: Number, stored: Number) -> Number:
     """Whether a stored row has a key."""
-    same = True
     offset = position - stored[1]
     page = load_int64(stored[0], offset >> stored[2])
     row = offset & ((np.int64(1) << stored[2]) - 1)
-    for k in range(stored[4]):
+    k = np.int64(0)
+    # left at the first that differs; a loop without an exit would be vectorized, for two or three columns
+    while k < stored[4]:
         cell = load_int64(page, (load_int64(stored[3], 2 * k) << stored[2]) + row)
-        same &= order_key(cell, load_int64(stored[3], 2 * k + 1) != 0) == load_int64(key[0], k * key[1])
-    return same
+        if order_key(cell, load_int64(stored[3], 2 * k + 1) != 0) != load_int64(key[0], k * key[1]):
+            break
+        k += 1
+    return k == stored[4]
 
 
 @inline
@@ -71,25 +74,39 @@ def search_word(word: Number, place: Number, table: Number) -> Number:
 
 
 @inline
-def search_columns(word: Number, key: Number, table: Number, watermark: Number, stored: Number) -> Number:
-    """The place of a key of several columns; another, dead or free, if no live row has it.
+def prefetch_cells(place: Number, stored: Number) -> None:
+    """Begin to load the cells of the newest row of a place, with which a key of several columns is compared."""
+    # a place that has no row, or a dead one, stands for the first row held
+    offset = (load_int64(place, 1) >> COUNT_BITS) - 1 - stored[1]
+    offset &= ~(offset >> 63)
+    page = load_int64(stored[0], offset >> stored[2])
+    row = offset & ((np.int64(1) << stored[2]) - 1)
+    for k in range(stored[4]):
+        prefetch(page + 8 * ((load_int64(stored[3], 2 * k) << stored[2]) + row))
+
+
+@inline
+def search_columns(word: Number, key: Number, place: Number, table: Number, watermark: Number, stored: Number) -> Number:
+    """The place of a key of several columns; another, dead or free, if no live row has it. The search begins at `place`.
 
     Whose a dead place was cannot be told: the cells of its row may be gone.
     """
-    segment, mask, at = segment_of(word, table)
-    free = np.int64(0)
-    while True:
-        place = place_address(segment, at)
-        head = load_int64(place, 1)
-        if head == 0:
-            place = place if free == 0 else free
-            break
-        newest = (head >> COUNT_BITS) - 1
-        if newest < watermark:
-            free = place if free == 0 else free
-        elif load_int64(place, 0) == word and same_key(key, newest, stored):
-            break
-        at = (at + 1) & mask
+    newest = (load_int64(place, 1) >> COUNT_BITS) - 1
+    if newest < watermark or load_int64(place, 0) != word or not same_key(key, newest, stored):
+        segment, mask, at = segment_of(word, table)
+        free = np.int64(0)
+        while True:
+            place = place_address(segment, at)
+            head = load_int64(place, 1)
+            if head == 0:
+                place = place if free == 0 else free
+                break
+            newest = (head >> COUNT_BITS) - 1
+            if newest < watermark:
+                free = place if free == 0 else free
+            elif load_int64(place, 0) == word and same_key(key, newest, stored):
+                break
+            at = (at + 1) & mask
     return place
 
 
