@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.kernels import kernel
-from lineage.memory import load_int64, load_uint32
+from lineage.kernels import Number, inline, kernel
+from lineage.memory import load_int64, load_uint32, store_int64, store_uint32
 from stems.key_search import AHEAD, begin_search, prefetch_cells, search_columns, search_word
 from stems.key_table import COUNT_BITS
 from stems.links import BLOCK_HEADER, DELETED, NO_OLDER, SEALED, address_of, block_address, load_link, prefetch_link, ring_of
@@ -78,6 +78,31 @@ def find_heads(
     progress[3] = 0
 
 
+@inline
+def give_block(
+    block: Number, begin: Number, end: Number, row: Number, low: Number, limit: Number, out: Number, n: Number
+) -> Number:  # fmt: skip
+    """Write the pairs of a row with the entries `begin .. end` of a block behind the `n` there are; returns how many there are.
+
+    `out` is (address of rows, address of positions).
+    """
+    owner = load_int64(block, 1)
+    last = load_uint32(block, BLOCK_HEADER + load_uint32(block, 4) - 1) & NO_OLDER
+    if owner < limit and owner - last >= low and load_uint32(block, 5) == 0:
+        for k in range(begin, end):
+            store_uint32(out[0], n, row)
+            store_int64(out[1], n, owner - load_uint32(block, BLOCK_HEADER + k))
+            n += 1
+    else:
+        for k in range(begin, end):
+            entry = load_uint32(block, BLOCK_HEADER + k)
+            position = owner - (entry & NO_OLDER)
+            store_uint32(out[0], n, row)
+            store_int64(out[1], n, position)
+            n += (position < limit) & (position >= low) & (entry < DELETED)
+    return n
+
+
 @kernel(
     "int64(int64[::1], int32[::1], int64[::1], int64, int64, int64[::1], boolean, int64[::1], int64[::1], int64, int32[::1], "
     "int64[::1])"
@@ -103,6 +128,7 @@ def walk_chains(
     """
     links = ring_of(link_pages)
     blocks = ring_of(block_pages)
+    out = (address_of(out_row), address_of(out_position))
     done, kept, left, begin = progress[0], progress[1], progress[2], progress[3]
     n = np.int64(0)
     while left > 0 and n < room:
@@ -132,25 +158,11 @@ def walk_chains(
             p = heads[U64(done)]
             row = head_rows[U64(done)]
             block = block_address(blocks, sealed & NO_OLDER)
-            owner = load_int64(block, 1)
             size = load_uint32(block, 4)
             end = min(size, begin + room - n)
             # a row that was sealed while a walk stood on it has younger rows in its block, which were given already
             limit = min(hi if one_hi else row_hi[U64(row)], p + 1)
-            last = load_uint32(block, BLOCK_HEADER + size - 1) & NO_OLDER
-            if owner < limit and owner - last >= low and load_uint32(block, 5) == 0:
-                for k in range(end - begin):
-                    out_row[U64(n + k)] = row
-                for k in range(end - begin):
-                    out_position[U64(n + k)] = owner - load_uint32(block, BLOCK_HEADER + begin + k)
-                n += end - begin
-            else:
-                for k in range(begin, end):
-                    entry = load_uint32(block, BLOCK_HEADER + k)
-                    q = owner - (entry & NO_OLDER)
-                    out_row[U64(n)] = row
-                    out_position[U64(n)] = q
-                    n += (q < limit) & (q >= low) & (entry < DELETED)
+            n = give_block(block, begin, end, row, low, limit, out, n)
             begin = end
             if end == size:
                 begin = np.int64(0)

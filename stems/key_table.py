@@ -38,7 +38,7 @@ NO_ROWS = 1
 MIN_PLACES = 16
 MAX_PLACES = 4096
 #: Places that are looked at first to see whether a segment is light.
-SAMPLE = 256
+SAMPLE = 128
 #: Bits of the hash the directory may use. Keys that agree in more share a segment however large it gets.
 MAX_DEPTH = 24
 
