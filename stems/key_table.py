@@ -37,6 +37,8 @@ NO_ROWS = 1
 #: Places of a new table, and beyond which a segment splits: 64 KB, laid out anew in some 30 microseconds.
 MIN_PLACES = 16
 MAX_PLACES = 4096
+#: Places that are looked at first to see whether a segment is light.
+SAMPLE = 128
 #: Bits of the hash the directory may use. Keys that agree in more share a segment however large it gets.
 MAX_DEPTH = 24
 
@@ -119,20 +121,17 @@ def move_live(segment: int, n_places: int, watermark: int, bit: int, targets: np
 class Segment:
     """The keys whose hash begins with the `depth` bits of `prefix`."""
 
-    __slots__ = ("depth", "prefix", "words", "address")
+    __slots__ = ("depth", "prefix", "n_places", "words", "address")
 
     def __init__(self, depth: int, prefix: int, n_places: int) -> None:
         self.depth = depth
         self.prefix = prefix
+        self.n_places = n_places
         self.words = np.zeros(HEADER + 2 * n_places, np.int64)
         # small ones need room for one key more than they are made for
         share = (7 + 3 * (prefix * 0x9E3779B1 % 1024) / 1024) / 16 if n_places >= 64 else 1 / 2
         self.words[1] = int(n_places * share)
         self.address = int(self.words.ctypes.data)
-
-    @property
-    def n_places(self) -> int:
-        return (len(self.words) - HEADER) // 2
 
     @property
     def used(self) -> int:
@@ -247,6 +246,11 @@ class KeyTable:
             self._swept = 0
         segment = self._segment_of[self._swept]
         self._swept = self._range(segment)[1]
+        if segment.n_places > SAMPLE:
+            # keys spread evenly, so a part of the places shows whether all are worth counting
+            sampled = count_live(segment.address, SAMPLE, watermark)
+            if 12 * sampled * segment.n_places > 2 * SAMPLE * max(segment.n_places, self._max_places):
+                return
         live = self._count(segment, watermark)
         touched = segment.n_places
         merged = False
