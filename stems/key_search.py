@@ -1,7 +1,8 @@
 """Finding the place of a key in a key table, inside kernels.
 
-Most searches end where they begin, so kernels ask for that place `AHEAD` rows before its turn and remember its address: a key
-is hashed once, and its place is in the cache when it is needed. Where a search goes on, it begins anew.
+Most searches end where they begin, so kernels ask for that place `2 * AHEAD` rows before its turn and remember its address: a key
+is hashed once, and its place is in the cache when it is needed. Where a search goes on, it is hashed again. What a key of several
+columns is compared with is asked for `AHEAD` rows before.
 
     table      (address of the directory, 63 - depth)
     stored     (address of page addresses, base of the first page, bits of a page, address of (column, is float), columns)
@@ -17,7 +18,7 @@ from lineage.memory import load_int64, prefetch
 from lineage.order_keys import order_key
 from stems.key_table import COUNT_BITS, HEADER, directory_index, first_place, hash_word
 
-#: How many rows before its turn the place of a key is asked for from memory; a power of two.
+#: Half of how many rows before its turn the place of a key is asked for from memory; a power of two.
 AHEAD = 16
 
 

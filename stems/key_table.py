@@ -8,7 +8,7 @@ that do, share a segment that is as large as they need.)
 
     segment = [places in use, limit, place 0, place 1, ...]      int64 words; a place is two words
     place   = (key word, head)                                   head = 0: never used
-    head    = (position + 1) << COUNT_BITS | count               of the key's newest row (see `stems/chains.py`)
+    head    = (position + 1) << COUNT_BITS | count               of the key's newest row (see `stems/links.py`)
 
 A place whose position is below the watermark is **dead**: nobody needs to visit it when its rows expire. A search passes
 over it, a new key may take it, a segment drops it when it is laid out anew. A segment's limit is from 7/16 to 5/8 of its
@@ -148,7 +148,7 @@ class Segment:
 
 
 class KeyTable:
-    """The segments and their directory. The kernels of `stems/chains.py` search it and put keys in."""
+    """The segments and their directory. The kernels search it (`stems/key_search.py`) and put keys in (`stems/chains.py`)."""
 
     def __init__(self, min_places: int = MIN_PLACES, max_places: int = MAX_PLACES) -> None:
         self._min_places = min_places
