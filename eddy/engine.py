@@ -24,11 +24,11 @@ from eddy import compile as kernels
 from eddy import explain as explaining
 from eddy import statistics
 from eddy import trace as tracing
-from eddy.catalog import Catalog, describe
+from eddy.catalog import MAIN, Catalog, describe, describe_table
 from eddy.changes import Changes
 from eddy.commit import Commit
 from eddy.committer import Committer
-from eddy.description import Receipt, Stream
+from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
 from eddy.join_query import JoinQuery
 from eddy.join_reader import JoinReader
@@ -38,7 +38,9 @@ from eddy.query import NO_MODULES, JoinPlan, Query, Run
 from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
-from eddy.timeline import BEGINNING, Rows, Timeline
+from eddy.table_query import TableQuery
+from eddy.table_reader import TableReader
+from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
 from eddy.turn import Turn
 from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
@@ -121,14 +123,26 @@ class Engine:
                     raise _not_yet(f"create_stream({option}=...)")
             return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, self._committer.seq))
 
-    def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> NoReturn:
-        raise _not_yet("create_table")
+    def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> Table:
+        """Declare a table; `retroactive`: its changes also touch results that stand, not only those of later rows."""
+        with self._turn:
+            return describe_table(self._catalog.create_table(name, columns, key, retroactive))
 
-    def upsert(self, table: str, rows: Any) -> NoReturn:
-        raise _not_yet("upsert")
+    def upsert(self, table: str, rows: Any) -> TableReceipt:
+        """Give a table rows, which take the place of those with their keys: all of them, or none and an error."""
+        with self._turn:
+            found = self._catalog.table(table)
+            change = found.upserted(found.check_rows(rows))
+            self._committer.change_table(found, change)
+            return change.receipt
 
-    def delete(self, table: str, keys: Any) -> NoReturn:
-        raise _not_yet("delete")
+    def delete(self, table: str, keys: Any) -> TableReceipt:
+        """Take rows out of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
+        with self._turn:
+            found = self._catalog.table(table)
+            change = found.deleted(keys)
+            self._committer.change_table(found, change)
+            return change.receipt
 
     def retract(self, stream: str, keys: Any, time: Any) -> NoReturn:
         raise _not_yet("retract")
@@ -137,7 +151,7 @@ class Engine:
         raise _not_yet("replace")
 
     def drop(self, name: str) -> None:
-        """Remove a stream that no query reads."""
+        """Remove a stream or table that no query reads."""
         with self._turn:
             self._catalog.drop(name)
 
@@ -154,8 +168,8 @@ class Engine:
         return MappingProxyType({source.name: describe(source) for source in self._catalog.sources.values()})
 
     @property
-    def tables(self) -> Mapping[str, Any]:
-        return MappingProxyType({})
+    def tables(self) -> Mapping[str, Table]:
+        return MappingProxyType({table.name: describe_table(table) for table in self._catalog.tables.values()})
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -187,13 +201,24 @@ class Engine:
                 raise EddyError("tags is not a list of strings", code="bad_option")
             plan = self._planner.plan(sql, params)
             if isinstance(plan, JoinPlan):
-                sources = [self._catalog.sources[stream] for stream in plan.streams]
-                query: Query = JoinQuery(self, number, chosen, sql, tuple(tags), plan, sources)
+                query: Query = self._make_join(number, chosen, sql, tuple(tags), plan)
             else:
                 query = Query(self, number, chosen, sql, tuple(tags), plan)
             self._start(query)
             self._catalog.add_query(query)
+            if isinstance(query, TableQuery) and not query.stream_inputs:
+                # what the tables hold is there at once, so the submit is a commit
+                self._committer.run(query.timeline, [], query.timeline.now, False)
             return query
+
+    def _make_join(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan) -> JoinQuery:
+        catalog = self._catalog
+        sources = [catalog.input(source) for source in plan.streams]
+        streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
+        if len(streams) == len(sources):
+            return JoinQuery(self, number, name, sql, tags, plan, sources)
+        timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
+        return TableQuery(self, number, name, sql, tags, plan, sources, timeline)
 
     def _start(self, query: Query) -> None:
         if isinstance(query, JoinQuery):
@@ -219,7 +244,7 @@ class Engine:
                 self._stop(found)
             found.kept = None
             if isinstance(found, JoinQuery):
-                found.walker.release()
+                found.release()
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:
@@ -241,8 +266,9 @@ class Engine:
             kept = self._reader(found).keep(self._timeline(found).now)
             self._stop(found)
             found.kept = kept
-            for stream, window in zip(found.streams, found.windows, strict=True):
-                self._catalog.sources[stream].paused.append((window, self._committer.seq))
+            for name, window in zip(found.streams, found.windows, strict=True):
+                if name in self._catalog.sources:
+                    self._catalog.sources[name].paused.append((window, self._committer.seq))
 
     def resume(self, query: Query | int | str) -> None:
         """Start a paused query as if it were new; one commit takes the answer it kept back."""
@@ -256,7 +282,7 @@ class Engine:
             timeline = self._timeline(found)
             taken_back = None
             if not found.is_stream:
-                kept.ended = timeline.now
+                kept.ended = effect_time(timeline.now)
                 found.runs[-1].taken_back = kept
                 if not isinstance(found, JoinQuery):
                     taken_back = (self._catalog.sources[found.stream], found.id, kept)
@@ -366,9 +392,11 @@ class Engine:
             return Changes(found, self._fetch, min(since, seq), False)
 
     def _timeline(self, query: Query) -> Timeline:
-        return self._catalog.sources[query.streams[0]].timeline
+        return query.timeline if isinstance(query, JoinQuery) else self._catalog.sources[query.stream].timeline
 
     def _reader(self, query: Query) -> Reader | JoinReader:
+        if isinstance(query, TableQuery):
+            return TableReader(query)
         if isinstance(query, JoinQuery):
             return JoinReader(query)
         return Reader(query, self._catalog.sources[query.stream])
@@ -442,10 +470,10 @@ class Engine:
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""
         with self._turn:
-            for source in self._catalog.sources.values():
+            for source in (*self._catalog.sources.values(), *self._catalog.tables.values()):
                 source.check()
             for query in self._catalog.queries.values():
-                source = self._catalog.sources[query.stream]
+                source = self._catalog.input(query.stream)
                 assert query.running == (query.kept is None), "a query runs or keeps its answer"
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"

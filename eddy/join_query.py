@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from eddy.legs import Leg
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
 from eddy.source import Source
-from eddy.timeline import BEGINNING
+from eddy.timeline import BEGINNING, Timeline
 from eddy.walk import Walker
 from windows.spec import WindowSpec
 
@@ -45,7 +45,14 @@ class JoinQuery(Query):
         self.sources = sources
         #: empty while it does not run
         self.legs: list[Leg] = []
-        self.walker = Walker(join_plan.join, sources)
+        self.walker = self._make_walker()
+
+    def _make_walker(self) -> Walker:
+        return Walker(self.join_plan.join, self.sources)
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.sources[0].timeline
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -92,3 +99,7 @@ class JoinQuery(Query):
         for source, leg in zip(self.sources, self.legs, strict=True):
             source.let_go(leg)
         self.legs = []
+
+    def release(self) -> None:
+        """It has been cancelled: let go of what it held beside its legs."""
+        self.walker.release()

@@ -10,6 +10,7 @@ from eddy.eddy import Eddy
 from eddy.join_query import JoinQuery
 from eddy.query import Query
 from eddy.source import Source
+from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING
 from filters.predicate import IndexAtom
 from lineage.times import to_datetime
@@ -23,10 +24,12 @@ _ATOM_BYTES = 160
 def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any]:
     """`engine.stats()`."""
     sources, queries = catalog.sources, catalog.queries
-    for source in sources.values():
+    inputs = [*sources.values(), *catalog.tables.values()]
+    for source in inputs:
         eddy.learn(source)
     streams = {source.name: _stream(source) for source in sources.values()}
-    per_query = {query.name: _query(query, sources[query.stream]) for query in queries.values()}
+    tables = {table.name: _table(table) for table in catalog.tables.values()}
+    per_query = {query.name: _query(query, catalog.input(query.stream)) for query in queries.values()}
     own = sum(entry["own_bytes"] for entry in per_query.values())
     return {
         "seq": committer.seq,
@@ -36,10 +39,11 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
             line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.sources)}
             for line in catalog.timelines.values()
         },
-        "modules": {name: entry for source in sources.values() for name, entry in _modules(source).items()},
+        "modules": {name: entry for source in inputs for name, entry in _modules(source).items()},
         "streams": streams,
+        "tables": tables,
         "queries": per_query,
-        "bytes": own + sum(sum(entry["bytes"].values()) for entry in streams.values()),
+        "bytes": own + sum(sum(entry["bytes"].values()) for entry in (*streams.values(), *tables.values())),
     }
 
 
@@ -58,6 +62,18 @@ def _stream(source: Source) -> dict[str, Any]:
         "windows": len(source.classes),
         "filters": source.bank.stats(),
         "bytes": source.bytes(),
+    }
+
+
+def _table(table: TableSource) -> dict[str, Any]:
+    return {
+        "rows": table.versions.n_open,
+        "versions": table.store.end - table.store.watermark,
+        "unknown_keys": table.unknown_keys,
+        "queries": sum(table.readers.values()),
+        "slots": table.slots.taken,
+        "filters": table.bank.stats(),
+        "bytes": table.bytes(),
     }
 
 

@@ -149,6 +149,21 @@ class HashIndex:
         `keys` come from a `KeyFolding` for this index. `low` is not below the watermark.
         """
         assert low >= self.store.watermark, "rows below the watermark may be gone"
+        heads, rows, n_heads = self._heads(keys, low)
+        return Probe(self._links, self._blocks, self.store, heads, rows, n_heads, low, hi)
+
+    def newest(self, keys: Keys) -> np.ndarray:
+        """The position of the newest row of each key, deleted or not; -1 where there is none. One look-up each.
+
+        `keys` are of all rows: key i is row i.
+        """
+        heads, rows, n_heads = self._heads(keys, self.store.watermark)
+        found = np.full(len(keys), -1)
+        found[rows[:n_heads]] = heads[:n_heads]
+        return found
+
+    def _heads(self, keys: Keys, low: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """(newest position, probing row) of the keys that have a row at `low` or above, and how many these are."""
         origin, pages = self.store.page_addresses()
         heads = np.empty(len(keys), np.int64)
         rows = np.empty(len(keys), np.int32)
@@ -157,7 +172,7 @@ class HashIndex:
             self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, _PAGE_BITS,
             self._compared, heads, rows,
         )  # fmt: skip
-        return Probe(self._links, self._blocks, self.store, heads, rows, n_heads, low, hi)
+        return heads, rows, n_heads
 
     # ---- upkeep
 

@@ -1,4 +1,4 @@
-"""Scripts of joins with what the engine runs so far: streams, [RANGE w] and [NOW], no history and no replacement."""
+"""Scripts of joins with what the engine runs so far: streams over [RANGE w] and [NOW], tables; no history, no replacement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.reference.functions import FUNCTIONS
 from tests.reference.join_steps import POLICIES, JoinStepMaker, random_sources
-from tests.reference.script import Script, Step, Submit
+from tests.reference.script import Script, Step, StreamPlan, Submit, TablePlan
 from tests.reference.steps import BATCH_ROWS
 from tests.reference.workload import Spec
 
@@ -37,7 +37,21 @@ def make_stream_join_script(seed: int, n_steps: int) -> Script:
     """The script of a seed: the same for ever, as long as the generators do not change."""
     rng = random.Random(seed)
     streams = [replace(stream, keep_us=None) for stream in random_sources(rng)[0]]
-    maker = StreamJoinMaker(rng, streams, [])
-    steps: list[Step] = [maker.submit() for _ in range(rng.randint(1, 4))]
+    return _script(rng, streams, [], n_steps)
+
+
+def make_table_script(seed: int, n_steps: int) -> Script:
+    """The same with one or two tables."""
+    rng = random.Random(seed)
+    streams, tables = [], []
+    while not tables:
+        streams, tables = random_sources(rng)
+    return _script(rng, [replace(stream, keep_us=None) for stream in streams], tables, n_steps)
+
+
+def _script(rng: random.Random, streams: list[StreamPlan], tables: list[TablePlan], n_steps: int) -> Script:
+    maker = StreamJoinMaker(rng, streams, tables)
+    steps: list[Step] = [maker.upsert() for _ in tables]
+    steps += [maker.submit() for _ in range(rng.randint(1, 4))]
     steps += [maker.any() for _ in range(n_steps)]
-    return Script(streams, rng.choice(POLICIES), rng.choice(BATCH_ROWS), steps, [], tuple(FUNCTIONS))
+    return Script(streams, rng.choice(POLICIES), rng.choice(BATCH_ROWS), steps, tables, tuple(FUNCTIONS))

@@ -1,0 +1,222 @@
+"""Reading one query that has tables among its inputs: its answer, and its changes in a logged commit.
+
+Streams are read as in `eddy/join_reader.py`. Live tables (`eddy/table_query.py`) are read as they were after a commit:
+
+    answer             versions that are open
+    + of a commit      at least one row or live version came in it; every live version counts after it
+    - of a commit      a row ended by the clock, the live versions counting after it; or a live version ended,
+                       all of them counting before it
+    first commit       of a query over tables alone, all that counts after it is +
+
+Frozen tables are the walker's: which of their versions a combination may have does not depend on the commit that is read.
+A table change takes effect at the clock of the timeline, which it does not move, so a version needs no times: a result that
+begins with a stream's row begins when that does, and one that a table change begins or ends does so at the clock.
+
+Without a window the query is a stream: + only, and its answer is its newest results by (row, versions in the order of FROM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from eddy.join_reader import JoinReader, Span
+from eddy.reader import NEWEST
+from eddy.result_log import Record
+from eddy.table_query import TableQuery
+from eddy.table_source import TableSource
+from eddy.timeline import effect_time
+from eddy.walk import Combinations, Reach
+from lineage.elements import Elements
+from stems.table import OPEN, Versions
+
+#: Matches, and when each takes effect.
+Found = tuple[Combinations, np.ndarray]
+
+
+class TableReader(JoinReader):
+    """Reads one query over tables, with streams or alone."""
+
+    def __init__(self, query: TableQuery) -> None:
+        super().__init__(query)
+        self._streams = query.stream_inputs
+        self._live = query.live
+        self._is_stream = query.is_stream
+        #: by input that is a table, whether each version held satisfies its own condition
+        self._satisfied: dict[int, np.ndarray] = {}
+
+    # ---- rows of an input
+
+    def _versions(self, k: int) -> Versions:
+        table = self._sources[k]
+        assert isinstance(table, TableSource)
+        return table.versions
+
+    def _span(self, k: int, clock: int, end: int) -> Span:
+        """The positions of a stream's rows alive at a clock, or of all versions of a table, up to `end`."""
+        if k in self._streams and not self._is_stream:
+            return self._alive(k, clock, end)
+        low = self._sources[k].store.watermark
+        if k in self._streams:
+            low = max(low, self._run.births[k])
+        return min(low, end), end
+
+    def _spans(self, clock: int, commit: int) -> list[Span]:
+        return [self._span(k, clock, source.end_at(commit)) for k, source in enumerate(self._sources)]
+
+    def _satisfying(self, k: int, span: Span) -> np.ndarray:
+        if k in self._streams:
+            return super()._satisfying(k, span)
+        store = self._sources[k].store
+        if k not in self._satisfied:
+            self._satisfied[k] = super()._satisfying(k, (store.watermark, store.end))
+        return self._satisfied[k][span[0] - store.watermark : span[1] - store.watermark]
+
+    def _walk(
+        self, first: int, spans: list[Span], commits: tuple[int, ...], among: np.ndarray | None = None, stays: int = 0
+    ) -> Iterator[Combinations]:
+        """The combinations of rows within their spans, from those of input `first`, at the positions `among` if given.
+
+        Live versions count in every one of the commits; those of inputs before `stays` also in the commit after the last.
+        """
+        if any(low >= end for low, end in spans):
+            return
+        masks = [self._satisfying(k, span) for k, span in enumerate(spans)]
+
+        def counts(k: int, positions: np.ndarray) -> np.ndarray:
+            found: np.ndarray = masks[k][positions - spans[k][0]]
+            if k in self._live:
+                asked = (*commits, commits[-1] + 1) if k < stays else commits
+                for commit in asked:
+                    found = found & self._versions(k).counts(positions, commit)
+            return found
+
+        def wanted(k: int, positions: np.ndarray) -> np.ndarray:
+            return counts(k, positions)[:, None].astype(np.uint64)
+
+        positions = np.arange(*spans[first]) if among is None else among
+        positions = positions[counts(first, positions)]
+        if len(positions):
+            reach = [Reach(*span) for span in spans]
+            yield from self.query.walker.walk(first, positions, np.ones((len(positions), 1), np.uint64), reach, wanted)
+
+    def _lives(self, found: Combinations) -> tuple[list[Elements], Elements]:
+        """The lives of the rows of streams, and of the matches as far as those decide."""
+        lives = []
+        for k in self._streams:
+            positions = found.positions[k]
+            assert positions is not None, "a match has a row of every input"
+            lives.append(self._sources[k].store.elements_at(positions, self._widths[k]))
+        starts = np.max([life.starts for life in lives], axis=0)
+        ends = np.min([life.ends for life in lives], axis=0)
+        return lives, Elements(starts, ends)
+
+    def _all_at(self, parts: Iterator[Combinations], clock: int) -> list[Found]:
+        """Matches that take effect at a clock."""
+        return [(part, np.full(len(part.origin), effect_time(clock))) for part in parts]
+
+    # ---- answers
+
+    def _answer(self, clock: int) -> list[Found]:
+        if self._is_stream:
+            return self._newest()
+        spans = self._spans(clock, OPEN)
+        moving = [*self._streams, *self._live]
+        fewest = min(moving, key=lambda k: spans[k][1] - spans[k][0])
+        found = self._walk(fewest, spans, (OPEN - 1,))
+        if not self._streams:
+            return self._all_at(found, clock)
+        return [(part, self._lives(part)[1].starts) for part in found]
+
+    def _newest(self) -> list[Found]:
+        """The newest results of a stream, found from the newest rows backwards."""
+        (k,) = self._streams
+        source = self._sources[k]
+        first, last = max(self._run.births[k], source.logged_from, source.store.watermark), source.store.end
+        parts: list[Combinations] = []
+        n_rows = NEWEST
+        while last > first and sum(len(part.origin) for part in parts) < NEWEST:
+            low = max(first, last - n_rows)
+            parts.insert(0, self._in_order(self._rows_of(k, (low, last))))
+            last, n_rows = low, 2 * n_rows
+        found = self._joined(parts)
+        found = found.take(np.arange(len(found.origin))[-NEWEST:])
+        return [(found, self._starts(found))]
+
+    def _rows_of(self, k: int, span: Span) -> Iterator[Combinations]:
+        """The combinations with rows of a stream without a window, the only input that is not frozen."""
+        spans = self._spans(0, OPEN)
+        spans[k] = span
+        return self._walk(k, spans, (OPEN - 1,))
+
+    def _in_order(self, parts: Iterator[Combinations]) -> Combinations:
+        """By row of the stream, then by versions in the order of FROM."""
+        found = self._joined(list(parts))
+        others = [k for k in range(len(self._sources)) if k not in self._streams]
+        columns = [column for k in (*self._streams, *others) if (column := found.positions[k]) is not None]
+        return found.take(np.lexsort(columns[::-1]))
+
+    def _starts(self, found: Combinations) -> np.ndarray:
+        return self._lives(found)[1].starts
+
+    # ---- changes
+
+    def _begun(self, record: Record) -> list[Found]:
+        if self._is_stream:
+            (k,) = self._streams
+            source = self._sources[k]
+            span = max(source.end_at(record.seq - 1), self._run.births[k]), source.end_at(record.seq)
+            ordered = self._in_order(self._rows_of(k, span))
+            return [(ordered, self._starts(ordered))]
+        if not self._streams and self._run.after == record.seq - 1:
+            return self._all_at(self._walk(0, self._spans(0, record.seq), (record.seq,)), record.after)
+        parts: list[Found] = []
+        for first in sorted([*self._streams, *self._live]):
+            spans = self._spans(record.before, record.seq)
+            for k in range(first + 1):
+                low, end = spans[k]
+                before = self._sources[k].end_at(record.seq - 1)
+                if k == first:
+                    spans[k] = (max(low, before), end)
+                elif k in self._streams or k in self._live:
+                    spans[k] = (min(low, before), before)
+            found = self._walk(first, spans, (record.seq,))
+            if first in self._live:
+                parts += self._all_at(found, record.after)
+                continue
+            for part in found:
+                _, lives = self._lives(part)
+                rows = np.flatnonzero(lives.starts < lives.ends)
+                parts.append((part.take(rows), lives.starts[rows]))
+        return parts
+
+    def _ended(self, record: Record) -> list[Found]:
+        if self._is_stream:
+            return []
+        return [*self._ended_by_clock(record), *self._ended_by_change(record)]
+
+    def _ended_by_clock(self, record: Record) -> Iterator[Found]:
+        """Matches of which a row leaves its window in the commit."""
+        for n, first in enumerate(self._streams):
+            spans = self._spans(record.before, record.seq)
+            low, end = spans[first]
+            leaves = self._sources[first].store.first_after(record.after - self._widths[first])
+            spans[first] = (low, max(low, min(leaves, end)))
+            for part in self._walk(first, spans, (record.seq,)):
+                lives, whole = self._lives(part)
+                mine = (whole.ends == lives[n].ends) & (whole.starts < whole.ends)
+                for earlier in lives[:n]:
+                    mine &= earlier.ends > whole.ends
+                rows = np.flatnonzero(mine)
+                yield part.take(rows), whole.ends[rows]
+
+    def _ended_by_change(self, record: Record) -> Iterator[Found]:
+        """Matches of which a live version ends in the commit; found at the first input that has such a version."""
+        for first in self._live:
+            ended = self._versions(first).closed_by(record.seq)
+            if len(ended):
+                spans = self._spans(record.before, record.seq - 1)
+                yield from self._all_at(
+                    self._walk(first, spans, (record.seq - 1,), ended, first), record.after
+                )  # fmt: skip
