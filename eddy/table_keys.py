@@ -24,6 +24,11 @@ def null_key(table: str, column: str, row: int) -> RowError:
     )  # fmt: skip
 
 
+def key_cells(values: np.ndarray, type_: Type) -> np.ndarray:
+    """A column as 64-bit cells of its own memory: what users give may be of any width, and read-only."""
+    return np.array(values, np.float64 if type_ is Type.FLOAT else np.int64).view(np.int64)
+
+
 def last_of_each(keys: Keys) -> np.ndarray:
     """The last row of each key, in order of the rows."""
     if not len(keys):
@@ -49,10 +54,7 @@ def parse_keys(keys: Any, table: TableSource) -> Keys:
     ordered = np.argsort(table.key).tolist()
     probing = [(columns[at].type, own[at]) for at in ordered]
     stored = [(columns[at].type, table.dictionaries[table.key[at]]) for at in ordered]
-    cells = []
-    for at in ordered:
-        kind = np.float64 if columns[at].type is Type.FLOAT else np.int64
-        cells.append(np.ascontiguousarray(taken.cells[at], kind).view(np.int64))
+    cells = [key_cells(taken.cells[at], columns[at].type) for at in ordered]
     nulls = [taken.nulls[at] for at in ordered]
     return KeyFolding.of_probing(probing, stored).fold(cells, [None if null is None else null.astype(np.uint8) for null in nulls])
 

@@ -21,13 +21,13 @@ from eddy.description import TableReceipt
 from eddy.legs import Leg
 from eddy.marks import Marks
 from eddy.source import Source
-from eddy.table_keys import last_of_each, null_key, parse_keys
+from eddy.table_keys import key_cells, last_of_each, null_key, parse_keys
 from eddy.timeline import Rows, Timeline
 from filters.predicate import Condition, IndexAtom
 from filters.residual import NOT_TRUE, TRUE, UNTRIED
 from filters.vector import Frame
 from lineage.ingest import Ingested
-from lineage.schema import Schema, Type
+from lineage.schema import Schema
 from queries.bound import Readable
 from stems.frame import PageFrame
 from stems.keys import Keys
@@ -98,10 +98,7 @@ class TableSource(Source):
 
     def _keys_of(self, rows: Rows) -> Keys:
         columns = self.versions.key_index.columns
-        cells = []
-        for column in columns:
-            is_float = self.schema.columns[column].type is Type.FLOAT
-            cells.append(np.ascontiguousarray(rows.cells[column], np.float64 if is_float else np.int64).view(np.int64))
+        cells = [key_cells(rows.cells[column], self.schema.columns[column].type) for column in columns]
         return self.versions.key_index.folding.fold(cells, [None] * len(columns))
 
     def deleted(self, keys: Any) -> TableChange:
