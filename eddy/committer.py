@@ -7,7 +7,8 @@ returns, every end up to the clock has been applied.
     1  rows whose life ends in the commit leave: per stream and window class a range of positions   (- parts)
     2  the released rows of all streams are cut, in merged order of (time, order of streams, row), into slices of at
        most `batch_rows` a stream; each is stored and sent through the eddy                         (+ parts)
-    3  the commit is logged; rows that no window and no reader needs are forgotten
+    3  joins find what that changed (`eddy/joiner.py`)                                              (- and + parts)
+    4  the commit is logged; rows that no window and no reader needs are forgotten
 
 A row that comes and goes inside the commit is matched but in no part: queries list the rows of a slice only from the first on
 that is alive in their window at the end of the commit.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import itertools
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +27,10 @@ import numpy as np
 from eddy.commit import Commit
 from eddy.eddy import Eddy
 from eddy.ends import first_cut, split_at
+from eddy.join_group import JoinGroup
+from eddy.joiner import Joiner
 from eddy.legs import WindowClass
-from eddy.query import Kept
+from eddy.match_rows import MatchRows, NoRows
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
 from eddy.row_lists import Buffers, MatchedRows, PartRows, TakenBackRows
 from eddy.source import Source
@@ -42,6 +45,8 @@ _MAX_BITS = 1 << 25
 _SETTLE_EVERY = 64
 
 Listener = Callable[[Commit], None]
+#: Stream or streams, column names and rows that a resumed query gives up.
+TakenBack = tuple[str, Sequence[str], TakenBackRows]
 
 
 @dataclass(slots=True)
@@ -69,6 +74,7 @@ class Committer:
 
     def __init__(self, eddy: Eddy, batch_rows: int, log_rows: int) -> None:
         self.eddy = eddy
+        self.joiner = Joiner(eddy.policy)
         self.batch_rows = batch_rows
         self.log_rows = log_rows
         #: rows beyond `log_rows` that a stream's log may reach before it is cut back: cutting costs more than a small push
@@ -79,18 +85,19 @@ class Committer:
         self._registrations = itertools.count()
         self._buffers = Buffers()
         self._part = 0
+        #: whether joins may bring further parts of the commit
+        self._joining = False
         self._failure: BaseException | None = None
         #: nanoseconds spent in commits, listeners included
         self.total_ns = 0
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        taken_back: tuple[Source, int, Kept] | None = None,
+        taken_back: TakenBack | None = None,
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
-        `heartbeat`: time was said to have passed, so forget what it allows. `taken_back`: rows that a resumed query had
-        kept and gives up.
+        `heartbeat`: time was said to have passed, so forget what it allows.
         """
         began = time.perf_counter_ns()
         before = timeline.now
@@ -113,19 +120,27 @@ class Committer:
 
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        taken_back: tuple[Source, int, Kept] | None,
+        taken_back: TakenBack | None,
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
         self.seq += 1
         self._part = 0
+        joins = self.joiner.begin(timeline) if self.joiner.groups else None
+        self._joining = bool(joins)
         if taken_back is not None and self.listeners and taken_back[2].n_rows:
-            source, query, kept = taken_back
-            self._deliver(source, TakenBackRows(query, kept), -1, True)
+            self._send(*taken_back, -1, not self._joining)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:
             self._take(released, before, after)
+        if joins:
+            self.joiner.run(
+                joins, before, after, self.batch_rows, self._buffers, self._deliver_matches if self.listeners else None
+            )
+            self._joining = False
+            if self._part:
+                self._send("", (), NoRows(), 1, True)
         timeline.now = after
         timeline.log.append(Record(self.seq, before, after))
         crowded = heartbeat or not self.seq % _SETTLE_EVERY
@@ -279,7 +294,13 @@ class Committer:
     # ---- delivery and upkeep
 
     def _deliver(self, source: Source, rows: PartRows, sign: int, last: bool) -> None:
-        part = Commit(self.seq, source.name, source.schema, rows, sign, self._part, last)
+        self._send(source.name, source.schema.names, rows, sign, last and not self._joining)
+
+    def _deliver_matches(self, group: JoinGroup, rows: MatchRows, sign: int) -> None:
+        self._send(group.name, group.column_names, rows, sign, False)
+
+    def _send(self, stream: str, names: Sequence[str], rows: PartRows, sign: int, last: bool) -> None:
+        part = Commit(self.seq, stream, names, rows, sign, self._part, last)
         self._part += 1
         for listener in tuple(self.listeners.values()):
             try:

@@ -103,6 +103,11 @@ class Eddy:
                 self._take_sample(source, page, route, by_query)
                 self.routing_ns += time.perf_counter_ns() - began
         lineage.begin(n_rows, source.slots.n_words, by_query)
+        if not source.legs and not source.has_modules:
+            # joins alone read the stream: their matches are matched, its rows only keep what tells them apart
+            if source.keeps_ids:
+                self._keep_ids(source, page, batch, source.bank.ranks(batch))
+            return lineage
         if source.plain and n_rows <= FEW_ROWS:
             source.bank.row_major(batch, route.filters, source.active, lineage.lin, results=source.results)
             self._count_rows(source, n_rows)

@@ -37,8 +37,9 @@ from eddy.policies import make
 from eddy.query import NO_MODULES, JoinPlan, Query, Run
 from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS
+from eddy.row_lists import TakenBackRows
 from eddy.source import Source
-from eddy.table_query import TableQuery
+from eddy.table_query import TableGroup, TableQuery
 from eddy.table_reader import TableReader
 from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
 from eddy.turn import Turn
@@ -206,7 +207,7 @@ class Engine:
                 query = Query(self, number, chosen, sql, tuple(tags), plan)
             self._start(query)
             self._catalog.add_query(query)
-            if isinstance(query, TableQuery) and not query.stream_inputs:
+            if isinstance(query, TableQuery) and not query.table_group.stream_inputs:
                 # what the tables hold is there at once, so the submit is a commit
                 self._committer.run(query.timeline, [], query.timeline.now, False)
             return query
@@ -216,9 +217,10 @@ class Engine:
         sources = [catalog.input(source) for source in plan.streams]
         streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
         if len(streams) == len(sources):
-            return JoinQuery(self, number, name, sql, tags, plan, sources)
+            return JoinQuery(self, number, name, sql, tags, plan, self._committer.joiner.group(plan.join, sources))
         timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
-        return TableQuery(self, number, name, sql, tags, plan, sources, timeline)
+        group = TableGroup(plan, sources, self._eddy.policy, timeline)
+        return TableQuery(self, number, name, sql, tags, plan, group)
 
     def _start(self, query: Query) -> None:
         if isinstance(query, JoinQuery):
@@ -244,7 +246,10 @@ class Engine:
                 self._stop(found)
             found.kept = None
             if isinstance(found, JoinQuery):
-                found.release()
+                if isinstance(found, TableQuery):
+                    found.release()
+                else:
+                    self._committer.joiner.release(found.group)
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:
@@ -284,8 +289,9 @@ class Engine:
             if not found.is_stream:
                 kept.ended = effect_time(timeline.now)
                 found.runs[-1].taken_back = kept
-                if not isinstance(found, JoinQuery):
-                    taken_back = (self._catalog.sources[found.stream], found.id, kept)
+                if not isinstance(found, TableQuery):
+                    of = found.group if isinstance(found, JoinQuery) else self._catalog.sources[found.stream]
+                    taken_back = (of.name, of.column_names, TakenBackRows(found.id, kept))
             self._committer.run(timeline, [], timeline.now, False, taken_back)
             found.runs = [run for run in found.runs if run.until is None or run.until > timeline.log.gone]
 
@@ -478,6 +484,8 @@ class Engine:
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
+            joins = [query for query in self._catalog.queries.values() if isinstance(query, JoinQuery)]
+            self._committer.joiner.check([query for query in joins if not isinstance(query, TableQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

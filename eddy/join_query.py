@@ -1,7 +1,7 @@
-"""A query over several inputs: its legs, its births, and the walker that finds its matches.
+"""A query over several inputs: its legs, its births, and the group whose walks it shares.
 
 Every input holds a leg on its stream (`Source.hold`): the stream's rows are matched for it and kept as long as its window
-says. The walker, with the indexes it needs, stays over a pause, for the log can still be read.
+says. The group, with the indexes it needs, stays over a pause, for the log can still be read.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
-from eddy.source import Source
 from eddy.timeline import BEGINNING, Timeline
-from eddy.walk import Walker
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -32,27 +31,26 @@ class JoinRun(Run):
 class JoinQuery(Query):
     """A standing query over several streams; `plan` is that of its first input alone, `join_plan` the whole."""
 
-    __slots__ = ("join_plan", "legs", "sources", "walker")
+    __slots__ = ("join_plan", "legs", "sources", "group", "slot")
 
     def __init__(
-        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, sources: list[Source]
+        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
     ) -> None:
         plan = Plan(
             join_plan.streams[0], join_plan.windows[0], join_plan.conditions[0], join_plan.outputs, join_plan.defaults
         )  # fmt: skip
         super().__init__(engine, id_, name, sql, tags, plan)
         self.join_plan = join_plan
-        self.sources = sources
+        self.group = group
+        self.sources = group.sources
         #: empty while it does not run
         self.legs: list[Leg] = []
-        self.walker = self._make_walker()
-
-    def _make_walker(self) -> Walker:
-        return Walker(self.join_plan.join, self.sources)
+        #: its slot in the group; None while it does not run, or when no match can satisfy it
+        self.slot: int | None = None
 
     @property
     def timeline(self) -> Timeline:
-        return self.sources[0].timeline
+        return self.group.timeline
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -87,6 +85,8 @@ class JoinQuery(Query):
             for source, condition in zip(self.sources, plan.conditions, strict=True)
         )
         self.runs.append(JoinRun(seq, None, births[0], modules[0], None, births, modules))
+        self.slot = self.group.add(self, births)
+        self._results_at_start = self._group_results()
         self.kept = None
         now = self.sources[0].timeline.now
         if now != BEGINNING:
@@ -96,10 +96,18 @@ class JoinQuery(Query):
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""
         self.runs[-1].until = until
+        self._results_before = self.results(self._group_results())
+        if self.slot is not None:
+            self.group.remove(self, self.slot)
+            self.slot = None
         for source, leg in zip(self.sources, self.legs, strict=True):
             source.let_go(leg)
         self.legs = []
 
-    def release(self) -> None:
-        """It has been cancelled: let go of what it held beside its legs."""
-        self.walker.release()
+    def _group_results(self) -> int:
+        """What the group has counted on its slot."""
+        return 0 if self.slot is None else int(self.group.results[self.slot])
+
+    def n_results(self) -> int:
+        """Matches so far."""
+        return self.results(self._group_results())

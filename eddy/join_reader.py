@@ -63,20 +63,19 @@ class JoinReader:
         """The combinations of rows within the spans of their inputs, starting from one input."""
         masks = [self._satisfying(k, span) for k, span in enumerate(spans)]
 
-        def wanted(k: int, positions: np.ndarray) -> np.ndarray:
-            return masks[k][positions - spans[k][0], None].astype(np.uint64)
+        def keep(found: Combinations, added: int) -> Combinations:
+            mask = masks[added][found.at(added) - spans[added][0]]
+            return found if mask.all() else found.take(np.flatnonzero(mask))
 
-        positions = spans[first][0] + np.flatnonzero(masks[first])
+        walker = self.query.group.walker
         reach = [Reach(*span) for span in spans]
-        if len(positions):
-            yield from self.query.walker.walk(first, positions, np.ones((len(positions), 1), np.uint64), reach, wanted)
+        yield from walker.walk(first, reach[first], walker.order(first), reach, keep)
 
     def _lives(self, found: Combinations) -> tuple[list[Elements], Elements]:
         """The lives of the rows by input, and of the matches."""
         lives = []
-        for source, positions, width in zip(self._sources, found.positions, self._widths, strict=True):
-            assert positions is not None, "a match has a row of every input"
-            lives.append(source.store.elements_at(positions, width))
+        for k, (source, width) in enumerate(zip(self._sources, self._widths, strict=True)):
+            lives.append(source.store.elements_at(found.at(k), width))
         starts = np.max([life.starts for life in lives], axis=0)
         ends = np.min([life.ends for life in lives], axis=0)
         return lives, Elements(starts, ends)
@@ -92,7 +91,7 @@ class JoinReader:
         """Output rows of matches that take effect at the given times, in order of time."""
         times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
         found = self._joined([matches for matches, _ in parts]).take(np.argsort(times, kind="stable"))
-        columns = self.project(self.query.walker.frame(found)).columns
+        columns = self.project(self.query.group.walker.frame(found)).columns
         return Results(columns, np.sort(times), sign)
 
     def _joined(self, parts: list[Combinations]) -> Combinations:
@@ -100,8 +99,7 @@ class JoinReader:
         positions: list[np.ndarray | None] = []
         for k in range(len(self._sources)):
             positions.append(np.concatenate([none, *(column for part in parts if (column := part.positions[k]) is not None)]))
-        n = sum(len(part.origin) for part in parts)
-        return Combinations(positions, np.ones((n, 1), np.uint64), np.arange(n))
+        return Combinations(positions, sum(map(len, parts)))
 
     # ---- answers
 
@@ -121,12 +119,10 @@ class JoinReader:
         """The matches of the answer with all columns of all inputs, to keep over a pause."""
         parts = self._answer(clock)
         found = self._joined([matches for matches, _ in parts])
-        frame = self.query.walker.frame(found)
+        frame = self.query.group.walker.frame(found)
         n_columns = sum(len(source.schema) for source in self._sources)
         times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
-        first = found.positions[0]
-        assert first is not None
-        numbers = self._sources[0].store.numbers_at(first)
+        numbers = np.column_stack([source.store.numbers_at(found.at(k)) for k, source in enumerate(self._sources)])
         return Kept([frame.column(at) for at in range(n_columns)], times, numbers, len(times))
 
     # ---- changes

@@ -78,8 +78,9 @@ class Planner:
             if source.timeline is not first:
                 fact = f'"{source.name}" is on timeline "{source.timeline.name}", not on "{first.name}"'
                 raise parsed.error_at_input(number, fact, "two_timelines", "a query reads streams of one timeline")
+        conditions = tuple(normalise(own, clauses_apart=False) for own in join.own)
         return JoinPlan(
-            join.names, tuple(item.window for item in bound.inputs), tuple(normalise(own) for own in join.own), join,
+            join.names, tuple(item.window for item in bound.inputs), conditions, join,
             bound.columns, bound.update_pattern, bound.defaults,
         )  # fmt: skip
 

@@ -185,7 +185,7 @@ class Query:
 
     def results(self, leg_results: int) -> int:
         """Results so far, given those of the leg."""
-        return self._results_before + (leg_results - self._results_at_start if self.leg is not None else 0)
+        return self._results_before + (leg_results - self._results_at_start if self.running else 0)
 
     @property
     def kind(self) -> str:

@@ -132,7 +132,8 @@ class Buffers:
 class PartRows(Protocol):
     """The rows of a part of a commit, and who has them."""
 
-    n_rows: int
+    @property
+    def n_rows(self) -> int: ...
 
     def frame(self) -> Frame: ...
 

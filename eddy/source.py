@@ -37,6 +37,7 @@ from lineage.module import Module
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
+from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowSpec
@@ -87,6 +88,7 @@ class Source:
         self.ingestor = Ingestor(schema, time_column, self.dictionaries)
         self.intake = Intake(lateness_us, drop_late, front=timeline.advanced)
         self.store = RowStore(schema)
+        self.gatherer = Gatherer(self.store)
         self.bank = FilterBank(schema, self.dictionaries)
         self.ledger = Ledger()
         self.legs: dict[tuple[WindowSpec, Condition], Leg] = {}
@@ -145,6 +147,10 @@ class Source:
         #: whether region ids are kept with rows: some leg's window ends
         self.keeps_ids = False
 
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.schema.names
+
     # ---- slots
 
     def _dense_modules(self) -> list[Module[Any]]:
@@ -200,7 +206,11 @@ class Source:
         return found
 
     def hold(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
-        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody."""
+        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody.
+
+        Its condition has no clauses (`filters/predicate.py`): what is kept with a row has to tell whether it is true.
+        """
+        assert not condition.clauses, "disjunctions of joins are predicate modules"
         found = self.held.get((window, condition))
         if found is None:
             found = Leg(condition, self._window_class(window), label)

@@ -10,6 +10,7 @@ from eddy.eddy import Eddy
 from eddy.join_query import JoinQuery
 from eddy.query import Query
 from eddy.source import Source
+from eddy.table_query import TableQuery
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING
 from filters.predicate import IndexAtom
@@ -103,11 +104,11 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
         return {
             "id": query.id,
             "state": query.state,
-            #: matches of joins are found when they are read and not counted
-            "results": None,
+            #: those of queries with tables are found when they are read and not counted
+            "results": None if isinstance(query, TableQuery) else query.n_results(),
             "own_bytes": own_bytes(query),
             "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources)),
-            "errors": query.errors + query.walker.errors,
+            "errors": query.errors + query.group.walker.errors,
         }
     leg = query.leg
     modules = (

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eddy.join_group import JoinGroup
 from eddy.join_query import JoinQuery
+from eddy.legs import Leg
+from eddy.policies.base import Policy
 from eddy.query import JoinPlan
 from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING, Timeline
 from eddy.walk import Combinations, Walker
-from queries.joins import Join
+from queries.joins import BandEdge, EqualityEdge, Join
 from stems.hash_index import HashIndex
 from stems.sorted_index import SortedIndex
 from windows.spec import FOREVER
@@ -47,10 +50,10 @@ class TableWalker(Walker):
         if isinstance(self.sources[side], TableSource):
             self.sources[side].stems.recall(index)
 
-    def _check(self, held: Combinations, added: int) -> Combinations:
+    def _check(self, held: Combinations, added: int, probed: EqualityEdge | BandEdge | None) -> Combinations:
         if added in self._frozen or added in self._streams:
             held = self._as_it_was(held)
-        return super()._check(held, added)
+        return super()._check(held, added, probed)
 
     def _as_it_was(self, held: Combinations) -> Combinations:
         """Drop versions that had ended when the last row so far came and, once all are there, those written later."""
@@ -69,46 +72,52 @@ class TableWalker(Walker):
         return held
 
     def _commits(self, table: TableSource, stream: int, held: Combinations) -> np.ndarray:
-        positions = held.positions[stream]
-        assert positions is not None
-        return table.marks[self.sources[stream]].commits_of(positions)
+        return table.marks[self.sources[stream]].commits_of(held.at(stream))
+
+
+class TableGroup(JoinGroup):
+    """The group of one query with tables: its matches are found when they are read, and no commit lists or counts them."""
+
+    def __init__(self, plan: JoinPlan, sources: list[Source], policy: Policy, timeline: Timeline) -> None:
+        tables = [k for k, source in enumerate(sources) if isinstance(source, TableSource)]
+        self.stream_inputs = [k for k in range(len(sources)) if k not in tables]
+        as_they_were = {k for k in tables if plan.is_stream or not sources[k].readable.retroactive}
+        #: inputs by how their tables count; see above
+        self.frozen = [k for k in tables if self.stream_inputs and k in as_they_were]
+        self.live = [k for k in tables if k not in self.frozen]
+        super().__init__(plan.join, sources, policy)
+        self.timeline = timeline
+
+    def _make_walker(self) -> Walker:
+        return TableWalker(self.join, self.sources, self.frozen)
+
+    def add(self, query: JoinQuery, births: tuple[int, ...]) -> int | None:
+        return None
 
 
 class TableQuery(JoinQuery):
     """A standing query that reads tables, with streams or alone."""
 
-    __slots__ = ("frozen", "live", "stream_inputs", "_timeline", "_table_legs")
+    __slots__ = ("_tables", "_table_legs")
 
     def __init__(
-        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, sources: list[Source],
-        timeline: Timeline,
-    ) -> None:  # fmt: skip
-        tables = [k for k, source in enumerate(sources) if isinstance(source, TableSource)]
-        self.stream_inputs = [k for k in range(len(sources)) if k not in tables]
-        as_they_were = {k for k in tables if join_plan.is_stream or not sources[k].readable.retroactive}
-        #: inputs by how their tables count; see above
-        self.frozen = [k for k in tables if self.stream_inputs and k in as_they_were]
-        self.live = [k for k in tables if k not in self.frozen]
-        self._timeline = timeline
-        super().__init__(engine, id_, name, sql, tags, join_plan, sources)
-        self._table_legs = []
-        for k, table in self._tables():
-            table.attach(timeline, self._marked(k))
-            self._table_legs.append((table, table.hold(join_plan.windows[k], join_plan.conditions[k], name)))
-
-    def _tables(self) -> list[tuple[int, TableSource]]:
-        return [(k, source) for k, source in enumerate(self.sources) if isinstance(source, TableSource)]
-
-    def _marked(self, table: int) -> list[Source]:
-        """The streams whose rows say how a table was."""
-        return [self.sources[k] for k in self.stream_inputs] if table in self.frozen else []
-
-    def _make_walker(self) -> Walker:
-        return TableWalker(self.join_plan.join, self.sources, self.frozen)
+        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: TableGroup
+    ) -> None:
+        super().__init__(engine, id_, name, sql, tags, join_plan, group)
+        #: its tables, and the streams whose rows say how each was
+        self._tables: list[tuple[TableSource, list[Source]]] = []
+        self._table_legs: list[tuple[TableSource, Leg]] = []
+        for k, table in enumerate(self.sources):
+            if isinstance(table, TableSource):
+                marked = [self.sources[s] for s in group.stream_inputs] if k in group.frozen else []
+                table.attach(group.timeline, marked)
+                self._tables.append((table, marked))
+                self._table_legs.append((table, table.hold(join_plan.windows[k], join_plan.conditions[k], name)))
 
     @property
-    def timeline(self) -> Timeline:
-        return self._timeline
+    def table_group(self) -> TableGroup:
+        assert isinstance(self.group, TableGroup)
+        return self.group
 
     @property
     def is_stream(self) -> bool:
@@ -116,18 +125,19 @@ class TableQuery(JoinQuery):
 
     def start(self, seq: int) -> None:
         super().start(seq)
-        for k, table in self._tables():
-            for source in self._marked(k):
+        for table, marked in self._tables:
+            for source in marked:
                 table.marks[source].note(seq, source.store.end)
-        now = self._timeline.now
-        missed = [self.windows[k].width_us for k in self.stream_inputs if self.sources[k].store.end]
+        now = self.timeline.now
+        missed = [self.windows[k].width_us for k in self.table_group.stream_inputs if self.sources[k].store.end]
         since = now + max(missed, default=0)
         self.complete_since_us = None if now == BEGINNING or FOREVER in missed else since
 
     def release(self) -> None:
-        super().release()
+        """It has been cancelled: let go of what it held over pauses."""
+        self.group.walker.release()
         for table, leg in self._table_legs:
             table.let_go(leg)
-        for k, table in self._tables():
-            table.detach(self._timeline, self._marked(k))
-        self._table_legs = []
+        for table, marked in self._tables:
+            table.detach(self.timeline, marked)
+        self._tables, self._table_legs = [], []

@@ -27,7 +27,7 @@ from eddy.result_log import Record
 from eddy.table_query import TableQuery
 from eddy.table_source import TableSource
 from eddy.timeline import effect_time
-from eddy.walk import Combinations, Reach
+from eddy.walk import PART_ROWS, Combinations, Reach
 from lineage.elements import Elements
 from stems.table import OPEN, Versions
 
@@ -40,8 +40,8 @@ class TableReader(JoinReader):
 
     def __init__(self, query: TableQuery) -> None:
         super().__init__(query)
-        self._streams = query.stream_inputs
-        self._live = query.live
+        self._streams = query.table_group.stream_inputs
+        self._live = query.table_group.live
         self._is_stream = query.is_stream
         #: by input that is a table, whether each version held satisfies its own condition
         self._satisfied: dict[int, np.ndarray] = {}
@@ -73,48 +73,41 @@ class TableReader(JoinReader):
             self._satisfied[k] = super()._satisfying(k, (store.watermark, store.end))
         return self._satisfied[k][span[0] - store.watermark : span[1] - store.watermark]
 
-    def _walk(
-        self, first: int, spans: list[Span], commits: tuple[int, ...], among: np.ndarray | None = None, stays: int = 0
-    ) -> Iterator[Combinations]:
-        """The combinations of rows within their spans, from those of input `first`, at the positions `among` if given.
+    def _walk(self, first: int, spans: list[Span], commit: int, ended_by: int | None = None) -> Iterator[Combinations]:
+        """The combinations of rows within their spans, from those of input `first`; live versions count in a commit.
 
-        Live versions count in every one of the commits; those of inputs before `stays` also in the commit after the last.
+        `ended_by`: the version of `first` ends in that commit, and those of earlier inputs do not.
         """
         if any(low >= end for low, end in spans):
             return
         masks = [self._satisfying(k, span) for k, span in enumerate(spans)]
 
-        def counts(k: int, positions: np.ndarray) -> np.ndarray:
-            found: np.ndarray = masks[k][positions - spans[k][0]]
-            if k in self._live:
-                asked = (*commits, commits[-1] + 1) if k < stays else commits
-                for commit in asked:
-                    found = found & self._versions(k).counts(positions, commit)
-            return found
+        def keep(found: Combinations, added: int) -> Combinations:
+            positions = found.at(added)
+            counts = masks[added][positions - spans[added][0]]
+            if added in self._live:
+                versions = self._versions(added)
+                counts = counts & versions.counts(positions, commit)
+                if ended_by is not None and added <= first:
+                    counts &= (versions.closed_at(positions) == ended_by) == (added == first)
+            return found if counts.all() else found.take(np.flatnonzero(counts))
 
-        def wanted(k: int, positions: np.ndarray) -> np.ndarray:
-            return counts(k, positions)[:, None].astype(np.uint64)
-
-        positions = np.arange(*spans[first]) if among is None else among
-        positions = positions[counts(first, positions)]
-        if len(positions):
-            reach = [Reach(*span) for span in spans]
-            yield from self.query.walker.walk(first, positions, np.ones((len(positions), 1), np.uint64), reach, wanted)
+        walker = self.query.group.walker
+        reach = [Reach(*span) for span in spans]
+        yield from walker.walk(first, reach[first], walker.order(first), reach, keep, part_rows=PART_ROWS)
 
     def _lives(self, found: Combinations) -> tuple[list[Elements], Elements]:
         """The lives of the rows of streams, and of the matches as far as those decide."""
         lives = []
         for k in self._streams:
-            positions = found.positions[k]
-            assert positions is not None, "a match has a row of every input"
-            lives.append(self._sources[k].store.elements_at(positions, self._widths[k]))
+            lives.append(self._sources[k].store.elements_at(found.at(k), self._widths[k]))
         starts = np.max([life.starts for life in lives], axis=0)
         ends = np.min([life.ends for life in lives], axis=0)
         return lives, Elements(starts, ends)
 
     def _all_at(self, parts: Iterator[Combinations], clock: int) -> list[Found]:
         """Matches that take effect at a clock."""
-        return [(part, np.full(len(part.origin), effect_time(clock))) for part in parts]
+        return [(part, np.full(len(part), effect_time(clock))) for part in parts]
 
     # ---- answers
 
@@ -124,7 +117,7 @@ class TableReader(JoinReader):
         spans = self._spans(clock, OPEN)
         moving = [*self._streams, *self._live]
         fewest = min(moving, key=lambda k: spans[k][1] - spans[k][0])
-        found = self._walk(fewest, spans, (OPEN - 1,))
+        found = self._walk(fewest, spans, OPEN - 1)
         if not self._streams:
             return self._all_at(found, clock)
         return [(part, self._lives(part)[1].starts) for part in found]
@@ -136,26 +129,25 @@ class TableReader(JoinReader):
         first, last = max(self._run.births[k], source.logged_from, source.store.watermark), source.store.end
         parts: list[Combinations] = []
         n_rows = NEWEST
-        while last > first and sum(len(part.origin) for part in parts) < NEWEST:
+        while last > first and sum(len(part) for part in parts) < NEWEST:
             low = max(first, last - n_rows)
             parts.insert(0, self._in_order(self._rows_of(k, (low, last))))
             last, n_rows = low, 2 * n_rows
         found = self._joined(parts)
-        found = found.take(np.arange(len(found.origin))[-NEWEST:])
+        found = found.take(np.arange(len(found))[-NEWEST:])
         return [(found, self._starts(found))]
 
     def _rows_of(self, k: int, span: Span) -> Iterator[Combinations]:
         """The combinations with rows of a stream without a window, the only input that is not frozen."""
         spans = self._spans(0, OPEN)
         spans[k] = span
-        return self._walk(k, spans, (OPEN - 1,))
+        return self._walk(k, spans, OPEN - 1)
 
     def _in_order(self, parts: Iterator[Combinations]) -> Combinations:
         """By row of the stream, then by versions in the order of FROM."""
         found = self._joined(list(parts))
         others = [k for k in range(len(self._sources)) if k not in self._streams]
-        columns = [column for k in (*self._streams, *others) if (column := found.positions[k]) is not None]
-        return found.take(np.lexsort(columns[::-1]))
+        return found.take(np.lexsort([found.at(k) for k in (*self._streams, *others)][::-1]))
 
     def _starts(self, found: Combinations) -> np.ndarray:
         return self._lives(found)[1].starts
@@ -170,7 +162,7 @@ class TableReader(JoinReader):
             ordered = self._in_order(self._rows_of(k, span))
             return [(ordered, self._starts(ordered))]
         if not self._streams and self._run.after == record.seq - 1:
-            return self._all_at(self._walk(0, self._spans(0, record.seq), (record.seq,)), record.after)
+            return self._all_at(self._walk(0, self._spans(0, record.seq), record.seq), record.after)
         parts: list[Found] = []
         for first in sorted([*self._streams, *self._live]):
             spans = self._spans(record.before, record.seq)
@@ -181,7 +173,7 @@ class TableReader(JoinReader):
                     spans[k] = (max(low, before), end)
                 elif k in self._streams or k in self._live:
                     spans[k] = (min(low, before), before)
-            found = self._walk(first, spans, (record.seq,))
+            found = self._walk(first, spans, record.seq)
             if first in self._live:
                 parts += self._all_at(found, record.after)
                 continue
@@ -203,7 +195,7 @@ class TableReader(JoinReader):
             low, end = spans[first]
             leaves = self._sources[first].store.first_after(record.after - self._widths[first])
             spans[first] = (low, max(low, min(leaves, end)))
-            for part in self._walk(first, spans, (record.seq,)):
+            for part in self._walk(first, spans, record.seq):
                 lives, whole = self._lives(part)
                 mine = (whole.ends == lives[n].ends) & (whole.starts < whole.ends)
                 for earlier in lives[:n]:
@@ -217,6 +209,5 @@ class TableReader(JoinReader):
             ended = self._versions(first).closed_by(record.seq)
             if len(ended):
                 spans = self._spans(record.before, record.seq - 1)
-                yield from self._all_at(
-                    self._walk(first, spans, (record.seq - 1,), ended, first), record.after
-                )  # fmt: skip
+                spans[first] = int(ended[0]), int(ended[-1]) + 1
+                yield from self._all_at(self._walk(first, spans, record.seq - 1, record.seq), record.after)

@@ -149,8 +149,7 @@ class TableSource(Source):
         leg = super().hold(window, condition, label)
         for text in self.modules.keys() - known:
             # its number may have been another module's, which nobody reads any more
-            for page, _, _ in self.store.slices(self.store.watermark, self.store.end):
-                page.outcomes.pop(self.modules[text].number, None)
+            self.store.drop_outcomes(self.modules[text].number)
         for atom in () if condition.never else condition.atoms():
             if not isinstance(atom, IndexAtom):
                 self._try(str(atom))

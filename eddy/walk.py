@@ -1,16 +1,16 @@
-"""Finding combinations of stored rows that satisfy the edges and residuals of a join, with the queries that want them.
+"""Finding combinations of stored rows that satisfy the edges and residuals of a join.
 
-A walk starts with rows of one input and adds the other inputs one by one, each through an index by an edge to an input it
-has (or, where nothing joins them, with every row). Every combination carries the bits of the queries that still want it:
+A walk starts with rows of one input and adds the other inputs one by one, in an order it is given, each through an index by an
+edge to an input it has (or, where nothing joins them, with every row). After each step whoever asked for the walk says which
+combinations go on: those that some query still wants. Every edge and residual is checked as soon as its inputs are there.
 
-    bits(combination) = AND over its inputs of the bits of the row there
-
-and is dropped when none is left. A walk gives its combinations in parts of at most `PART_ROWS`; inside it holds a part for each
-input at most, however many matches a key has.
+A walk gives its combinations in parts of at most `PART_ROWS`; inside it holds a part for each input at most, however many
+matches a key has.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from filters.comparisons import float_keys
 from filters.evaluate import true_rows
 from filters.expression import Call, ColumnRef, Expression
 from lineage.dictionary import Dictionary
+from lineage.kernels import kernel
 from lineage.schema import Type
 from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
 from stems.frame import RowsFrame
@@ -30,31 +31,77 @@ from stems.keys import KeyFolding
 from stems.sorted_index import RangeProbe, SortedIndex
 
 #: Combinations of one part.
-PART_ROWS = 1 << 16
+PART_ROWS = 1 << 14
 
 
 class Reach(NamedTuple):
-    """Which rows of an input a walk may add: `low <= position < hi`; `hi` may be one for each combination it starts with."""
+    """Which rows of an input a walk may add: `low <= position < hi`."""
 
     low: int
-    hi: int | np.ndarray
+    hi: int
 
 
-class Combinations(NamedTuple):
-    """Rows side by side: positions by input, -1 for inputs not added yet, and bits by word."""
+@kernel("void(int64[::1], int32[::1], int64[::1])")
+def take_rows(values: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """`out[i] = values[rows[i]]`; numpy would first turn the rows into 64 bits."""
+    for i in range(len(rows)):
+        out[i] = values[np.uint64(rows[i])]
 
-    positions: list[np.ndarray | None]
-    bits: np.ndarray
-    #: the row of the walk's first input that each grew from
-    origin: np.ndarray
+
+class Combinations:
+    """Rows side by side: positions by input, None for inputs not added yet."""
+
+    __slots__ = ("positions", "span", "_n")
+
+    def __init__(self, positions: list[np.ndarray | None], n: int, span: Reach | None = None) -> None:
+        self.positions = positions
+        #: of rows of one input that follow each other: where they stand
+        self.span = span
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
 
     def take(self, rows: np.ndarray) -> Combinations:
-        positions = [None if column is None else column[rows] for column in self.positions]
-        return Combinations(positions, self.bits[rows], self.origin[rows])
+        positions = [None if column is None else column.take(rows) for column in self.positions]
+        return Combinations(positions, len(rows))
+
+    def grow(self, rows: np.ndarray, added: int, found: np.ndarray) -> Combinations:
+        """The combinations numbered by `rows` (int32), each with a row of one more input."""
+        positions: list[np.ndarray | None] = []
+        for column in self.positions:
+            grown = None
+            if column is not None:
+                grown = np.empty(len(rows), np.int64)
+                take_rows(column, rows, grown)
+            positions.append(grown)
+        positions[added] = found
+        return Combinations(positions, len(rows))
+
+    def at(self, k: int) -> np.ndarray:
+        """The positions of an input that was added."""
+        positions = self.positions[k]
+        assert positions is not None, "an input that the walk has"
+        return positions
 
 
-#: The bits of the queries that want the rows at some positions of an input.
-Wanted = Callable[[int, np.ndarray], np.ndarray]
+#: Which of the combinations go on, after the input of that number was added.
+Keep = Callable[[Combinations, int], Combinations]
+#: A probe of an input took so many combinations, gave so many, in so many nanoseconds.
+Visited = Callable[[int, int, int, int], None]
+
+
+def _ignore(added: int, rows_in: int, rows_out: int, ns: int) -> None:
+    pass
+
+
+class _Walk(NamedTuple):
+    """What one walk was asked for."""
+
+    reach: list[Reach]
+    keep: Keep
+    visited: Visited
+    part_rows: int
 
 
 class Walker:
@@ -68,6 +115,8 @@ class Walker:
         self._sorted: dict[tuple[BandEdge, int], SortedIndex] = {}
         #: values of residuals that could not be computed
         self.errors = 0
+        #: by depth, where the pairs of a probe are written
+        self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
         for edge in join.equalities:
             for side, other in ((edge.left, edge.right), (edge.right, edge.left)):
                 index = sources[side].stems.hash_on([column.position for column in edge.key(side)])
@@ -93,81 +142,90 @@ class Walker:
     # ---- walking
 
     def walk(
-        self, first: int, positions: np.ndarray, bits: np.ndarray, reach: list[Reach], wanted: Wanted
-    ) -> Iterator[Combinations]:
-        """All combinations with a row of input `first` at one of the positions, which the queries in `bits` want."""
+        self, first: int, span: Reach, order: list[int], reach: list[Reach], keep: Keep, visited: Visited = _ignore,
+        part_rows: int = PART_ROWS,
+    ) -> Iterator[Combinations]:  # fmt: skip
+        """All combinations with a row of input `first` in a span; the other inputs are added in that order."""
         start: list[np.ndarray | None] = [None] * len(self.sources)
-        start[first] = positions
-        begun = Combinations(start, bits, np.arange(len(positions)))
-        yield from self._extend(self._keep(begun, bits), self._order(first), reach, wanted)
+        start[first] = np.arange(span.low, span.hi)
+        begun = keep(Combinations(start, span.hi - span.low, span), first)
+        yield from self._extend(begun, order, _Walk(reach, keep, visited, part_rows))
 
-    def _order(self, first: int) -> list[int]:
-        """The other inputs, each joined by an equality to those before it if that can be, else by a band, else by nothing."""
+    def ready(self, bound: set[int]) -> list[int]:
+        """The inputs that may be added next to those bound: those an equality leads to, else a band, else any."""
+        left = [k for k in range(len(self.sources)) if k not in bound]
+        for edges in (self.join.equalities, self.join.bands):
+            found = [k for k in left if any(_leads(edge, k, bound) for edge in edges)]
+            if found:
+                return found
+        return left
+
+    def order(self, first: int) -> list[int]:
+        """The other inputs in the first order that is ready."""
         bound, order = {first}, []
-        ends = [{edge.left, edge.right} for edge in self._edges()]
         while len(bound) < len(self.sources):
-            left = [k for k in range(len(self.sources)) if k not in bound]
-            # the edges come in the order of preference
-            found = next((k for pair in ends for k in left if k in pair and pair & bound), left[0])
-            bound.add(found)
-            order.append(found)
+            order.append(self.ready(bound)[0])
+            bound.add(order[-1])
         return order
 
-    def _extend(self, held: Combinations, order: list[int], reach: list[Reach], wanted: Wanted) -> Iterator[Combinations]:
-        if not len(held.origin):
+    def _extend(self, held: Combinations, order: list[int], walk: _Walk) -> Iterator[Combinations]:
+        if not len(held):
             return
         if not order:
             yield held
             return
-        added = order[0]
-        for rows, positions in self._partners(held, added, reach[added]):
-            grown = held.take(rows)
-            grown.positions[added] = positions
-            grown = self._keep(grown, grown.bits & wanted(added, positions))
-            grown = self._check(grown, added)
-            yield from self._extend(grown, order[1:], reach, wanted)
+        added, edge = order[0], self._edge(held, order[0])
+        ns, rows_out, began = 0, 0, time.perf_counter_ns()
+        for rows, positions in self._partners(held, added, edge, walk):
+            grown = walk.keep(self._check(held.grow(rows, added, positions), added, edge), added)
+            rows_out += len(grown)
+            ns += time.perf_counter_ns() - began
+            yield from self._extend(grown, order[1:], walk)
+            began = time.perf_counter_ns()
+        walk.visited(added, len(held), rows_out, ns + time.perf_counter_ns() - began)
 
-    def _keep(self, held: Combinations, bits: np.ndarray) -> Combinations:
-        rows = np.flatnonzero(bits.any(axis=1))
-        return Combinations(held.positions, bits, held.origin) if len(rows) == len(bits) else held._replace(bits=bits).take(rows)
-
-    def _partners(self, held: Combinations, added: int, reach: Reach) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _partners(
+        self, held: Combinations, added: int, edge: EqualityEdge | BandEdge | None, walk: _Walk
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(combination, position) pairs of an input that one edge admits, in parts."""
-        hi = reach.hi if isinstance(reach.hi, int) else reach.hi[held.origin]
-        probe: Probe | RangeProbe | None = None
-        edge = self._edge(held, added)
+        low, hi = max(walk.reach[added].low, self.sources[added].store.watermark), walk.reach[added].hi
+        probe: Probe | RangeProbe
         if isinstance(edge, EqualityEdge):
             index, folding = self._hash[edge, added]
             other = edge.left if added == edge.right else edge.right
             columns = [self._gather(held, other, column.position) for column in edge.probe(added)]
             keys = folding.fold([cells for cells, _ in columns], [nulls for _, nulls in columns])
-            probe = index.probe(keys, max(reach.low, self.sources[added].store.watermark), hi)
+            probe = index.probe(keys, low, hi)
         elif isinstance(edge, BandEdge):
-            low = max(reach.low, self.sources[added].store.watermark)
             probe = self._sorted[edge, added].probe(self._ranges(held, edge, added), low, hi)
-        if probe is not None:
-            out_row, out_position = np.empty(PART_ROWS, np.int32), np.empty(PART_ROWS, np.int64)
-            while n := probe.fill(out_row, out_position):
-                yield out_row[:n].copy(), out_position[:n].copy()
+        else:
+            yield from _product(len(held), low, hi, walk.part_rows)
             return
-        yield from _product(len(held.origin), max(reach.low, self.sources[added].store.watermark), hi)
+        depth = sum(column is not None for column in held.positions) - 1
+        out_row, out_position = self._room(depth, walk.part_rows)
+        while n := probe.fill(out_row, out_position):
+            yield out_row[:n], out_position[:n].copy()
+
+    def _room(self, depth: int, part_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where the pairs of a probe go; one walk has a probe in progress for each depth."""
+        while len(self._pairs) <= depth or len(self._pairs[depth][0]) < part_rows:
+            del self._pairs[depth:]
+            self._pairs.append((np.empty(part_rows, np.int32), np.empty(part_rows, np.int64)))
+        rows, positions = self._pairs[depth]
+        return rows[:part_rows], positions[:part_rows]
 
     def _edge(self, held: Combinations, added: int) -> EqualityEdge | BandEdge | None:
-        for edge in self._edges():
-            if added in (edge.left, edge.right):
-                other = edge.left if added == edge.right else edge.right
-                if held.positions[other] is not None:
-                    return edge
+        """The edge by which an input is added: an equality if there is one."""
+        bound = {k for k, column in enumerate(held.positions) if column is not None}
+        edges: list[EqualityEdge | BandEdge] = [*self.join.equalities, *self.join.bands]
+        for edge in edges:
+            if _leads(edge, added, bound):
+                return edge
         return None
 
-    def _edges(self) -> list[EqualityEdge | BandEdge]:
-        """In order of preference."""
-        return [*self.join.equalities, *self.join.bands]
-
     def _gather(self, held: Combinations, k: int, column: int) -> tuple[np.ndarray, np.ndarray | None]:
-        positions = held.positions[k]
-        assert positions is not None, "an edge leads to an input that the walk has"
-        return self.sources[k].store.gather(column, positions)
+        gatherer = self.sources[k].gatherer
+        return gatherer.cells(column, held.at(k)) if held.span is None else gatherer.cells_between(column, *held.span)
 
     def _ranges(self, held: Combinations, band: BandEdge, added: int) -> Ranges:
         """Where the partners of each combination lie on the band's column of an input."""
@@ -181,9 +239,8 @@ class Walker:
 
     # ---- checking
 
-    def _check(self, held: Combinations, added: int) -> Combinations:
-        """Keep what satisfies every edge and residual that the input just added completes."""
-        probed = self._edge(_without(held, added), added)
+    def _check(self, held: Combinations, added: int, probed: EqualityEdge | BandEdge | None) -> Combinations:
+        """Keep what satisfies every edge and residual that the input just added completes, but for the edge it was found by."""
         for edge in self.join.equalities:
             if added in (edge.left, edge.right) and edge is not probed and self._has(held, (edge.left, edge.right)):
                 for left, right in edge.pairs:
@@ -197,7 +254,7 @@ class Walker:
         return held
 
     def _true(self, held: Combinations, expression: Expression) -> Combinations:
-        if not len(held.origin):
+        if not len(held):
             return held
         frame = self.frame(held)
         rows = true_rows(expression, frame)
@@ -212,7 +269,7 @@ class Walker:
         return Call(Type.BOOL, "=", tuple(refs))
 
     def _inside(self, held: Combinations, band: BandEdge, added: int) -> Combinations:
-        if not len(held.origin):
+        if not len(held):
             return held
         ranges = self._ranges(held, band, added)
         keys, nulls = self._keys(held, added, band.left_column if added == band.left else band.right_column)
@@ -229,18 +286,20 @@ class Walker:
         none = np.zeros(0, np.int64)
         positions = [none if column is None else column for column in held.positions]
         frame = RowsFrame([source.store for source in self.sources], [source.dictionaries for source in self.sources], positions)
-        frame.n_rows = len(held.origin)
+        frame.n_rows = len(held)
         return frame
 
 
-def _without(held: Combinations, added: int) -> Combinations:
-    return held._replace(positions=[None if k == added else column for k, column in enumerate(held.positions)])
+def _leads(edge: EqualityEdge | BandEdge, k: int, bound: set[int]) -> bool:
+    """Whether an edge leads from an input that is bound to another one."""
+    return (edge.left == k and edge.right in bound) or (edge.right == k and edge.left in bound)
 
 
-def _product(n: int, low: int, hi: int | np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _product(n: int, low: int, hi: int, part_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Every row of an input for each of n combinations, in parts."""
-    tops = np.full(n, hi) if isinstance(hi, int) else hi
-    for row, top in enumerate(tops.tolist()):
-        for start in range(low, top, PART_ROWS):
-            positions = np.arange(start, min(top, start + PART_ROWS))
-            yield np.full(len(positions), row, np.int32), positions
+    for start in range(low, hi, part_rows):
+        positions = np.arange(start, min(hi, start + part_rows))
+        together = max(1, part_rows // len(positions))
+        for first in range(0, n, together):
+            rows = np.arange(first, min(n, first + together), dtype=np.int32)
+            yield np.repeat(rows, len(positions)), np.tile(positions, len(rows))

@@ -14,7 +14,7 @@ predicate on the attribute are 1 in every row, so a submit touches only the tabl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from filters.matching import (
     TABLE,
     lay_out,
     list_queries,
+    match_any,
     match_queries,
     match_rows,
     prefix_sets,
@@ -96,12 +97,14 @@ class FilterBank:
         self._n_scanning = 0
         self._strings: list[int] = []
         self._multi: tuple[np.ndarray, ...] | None = None
-        self._layout: _Layout | None = None
+        self._layout: Layout | None = None
         #: the arguments of `match_rows` that only change with the predicates; None when they did
         self._few: Any = None
         #: rows in, rows out, bits cleared per filter, by the row-major kernel
         self.visits = np.zeros((0, 3), np.int64)
-        self._pool = _Pool()
+        #: counts changes of predicates and of the ranks that stand for them
+        self.version = 0
+        self._pool = Pool()
 
     # ---- life of filters and predicates
 
@@ -147,6 +150,7 @@ class FilterBank:
         self._changed(multi=several)
 
     def _changed(self, multi: bool) -> None:
+        self.version += 1
         self._few = None
         self._layout = None
         if multi:
@@ -297,29 +301,20 @@ class FilterBank:
                 )  # fmt: skip
             else:
                 filter_.find(batch, ranks)
-                self._build_sets(f, ranks, layout)
+                layout.build_sets(f, ranks)
         return Prepared(self, layout, route, batch.has_nulls)
 
     def prepare(self, ranks: np.ndarray, n_rows: int, has_nulls: bool, route: np.ndarray) -> Prepared:
         """Build the sets of rows by which a batch is matched query-major, from its ranks; valid until the next call."""
         layout = self._layout_of(n_rows)
         for f in route.tolist():
-            self._build_sets(f, ranks[f], layout)
+            layout.build_sets(f, ranks[f])
         return Prepared(self, layout, route, has_nulls)
 
-    def _layout_of(self, n_rows: int) -> _Layout:
+    def _layout_of(self, n_rows: int) -> Layout:
         if self._layout is None or self._layout.n_rows != n_rows:
-            self._layout = _Layout(self.filters, n_rows, self._pool)
+            self._layout = Layout([filter_.n_regions for filter_ in self.filters], n_rows, self._pool)
         return self._layout
-
-    def _build_sets(self, f: int, ranks: np.ndarray, layout: _Layout) -> None:
-        n_rows, n_words, n_regions, at = layout.n_rows, layout.n_words, layout.regions[f], layout.at[f]
-        if n_regions > MAX_PREFIX:
-            rank_order(
-                ranks, n_rows, n_regions, n_words, layout.sets, at, layout.below, layout.below_from[f], layout.order, f * n_rows
-            )
-        else:
-            prefix_sets(ranks, n_rows, n_regions, n_words, layout.sets, at)
 
     def row_major(
         self, batch: TupleBatch, route: np.ndarray, active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None,
@@ -423,12 +418,21 @@ class FilterBank:
         assert sorted(used + self._free_rows) == list(range(len(self.table))), "every table row is used once or free"
 
 
+class RankBounds(Protocol):
+    """The predicates of slots as bounds of ranks (`filters/grouped.py`): of a stream's bank, or of the matches of a join."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def multi(self) -> tuple[np.ndarray, ...]: ...
+
+
 class Prepared:
     """A batch ready to be matched query-major, in bits or straight into lists."""
 
     __slots__ = ("_bank", "_layout", "_route", "_has_nulls")
 
-    def __init__(self, bank: FilterBank, layout: _Layout, route: np.ndarray, has_nulls: bool) -> None:
+    def __init__(self, bank: RankBounds, layout: Layout, route: np.ndarray, has_nulls: bool) -> None:
         self._bank = bank
         self._layout = layout
         self._route = route
@@ -457,18 +461,27 @@ class Prepared:
             results, listed, offsets, rows, BYTE_BITS,
         )  # fmt: skip
 
+    def wanted(self, active: np.ndarray, union: np.ndarray) -> bool:
+        """Leave in `union` the rows that some slot of the mask wants; returns whether that is all of them."""
+        bank, layout = self._bank, self._layout
+        multi = bank.multi()
+        return match_any(
+            active, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
+            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3], union,
+        )  # fmt: skip
 
-class _Layout:
-    """Where the sets of each attribute lie, for batches of one size."""
+
+class Layout:
+    """Where the sets of each attribute lie, for batches of one size; `regions` is how many each attribute has."""
 
     __slots__ = ("n_words", "n_rows", "regions", "n_regions", "by_order", "sets_at", "below_at", "at", "below_from", "sets",
                  "below", "order")  # fmt: skip
 
-    def __init__(self, filters: list[GroupedFilter], n_rows: int, pool: _Pool) -> None:
+    def __init__(self, regions: list[int], n_rows: int, pool: Pool) -> None:
         self.n_words = words(n_rows)
         self.n_rows = n_rows
-        n = len(filters)
-        self.regions = [filter_.n_regions for filter_ in filters]
+        n = len(regions)
+        self.regions = regions
         self.n_regions = np.array(self.regions, np.int64)
         self.by_order = np.empty(n, np.uint8)
         self.sets_at = np.empty(n + 1, np.int64)
@@ -480,8 +493,19 @@ class _Layout:
         self.below = pool.array("below", self.below_from[-1], np.int32)
         self.order = pool.array("order", n * n_rows, np.int32)[: n * n_rows]
 
+    def build_sets(self, f: int, ranks: np.ndarray) -> None:
+        """Build the sets of rows by which an attribute is matched, from the ranks of the rows on it."""
+        n_regions, at = self.regions[f], self.at[f]
+        if n_regions > MAX_PREFIX:
+            rank_order(
+                ranks, self.n_rows, n_regions, self.n_words, self.sets, at, self.below, self.below_from[f], self.order,
+                f * self.n_rows,
+            )  # fmt: skip
+        else:
+            prefix_sets(ranks, self.n_rows, n_regions, self.n_words, self.sets, at)
 
-class _Pool:
+
+class Pool:
     """Scratch arrays that are reused: fresh memory costs up to half the speed."""
 
     def __init__(self) -> None:

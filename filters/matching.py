@@ -308,6 +308,53 @@ def match_queries(
             )  # fmt: skip
 
 
+@kernel(
+    "boolean(uint64[::1], int64, int64, int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
+    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[::1])"
+)
+def match_any(
+    active: np.ndarray,
+    n_rows: int,
+    n_words: int,
+    route: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    n_regions: np.ndarray,
+    has_nulls: bool,
+    by_order: np.ndarray,
+    sets: np.ndarray,
+    sets_at: np.ndarray,
+    below: np.ndarray,
+    below_at: np.ndarray,
+    order: np.ndarray,
+    multi_at: np.ndarray,
+    multi_ranks: np.ndarray,
+    union: np.ndarray,
+) -> bool:
+    """The rows that any slot of the mask `active` has; stops as soon as that is every row, and says so."""
+    scratch = np.empty(n_words, np.uint64)
+    bits = np.empty(n_words, np.uint64)
+    for w in range(n_words):
+        union[w] = 0
+    last = FULL if n_rows & 63 == 0 else (ONE << U64(n_rows & 63)) - ONE
+    for word in range(len(active)):
+        left = active[word]
+        while left:
+            slot = word * 64 + np.int64(trailing_zeros(left))
+            left &= left - ONE
+            query_bits(
+                slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
+                order, multi_at, multi_ranks, bits, scratch,
+            )  # fmt: skip
+            missing = U64(0)
+            for w in range(n_words):
+                union[w] |= bits[w]
+                missing |= ~union[w] if w < n_words - 1 else ~union[w] & last
+            if missing == 0:
+                return True
+    return False
+
+
 @inline
 def narrow_filter(
     slot: Number,

@@ -81,8 +81,11 @@ EVERY_ROW = Condition((), (), ())
 NO_ROW = Condition((), (), (), never=True)
 
 
-def normalise(expression: Expression | None) -> Condition:
-    """The condition of a bound boolean expression; None keeps every row."""
+def normalise(expression: Expression | None, clauses_apart: bool = True) -> Condition:
+    """The condition of a bound boolean expression; None keeps every row.
+
+    Without `clauses_apart` a disjunction over several attributes is one residual: its outcome can be kept with a row.
+    """
     if expression is None:
         return EVERY_ROW
     atoms: list[IndexAtom] = []
@@ -90,10 +93,10 @@ def normalise(expression: Expression | None) -> Condition:
     clauses: dict[str, Clause] = {}
     for conjunct in _conjuncts(expression):
         found = _clauses(_formula(conjunct, False))
-        if found is None:
-            found = [(ResidualAtom(conjunct),)]
-        for clause in found:
-            simple = _simplify(clause)
+        simplified = [(ResidualAtom(conjunct),)] if found is None else [_simplify(clause) for clause in found]
+        if not clauses_apart and any(simple is not None and len(simple) > 1 for simple in simplified):
+            simplified = [(ResidualAtom(conjunct),)]
+        for simple in simplified:
             if simple is None:
                 continue
             if not simple:

@@ -48,6 +48,14 @@ def _load_uint32(typing: Any, address: Any, index: Any) -> Any:
 
 
 @intrinsic
+def _load_uint8(typing: Any, address: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.zext(builder.load(_place(builder, args[0], args[1], 8)), ir.IntType(64))
+
+    return numba.int64(numba.int64, numba.int64), generate
+
+
+@intrinsic
 def _store_uint32(typing: Any, address: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store(builder.trunc(args[2], ir.IntType(32)), _place(builder, args[0], args[1], 32))
@@ -103,6 +111,12 @@ def store_int64(address: Number, index: Number, value: Number) -> None:
 def load_uint32(address: Number, index: Number) -> Number:
     """As an int64, never negative."""
     return _load_uint32(address, index)
+
+
+@inline
+def load_uint8(address: Number, index: Number) -> Number:
+    """As an int64, never negative."""
+    return _load_uint8(address, index)
 
 
 @inline

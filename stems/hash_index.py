@@ -39,14 +39,13 @@ from stems.chains import (
 from stems.key_table import COUNT_BITS, MAX_PLACES, MIN_PLACES, KeyTable
 from stems.keys import KeyFolding, Keys
 from stems.paged_words import PagedWords
-from stems.row_store import PAGE_ROWS, Page, RowStore
+from stems.row_store import Page, RowStore
 
 #: Rows built or forgotten for each segment of the key table that is looked at: about 1 ns a row.
 SWEEP_ROWS = 4096
 #: Most segments looked at in one call.
 MAX_SWEEPS = 16
 
-_PAGE_BITS = PAGE_ROWS.bit_length() - 1
 _NO_HIS = np.zeros(0, np.int64)
 
 
@@ -102,7 +101,7 @@ class HashIndex:
             done = build_chains(
                 keys.words, keys.columns, keys.usable, not len(keys.usable), done, n_rows, first, self._table.directory,
                 self._table.shift, watermark, self._links.addresses, self._blocks.addresses, self._next_block, self._seal_at,
-                pages, origin, _PAGE_BITS, self._compared,
+                pages, origin, self.store.page_bits, self._compared,
             )  # fmt: skip
             if done == n_rows:
                 break
@@ -133,7 +132,7 @@ class HashIndex:
             delete_rows(
                 np.ascontiguousarray(positions[which]), keys.words, keys.columns, usable, len(keys), self._table.directory,
                 self._table.shift, self.store.watermark, self._links.addresses, self._blocks.addresses, pages, origin,
-                _PAGE_BITS, self._compared,
+                self.store.page_bits, self._compared,
             )  # fmt: skip
 
     def _keys_of_rows(self, page: Page, offsets: np.ndarray) -> Keys:
@@ -169,7 +168,7 @@ class HashIndex:
         rows = np.empty(len(keys), np.int32)
         n_heads = find_heads(
             keys.words, keys.columns, keys.usable, not len(keys.usable), keys.rows, not len(keys.rows), len(keys),
-            self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, _PAGE_BITS,
+            self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, self.store.page_bits,
             self._compared, heads, rows,
         )  # fmt: skip
         return heads, rows, n_heads

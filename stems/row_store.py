@@ -22,7 +22,7 @@ import numpy as np
 from lineage.elements import Elements
 from lineage.schema import Schema, Type
 
-#: Rows in a page. Large enough that a batch of 4096 seldom meets its end, small enough to give memory back soon.
+#: Rows in a page, a power of two. Large enough that a batch of 4096 seldom meets its end, small enough to give memory back soon.
 PAGE_ROWS = 1 << 14
 #: Empty pages kept for reuse: fresh memory costs up to half the speed of a push.
 _SPARE_PAGES = 4
@@ -92,6 +92,8 @@ class RowStore:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
+        #: the rows of a page as a power of two, for kernels that look at rows of many pages
+        self.page_bits = PAGE_ROWS.bit_length() - 1
         self._is_float = [column.type is Type.FLOAT for column in schema.columns]
         self._pages: list[Page] = []
         self._spare: list[Page] = []
@@ -102,6 +104,8 @@ class RowStore:
         self._no_nulls = np.zeros((1, 1), np.uint8)
         #: of the pages held; None until asked for
         self._addresses: np.ndarray | None = None
+        #: counts changes of the pages held and of the arrays they have
+        self.version = 0
 
     # ---- in
 
@@ -114,6 +118,7 @@ class RowStore:
             page.clear(self.end)
             self._pages.append(page)
             self._addresses = None
+            self.version += 1
         return PAGE_ROWS - self._pages[-1].n_rows
 
     def append(
@@ -139,6 +144,7 @@ class RowStore:
             if column is not None:
                 if page.nulls is None:
                     page.nulls = np.zeros((len(self.schema), PAGE_ROWS), np.uint8)
+                    self.version += 1
                 page.nulls[c, at:stop] = column[first:last]
         page.times[at:stop] = times
         earliest = times if isinstance(times, int) else int(times[0])
@@ -146,6 +152,7 @@ class RowStore:
             if page.starts is None:
                 page.starts = np.empty(PAGE_ROWS, np.int64)
                 page.starts[:at] = page.times[:at]
+                self.version += 1
             np.maximum(page.times[at:stop], taken_at, out=page.starts[at:stop])
         if not isinstance(rows, int) or not at or page.row_numbers is not None or rows - self.end != page.row_shift:
             self._number(page, at, stop, rows)
@@ -174,6 +181,7 @@ class RowStore:
             if page.ids is not None:
                 grown[: page.ids.shape[0]] = page.ids
             page.ids = grown
+            self.version += 1
         page.ids[filter_, at : at + n_rows] = ids
 
     def keep_outcome(self, page: Page, at: int, module: int, outcome: np.ndarray) -> None:
@@ -181,13 +189,24 @@ class RowStore:
         held = page.outcomes.get(module)
         if held is None:
             held = page.outcomes[module] = np.zeros(PAGE_ROWS, np.uint8)
+            self.version += 1
         held[at : at + len(outcome)] = outcome
+
+    def drop_outcomes(self, module: int) -> None:
+        """No row has an outcome of this predicate module any more."""
+        for page in self._pages:
+            if page.outcomes.pop(module, None) is not None:
+                self.version += 1
 
     # ---- out
 
     def nulls_of(self, page: Page) -> np.ndarray:
         """The NULL bytes of a page as a kernel takes them; a dummy when it has none."""
         return self._no_nulls if page.nulls is None else page.nulls
+
+    def pages(self) -> list[Page]:
+        """The pages held, oldest first."""
+        return self._pages
 
     def slices(self, first: int, last: int) -> Iterator[tuple[Page, int, int]]:
         """The parts of pages that hold positions first..last: (page, from offset, to offset)."""
@@ -281,6 +300,7 @@ class RowStore:
         if n:
             del self._pages[:n]
             self._addresses = None
+            self.version += 1
             self._base = self._pages[0].base if self._pages else self.end
 
     def close_ranks(self, kept: np.ndarray) -> None:
@@ -292,6 +312,7 @@ class RowStore:
         groups = [(page, kept[which] - page.base) for page, which in self.by_page(kept)]
         self.end = self.watermark = self._base = self.end - len(kept)
         self._pages, self._addresses = [], None
+        self.version += 1
         for page, offsets in groups:
             assert page.starts is None and page.ids is None, "these rows have no starts and no region ids"
             numbers = page.rows_of(0, page.n_rows)

@@ -20,7 +20,7 @@ def test_a_seed_of_joins_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 108))
 def test_a_seed_of_joins_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.walk.PART_ROWS", 32)
+    monkeypatch.setattr("eddy.join_group.PART_ROWS", 64)
     script = make_stream_join_script(seed, 40)
     assert script.steps
     replay(script, subject, use_duckdb=False)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from eddy.marks import Marks
-from eddy.table_query import TableQuery, TableWalker
+from eddy.table_query import TableGroup, TableWalker
 from eddy.table_reader import TableReader
 from eddy.table_source import TableSource
 from stems.table import Versions
@@ -28,7 +28,7 @@ N_STEPS = 30
 def forget_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is cut after almost every commit, so versions go as soon as no row of a stream asks for them."""
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.walk.PART_ROWS", 32)
+    monkeypatch.setattr("eddy.table_reader.PART_ROWS", 64)
     monkeypatch.setattr("eddy.committer.MAX_COMMITS", 2)
 
 
@@ -91,18 +91,17 @@ def breaks(what: str, soon: bool = False) -> Callable[[Patch], Patch]:
 
 @breaks("every table counts as it was")
 def _all_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = TableQuery.__init__
+    exact = TableGroup.__init__
 
-    def init(self: TableQuery, *args: Any) -> None:
-        sources = args[6]
+    def init(self: TableGroup, plan: Any, sources: Any, *others: Any) -> None:
         before = [source.readable for source in sources]
         for source, readable in zip(sources, before, strict=True):
             source.readable = replace(readable, retroactive=False)
-        exact(self, *args)
+        exact(self, plan, sources, *others)
         for source, readable in zip(sources, before, strict=True):
             source.readable = readable
 
-    monkeypatch.setattr(TableQuery, "__init__", init)
+    monkeypatch.setattr(TableGroup, "__init__", init)
 
 
 @breaks("a version counts in the commit that ends it")
@@ -172,9 +171,13 @@ def _no_opening(monkeypatch: pytest.MonkeyPatch) -> None:
 @breaks("a change ends results once for each input")
 def _ended_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = TableReader._walk
-    monkeypatch.setattr(
-        TableReader, "_walk", lambda self, first, spans, commits, among=None, stays=0: exact(self, first, spans, commits, among)
-    )
+
+    def walk(self: TableReader, first: int, spans: Any, commit: int, ended_by: int | None = None) -> Any:
+        for part in exact(self, first, spans, commit):
+            mine = True if ended_by is None else self._versions(first).closed_at(part.at(first)) == ended_by
+            yield part.take(np.flatnonzero(np.full(len(part), True) & mine))
+
+    monkeypatch.setattr(TableReader, "_walk", walk)
 
 
 @breaks("rows of streams do not keep versions", soon=True)

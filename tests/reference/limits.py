@@ -14,7 +14,6 @@ import pytest
 #: (modules that hold the name, name, small value)
 SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("stems.row_store", "PAGE_ROWS", 64),
-    ("stems.hash_index", "_PAGE_BITS", 6),
     ("stems.row_store", "_SPARE_PAGES", 1),
     ("stems.table", "MIN_FORGOTTEN", 2),
     ("eddy.committer", "_SETTLE_EVERY", 2),

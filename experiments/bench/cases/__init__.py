@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.bench.cases import churn, filters, idle, intervals, latency, routing, selective, startup
+from experiments.bench.cases import churn, filters, idle, intervals, join, latency, routing, selective, startup
 from experiments.bench.options import Options, Step
 
 CASES: dict[str, Callable[[Options], list[Step]]] = {
@@ -17,4 +17,5 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "routing": routing.steps,
     "idle": idle.steps,
     "startup": startup.steps,
+    "join": join.steps,
 }

@@ -48,11 +48,13 @@ class DictLoop:
         prices = batch["price"].tolist() if stream == 0 else [0.0] * len(times)
         appends = [found[q].append for q, _ in self._wanting]
         own, row = self._stored[stream], self._rows[stream]
+        # what comes and goes within a push is not shown
+        last = times[-1]
+        oldest = last - self._longest
         for symbol, time, price in zip(symbols, times, prices):
             entry = (time, row, price)
             row += 1
             choices: list[Sequence[Entry]] = []
-            oldest = time - self._longest
             for stored in self._stored:
                 if stored is own:
                     choices.append((entry,))
@@ -64,6 +66,8 @@ class DictLoop:
             mine = own[symbol]
             while mine and mine[0][0] <= oldest:
                 mine.popleft()
+            if time <= oldest:
+                continue
             mine.append(entry)
             for match in product(*choices):
                 n_wanting = bisect_left(self._constants, match[0][2])
@@ -71,7 +75,7 @@ class DictLoop:
                     for append in appends[:n_wanting]:
                         append(match)
                     continue
-                age = time - min(match)[0]
+                age = last - min(match)[0]
                 for q, window in self._wanting[:n_wanting]:
                     if age < window:
                         found[q].append(match)

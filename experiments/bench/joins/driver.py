@@ -16,8 +16,8 @@ from experiments.bench.joins.workload import STREAMS, TIMES, JoinWorkload, sql
 class JoinDriver:
     """An engine loaded with a join workload's queries, and a listener that takes the row lists of matches as they arise.
 
-    The lists of matches that leave are not asked for, as the bare kernel has none; the engine finds them all the same. Without
-    `lists` the listener only looks how many results there are. With `functions` these stand for the conditions `price > c`.
+    Matches that leave are not asked for, as the bare kernel has none, and so not searched for. Without `lists` the listener only
+    looks how many results there are. With `functions` these stand for the conditions `price > c`.
     """
 
     def __init__(self, workload: JoinWorkload, *, lists: bool = True, functions: Sequence[Picky] | None = None) -> None:
@@ -55,18 +55,16 @@ class JoinDriver:
         self._collected = None
 
     def _take(self, commit: Any) -> None:
+        if not commit.added:
+            return
         self.n_results += commit.n_rows
         if not self._lists:
             return
-        arrives = commit.sign > 0
-        if not arrives.any():
-            return
         queries, offsets, results = commit.row_lists()
-        self.n_pairs += len(results) if arrives.all() else int(arrives[results].sum())
-        if self._collected is not None:
+        self.n_pairs += len(results)
+        if self._collected is not None and len(results):
             positions = np.array([self._positions[q] for q in queries.tolist()], np.int64)
-            keep = arrives[results]
-            of_pair, results = np.repeat(positions, np.diff(offsets))[keep], results[keep]
+            of_pair = np.repeat(positions, np.diff(offsets))
             times = [np.asarray(commit.columns[name].cast("int64")) for name in TIMES[: self.workload.n_streams]]
             self._collected.add(of_pair, *(self.workload.row_numbers(column[results]) for column in times))
 

@@ -3,7 +3,7 @@
     position      number of a row in its stream, int32; `position & (len(ring) - 1)` is its place in a ring
     heads         newest position of a symbol, of either stream; -1 before the first
     links[p]      the position before p with the same symbol
-    lows[i]       oldest position of the other stream that is in the window of probing row i
+    lows[i]       oldest position of the other stream that is in the window of probing row i when its push ends
 
 A chain ends below `lows[i]`, so stale heads and links need no care: what they lead to has left the window long before.
 
@@ -71,13 +71,16 @@ def build_and_find(
 
 @kernel
 def find_lows(times: np.ndarray, window: int, stored_times: np.ndarray, low: int, end: int, lows: np.ndarray) -> int:
-    """`lows[i]` = first position from `low` on with a time in `(times[i] - window, ..)`; times ascend. Returns the last."""
+    """`lows[i]` = first position from `low` on that the window holds when the push ends; returns it.
+
+    What left within the push is not shown; so a row that did finds nothing.
+    """
     ring = U64(len(stored_times) - 1)
+    oldest = times[len(times) - 1] - window
+    while low < end and stored_times[U64(low) & ring] <= oldest:
+        low += 1
     for i in range(len(times)):
-        oldest = times[i] - window
-        while low < end and stored_times[U64(low) & ring] <= oldest:
-            low += 1
-        lows[i] = low
+        lows[i] = low if times[i] > oldest else end
     return low
 
 
@@ -367,13 +370,12 @@ def probe_quotes(
     for q in range(len(tails)):
         offsets[q] = total
         low, end = lows_of[q], tails[q]
+        oldest = times[n_rows - 1] - window
+        while low < end and quotes[q, U64(low) & ring, 2] <= oldest:
+            low += 1
+        lows_of[q] = low
         for i in range(n_rows):
-            oldest = times[i] - window
-            while low < end and quotes[q, U64(low) & ring, 2] <= oldest:
-                low += 1
-            if i == 0:
-                lows_of[q] = low
-            lows[i] = low
+            lows[i] = low if times[i] > oldest else end
             found[i] = heads[q, U64(codes[i])]
         progress[:] = -1
         while progress[2]:

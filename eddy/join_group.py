@@ -1,0 +1,340 @@
+"""The queries that join the same streams in the same way: they share one walk over the stored rows.
+
+Queries of a group differ in their windows, in the conditions on single inputs, in their births and in what they select
+(`Join.key`). A commit finds each match of a group once, whatever the number of queries, and the filters over matches say who
+wants it (`eddy/match_filters.py`).
+
+    + of a commit    combinations with a row that came in it; found at the first input, in the order of FROM, that has such a row
+    - of a commit    combinations for which some query's part ended in it; for that query, found at the first such input
+
+Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
+(semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
+one window length the reach of the walk alone says so, and no time is looked at. Slots number the queries of the group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eddy.legs import WindowClass, put_bit
+from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters
+from eddy.outputs import Outputs
+from eddy.policies.base import Ledger, Policy
+from eddy.source import Source
+from eddy.walk import PART_ROWS, Combinations, Reach, Walker
+from filters.bank import Prepared
+from lineage.bits import slots_of, words
+from lineage.slots import Slots, resized
+from queries.joins import Join
+
+if TYPE_CHECKING:
+    from eddy.join_query import JoinQuery
+
+#: Bits of the matrix of a part at most, as for rows (`eddy/committer.py`).
+_MAX_BITS = 1 << 25
+#: Batches of an input, all of which were wanted, until it is asked again.
+ASK_EVERY = 16
+#: Rows of probes between two entries in the ledger, where there is nothing to choose.
+LEARN_ROWS = 1 << 18
+#: A guess of the cost of a probe until it is measured.
+_PROBE_COST_NS = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Matches of one sign made ready to be listed for the queries of a mask."""
+
+    found: Combinations
+    prepared: Prepared
+    mask: np.ndarray
+    #: of matches that ended: by input, the window width of those queries
+    widths: list[int] | None
+
+
+class Before(NamedTuple):
+    """How a group stood before a commit, by input: the ends of the stores, and the oldest row that some window held."""
+
+    ends: list[int]
+    oldest: list[int]
+
+
+class JoinGroup:
+    """The queries of one join, and how their matches are found."""
+
+    def __init__(self, join: Join, sources: list[Source], policy: Policy) -> None:
+        self.join = join
+        self.sources = sources
+        self.timeline = sources[0].timeline
+        self.name = ", ".join(source.name for source in sources)
+        self.column_names = _column_names(sources)
+        self.walker = self._make_walker()
+        self._policy = policy
+        self.ledger = Ledger()
+        for name in self.stem_names():
+            self.ledger.add(name, _PROBE_COST_NS)
+        #: queries that run in it or can be read, paused ones included
+        self.n_users = 0
+        n_inputs = len(sources)
+        self.slots = Slots(self._assign, self._resize)
+        self.outputs = Outputs()
+        self.active = np.zeros(1, np.uint64)
+        self.results = np.zeros(64, np.int64)
+        self._leg_slots = np.zeros((n_inputs, 64), np.int32)
+        self._widths = np.zeros((n_inputs, 64), np.int64)
+        self._births = np.zeros((n_inputs, 64), np.int64)
+        #: queries by slot
+        self._members: dict[int, JoinQuery] = {}
+        #: by input, the classes of the widest and of the narrowest window
+        self._widest: list[WindowClass] = []
+        self._narrowest: list[WindowClass] = []
+        #: window widths by input -> the slots that have them
+        self._classes: list[tuple[list[int], np.ndarray]] = []
+        self._filters = MatchFilters(sources, 64)
+        #: counts changes of the queries, and what the filters were derived from
+        self._version = 0
+        self._derived: tuple[int, ...] = ()
+        #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
+        self._unlearned = [[0, 0, 0] for _ in sources]
+        #: by input, batches until it is asked again which of them anybody wants
+        self._unasked = [0] * n_inputs
+
+    def _make_walker(self) -> Walker:
+        return Walker(self.join, self.sources)
+
+    def stem_names(self) -> list[str]:
+        """By input, the name of the SteM through which it is probed (semantics 23)."""
+        names = []
+        for k, source in enumerate(self.sources):
+            columns: list[int] = []
+            for edge in self.join.equalities:
+                if k in (edge.left, edge.right) and not columns:
+                    columns = [column.position for column in edge.key(k)]
+            for band in self.join.bands:
+                if k in (band.left, band.right) and not columns:
+                    columns = [(band.left_column if k == band.left else band.right_column).position]
+            key = ",".join(source.schema.names[column] for column in columns)
+            names.append(f"stem:{source.name}.{key}" if columns else f"stem:{source.name}")
+        return names
+
+    # ---- queries
+
+    def _assign(self, slot: int) -> None:
+        self.results[slot] = 0
+
+    def _resize(self, n_words: int) -> None:
+        n = n_words * 64
+        self.active = resized(self.active, n_words, 0)
+        self.results = resized(self.results, n, 0)
+        self.outputs.resize(n)
+        self._leg_slots, self._widths, self._births = (
+            np.array([resized(row, n, 0) for row in held]) for held in (self._leg_slots, self._widths, self._births)
+        )
+
+    def add(self, query: JoinQuery, births: tuple[int, ...]) -> int | None:
+        """A query begins to run; returns its slot, None if no match can satisfy it."""
+        if any(leg.slot is None for leg in query.legs):
+            return None
+        slot = self.slots.take()
+        for k, (leg, window) in enumerate(zip(query.legs, query.windows, strict=True)):
+            assert leg.slot is not None
+            self._leg_slots[k, slot] = leg.slot
+            self._widths[k, slot] = window.width_us
+            self._births[k, slot] = births[k]
+        put_bit(self.active, slot, True)
+        self._members[slot] = query
+        self.outputs.add(slot, query.id, 0)
+        self.ledger.predicates[:] += 1
+        self._version += 1
+        return slot
+
+    def remove(self, query: JoinQuery, slot: int) -> None:
+        """A query runs no more."""
+        put_bit(self.active, slot, False)
+        del self._members[slot]
+        self.outputs.remove(slot, query.id, None)
+        self.slots.give_back(slot)
+        self.ledger.predicates[:] -= 1
+        self._version += 1
+        if self.slots.taken * 4 <= self.slots.n_words * 64:
+            self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
+
+    def _derive(self) -> None:
+        """Bring the filters up to date with the queries and with the streams' predicates."""
+        state = (self._version, *(source.bank.version for source in self.sources), *(s.version for s in self.sources))
+        if state == self._derived:
+            return
+        self._derived = state
+        active = slots_of(self.active)
+        self._unasked = [0] * len(self.sources)
+        self._filters = MatchFilters(self.sources, len(self.results))
+        self._filters.derive(active, self._leg_slots, self._widths, self._births)
+        for of, choose in ((self._widest, np.argmax), (self._narrowest, np.argmin)):
+            slots = active[choose(self._widths[:, active], axis=1)].tolist()
+            of[:] = [self._members[slot].legs[k].window for k, slot in enumerate(slots)]
+        vectors, which = np.unique(self._widths[:, active].T, axis=0, return_inverse=True)
+        self._classes = []
+        for number, vector in enumerate(vectors.tolist()):
+            mask = np.zeros_like(self.active)
+            for slot in active[which.ravel() == number].tolist():
+                put_bit(mask, slot, True)
+            self._classes.append((vector, mask))
+
+    # ---- matches
+
+    def before(self) -> Before:
+        """What a commit that is about to run has to know later."""
+        self._derive()
+        return Before([source.store.end for source in self.sources], [window.oldest for window in self._widest])
+
+    def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches with a row that came in a commit which took the clock to `after`."""
+        starts, ends = before.ends, [source.store.end for source in self.sources]
+        if starts == ends:
+            return
+        lows = [min(window.oldest, end) for window, end in zip(self._widest, ends)]
+        for first in range(len(self.sources)):
+            begin = max(starts[first], lows[first])
+            if begin < ends[first]:
+                reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
+                reach += [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
+                for found in self._walk(first, begin, ends[first], reach, batch_rows):
+                    batch = self._batch(found, reach)
+                    for k in range(len(self.sources)):
+                        self._add_age(batch, found, k, after, ALIVE)
+                    yield Part(found, batch.prepare(), self.active, None)
+
+    def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
+        n_inputs = len(self.sources)
+        for first, leaving in enumerate(self._leaving(before)):
+            if leaving.low < leaving.hi:
+                lows = [self._widest[k].oldest if k < first else before.oldest[k] for k in range(n_inputs)]
+                reach = [Reach(min(low, end), end) for low, end in zip(lows, before.ends)]
+                for found in self._walk(first, *leaving, reach, batch_rows):
+                    batch = self._batch(found, reach)
+                    for k in range(n_inputs):
+                        self._add_age(batch, found, k, clock, ALIVE)
+                        if k <= first:
+                            self._add_age(batch, found, k, after, ENDED if k == first else ALIVE_TOO)
+                    prepared = batch.prepare()
+                    for widths, mask in self._classes:
+                        yield Part(found, prepared, mask, widths)
+
+    def leaves(self, before: Before) -> bool:
+        """Whether rows from before a commit have left some window in it."""
+        return any(leaving.low < leaving.hi for leaving in self._leaving(before))
+
+    def _leaving(self, before: Before) -> list[Reach]:
+        """By input, the rows from the first that some window held before a commit to the last that some holds no more."""
+        spans = zip(before.oldest, self._narrowest, before.ends)
+        return [Reach(oldest, min(window.oldest, end)) for oldest, window, end in spans]
+
+    def _walk(self, first: int, begin: int, end: int, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
+        """Walk from the rows of an input at begin..end, a batch at a time."""
+        part_rows = max(64, min(PART_ROWS, _MAX_BITS // len(self.results)))
+        for low in range(begin, end, batch_rows):
+            span = Reach(low, min(end, low + batch_rows))
+            yield from self.walker.walk(first, span, self._order(first), reach, self._keep, self._visited, part_rows)
+
+    def _keep(self, found: Combinations, added: int) -> Combinations:
+        """What some query may still want; of whole matches that is seen when they are listed."""
+        bound = [k for k, column in enumerate(found.positions) if column is not None]
+        if len(bound) == len(self.sources) or not len(found) or not any(self._filters.stored(k) for k in bound):
+            return found
+        # where all is wanted, it is asked now and then only
+        self._unasked[added] -= 1
+        if self._unasked[added] > 0:
+            return found
+        batch = self._filters.batch(len(found))
+        for k in bound:
+            batch.add_stored(k, found.at(k))
+        union = np.empty(words(len(found)), np.uint64)
+        if batch.prepare().wanted(self.active, union):
+            self._unasked[added] = ASK_EVERY
+            return found
+        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)]))
+
+    def _batch(self, found: Combinations, reach: list[Reach]) -> MatchBatch:
+        """Matches with what is stored with their rows and, where some query is young, their births."""
+        batch = self._filters.batch(len(found))
+        for k in range(len(self.sources)):
+            batch.add_stored(k, found.at(k))
+            batch.add_birth(k, found.at(k), reach[k].low)
+        return batch
+
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, clock: int, bound: int) -> None:
+        if len(self._filters.widths[k]) > 1:
+            times, _ = self.sources[k].gatherer.lives(found.at(k))
+            batch.add_age(k, clock - times, bound)
+
+    def nothing(self) -> Part:
+        """A part without matches."""
+        none = np.zeros(0, np.int64)
+        return Part(Combinations([none] * len(self.sources), 0), self._filters.batch(0).prepare(), self.active, None)
+
+    def lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
+        """The times of the rows of matches by input, and the latest start of each match."""
+        lives = [source.gatherer.lives(found.at(k)) for k, source in enumerate(self.sources)]
+        return np.array([times for times, _ in lives]), np.max([starts for _, starts in lives], axis=0)
+
+    # ---- routing
+
+    def _order(self, first: int) -> list[int]:
+        """The order in which the other inputs are added, by the policy where there is a choice."""
+        if len(self.sources) == 2:
+            return [1 - first]
+        bound, order = {first}, []
+        while len(bound) < len(self.sources):
+            ready = np.array(self.walker.ready(bound), np.int32)
+            order.append(int(self._policy.route(self.ledger, ready)[0]) if len(ready) > 1 else int(ready[0]))
+            bound.add(order[-1])
+        return order
+
+    def _visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
+        """A probe went so; the policy hears of it at once where it has a choice."""
+        seen = self._unlearned[added]
+        seen[0] += rows_in
+        seen[1] += rows_out
+        seen[2] += ns
+        if len(self.sources) > 2 or seen[0] >= LEARN_ROWS:
+            self.learn()
+
+    def learn(self) -> None:
+        """Hand the probes that were noted to the ledger and the policy."""
+        ledger = self.ledger
+        for k, (rows_in, rows_out, ns) in enumerate(self._unlearned):
+            if rows_in:
+                modules, taken, returned = np.array([k]), np.array([rows_in]), np.array([rows_out])
+                ledger.measure(k, rows_in, ns)
+                ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
+                self._policy.visited(ledger, modules, taken, returned)
+                self._unlearned[k] = [0, 0, 0]
+
+    # ---- upkeep
+
+    def check(self, members: dict[int, JoinQuery]) -> None:
+        """All invariants; `members` are the queries on the slots."""
+        self.slots.check(set(members))
+        assert set(slots_of(self.active).tolist()) == set(members), "the active slots are those of queries"
+        for slot, query in members.items():
+            assert self.outputs.readers(slot) == [(query.id, 0)], "a slot lists its query"
+            assert self._leg_slots[:, slot].tolist() == [leg.slot for leg in query.legs], "a slot knows the legs of its query"
+            assert self._widths[:, slot].tolist() == [window.width_us for window in query.windows], "a slot knows its windows"
+        assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
+
+
+def _column_names(sources: list[Source]) -> list[str]:
+    """The columns of all inputs; names that several have are told apart by the stream, streams by their number."""
+    common = Counter(name for source in sources for name in source.schema.names)
+    found = []
+    seen: Counter[str] = Counter()
+    for source in sources:
+        seen[source.name] += 1
+        prefix = source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}"
+        found += [name if common[name] == 1 else f"{prefix}.{name}" for name in source.schema.names]
+    return found

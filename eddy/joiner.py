@@ -1,0 +1,80 @@
+"""Running joins in a commit: every group of an engine finds what began and what ended, once for all its queries.
+
+Joins come after the rows of the whole commit are stored, so how rows were cut into slices and pushes cannot matter: what a
+commit changes follows from the ends of the stores and the clock before and after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eddy.join_group import Before, JoinGroup
+from eddy.join_query import JoinQuery
+from eddy.match_rows import MatchRows
+from eddy.policies.base import Policy
+from eddy.row_lists import Buffers
+from eddy.source import Source
+from eddy.timeline import Timeline
+from queries.joins import Join
+
+#: Takes the matches of a part and their sign.
+Deliver = Callable[[JoinGroup, MatchRows, int], None]
+
+
+class Joiner:
+    """The groups of one engine."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.groups: dict[tuple[object, ...], JoinGroup] = {}
+
+    def group(self, join: Join, sources: list[Source]) -> JoinGroup:
+        """The group of a join, made if it is new; to be given back by `release`."""
+        group = self.groups.get(join.key)
+        if group is None:
+            group = self.groups[join.key] = JoinGroup(join, sources, self._policy)
+        group.n_users += 1
+        return group
+
+    def release(self, group: JoinGroup) -> None:
+        """One user less; the last one takes the group away."""
+        group.n_users -= 1
+        if not group.n_users:
+            group.walker.release()
+            del self.groups[group.join.key]
+
+    def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, Before]]:
+        """The groups that a commit on a timeline may concern, and how they stand before it."""
+        groups = [group for group in self.groups.values() if group.timeline is timeline and group.slots.taken]
+        return [(group, group.before()) for group in groups]
+
+    def run(
+        self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: Buffers,
+        deliver: Deliver | None,
+    ) -> None:  # fmt: skip
+        """Find what a commit from one clock to another changed, - before + for each group.
+
+        Without listeners matches that began are only counted.
+        """
+        for group, before in begun:
+            if deliver is not None and group.leaves(before):
+                parts = group.ended(before, clock, after, batch_rows)
+                rows = MatchRows(group, parts, buffers)
+                deliver(group, rows, -1)
+                if rows.asked:
+                    for part in parts:
+                        deliver(group, MatchRows(group, parts, buffers, part), -1)
+            parts = group.begun(before, after, batch_rows)
+            for part in parts:
+                rows = MatchRows(group, parts, buffers, part)
+                if deliver is not None:
+                    deliver(group, rows, 1)
+                rows.finish()
+
+    def check(self, queries: list[JoinQuery]) -> None:
+        """All invariants of the groups; `queries` are those of the engine."""
+        for key, group in self.groups.items():
+            members = [query for query in queries if query.group is group]
+            assert group.join.key == key and group.n_users == len(members) > 0, "a group has users"
+            group.check({query.slot: query for query in members if query.slot is not None})
+        assert all(self.groups.get(query.group.join.key) is query.group for query in queries), "a query is in its group"
