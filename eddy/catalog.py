@@ -134,8 +134,12 @@ class Catalog:
         found = self.sources.get(name)
         return self.tables[name] if found is None else found
 
+    def inputs(self) -> list[Source]:
+        """All streams and tables."""
+        return [*self.sources.values(), *self.tables.values()]
+
     def input_names(self) -> list[str]:
-        return [source.name for source in (*self.sources.values(), *self.tables.values())]
+        return [source.name for source in self.inputs()]
 
     def readable(self, name: str) -> Readable | None:
         """What a query may read by that name."""

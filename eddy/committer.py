@@ -149,7 +149,7 @@ class Committer:
             source.ends.append((self.seq, end))
             crowded = crowded or end - source.logged_from > self.log_rows + self._slack
         if crowded:
-            self._trim(timeline)
+            self.trim(timeline)
 
     def change_table(self, table: TableSource, change: TableChange) -> None:
         """A commit that changes a table: on every timeline with a query on it, whose clock stays where it is."""
@@ -163,7 +163,7 @@ class Committer:
         settles = not self.seq % _SETTLE_EVERY
         for timeline in table.readers:
             if settles or self._n_logged(table, timeline.log) > self.log_rows + self._slack:
-                self._trim(timeline)
+                self.trim(timeline)
         if settles and not table.readers:
             table.forget_versions()
         self.total_ns += time.perf_counter_ns() - began
@@ -309,7 +309,7 @@ class Committer:
                 # whatever it is, the commit is finished first: half a commit must not stay behind
                 self._failure = self._failure or error
 
-    def _trim(self, timeline: Timeline) -> None:
+    def trim(self, timeline: Timeline) -> None:
         """Bound the log, and forget rows that neither a window nor the log needs."""
         log, sources = timeline.log, timeline.sources
         drop = max(0, len(log.records) - MAX_COMMITS)
@@ -326,11 +326,19 @@ class Committer:
             if self._n_logged(table, log) > self.log_rows:
                 seq = table.versions.commit_with(table.versions.n_closed_until(self.seq) - self.log_rows)
                 drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
-        if drop:
-            log.drop(min(drop, len(log.records) - 1))
-        for source in sources:
+        self._forget(timeline, min(drop, len(log.records) - 1))
+
+    def forget_log(self, timeline: Timeline) -> None:
+        """Give up the whole log, and all rows that are in no window now."""
+        self._forget(timeline, len(timeline.log.records))
+
+    def _forget(self, timeline: Timeline, n_commits: int) -> None:
+        """Forget the oldest commits, and the rows that neither a window nor the rest of the log needs."""
+        log = timeline.log
+        log.drop(n_commits)
+        for source in timeline.sources:
             source.log_dropped(log.gone)
-            source.settle(log.records[0].before)
+            source.settle(log.records[0].before if log.records else timeline.now)
         for table in timeline.tables:
             table.forget_versions()
 

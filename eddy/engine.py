@@ -39,6 +39,7 @@ from eddy.reader import Reader, Results, to_table
 from eddy.result_log import LOG_ROWS
 from eddy.row_lists import TakenBackRows
 from eddy.source import Source
+from eddy.state_cap import STATE_BYTES, StateCap
 from eddy.table_query import TableGroup, TableQuery
 from eddy.table_reader import TableReader
 from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
@@ -60,6 +61,7 @@ class Engine:
         clock: Callable[[], Any] | None = None,
         *,
         log_rows: int = LOG_ROWS,
+        state_bytes: int = STATE_BYTES,
     ) -> None:
         if expiry != "auto":
             raise _not_yet(f'expiry="{expiry}"')
@@ -67,6 +69,8 @@ class Engine:
             raise EddyError(f"batch_rows is {batch_rows!r}", code="bad_option", hint="a whole number from 1 to 65536")
         if not isinstance(log_rows, int) or isinstance(log_rows, bool) or not 1 <= log_rows <= 1 << 30:
             raise EddyError(f"log_rows is {log_rows!r}", code="bad_option", hint="a whole number from 1 to 2**30")
+        if not isinstance(state_bytes, int) or isinstance(state_bytes, bool) or state_bytes < 1 << 20:
+            raise EddyError(f"state_bytes is {state_bytes!r}", code="bad_option", hint="a whole number from 2**20 on")
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise EddyError(f"seed is {seed!r}", code="bad_option", hint="a whole number")
         kernels.ensure()
@@ -75,6 +79,7 @@ class Engine:
         self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
+        self._cap = StateCap(state_bytes, self._catalog.inputs, self._forget)
         self._turn = Turn()
 
     # ---- life
@@ -133,7 +138,9 @@ class Engine:
         """Give a table rows, which take the place of those with their keys: all of them, or none and an error."""
         with self._turn:
             found = self._catalog.table(table)
-            change = found.upserted(found.check_rows(rows))
+            checked = found.check_rows(rows)
+            self._cap.charge_rows(found, checked.n_rows)
+            change = found.upserted(checked)
             self._committer.change_table(found, change)
             return change.receipt
 
@@ -201,6 +208,7 @@ class Engine:
             if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
                 raise EddyError("tags is not a list of strings", code="bad_option")
             plan = self._planner.plan(sql, params)
+            self._cap.charge_query()
             if isinstance(plan, JoinPlan):
                 query: Query = self._make_join(number, chosen, sql, tuple(tags), plan)
             else:
@@ -301,7 +309,9 @@ class Engine:
         """Give a stream rows: all of them, or none and an error."""
         with self._turn:
             source = self._catalog.source(stream)
-            released, receipt = self._accept(source, source.ingestor.check(rows), self._now_of(source))
+            checked = source.ingestor.check(rows)
+            self._check_room(source, checked)
+            released, receipt = self._accept(source, checked, self._now_of(source))
             timeline = source.timeline
             self._committer.run(timeline, [] if released is None else [(source, released)], timeline.now, False)
             return receipt
@@ -326,7 +336,7 @@ class Engine:
             checked = [source.ingestor.check(given) for source, given in zip(sources, rows.values(), strict=True)]
             now = self._now_of(sources[0])
             for source, given in zip(sources, checked, strict=True):
-                source.intake.check_room(given.n_rows)
+                self._check_room(source, given)
             receipts: dict[str, Receipt] = {}
             released: list[tuple[Source, Rows]] = []
             for name, source, given in zip(rows, sources, checked, strict=True):
@@ -341,9 +351,20 @@ class Engine:
         """The clock's time for rows of a stream without a time column; 0 for others."""
         return self._clock_us() if source.time_column is None else 0
 
-    def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
-        """Take checked rows in; raises only before anything has changed."""
+    def _check_room(self, source: Source, checked: Ingested) -> None:
+        """Raise if so many rows would be too many to hold."""
         source.intake.check_room(checked.n_rows)
+        self._cap.charge_rows(source, checked.n_rows)
+
+    def _forget(self) -> None:
+        """Let go of rows that no window holds: the log goes before a push is refused."""
+        for line in self._catalog.timelines.values():
+            self._committer.forget_log(line)
+        for table in self._catalog.tables.values():
+            table.forget_versions()
+
+    def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
+        """Take checked rows in."""
         source.ingestor.commit(checked)
         if source.time_column is None:
             return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now)
@@ -445,12 +466,15 @@ class Engine:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
                 if isinstance(plan, JoinPlan):
-                    return explaining.explain_join(plan, self._catalog, self._eddy.policy)
+                    group = self._committer.joiner.groups.get(plan.join.key)
+                    return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
             if isinstance(query, JoinQuery):
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy)
+                group = None if isinstance(query, TableQuery) else query.group
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, group)
+                found["shared_with"] -= query.slot is not None
                 return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
 
@@ -476,7 +500,7 @@ class Engine:
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""
         with self._turn:
-            for source in (*self._catalog.sources.values(), *self._catalog.tables.values()):
+            for source in self._catalog.inputs():
                 source.check()
             for query in self._catalog.queries.values():
                 source = self._catalog.input(query.stream)

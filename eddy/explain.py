@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eddy.catalog import MAIN, Catalog
+from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.policies.base import Policy
 from eddy.query import JoinPlan, Plan, Query
@@ -49,8 +50,8 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
     }
 
 
-def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy) -> dict[str, Any]:
-    """The plan of a query over several inputs."""
+def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
+    """The plan of a query over several inputs; `group` is the one it is in or would join."""
     sources = [catalog.input(name) for name in plan.streams]
     streams = [source for source in sources if not isinstance(source, TableSource)]
     inputs = list(zip(sources, plan.windows, plan.conditions, strict=True))
@@ -70,9 +71,17 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy) -> dict[str, 
         "modules": [*filters, *_stems(plan, sources)],
         "residuals": [str(residual.expression) for residual in plan.join.residuals],
         "policy": policy.name,
+        "shared_with": 0 if group is None else group.slots.taken,
+        "routes": {} if group is None else group.routes(),
+        "virtual_sources": [] if group is None else group.virtual_sources(),
         "update_pattern": plan.update_pattern,
         "edges": [_edge(source, window, plan.is_stream, bool(streams)) for source, window, _ in inputs],
-        "storage": {"own": "nothing", "shared": "the rows of its inputs and their SteMs"},
+        "storage": {
+            "own": "nothing",
+            "shared": "the rows of its inputs and their SteMs",
+            "rows_held": {source.name: source.store.end - source.store.watermark for source in sources},
+            "bytes": {source.name: source.store.bytes() + source.stems.bytes() for source in sources},
+        },
         "defaults": list(plan.defaults),
     }
 

@@ -98,6 +98,8 @@ class JoinGroup:
         #: counts changes of the queries, and what the filters were derived from
         self._version = 0
         self._derived: tuple[int, ...] = ()
+        #: by input whose rows come, the order in which the others were added last
+        self._last_order = [self.walker.order(first) for first in range(n_inputs)]
         #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
         self._unlearned = [[0, 0, 0] for _ in sources]
         #: by input, batches until it is asked again which of them anybody wants
@@ -293,6 +295,7 @@ class JoinGroup:
             ready = np.array(self.walker.ready(bound), np.int32)
             order.append(int(self._policy.route(self.ledger, ready)[0]) if len(ready) > 1 else int(ready[0]))
             bound.add(order[-1])
+        self._last_order[first] = order
         return order
 
     def _visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
@@ -315,6 +318,17 @@ class JoinGroup:
                 self._policy.visited(ledger, modules, taken, returned)
                 self._unlearned[k] = [0, 0, 0]
 
+    def routes(self) -> dict[str, list[str]]:
+        """By the stream whose rows come, the SteMs they probed last, in order; numbered where a stream is there twice."""
+        labels = input_labels(self.sources)
+        return {labels[first]: [self.ledger.names[k] for k in self._last_order[first]] for first in range(len(labels))}
+
+    def virtual_sources(self) -> list[str]:
+        """The combinations that these routes make on the way to whole matches."""
+        labels = input_labels(self.sources)
+        found = {tuple(sorted([first, *order[:n]])) for first, order in enumerate(self._last_order) for n in range(1, len(order))}
+        return [" + ".join(labels[k] for k in inputs) for inputs in sorted(found)]
+
     # ---- upkeep
 
     def check(self, members: dict[int, JoinQuery]) -> None:
@@ -328,13 +342,20 @@ class JoinGroup:
         assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
 
 
+def input_labels(sources: list[Source]) -> list[str]:
+    """The streams of the inputs, numbered from the second input over one stream on."""
+    seen: Counter[str] = Counter()
+    labels = []
+    for source in sources:
+        seen[source.name] += 1
+        labels.append(source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}")
+    return labels
+
+
 def _column_names(sources: list[Source]) -> list[str]:
     """The columns of all inputs; names that several have are told apart by the stream, streams by their number."""
     common = Counter(name for source in sources for name in source.schema.names)
     found = []
-    seen: Counter[str] = Counter()
-    for source in sources:
-        seen[source.name] += 1
-        prefix = source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}"
+    for source, prefix in zip(sources, input_labels(sources), strict=True):
         found += [name if common[name] == 1 else f"{prefix}.{name}" for name in source.schema.names]
     return found

@@ -8,6 +8,7 @@ from eddy.catalog import Catalog
 from eddy.committer import Committer
 from eddy.eddy import Eddy
 from eddy.join_query import JoinQuery
+from eddy.policies.base import Ledger
 from eddy.query import Query
 from eddy.source import Source
 from eddy.table_query import TableQuery
@@ -25,7 +26,7 @@ _ATOM_BYTES = 160
 def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any]:
     """`engine.stats()`."""
     sources, queries = catalog.sources, catalog.queries
-    inputs = [*sources.values(), *catalog.tables.values()]
+    inputs = catalog.inputs()
     for source in inputs:
         eddy.learn(source)
     streams = {source.name: _stream(source) for source in sources.values()}
@@ -40,7 +41,7 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
             line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.sources)}
             for line in catalog.timelines.values()
         },
-        "modules": {name: entry for source in inputs for name, entry in _modules(source).items()},
+        "modules": {name: entry for source in inputs for name, entry in _modules(source).items()} | _stems(committer),
         "streams": streams,
         "tables": tables,
         "queries": per_query,
@@ -62,6 +63,7 @@ def _stream(source: Source) -> dict[str, Any]:
         "candidates": source.sparse_slots.taken,
         "windows": len(source.classes),
         "filters": source.bank.stats(),
+        "stems": source.stems.stats(),
         "bytes": source.bytes(),
     }
 
@@ -82,21 +84,42 @@ def _modules(source: Source) -> dict[str, dict[str, Any]]:
     ledger = source.ledger
     found = {}
     for number in source.ready_modules().tolist():
-        rows_in, rows_out = int(ledger.rows_in[number]), int(ledger.rows_out[number])
         module = source.module_by_number.get(number)
-        found[ledger.names[number]] = {
-            "predicates": int(ledger.predicates[number]),
-            "rows_in": rows_in,
-            "rows_out": rows_out,
-            "visits": rows_in,
-            "selectivity": rows_out / rows_in if rows_in else None,
-            "cleared": int(ledger.cleared[number]),
-            "tickets": float(ledger.tickets[number]),
-            "cost_ns": float(ledger.cost_ns[number]),
-            "queue": 0,
-            "errors": 0 if module is None else module.errors,
-        }
+        found[ledger.names[number]] = _module(ledger, number) | {"errors": 0 if module is None else module.errors}
     return found
+
+
+def _stems(committer: Committer) -> dict[str, dict[str, Any]]:
+    """The SteMs that joins probe; those that several groups probe are summed up, tickets and cost are the last group's."""
+    found: dict[str, dict[str, Any]] = {}
+    for group in committer.joiner.groups.values():
+        group.learn()
+        ledger = group.ledger
+        for number, name in enumerate(ledger.names):
+            entry = _module(ledger, number)
+            before = found.get(name)
+            if before is not None:
+                for count in ("predicates", "rows_in", "rows_out", "visits", "cleared"):
+                    entry[count] += before[count]
+                entry["selectivity"] = entry["rows_out"] / entry["rows_in"] if entry["rows_in"] else None
+            found[name] = entry
+    return found
+
+
+def _module(ledger: Ledger, number: int) -> dict[str, Any]:
+    rows_in, rows_out = int(ledger.rows_in[number]), int(ledger.rows_out[number])
+    return {
+        "predicates": int(ledger.predicates[number]),
+        "rows_in": rows_in,
+        "rows_out": rows_out,
+        "visits": rows_in,
+        "selectivity": rows_out / rows_in if rows_in else None,
+        "cleared": int(ledger.cleared[number]),
+        "tickets": float(ledger.tickets[number]),
+        "cost_ns": float(ledger.cost_ns[number]),
+        "queue": 0,
+        "errors": 0,
+    }
 
 
 def _query(query: Query, source: Source) -> dict[str, Any]:
@@ -126,6 +149,9 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
 
 def own_bytes(query: Query) -> int:
     """Bytes that cancelling the query frees at once, by a fixed account of its parts."""
-    atoms = 0 if query.leg is None else sum(1 for _ in query.leg.condition.atoms()) / len(query.leg.queries)
+    if isinstance(query, JoinQuery):
+        atoms = sum(sum(1 for _ in leg.condition.atoms()) / leg.n_joins for leg in query.legs) + len(query.legs)
+    else:
+        atoms = 0 if query.leg is None else sum(1 for _ in query.leg.condition.atoms()) / len(query.leg.queries)
     kept = 0 if query.kept is None else sum(vector.values.nbytes for vector in query.kept.vectors)
     return int(_QUERY_BYTES + len(query.sql) + _COLUMN_BYTES * len(query.outputs) + _ATOM_BYTES * atoms + kept)

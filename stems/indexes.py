@@ -100,6 +100,10 @@ class Indexes:
             if column in key:
                 index.rebuild(self.tombstones.marked(self.store.watermark))
 
+    @property
+    def n_indexes(self) -> int:
+        return len(self._users)
+
     def stats(self) -> dict[str, dict[str, int]]:
         """By the columns of each index."""
         names = self.store.schema.names

@@ -1,0 +1,71 @@
+"""A cap on what an engine holds: rows or queries that would pass it are refused, and nothing else happens.
+
+Accounting walks over pages, so it is not done with every push: between two accounts each push is charged what its rows can
+cost at most, and only when the charges have used up what was left the bytes are counted again.
+
+Before anything is refused the log is given up: rows that are in no window are then forgotten at once.
+
+    bytes held <= account + charges since         so   a push is admitted only if account + charges + its own <= limit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from eddy.source import Source
+from lineage.errors import LimitError
+
+#: Bytes that an engine may hold unless told otherwise.
+STATE_BYTES = 8 << 30
+#: What a row costs in an index at most, on average: its link, its place in a half-full table that has just doubled.
+_INDEX_BYTES = 72
+#: What a row is charged while there is plenty.
+_ROW_BYTES = 1024
+#: What a query is charged.
+_QUERY_BYTES = 4096
+
+
+class StateCap:
+    """The bytes that the sources of one engine hold, against a limit.
+
+    `sources` gives them, `forget` lets go of what they hold without need.
+    """
+
+    def __init__(self, limit: int, sources: Callable[[], Iterable[Source]], forget: Callable[[], None]) -> None:
+        self.limit = limit
+        self._sources = sources
+        self._forget = forget
+        #: what may be taken before the bytes are counted again
+        self._left = 0
+
+    def charge_rows(self, source: Source, n_rows: int) -> None:
+        """Admit rows of a stream, or raise: then nothing has changed."""
+        cost = n_rows * _ROW_BYTES
+        if cost > self._left:
+            width = source.store.row_bytes() + 9 * len(source.schema) + 8 + 4 * len(source.bank.filters) + len(source.modules)
+            self._charge(n_rows * (width + _INDEX_BYTES * source.stems.n_indexes), f"{n_rows} rows of {source.name}")
+        else:
+            self._left -= cost
+
+    def charge_query(self) -> None:
+        """Admit a query, or raise."""
+        self._charge(_QUERY_BYTES, "a query")
+
+    def _charge(self, cost: int, what: str) -> None:
+        if cost > self._left:
+            self._count()
+            if cost > self._left:
+                self._forget()
+                held = self._count()
+                if cost > self._left:
+                    raise LimitError(
+                        f"{what} would take the engine past its {self.limit:,} bytes", code="state_full",
+                        detail=f"it holds {held:,}",
+                        hint="advance the timeline, cancel queries with large windows, or raise Engine(state_bytes=...)",
+                    )  # fmt: skip
+        self._left -= cost
+
+    def _count(self) -> int:
+        held = sum(sum(source.bytes().values()) for source in self._sources())
+        self._left = max(0, self.limit - held)
+        return held
