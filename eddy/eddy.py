@@ -80,6 +80,8 @@ class Eddy:
         self._sample = Lineage()
         self._trial = Lineage()
         self._scratch = np.zeros(64, np.uint64)
+        #: modules that the rows of the batch do not visit yet
+        self._later: set[int] = set()
         #: nanoseconds spent choosing routes and sampling for it
         self.routing_ns = 0
         self.batches = 0
@@ -103,7 +105,8 @@ class Eddy:
                 self._take_sample(source, page, route, by_query)
                 self.routing_ns += time.perf_counter_ns() - began
         lineage.begin(n_rows, source.slots.n_words, by_query)
-        if not source.legs and not source.has_modules:
+        self._later = source.deferral.choose(self.policy, page.base + batch.first + n_rows) if source.has_modules else set()
+        if not source.legs and len(self._later) == len(source.modules):
             # joins alone read the stream: their matches are matched, its rows only keep what tells them apart
             if source.keeps_ids:
                 self._keep_ids(source, page, batch, source.bank.ranks(batch))
@@ -307,6 +310,8 @@ class Eddy:
             ledger.measure(module, rows_in, ns)
             ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
             self.policy.visited(ledger, modules, taken, returned)
+            if source.held:
+                source.deferral.tried(source.module_by_number[module], rows_in, rows_out, self.policy)
 
     def _runs(self, source: Source, route: np.ndarray) -> list[np.ndarray | PredicateModule]:
         """The route cut into runs of filters and single predicate modules."""
@@ -316,6 +321,8 @@ class Eddy:
             f = int(source.filter_of[number])
             if f >= 0:
                 filters.append(f)
+                continue
+            if number in self._later:
                 continue
             if filters:
                 runs.append(np.array(filters, np.int32))

@@ -14,6 +14,7 @@ one window length the reach of the walk alone says so, and no time is looked at.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,9 +29,11 @@ from eddy.policies.base import Ledger, Policy
 from eddy.source import Source
 from eddy.walk import PART_ROWS, Combinations, Reach, Walker
 from filters.bank import Prepared
+from filters.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
 from lineage.bits import slots_of, words
 from lineage.slots import Slots, resized
 from queries.joins import Join
+from stems.frame import RowsFrame
 
 if TYPE_CHECKING:
     from eddy.join_query import JoinQuery
@@ -198,17 +201,24 @@ class JoinGroup:
         starts, ends = before.ends, [source.store.end for source in self.sources]
         if starts == ends:
             return
+        self._try_deferred(before, batch_rows)
         lows = [min(window.oldest, end) for window, end in zip(self._widest, ends)]
         for first in range(len(self.sources)):
             begin = max(starts[first], lows[first])
             if begin < ends[first]:
-                reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
-                reach += [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
+                reach = self._reach(first, lows, starts, ends)
                 for found in self._walk(first, begin, ends[first], reach, batch_rows):
+                    self._count_partners(found, first, min(batch_rows, ends[first] - begin))
                     batch = self._batch(found, reach)
                     for k in range(len(self.sources)):
                         self._add_age(batch, found, k, after, ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
+
+    @staticmethod
+    def _reach(first: int, lows: list[int], starts: list[int], ends: list[int]) -> list[Reach]:
+        """Rows from before the commit of the inputs before the first, all rows of the others."""
+        reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
+        return reach + [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
 
     def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
         """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
@@ -261,11 +271,67 @@ class JoinGroup:
             return found
         return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)]))
 
-    def _batch(self, found: Combinations, reach: list[Reach]) -> MatchBatch:
+    # ---- functions that wait for a partner
+
+    def _try_deferred(self, before: Before, batch_rows: int) -> None:
+        """Call the functions that were deferred, for the rows of new matches that some query of theirs may want.
+
+        What comes and goes inside the commit is included: a reader of changes nets it.
+        """
+        modules = [
+            (k, source.module_by_number[module], mask)
+            for k, source in enumerate(self.sources)
+            for module, mask in self._filters.outcomes(k)
+            if source.deferral.pending(module)
+        ]
+        if not modules:
+            return
+        ends = [source.store.end for source in self.sources]
+        for first in range(len(self.sources)):
+            begin = before.ends[first]
+            reach = self._reach(first, before.oldest, before.ends, ends)
+            for low in range(begin, ends[first], batch_rows):
+                span = Reach(low, min(ends[first], low + batch_rows))
+                order = self._order(first)
+                for found in self.walker.walk(first, span, order, reach, lambda held, added: held):
+                    prepared = self._batch(found, reach, outcomes=False).prepare()
+                    for k, module, mask in modules:
+                        self._try(found, prepared, k, module, mask)
+
+    def _try(self, found: Combinations, prepared: Prepared, k: int, module: PredicateModule, mask: np.ndarray) -> None:
+        """Call a function for the rows of an input that it has not seen, in matches that are wanted as far as is known."""
+        source, positions = self.sources[k], found.at(k)
+        untried = source.gatherer.outcomes(module.number, positions) == UNTRIED
+        if not untried.any():
+            return
+        union = np.empty(words(len(found)), np.uint64)
+        if not prepared.wanted(mask & self.active, union):
+            untried &= np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)].view(np.bool_)
+        rows = np.unique(positions[untried])
+        if len(rows):
+            began = time.perf_counter_ns()
+            frame = RowsFrame([source.store], [source.dictionaries], [rows])
+            outcomes = module.outcome(frame, np.ones(len(rows), np.bool_))
+            source.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
+            source.store.put_outcomes(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))
+            source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self._policy)
+
+    def _count_partners(self, found: Combinations, first: int, rows_in: int) -> None:
+        """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
+        deferral = self.sources[first].deferral
+        if deferral.counts():
+            stem = self._last_order[first][0]
+            cost_ns, predicates = float(self.ledger.cost_ns[stem]), int(self.ledger.predicates[stem])
+            n_found = len(np.unique(found.at(first)))
+            deferral.probed(self.ledger.names[stem], rows_in, min(rows_in, n_found), predicates, cost_ns, self._policy)
+
+    # ---- attributes of matches
+
+    def _batch(self, found: Combinations, reach: list[Reach], outcomes: bool = True) -> MatchBatch:
         """Matches with what is stored with their rows and, where some query is young, their births."""
         batch = self._filters.batch(len(found))
         for k in range(len(self.sources)):
-            batch.add_stored(k, found.at(k))
+            batch.add_stored(k, found.at(k), outcomes)
             batch.add_birth(k, found.at(k), reach[k].low)
         return batch
 

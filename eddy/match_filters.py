@@ -123,6 +123,14 @@ class MatchFilters:
         """The attributes of an input's rows, with their numbers."""
         return self._stored[k]
 
+    def outcomes(self, k: int) -> list[tuple[int, np.ndarray]]:
+        """The predicate modules of an input's rows, each with the mask of the slots that have it."""
+        return [
+            (attribute.module, np.packbits(self.low[number] == 1, bitorder="little").view(np.uint64))
+            for number, attribute in self._stored[k]
+            if isinstance(attribute, Outcome)
+        ]
+
     def age(self, k: int, bound: int) -> int | None:
         """The number of the age of an input's row against one of the three bounds; None where one width does."""
         return self._ages[k][bound] if self._ages[k] else None
@@ -150,9 +158,11 @@ class MatchBatch:
         self._ranks: list[np.ndarray] = []
         self._route: list[int] = []
 
-    def add_stored(self, k: int, positions: np.ndarray) -> None:
-        """What is kept with the rows of an input."""
+    def add_stored(self, k: int, positions: np.ndarray, outcomes: bool = True) -> None:
+        """What is kept with the rows of an input; without `outcomes` what is known of every row."""
         for number, attribute in self._filters.stored(k):
+            if not outcomes and isinstance(attribute, Outcome):
+                continue
             ranks = np.empty(self._n_rows, np.int32)
             attribute.ranks(positions, ranks)
             self._add(number, ranks)

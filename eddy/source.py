@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from eddy.deferral import Deferral
 from eddy.legs import Clauses, Leg, WindowClass, put_bit
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
@@ -96,6 +97,7 @@ class Source:
         self.held: dict[tuple[WindowSpec, Condition], Leg] = {}
         #: the indexes of the row store that joins probe
         self.stems = Indexes(self.store)
+        self.deferral = Deferral(self)
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
         self._class_numbers: list[int] = []

@@ -24,7 +24,7 @@ from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING, Timeline
 from eddy.walk import Combinations, Walker
-from queries.joins import BandEdge, EqualityEdge, Join
+from queries.joins import Join
 from stems.hash_index import HashIndex
 from stems.sorted_index import SortedIndex
 from windows.spec import FOREVER
@@ -34,45 +34,18 @@ if TYPE_CHECKING:
 
 
 class TableWalker(Walker):
-    """Walks a join over streams and tables; a combination has only versions that counted when its last row came."""
+    """Walks a join over streams and tables; of tables it finds the versions from before the query too."""
 
-    def __init__(self, join: Join, sources: list[Source], frozen: list[int]) -> None:
+    def __init__(self, join: Join, sources: list[Source]) -> None:
         super().__init__(join, sources)
-        self._frozen = frozen
-        self._streams = [k for k, source in enumerate(sources) if not isinstance(source, TableSource)]
         for (_, side), (index, _) in self._hash.items():
             self._recall(side, index)
         for (_, side), sorted_index in self._sorted.items():
             self._recall(side, sorted_index)
 
     def _recall(self, side: int, index: HashIndex | SortedIndex) -> None:
-        """A table's rows from before the index count as well."""
         if isinstance(self.sources[side], TableSource):
             self.sources[side].stems.recall(index)
-
-    def _check(self, held: Combinations, added: int, probed: EqualityEdge | BandEdge | None) -> Combinations:
-        if added in self._frozen or added in self._streams:
-            held = self._as_it_was(held)
-        return super()._check(held, added, probed)
-
-    def _as_it_was(self, held: Combinations) -> Combinations:
-        """Drop versions that had ended when the last row so far came and, once all are there, those written later."""
-        bound = [k for k in self._streams if held.positions[k] is not None]
-        for k in self._frozen if bound else ():
-            versions_at, table = held.positions[k], self.sources[k]
-            if versions_at is None:
-                continue
-            assert isinstance(table, TableSource)
-            commits = np.max([self._commits(table, s, held) for s in bound], axis=0)
-            counts = commits < table.versions.closed_at(versions_at)
-            if len(bound) == len(self._streams):
-                counts &= table.versions.opened_at(versions_at) <= commits
-            if not counts.all():
-                held = held.take(np.flatnonzero(counts))
-        return held
-
-    def _commits(self, table: TableSource, stream: int, held: Combinations) -> np.ndarray:
-        return table.marks[self.sources[stream]].commits_of(held.at(stream))
 
 
 class TableGroup(JoinGroup):
@@ -89,10 +62,26 @@ class TableGroup(JoinGroup):
         self.timeline = timeline
 
     def _make_walker(self) -> Walker:
-        return TableWalker(self.join, self.sources, self.frozen)
+        return TableWalker(self.join, self.sources)
 
     def add(self, query: JoinQuery, births: tuple[int, ...]) -> int | None:
         return None
+
+    def as_it_was(self, held: Combinations) -> Combinations:
+        """Drop frozen versions that had ended when the last row so far came and, once all are there, those written later."""
+        bound = [k for k in self.stream_inputs if held.positions[k] is not None]
+        for k in self.frozen if bound else ():
+            table = self.sources[k]
+            if held.positions[k] is None:
+                continue
+            assert isinstance(table, TableSource)
+            commits = np.max([table.marks[self.sources[s]].commits_of(held.at(s)) for s in bound], axis=0)
+            counts = commits < table.versions.closed_at(held.at(k))
+            if len(bound) == len(self.stream_inputs):
+                counts &= table.versions.opened_at(held.at(k)) <= commits
+            if not counts.all():
+                held = held.take(np.flatnonzero(counts))
+        return held
 
 
 class TableQuery(JoinQuery):
@@ -125,6 +114,8 @@ class TableQuery(JoinQuery):
 
     def start(self, seq: int) -> None:
         super().start(seq)
+        for k in self.table_group.stream_inputs:
+            self.sources[k].deferral.n_readers += 1
         for table, marked in self._tables:
             for source in marked:
                 table.marks[source].note(seq, source.store.end)
@@ -132,6 +123,11 @@ class TableQuery(JoinQuery):
         missed = [self.windows[k].width_us for k in self.table_group.stream_inputs if self.sources[k].store.end]
         since = now + max(missed, default=0)
         self.complete_since_us = None if now == BEGINNING or FOREVER in missed else since
+
+    def stop(self, until: int) -> None:
+        super().stop(until)
+        for k in self.table_group.stream_inputs:
+            self.sources[k].deferral.n_readers -= 1
 
     def release(self) -> None:
         """It has been cancelled: let go of what it held over pauses."""

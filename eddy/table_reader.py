@@ -8,7 +8,7 @@ Streams are read as in `eddy/join_reader.py`. Live tables (`eddy/table_query.py`
                        all of them counting before it
     first commit       of a query over tables alone, all that counts after it is +
 
-Frozen tables are the walker's: which of their versions a combination may have does not depend on the commit that is read.
+Which versions of frozen tables a combination may have does not depend on the commit that is read.
 A table change takes effect at the clock of the timeline, which it does not move, so a version needs no times: a result that
 begins with a stream's row begins when that does, and one that a table change begins or ends does so at the clock.
 
@@ -40,6 +40,7 @@ class TableReader(JoinReader):
 
     def __init__(self, query: TableQuery) -> None:
         super().__init__(query)
+        self._group = query.table_group
         self._streams = query.table_group.stream_inputs
         self._live = query.table_group.live
         self._is_stream = query.is_stream
@@ -90,9 +91,11 @@ class TableReader(JoinReader):
                 counts = counts & versions.counts(positions, commit)
                 if ended_by is not None and added <= first:
                     counts &= (versions.closed_at(positions) == ended_by) == (added == first)
-            return found if counts.all() else found.take(np.flatnonzero(counts))
+            if not counts.all():
+                found = found.take(np.flatnonzero(counts))
+            return found if added in self._live else self._group.as_it_was(found)
 
-        walker = self.query.group.walker
+        walker = self._group.walker
         reach = [Reach(*span) for span in spans]
         yield from walker.walk(first, reach[first], walker.order(first), reach, keep, part_rows=PART_ROWS)
 

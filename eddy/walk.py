@@ -11,7 +11,8 @@ matches a key has.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -95,6 +96,22 @@ def _ignore(added: int, rows_in: int, rows_out: int, ns: int) -> None:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """How an input is added to others: the edge and index it is found by, and what else it completes."""
+
+    added: int
+    #: the input that the edge leads from, and its columns or key column
+    other: int
+    columns: tuple[int, ...]
+    edge: EqualityEdge | BandEdge | None
+    index: HashIndex | SortedIndex | None
+    folding: KeyFolding | None
+    #: edges and residuals whose inputs are all there then
+    conditions: tuple[Expression, ...]
+    bands: tuple[BandEdge, ...]
+
+
 class _Walk(NamedTuple):
     """What one walk was asked for."""
 
@@ -115,6 +132,8 @@ class Walker:
         self._sorted: dict[tuple[BandEdge, int], SortedIndex] = {}
         #: values of residuals that could not be computed
         self.errors = 0
+        #: by the inputs bound and the one added
+        self._steps: dict[tuple[frozenset[int], int], _Step] = {}
         #: by depth, where the pairs of a probe are written
         self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
         for edge in join.equalities:
@@ -149,7 +168,11 @@ class Walker:
         start: list[np.ndarray | None] = [None] * len(self.sources)
         start[first] = np.arange(span.low, span.hi)
         begun = keep(Combinations(start, span.hi - span.low, span), first)
-        yield from self._extend(begun, order, _Walk(reach, keep, visited, part_rows))
+        bound, steps = frozenset([first]), []
+        for added in order:
+            steps.append(self._step(bound, added))
+            bound |= {added}
+        yield from self._extend(begun, steps, _Walk(reach, keep, visited, part_rows), 0)
 
     def ready(self, bound: set[int]) -> list[int]:
         """The inputs that may be added next to those bound: those an equality leads to, else a band, else any."""
@@ -168,40 +191,43 @@ class Walker:
             bound.add(order[-1])
         return order
 
-    def _extend(self, held: Combinations, order: list[int], walk: _Walk) -> Iterator[Combinations]:
+    def _extend(self, held: Combinations, steps: list[_Step], walk: _Walk, depth: int) -> Iterator[Combinations]:
         if not len(held):
             return
-        if not order:
+        if depth == len(steps):
             yield held
             return
-        added, edge = order[0], self._edge(held, order[0])
+        step = steps[depth]
         ns, rows_out, began = 0, 0, time.perf_counter_ns()
-        for rows, positions in self._partners(held, added, edge, walk):
-            grown = walk.keep(self._check(held.grow(rows, added, positions), added, edge), added)
+        for rows, positions in self._partners(held, step, walk, depth):
+            grown = held.grow(rows, step.added, positions)
+            if step.conditions or step.bands:
+                grown = self._check(grown, step)
+            grown = walk.keep(grown, step.added)
             rows_out += len(grown)
             ns += time.perf_counter_ns() - began
-            yield from self._extend(grown, order[1:], walk)
+            yield from self._extend(grown, steps, walk, depth + 1)
             began = time.perf_counter_ns()
-        walk.visited(added, len(held), rows_out, ns + time.perf_counter_ns() - began)
+        walk.visited(step.added, len(held), rows_out, ns + time.perf_counter_ns() - began)
 
     def _partners(
-        self, held: Combinations, added: int, edge: EqualityEdge | BandEdge | None, walk: _Walk
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        self, held: Combinations, step: _Step, walk: _Walk, depth: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
         """(combination, position) pairs of an input that one edge admits, in parts."""
-        low, hi = max(walk.reach[added].low, self.sources[added].store.watermark), walk.reach[added].hi
+        low, hi = walk.reach[step.added]
+        low = max(low, self.sources[step.added].store.watermark)
         probe: Probe | RangeProbe
-        if isinstance(edge, EqualityEdge):
-            index, folding = self._hash[edge, added]
-            other = edge.left if added == edge.right else edge.right
-            columns = [self._gather(held, other, column.position) for column in edge.probe(added)]
-            keys = folding.fold([cells for cells, _ in columns], [nulls for _, nulls in columns])
-            probe = index.probe(keys, low, hi)
-        elif isinstance(edge, BandEdge):
-            probe = self._sorted[edge, added].probe(self._ranges(held, edge, added), low, hi)
+        if isinstance(step.index, HashIndex):
+            columns = [self._gather(held, step.other, column) for column in step.columns]
+            assert step.folding is not None, "keys of the other side are brought to the form of this one"
+            keys = step.folding.fold([cells for cells, _ in columns], [nulls for _, nulls in columns])
+            probe = step.index.probe(keys, low, hi)
+        elif step.index is not None:
+            assert isinstance(step.edge, BandEdge), "ranges serve bands"
+            probe = step.index.probe(self._ranges(held, step.edge, step.added), low, hi)
         else:
             yield from _product(len(held), low, hi, walk.part_rows)
             return
-        depth = sum(column is not None for column in held.positions) - 1
         out_row, out_position = self._room(depth, walk.part_rows)
         while n := probe.fill(out_row, out_position):
             yield out_row[:n], out_position[:n].copy()
@@ -214,14 +240,42 @@ class Walker:
         rows, positions = self._pairs[depth]
         return rows[:part_rows], positions[:part_rows]
 
-    def _edge(self, held: Combinations, added: int) -> EqualityEdge | BandEdge | None:
-        """The edge by which an input is added: an equality if there is one."""
-        bound = {k for k, column in enumerate(held.positions) if column is not None}
+    def _step(self, bound: frozenset[int], added: int) -> _Step:
+        """How an input is added to those bound."""
+        found = self._steps.get((bound, added))
+        if found is None:
+            found = self._steps[bound, added] = self._make_step(bound, added)
+        return found
+
+    def _make_step(self, bound: frozenset[int], added: int) -> _Step:
         edges: list[EqualityEdge | BandEdge] = [*self.join.equalities, *self.join.bands]
-        for edge in edges:
-            if _leads(edge, added, bound):
-                return edge
-        return None
+        edge = next((edge for edge in edges if _leads(edge, added, bound)), None)
+        other, columns = added, tuple[int, ...]()
+        index: HashIndex | SortedIndex | None = None
+        folding = None
+        if edge is not None:
+            other = edge.left if added == edge.right else edge.right
+        if isinstance(edge, EqualityEdge):
+            columns = tuple(column.position for column in edge.probe(added))
+            index, folding = self._hash[edge, added]
+        elif isinstance(edge, BandEdge):
+            index = self._sorted[edge, added]
+        return _Step(added, other, columns, edge, index, folding, *self._completed(bound, added, edge))
+
+    def _completed(
+        self, bound: frozenset[int], added: int, probed: EqualityEdge | BandEdge | None
+    ) -> tuple[tuple[Expression, ...], tuple[BandEdge, ...]]:
+        """What an input completes, but for the edge it is found by: conditions, and bands that are checked apart."""
+        now = bound | {added}
+        conditions = []
+        for edge in self.join.equalities:
+            if edge is not probed and added in (edge.left, edge.right) and {edge.left, edge.right} <= now:
+                conditions += [self._equal(edge, left, right) for left, right in edge.pairs]
+        for residual in self.join.residuals:
+            if added in residual.inputs and now.issuperset(residual.inputs):
+                conditions.append(residual.expression)
+        bands = [band for band in self.join.bands if band is not probed and _leads(band, added, bound)]
+        return tuple(conditions), tuple(bands)
 
     def _gather(self, held: Combinations, k: int, column: int) -> tuple[np.ndarray, np.ndarray | None]:
         gatherer = self.sources[k].gatherer
@@ -239,18 +293,12 @@ class Walker:
 
     # ---- checking
 
-    def _check(self, held: Combinations, added: int, probed: EqualityEdge | BandEdge | None) -> Combinations:
-        """Keep what satisfies every edge and residual that the input just added completes, but for the edge it was found by."""
-        for edge in self.join.equalities:
-            if added in (edge.left, edge.right) and edge is not probed and self._has(held, (edge.left, edge.right)):
-                for left, right in edge.pairs:
-                    held = self._true(held, self._equal(edge, left, right))
-        for band in self.join.bands:
-            if added in (band.left, band.right) and band is not probed and self._has(held, (band.left, band.right)):
-                held = self._inside(held, band, added)
-        for residual in self.join.residuals:
-            if added in residual.inputs and self._has(held, residual.inputs):
-                held = self._true(held, residual.expression)
+    def _check(self, held: Combinations, step: _Step) -> Combinations:
+        """Keep what satisfies every edge and residual that the input just added completes."""
+        for band in step.bands:
+            held = self._inside(held, band, step.added)
+        for condition in step.conditions:
+            held = self._true(held, condition)
         return held
 
     def _true(self, held: Combinations, expression: Expression) -> Combinations:
@@ -278,9 +326,6 @@ class Walker:
             rows &= nulls == 0
         return held if rows.all() else held.take(np.flatnonzero(rows))
 
-    def _has(self, held: Combinations, inputs: tuple[int, ...]) -> bool:
-        return all(held.positions[k] is not None for k in inputs)
-
     def frame(self, held: Combinations) -> RowsFrame:
         """The rows of combinations side by side; columns of inputs not added yet may not be read."""
         none = np.zeros(0, np.int64)
@@ -290,7 +335,7 @@ class Walker:
         return frame
 
 
-def _leads(edge: EqualityEdge | BandEdge, k: int, bound: set[int]) -> bool:
+def _leads(edge: EqualityEdge | BandEdge, k: int, bound: Set[int]) -> bool:
     """Whether an edge leads from an input that is bound to another one."""
     return (edge.left == k and edge.right in bound) or (edge.right == k and edge.left in bound)
 

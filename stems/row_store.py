@@ -198,6 +198,15 @@ class RowStore:
             if page.outcomes.pop(module, None) is not None:
                 self.version += 1
 
+    def put_outcomes(self, module: int, positions: np.ndarray, outcomes: np.ndarray) -> None:
+        """Keep the outcomes of a predicate module for rows held, in any order."""
+        for page, which in self.by_page(positions):
+            held = page.outcomes.get(module)
+            if held is None:
+                held = page.outcomes[module] = np.zeros(PAGE_ROWS, np.uint8)
+                self.version += 1
+            held[positions[which] - page.base] = outcomes[which]
+
     # ---- out
 
     def nulls_of(self, page: Page) -> np.ndarray:

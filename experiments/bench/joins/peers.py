@@ -1,8 +1,9 @@
 """The engine against a Python loop and NiagaraCQ's plans, with constants and with user functions for conditions.
 
-Constants: rows/s of each. Functions that think 100 to 500 us: CPU time and calls a quote, by the number of articles a quote. The
-engine and PushDown call them once for each quote and query, whatever the articles; PullUp for each match and query. Quotes and
-articles come in turn, so a quote meets its articles before and after it: twice `articles` matches a quote.
+Constants: rows/s of each. Functions that think 100 to 500 us: CPU time and calls a quote, by the number of articles a quote; half
+of the symbols are never in the news. PushDown calls them for each quote and query, whatever the articles; PullUp for each match
+and query; the engine once for each quote and query, and not before an article came. Quotes and articles come in turn, so a
+quote meets its articles before and after it: twice `articles` matches a quote on average.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def constants_lines(n_queries: int, n_rows: int, seconds: float) -> list[Line]:
 
 
 def thinking_workload(articles: int) -> JoinWorkload:
-    return stocks_and_articles(FUNCTIONS, n_rows=_FUNCTION_ROWS, n_keys=_FUNCTION_KEYS, window_rows=_FUNCTION_KEYS * articles)
+    n_keys = _FUNCTION_KEYS
+    return stocks_and_articles(FUNCTIONS, n_rows=_FUNCTION_ROWS, n_keys=n_keys, window_rows=n_keys * articles, quiet=True)
 
 
 def thinking_baselines(workload: JoinWorkload) -> Thinking:

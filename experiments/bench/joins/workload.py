@@ -104,9 +104,13 @@ def stocks_and_articles(
     window_rows: int = 10_000,
     n_streams: int = 2,
     n_windows: int = 1,
+    quiet: bool = False,
     seed: int = 9,
 ) -> JoinWorkload:
-    """Queries with distinct constants and `n_windows` window lengths over `n_streams` streams."""
+    """Queries with distinct constants and `n_windows` window lengths over `n_streams` streams.
+
+    `quiet`: every second symbol is in stocks only, the others have twice the rows in the other streams.
+    """
     rng = np.random.default_rng(seed)
     constants = rng.uniform(0, DOMAIN, n_queries).tolist()
     constants[0] = 0.0
@@ -115,7 +119,8 @@ def stocks_and_articles(
     contents: list[list[Batch]] = [[] for _ in range(n_streams)]
     for stream, batches in enumerate(contents):
         for _ in range(_N_CONTENTS):
-            batch: Batch = {"symbol": rng.integers(0, n_keys, n_rows)}
+            symbols = rng.integers(0, n_keys, n_rows)
+            batch: Batch = {"symbol": symbols // 2 * 2 if quiet and stream else symbols}
             if stream == 0:
                 # in (0, DOMAIN]: above the first constant
                 batch["price"] = DOMAIN - rng.uniform(0, DOMAIN, n_rows)

@@ -411,3 +411,21 @@ def test_a_null_key_names_its_row_and_column() -> None:
     with pytest.raises(RowError) as error:
         engine.upsert("t", [{"k": 1}, {"name": "x"}])
     assert (error.value.code, error.value.row, error.value.column) == ("null_key", 1, "k")
+
+
+def test_a_function_that_waits_for_a_partner_in_joins_does_not_wait_for_a_query_with_a_table() -> None:
+    engine = make(policy="greedy")
+    engine.create_stream("other", STREAM, time="ts")
+    engine.register("odd", lambda v: v % 2 == 1, returns="bool", cost=1000)
+    engine.submit("SELECT s.v FROM s [RANGE 1 HOUR], other [RANGE 1 HOUR] WHERE s.k = other.k AND odd(s.v)")
+    engine.push("other", {"k": [999], "v": [0], "ts": [0]})
+    deferral = engine._catalog.sources["s"].deferral
+    for n in range(40):
+        engine.push("s", {"k": np.arange(100) if n % 20 else np.full(100, 999), "v": np.arange(100), "ts": np.full(100, n)})
+    assert deferral._until, "the policy has put the function behind the probe"
+    upsert(engine, (1, "one"), (2, "two"))
+    query = engine.submit("SELECT s.v, t.name FROM s [RANGE 1 HOUR], t WHERE s.k = t.k AND odd(s.v)")
+    push(engine, "s", (1, 1, 50), (1, 2, 50), (2, 3, 50))
+    assert held(query) == [(1, "one"), (3, "two")]
+    query.cancel()
+    assert deferral.n_readers == 0
