@@ -179,7 +179,7 @@ class Committer:
         ranges: list[tuple[Source, WindowClass, int, int]] = []
         for source in sources:
             for window in source.classes.values():
-                if window.window.ends and window.oldest < source.store.end:
+                if window.window.ends_by_clock and window.oldest < source.store.end:
                     oldest = source.store.first_after(after - window.window.width_us)
                     if oldest > window.oldest:
                         if self.listeners and window.n_legs:
@@ -254,6 +254,7 @@ class Committer:
             numbers = numbers + first if isinstance(numbers, int) else numbers[first:stop]
             page, at = store.append(rows.cells, rows.nulls, first, stop, times, before, numbers)
             source.stems.build(page, at, at + stop - first)
+            source.row_ends.build(page, at, at + stop - first)
             if source.legs or source.held:
                 self._match_slice(source, page, at, stop - first, after, final and stop == last)
             first = stop
@@ -273,7 +274,7 @@ class Committer:
         found = None
         for window in source.classes.values():
             dead_until = after - window.window.width_us
-            if window.window.ends and int(times[0]) <= dead_until:
+            if window.window.ends_by_clock and int(times[0]) <= dead_until:
                 k = int(np.searchsorted(times, dead_until, "right"))
                 window.oldest = page.base + at + k
                 if found is None:

@@ -3,6 +3,9 @@
 An end is a row leaving a window length that some query has. A call with more than `MAX_ENDS` of them is cut at the instant of
 the last of each `MAX_ENDS`; all ends and arrivals up to that instant make a commit of their own. So the cut follows from the
 rows and the queries alone, never from the size of batches or the way in which rows expire.
+
+Windows that count rows are left out: whom a row displaces from `[PARTITION BY k ROWS n]` is known once it is stored, not before,
+and only joins have such windows, whose ends are found when they are read.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ def first_cut(sources: list[Source], released: Released, after: int) -> int | No
     for source in sources:
         new_rows = arriving[source].n_rows if source in arriving else 0
         for window in source.classes.values():
-            if window.window.ends:
+            if window.window.ends_by_clock:
                 most += source.store.end - window.oldest + new_rows
     if most <= MAX_ENDS or _ends_until(sources, arriving, after) <= MAX_ENDS:
         return None
@@ -55,7 +58,7 @@ def _ends_until(sources: list[Source], arriving: dict[Source, Rows], clock: int)
     found = 0
     for source in sources:
         for window in source.classes.values():
-            if window.window.ends:
+            if window.window.ends_by_clock:
                 dead_until = clock - window.window.width_us
                 found += max(0, source.store.first_after(dead_until) - window.oldest)
                 if source in arriving:

@@ -225,10 +225,11 @@ class Engine:
         sources = [catalog.input(source) for source in plan.streams]
         streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
         if len(streams) == len(sources):
-            return JoinQuery(self, number, name, sql, tags, plan, self._committer.joiner.group(plan.join, sources))
+            group = self._committer.joiner.group(plan.join, sources, plan.windows)
+            return JoinQuery(self, number, name, sql, tags, plan, group)
         timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
-        group = TableGroup(plan, sources, self._eddy.policy, timeline)
-        return TableQuery(self, number, name, sql, tags, plan, group)
+        own = TableGroup(plan, sources, self._eddy.policy, timeline)
+        return TableQuery(self, number, name, sql, tags, plan, own)
 
     def _start(self, query: Query) -> None:
         if isinstance(query, JoinQuery):
@@ -466,7 +467,7 @@ class Engine:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
                 if isinstance(plan, JoinPlan):
-                    group = self._committer.joiner.groups.get(plan.join.key)
+                    group = self._committer.joiner.find(plan.join, plan.windows)
                     return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
@@ -482,11 +483,9 @@ class Engine:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
         with self._turn:
             source = self._catalog.source(stream)
-            queries = [q for q in self._catalog.queries.values() if q.streams == (source.name.lower(),)]
+            queries = [q for q in self._catalog.queries.values() if source.name.lower() in q.streams]
             if query is not None:
                 found = self._catalog.query(query)
-                if isinstance(found, JoinQuery):
-                    raise _not_yet("trace of a join")
                 if found not in queries:
                     raise ConflictError(f'query "{found.name}" does not read stream "{source.name}"', code="other_stream")
                 queries = [found]

@@ -1,22 +1,23 @@
 """The queries that join the same streams in the same way: they share one walk over the stored rows.
 
-Queries of a group differ in their windows, in the conditions on single inputs, in their births and in what they select
-(`Join.key`). A commit finds each match of a group once, whatever the number of queries, and the filters over matches say who
-wants it (`eddy/match_filters.py`).
+Queries of a group differ in the widths of their windows, in the conditions on single inputs, in their births and in what they
+select (`Join.key`); windows that count rows count alike (`stems/row_ends.py`). A commit finds each match of a group once,
+whatever the number of queries, and the filters over matches say who wants it (`eddy/match_filters.py`).
 
     + of a commit    combinations with a row that came in it; found at the first input, in the order of FROM, that has such a row
     - of a commit    combinations for which some query's part ended in it; for that query, found at the first such input
 
 Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
 (semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
-one window length the reach of the walk alone says so, and no time is looked at. Slots number the queries of the group.
+one window length the reach of the walk alone says so, and no time is looked at. A row that was displaced from a window that
+counts rows is older than any window. Slots number the queries of the group.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,13 +28,15 @@ from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger, Policy
 from eddy.source import Source
-from eddy.walk import PART_ROWS, Combinations, Reach, Walker
+from eddy.walk import PART_ROWS, Combinations, Reach, Rows, Walker
 from filters.bank import Prepared
 from filters.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
 from lineage.bits import slots_of, words
+from lineage.elements import FOREVER
 from lineage.slots import Slots, resized
 from queries.joins import Join
 from stems.frame import RowsFrame
+from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.join_query import JoinQuery
@@ -44,8 +47,14 @@ _MAX_BITS = 1 << 25
 ASK_EVERY = 16
 #: Rows of probes between two entries in the ledger, where there is nothing to choose.
 LEARN_ROWS = 1 << 18
+#: The age of a row that was displaced.
+_DISPLACED = 2**63 - 1
 #: A guess of the cost of a probe until it is measured.
 _PROBE_COST_NS = 50.0
+
+
+#: By input, how many rows a window holds, 0 if it does not count, and of which keys.
+Counts = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +78,12 @@ class Before(NamedTuple):
 class JoinGroup:
     """The queries of one join, and how their matches are found."""
 
-    def __init__(self, join: Join, sources: list[Source], policy: Policy) -> None:
+    def __init__(self, join: Join, sources: list[Source], counts: Counts, policy: Policy) -> None:
         self.join = join
+        self.counts = counts
         self.sources = sources
+        #: by input, when newer rows displace others; None where windows do not count
+        self.ends = [source.row_ends.hold(*count) if count[0] else None for source, count in zip(sources, counts, strict=True)]
         self.timeline = sources[0].timeline
         self.name = ", ".join(source.name for source in sources)
         self.column_names = _column_names(sources)
@@ -110,6 +122,18 @@ class JoinGroup:
 
     def _make_walker(self) -> Walker:
         return Walker(self.join, self.sources)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the queries of the group have in common."""
+        return self.join.key, self.counts
+
+    def release(self) -> None:
+        """Nobody reads it any more."""
+        self.walker.release()
+        for source, ends in zip(self.sources, self.ends, strict=True):
+            if ends is not None:
+                source.row_ends.release(ends)
 
     def stem_names(self) -> list[str]:
         """By input, the name of the SteM through which it is probed (semantics 23)."""
@@ -177,7 +201,7 @@ class JoinGroup:
         active = slots_of(self.active)
         self._unasked = [0] * len(self.sources)
         self._filters = MatchFilters(self.sources, len(self.results))
-        self._filters.derive(active, self._leg_slots, self._widths, self._births)
+        self._filters.derive(active, self._leg_slots, self._widths, self._births, [ends is not None for ends in self.ends])
         for of, choose in ((self._widest, np.argmax), (self._narrowest, np.argmin)):
             slots = active[choose(self._widths[:, active], axis=1)].tolist()
             of[:] = [self._members[slot].legs[k].window for k, slot in enumerate(slots)]
@@ -194,24 +218,35 @@ class JoinGroup:
     def before(self) -> Before:
         """What a commit that is about to run has to know later."""
         self._derive()
-        return Before([source.store.end for source in self.sources], [window.oldest for window in self._widest])
+        return Before(self._taken(), [self._oldest(k, self.timeline.now) for k in range(len(self.sources))])
+
+    def _taken(self) -> list[int]:
+        """By input, the end of the stream's rows."""
+        return [source.store.end for source in self.sources]
+
+    def _oldest(self, k: int, clock: int) -> int:
+        """A position of an input below which no window holds a row now, at that clock."""
+        window, store, ends = self._widest[k], self.sources[k].store, self.ends[k]
+        return window.oldest if ends is None else max(
+            store.first_after(clock - window.window.width_us), ends.first_alive(store.end)
+        )  # fmt: skip
 
     def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
         """Matches with a row that came in a commit which took the clock to `after`."""
-        starts, ends = before.ends, [source.store.end for source in self.sources]
+        starts, ends = before.ends, self._taken()
         if starts == ends:
             return
         self._try_deferred(before, batch_rows)
-        lows = [min(window.oldest, end) for window, end in zip(self._widest, ends)]
+        lows = [min(self._oldest(k, after), end) for k, end in enumerate(ends)]
         for first in range(len(self.sources)):
             begin = max(starts[first], lows[first])
             if begin < ends[first]:
                 reach = self._reach(first, lows, starts, ends)
-                for found in self._walk(first, begin, ends[first], reach, batch_rows):
+                for found in self._walk(first, Reach(begin, ends[first]), reach, batch_rows):
                     self._count_partners(found, first, min(batch_rows, ends[first] - begin))
                     batch = self._batch(found, reach)
                     for k in range(len(self.sources)):
-                        self._add_age(batch, found, k, after, ALIVE)
+                        self._add_age(batch, found, k, after, ends[k], ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
 
     @staticmethod
@@ -222,36 +257,49 @@ class JoinGroup:
 
     def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
         """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
-        n_inputs = len(self.sources)
-        for first, leaving in enumerate(self._leaving(before)):
-            if leaving.low < leaving.hi:
-                lows = [self._widest[k].oldest if k < first else before.oldest[k] for k in range(n_inputs)]
+        n_inputs, taken = len(self.sources), self._taken()
+        for first, leaving in enumerate(self._leaving(before, after)):
+            if _n_rows(leaving):
+                lows = [self._oldest(k, after) if k < first else before.oldest[k] for k in range(n_inputs)]
                 reach = [Reach(min(low, end), end) for low, end in zip(lows, before.ends)]
-                for found in self._walk(first, *leaving, reach, batch_rows):
+                for found in self._walk(first, leaving, reach, batch_rows):
                     batch = self._batch(found, reach)
                     for k in range(n_inputs):
-                        self._add_age(batch, found, k, clock, ALIVE)
+                        self._add_age(batch, found, k, clock, before.ends[k], ALIVE)
                         if k <= first:
-                            self._add_age(batch, found, k, after, ENDED if k == first else ALIVE_TOO)
+                            self._add_age(batch, found, k, after, taken[k], ENDED if k == first else ALIVE_TOO)
                     prepared = batch.prepare()
                     for widths, mask in self._classes:
                         yield Part(found, prepared, mask, widths)
 
-    def leaves(self, before: Before) -> bool:
+    def leaves(self, before: Before, after: int) -> bool:
         """Whether rows from before a commit have left some window in it."""
-        return any(leaving.low < leaving.hi for leaving in self._leaving(before))
+        return any(_n_rows(leaving) for leaving in self._leaving(before, after))
 
-    def _leaving(self, before: Before) -> list[Reach]:
-        """By input, the rows from the first that some window held before a commit to the last that some holds no more."""
-        spans = zip(before.oldest, self._narrowest, before.ends)
-        return [Reach(oldest, min(window.oldest, end)) for oldest, window, end in spans]
+    def _leaving(self, before: Before, after: int) -> list[Rows]:
+        """By input, the rows from the first that some window held before a commit to the last that some holds no more; where
+        windows count rows, those that the clock ends or that rows of the commit displaced."""
+        found: list[Rows] = []
+        for k, (low, window, end) in enumerate(zip(before.oldest, self._narrowest, before.ends)):
+            store, ends = self.sources[k].store, self.ends[k]
+            if ends is None:
+                found.append(Reach(low, min(window.oldest, end)))
+                continue
+            aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
+            displaced = ends.displaced_by(end, store.end)
+            found.append(np.union1d(aged, displaced[(low <= displaced) & (displaced < end)]))
+        return found
 
-    def _walk(self, first: int, begin: int, end: int, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
-        """Walk from the rows of an input at begin..end, a batch at a time."""
+    def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
+        """Walk from rows of an input, a batch at a time."""
         part_rows = max(64, min(PART_ROWS, _MAX_BITS // len(self.results)))
-        for low in range(begin, end, batch_rows):
-            span = Reach(low, min(end, low + batch_rows))
-            yield from self.walker.walk(first, span, self._order(first), reach, self._keep, self._visited, part_rows)
+        for at in range(0, _n_rows(rows), batch_rows):
+            some: Rows
+            if isinstance(rows, Reach):
+                some = Reach(rows.low + at, min(rows.hi, rows.low + at + batch_rows))
+            else:
+                some = rows[at : at + batch_rows]
+            yield from self.walker.walk(first, some, self._order(first), reach, self._keep, self._visited, part_rows)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         """What some query may still want; of whole matches that is seen when they are listed."""
@@ -335,10 +383,15 @@ class JoinGroup:
             batch.add_birth(k, found.at(k), reach[k].low)
         return batch
 
-    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, clock: int, bound: int) -> None:
-        if len(self._filters.widths[k]) > 1:
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, clock: int, taken: int, bound: int) -> None:
+        """The age of an input's rows at a clock, when the rows before `taken` were there."""
+        ends = self.ends[k]
+        if len(self._filters.widths[k]) > 1 or ends is not None:
             times, _ = self.sources[k].gatherer.lives(found.at(k))
-            batch.add_age(k, clock - times, bound)
+            ages = clock - times
+            if ends is not None:
+                ages[ends.ends_at(found.at(k), taken) <= clock] = _DISPLACED
+            batch.add_age(k, ages, bound)
 
     def nothing(self) -> Part:
         """A part without matches."""
@@ -349,6 +402,14 @@ class JoinGroup:
         """The times of the rows of matches by input, and the latest start of each match."""
         lives = [source.gatherer.lives(found.at(k)) for k, source in enumerate(self.sources)]
         return np.array([times for times, _ in lives]), np.max([starts for _, starts in lives], axis=0)
+
+    def displaced(self, found: Combinations) -> np.ndarray:
+        """When the first row of each match is displaced."""
+        earliest = np.full(len(found), FOREVER)
+        for k, ends in enumerate(self.ends):
+            if ends is not None:
+                np.minimum(earliest, ends.ends_at(found.at(k), self.sources[k].store.end), out=earliest)
+        return earliest
 
     # ---- routing
 
@@ -405,7 +466,13 @@ class JoinGroup:
             assert self.outputs.readers(slot) == [(query.id, 0)], "a slot lists its query"
             assert self._leg_slots[:, slot].tolist() == [leg.slot for leg in query.legs], "a slot knows the legs of its query"
             assert self._widths[:, slot].tolist() == [window.width_us for window in query.windows], "a slot knows its windows"
+            assert self.counts == counts_of(query.windows), "windows of a group count alike"
         assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
+
+
+def counts_of(windows: Sequence[WindowSpec]) -> Counts:
+    """How windows count rows."""
+    return tuple((window.rows, window.partition) for window in windows)
 
 
 def input_labels(sources: list[Source]) -> list[str]:
@@ -416,6 +483,10 @@ def input_labels(sources: list[Source]) -> list[str]:
         seen[source.name] += 1
         labels.append(source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}")
     return labels
+
+
+def _n_rows(rows: Rows) -> int:
+    return max(0, rows.hi - rows.low) if isinstance(rows, Reach) else len(rows)
 
 
 def _column_names(sources: list[Source]) -> list[str]:

@@ -1,7 +1,7 @@
 """A query over several inputs: its legs, its births, and the group whose walks it shares.
 
 Every input holds a leg on its stream (`Source.hold`): the stream's rows are matched for it and kept as long as its window
-says. The group, with the indexes it needs, stays over a pause, for the log can still be read.
+says. The group with the indexes it needs, and the ends of rows, stay over a pause, for the log can still be read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
 from eddy.timeline import BEGINNING, Timeline
-from windows.spec import WindowSpec
+from windows.spec import FOREVER, WindowSpec
 
 if TYPE_CHECKING:
     from eddy.engine import Engine
@@ -89,9 +89,12 @@ class JoinQuery(Query):
         self._results_at_start = self._group_results()
         self.kept = None
         now = self.sources[0].timeline.now
+        self.complete_since_us = None
         if now != BEGINNING:
             inputs = zip(self.sources, plan.windows, strict=True)
-            self.complete_since_us = now + max(window.width_us if source.store.end else 0 for source, window in inputs)
+            longest = max(window.width_us if source.store.end else 0 for source, window in inputs)
+            # nobody knows when newer rows will have displaced those from before the birth
+            self.complete_since_us = now + longest if longest < FOREVER else None
 
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""

@@ -19,6 +19,7 @@ from eddy.query import Kept
 from eddy.reader import Results, net
 from eddy.result_log import Record
 from eddy.walk import Combinations, Reach
+from eddy.window_rows import WindowRows
 from filters.evaluate import evaluate
 from filters.vector import Frame
 from lineage.elements import Elements
@@ -34,7 +35,10 @@ class JoinReader:
         self.query = query
         self._plan = query.join_plan
         self._sources = query.sources
-        self._widths = [window.width_us for window in query.windows]
+        self._rows_of = [
+            WindowRows(source, window.width_us, ends)
+            for source, window, ends in zip(query.sources, query.windows, query.group.ends, strict=True)
+        ]
         run = query.runs[-1]
         assert isinstance(run, JoinRun)
         self._run = run
@@ -43,13 +47,15 @@ class JoinReader:
 
     # ---- rows of an input
 
-    def _alive(self, k: int, clock: int, end: int) -> Span:
-        """The positions of an input from the first alive at a clock up to `end`, none from before the query's birth."""
-        first = self._sources[k].store.first_after(clock - self._widths[k])
+    def _alive(self, k: int, clock: int, taken: int, end: int) -> Span:
+        """The positions of an input from the first alive at a clock, when the rows before `taken` were there, up to `end`; none
+        from before the query's birth."""
+        first = self._rows_of[k].first_alive(clock, taken)
         return min(max(first, self._run.births[k]), end), end
 
-    def _satisfying(self, k: int, span: Span) -> np.ndarray:
-        """For each position of a span, whether its row satisfies the conditions of the input alone."""
+    def _satisfying(self, k: int, span: Span, taken: int) -> np.ndarray:
+        """For each position of a span, whether its row satisfies the conditions of the input alone and was not displaced by
+        those before `taken`."""
         source = self._sources[k]
         found = np.zeros(span[1] - span[0], np.bool_)
         for page, at, stop in source.store.slices(*span):
@@ -57,11 +63,16 @@ class JoinReader:
             found[first : first + stop - at] = condition_rows(
                 self._plan.conditions[k], source.store, page, at, stop, source.dictionaries, self._run.modules_of[k]
             )
-        return found
+        return self._rows_of[k].keep_alive(found, span[0], taken)
 
-    def _matches(self, first: int, spans: list[Span]) -> Iterator[Combinations]:
-        """The combinations of rows within the spans of their inputs, starting from one input."""
-        masks = [self._satisfying(k, span) for k, span in enumerate(spans)]
+    def _matches(
+        self, first: int, spans: list[Span], taken: list[int], leaving: tuple[int, int] | None = None
+    ) -> Iterator[Combinations]:
+        """The combinations of rows within the spans of their inputs that were alive when the rows before `taken` were there,
+        starting from one input: of that, if a clock and a later `taken` are given, only rows whose life ends by then."""
+        masks = [self._satisfying(k, span, taken[k]) for k, span in enumerate(spans)]
+        if leaving is not None:
+            masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], *leaving)
 
         def keep(found: Combinations, added: int) -> Combinations:
             mask = masks[added][found.at(added) - spans[added][0]]
@@ -71,11 +82,11 @@ class JoinReader:
         reach = [Reach(*span) for span in spans]
         yield from walker.walk(first, reach[first], walker.order(first), reach, keep)
 
-    def _lives(self, found: Combinations) -> tuple[list[Elements], Elements]:
-        """The lives of the rows by input, and of the matches."""
+    def _lives(self, found: Combinations, taken: list[int]) -> tuple[list[Elements], Elements]:
+        """The lives of the rows by input, and of the matches, when of each input the rows before `taken` were there."""
         lives = []
-        for k, (source, width) in enumerate(zip(self._sources, self._widths, strict=True)):
-            lives.append(source.store.elements_at(found.at(k), width))
+        for k, (rows, end) in enumerate(zip(self._rows_of, taken, strict=True)):
+            lives.append(rows.lives(found.at(k), end))
         starts = np.max([life.starts for life in lives], axis=0)
         ends = np.min([life.ends for life in lives], axis=0)
         return lives, Elements(starts, ends)
@@ -105,9 +116,10 @@ class JoinReader:
 
     def _answer(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
         """The matches alive at a clock, and their starts."""
-        spans = [self._alive(k, clock, source.store.end) for k, source in enumerate(self._sources)]
+        taken = [source.store.end for source in self._sources]
+        spans = [self._alive(k, clock, end, end) for k, end in enumerate(taken)]
         fewest = min(range(len(spans)), key=lambda k: spans[k][1] - spans[k][0])
-        return [(found, self._lives(found)[1].starts) for found in self._matches(fewest, spans)]
+        return [(found, self._lives(found, taken)[1].starts) for found in self._matches(fewest, spans, taken)]
 
     def answer(self, clock: int) -> Results:
         kept = self.query.kept
@@ -147,36 +159,52 @@ class JoinReader:
     def _begun(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """Matches with a row that came in the commit, and their starts."""
         found = []
+        before, after = self._taken(record.seq - 1), self._taken(record.seq)
         for first in range(len(self._sources)):
             spans = []
-            for k, other in enumerate(self._sources):
-                before, after = other.end_at(record.seq - 1), other.end_at(record.seq)
-                low, _ = self._alive(k, record.before, after)
+            for k in range(len(self._sources)):
+                low, _ = self._alive(k, record.before, before[k], after[k])
                 if k < first:
-                    spans.append((min(low, before), before))
+                    spans.append((min(low, before[k]), before[k]))
                 elif k == first:
-                    spans.append((min(max(low, before), after), after))
+                    spans.append((min(max(low, before[k]), after[k]), after[k]))
                 else:
-                    spans.append((low, after))
-            for matches in self._matches(first, spans):
-                _, lives = self._lives(matches)
+                    spans.append((low, after[k]))
+            for matches in self._matches(first, spans, before):
+                _, lives = self._lives(matches, after)
                 rows = np.flatnonzero(lives.starts < lives.ends)
                 found.append((matches.take(rows), lives.starts[rows]))
         return found
 
+    def _taken(self, seq: int) -> list[int]:
+        """By input, the end of the stream's rows after a commit."""
+        return [source.end_at(seq) for source in self._sources]
+
     def _ended(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """Matches whose life ends in the commit, and their ends."""
         found = []
+        before, after = self._taken(record.seq - 1), self._taken(record.seq)
         for first in range(len(self._sources)):
-            spans = [self._alive(k, record.before, source.end_at(record.seq)) for k, source in enumerate(self._sources)]
+            spans = [self._alive(k, record.before, before[k], after[k]) for k in range(len(self._sources))]
             low, end = spans[first]
-            leaves = self._sources[first].store.first_after(record.after - self._widths[first])
-            spans[first] = (low, max(low, min(leaves, end)))
-            for matches in self._matches(first, spans):
-                lives, whole = self._lives(matches)
-                mine = (whole.ends == lives[first].ends) & (whole.starts < whole.ends)
+            stays = self._rows_of[first].first_staying(record.after, after[first])
+            spans[first] = (low, max(low, min(stays, end)))
+            for matches in self._matches(first, spans, before, (record.after, after[first])):
+                lives, whole = self._lives(matches, after)
+                mine = (whole.ends == lives[first].ends) & ((whole.starts < whole.ends) | self._there(matches, before))
                 for earlier in lives[:first]:
                     mine &= earlier.ends > whole.ends
                 rows = np.flatnonzero(mine)
                 found.append((matches.take(rows), whole.ends[rows]))
         return found
+
+    def _there(self, found: Combinations, taken: list[int]) -> np.ndarray:
+        """Which matches have rows from before `taken` alone.
+
+        Such a match was alive after the commit before. If it began at the clock and a row displaces it at the same, its life
+        in event time is empty now, but it was shown.
+        """
+        there = np.ones(len(found), np.bool_)
+        for k, end in enumerate(taken):
+            there &= found.at(k) < end
+        return there

@@ -6,9 +6,9 @@ commit changes follows from the ends of the stores and the clock before and afte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from eddy.join_group import Before, JoinGroup
+from eddy.join_group import Before, JoinGroup, counts_of
 from eddy.join_query import JoinQuery
 from eddy.match_rows import MatchRows
 from eddy.policies.base import Policy
@@ -16,6 +16,7 @@ from eddy.row_lists import Buffers
 from eddy.source import Source
 from eddy.timeline import Timeline
 from queries.joins import Join
+from windows.spec import WindowSpec
 
 #: Takes the matches of a part and their sign.
 Deliver = Callable[[JoinGroup, MatchRows, int], None]
@@ -28,20 +29,25 @@ class Joiner:
         self._policy = policy
         self.groups: dict[tuple[object, ...], JoinGroup] = {}
 
-    def group(self, join: Join, sources: list[Source]) -> JoinGroup:
-        """The group of a join, made if it is new; to be given back by `release`."""
-        group = self.groups.get(join.key)
+    def group(self, join: Join, sources: list[Source], windows: Sequence[WindowSpec]) -> JoinGroup:
+        """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`."""
+        group = self.find(join, windows)
         if group is None:
-            group = self.groups[join.key] = JoinGroup(join, sources, self._policy)
+            group = JoinGroup(join, sources, counts_of(windows), self._policy)
+            self.groups[group.key] = group
         group.n_users += 1
         return group
+
+    def find(self, join: Join, windows: Sequence[WindowSpec]) -> JoinGroup | None:
+        """The group of a join over windows that count rows alike, if there is one."""
+        return self.groups.get((join.key, counts_of(windows)))
 
     def release(self, group: JoinGroup) -> None:
         """One user less; the last one takes the group away."""
         group.n_users -= 1
         if not group.n_users:
-            group.walker.release()
-            del self.groups[group.join.key]
+            group.release()
+            del self.groups[group.key]
 
     def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, Before]]:
         """The groups that a commit on a timeline may concern, and how they stand before it."""
@@ -57,7 +63,7 @@ class Joiner:
         Without listeners matches that began are only counted.
         """
         for group, before in begun:
-            if deliver is not None and group.leaves(before):
+            if deliver is not None and group.leaves(before, after):
                 parts = group.ended(before, clock, after, batch_rows)
                 rows = MatchRows(group, parts, buffers)
                 deliver(group, rows, -1)
@@ -75,6 +81,6 @@ class Joiner:
         """All invariants of the groups; `queries` are those of the engine."""
         for key, group in self.groups.items():
             members = [query for query in queries if query.group is group]
-            assert group.join.key == key and group.n_users == len(members) > 0, "a group has users"
+            assert group.key == key and group.n_users == len(members) > 0, "a group has users"
             group.check({query.slot: query for query in members if query.slot is not None})
-        assert all(self.groups.get(query.group.join.key) is query.group for query in queries), "a query is in its group"
+        assert all(self.groups.get(query.group.key) is query.group for query in queries), "a query is in its group"

@@ -34,7 +34,11 @@ NO_SLOT = -1
 
 @dataclass(slots=True, eq=False)
 class WindowClass:
-    """The legs of one stream with one window. `oldest`: the first position whose rows are still in the window."""
+    """The legs of one stream with one window.
+
+    `oldest`: the first position whose rows are still in the window; it moves only if the clock ends them, for what a window
+    that counts rows holds is told by `stems/row_ends.py`.
+    """
 
     number: int
     window: WindowSpec

@@ -69,7 +69,7 @@ class MatchFilters:
         self.high = np.full((0, n_slots), NO_LIMIT, np.int32)
         #: by input, its regions and outcomes, each with its number
         self._stored: list[list[tuple[int, Region | Outcome]]] = []
-        #: by input, the window widths, ascending, and the numbers of the three bounds of the age; no numbers where one width does
+        #: by input, the window widths, ascending, and the numbers of the three bounds of the age; no numbers where positions tell
         self.widths: list[np.ndarray] = []
         self._ages: list[list[int]] = []
         self._widest = self._narrowest = np.zeros(0, np.int64)
@@ -85,10 +85,12 @@ class MatchFilters:
 
     # ---- the queries
 
-    def derive(self, active: np.ndarray, leg_slots: np.ndarray, widths: np.ndarray, births: np.ndarray) -> None:
+    def derive(
+        self, active: np.ndarray, leg_slots: np.ndarray, widths: np.ndarray, births: np.ndarray, counted: Sequence[bool]
+    ) -> None:
         """From the slots of the legs, the window widths and the births of the queries, `[inputs, slots]` each.
 
-        `active` lists the slots that have a query.
+        `active` lists the slots that have a query, `counted` says by input whether the windows count rows too.
         """
         bounds = _Bounds(leg_slots.shape[1], active)
         self._stored, self._ages, self._births = [], [], []
@@ -97,7 +99,7 @@ class MatchFilters:
             slots = leg_slots[k, active]
             self._stored.append(bounds.of_bank(source, slots) + bounds.of_modules(source, slots))
             self.widths.append(np.unique(widths[k, active]))
-            self._ages.append(bounds.of_ages(self.widths[k], widths[k, active]) if len(self.widths[k]) > 1 else [])
+            self._ages.append(bounds.of_ages(self.widths[k], widths[k, active]) if len(self.widths[k]) > 1 or counted[k] else [])
             self.births.append(np.unique(births[k, active]))
             n_births = len(self.births[k])
             self._births.append(bounds.add(np.searchsorted(self.births[k], births[k, active]) + 1, n_births + 1, n_births + 1))
@@ -132,7 +134,7 @@ class MatchFilters:
         ]
 
     def age(self, k: int, bound: int) -> int | None:
-        """The number of the age of an input's row against one of the three bounds; None where one width does."""
+        """The number of the age of an input's row against one of the three bounds; None where positions tell."""
         return self._ages[k][bound] if self._ages[k] else None
 
     def birth(self, k: int) -> int:

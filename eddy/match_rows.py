@@ -49,7 +49,10 @@ class MatchRows:
         """The latest start of the rows of each match, or their earliest end."""
         part = self._found()
         times, latest = self._group.lives(part.found)
-        return latest if part.widths is None else (times + np.array(part.widths)[:, None]).min(axis=0)
+        if part.widths is None:
+            return latest
+        ends: np.ndarray = np.minimum((times + np.array(part.widths)[:, None]).min(axis=0), self._group.displaced(part.found))
+        return ends
 
     def numbers(self) -> np.ndarray:
         """Row numbers `[matches, inputs]`."""

@@ -40,8 +40,9 @@ from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
 from stems.gathering import Gatherer
 from stems.indexes import Indexes
+from stems.row_ends import EndColumns
 from stems.row_store import RowStore
-from windows.spec import FOREVER, WindowSpec
+from windows.spec import FOREVER, WindowKind, WindowSpec
 
 #: Legs that fix one column before a candidate index is made for it: a word of slots.
 MIN_CANDIDATES = 64
@@ -97,6 +98,8 @@ class Source:
         self.held: dict[tuple[WindowSpec, Condition], Leg] = {}
         #: the indexes of the row store that joins probe
         self.stems = Indexes(self.store)
+        #: when rows leave windows that count rows
+        self.row_ends = EndColumns(self.store)
         self.deferral = Deferral(self)
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
@@ -511,11 +514,18 @@ class Source:
         """Forget rows that no window now, and no window at the log's first clock, holds, and that the log does not hold."""
         watermark = self.logged_from
         windows = [*self.classes, *(window for window, _ in self.paused)]
-        widths = [window.width_us for window in windows if not window.is_stream]
+        widths = [window.width_us for window in windows if not window.is_stream and window.kind is not WindowKind.ROWS]
         if widths:
             watermark = min(watermark, self.store.first_after(log_clock - max(widths)))
-            watermark = min([watermark, *(window.oldest for window in self.classes.values() if window.window.ends)])
+            watermark = min([watermark, *(window.oldest for window in self.classes.values() if window.window.ends_by_clock)])
+        for window in windows:
+            # the log is read as it was: rows that came in a logged commit displace, in an earlier one they had not come
+            column = self.row_ends.find(window.rows, window.partition) if window.kind is WindowKind.ROWS else None
+            if column is not None:
+                alive = max(column.move_to(self.logged_from), self.store.first_after(log_clock - window.width_us))
+                watermark = min(watermark, alive)
         if watermark > self.store.watermark:
+            self.row_ends.forget(watermark)
             self.store.forget(watermark)
             self.stems.forget()
         self.bank.release_ids(self.store.watermark)
@@ -531,6 +541,7 @@ class Source:
             new_code = dictionary.compact(np.unique(np.concatenate(used)))
             self.store.recode(column, new_code)
             self.stems.recode(column)
+            self.row_ends.recode(column)
             self.intake.recode(column, new_code)
             if column in self.indexes:
                 self.indexes[column].recode()
@@ -542,6 +553,7 @@ class Source:
         return {
             "rows": self.store.bytes(),
             "stems": self.stems.bytes(),
+            "row_ends": self.row_ends.bytes(),
             "waiting": self.intake.bytes(),
             "filters": self.bank.bytes(),
             "candidates": sum(index.bytes() for index in self.indexes.values()),
@@ -594,11 +606,14 @@ class Source:
         for column, index in self.indexes.items():
             index.check(sparse[column])
         for window in self.classes.values():
-            assert window.window.is_stream or window.oldest >= self.store.watermark, "no window reaches below the watermark"
+            if window.window.is_stream or window.window.kind is WindowKind.ROWS:
+                continue
+            assert window.oldest >= self.store.watermark, "no window reaches below the watermark"
             if window.window.ends:
                 self._check_lives(window)
         self.store.check()
         self.stems.check()
+        self.row_ends.check()
         self.intake.check()
         if self.keeps_ids:
             self._check_ids()
@@ -615,7 +630,7 @@ class Source:
             rank_of = filter_.rank_of()
             for window in self.classes.values():
                 for page, at, stop in self.store.slices(window.oldest, self.store.end):
-                    if not window.window.ends or page.ids is None or page.ids.shape[0] <= f:
+                    if not window.window.ends_by_clock or page.ids is None or page.ids.shape[0] <= f:
                         continue
                     stored = rank_of[page.ids[f, at:stop]]
                     assert ((stored >= 0) & (stored < filter_.n_regions)).all(), "a stored id names a region"

@@ -43,7 +43,8 @@ class StateCap:
         cost = n_rows * _ROW_BYTES
         if cost > self._left:
             width = source.store.row_bytes() + 9 * len(source.schema) + 8 + 4 * len(source.bank.filters) + len(source.modules)
-            self._charge(n_rows * (width + _INDEX_BYTES * source.stems.n_indexes), f"{n_rows} rows of {source.name}")
+            width += _INDEX_BYTES * source.stems.n_indexes + source.row_ends.row_bytes()
+            self._charge(n_rows * width, f"{n_rows} rows of {source.name}")
         else:
             self._left -= cost
 

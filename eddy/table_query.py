@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eddy.join_group import JoinGroup
+from eddy.join_group import JoinGroup, counts_of
 from eddy.join_query import JoinQuery
 from eddy.legs import Leg
 from eddy.policies.base import Policy
@@ -58,7 +58,7 @@ class TableGroup(JoinGroup):
         #: inputs by how their tables count; see above
         self.frozen = [k for k in tables if self.stream_inputs and k in as_they_were]
         self.live = [k for k in tables if k not in self.frozen]
-        super().__init__(plan.join, sources, policy)
+        super().__init__(plan.join, sources, counts_of(plan.windows), policy)
         self.timeline = timeline
 
     def _make_walker(self) -> Walker:
@@ -131,7 +131,7 @@ class TableQuery(JoinQuery):
 
     def release(self) -> None:
         """It has been cancelled: let go of what it held over pauses."""
-        self.group.walker.release()
+        self.group.release()
         for table, leg in self._table_legs:
             table.let_go(leg)
         for table, marked in self._tables:

@@ -12,6 +12,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from eddy.join_query import JoinQuery, JoinRun
+from eddy.join_trace import waits_for
 from eddy.query import Query
 from eddy.source import Source
 from filters.evaluate import true_rows
@@ -43,8 +45,8 @@ def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[
         "late": subject.late,
         "time": None if subject.time is None else to_datetime(subject.time),
         "matched": [name for name, verdict in verdicts.items() if verdict["matched"]],
-        "refused": {name: verdict["refused"] for name, verdict in verdicts.items() if not verdict["matched"]},
-        "waiting": {},
+        "refused": {name: verdict["refused"] for name, verdict in verdicts.items() if verdict["refused"] is not None},
+        "waiting": {name: verdict["waiting"] for name, verdict in verdicts.items() if verdict.get("waiting") is not None},
     }
 
 
@@ -59,6 +61,8 @@ class _Subject:
         self.late = late
         #: None for a row that is not stored
         self.position = position
+        #: the row as it was given, if it is not stored
+        self.given: Mapping[str, Any] = {}
 
     def holds(self, atom: Atom, modules: Mapping[str, int]) -> bool:
         if isinstance(atom, IndexAtom):
@@ -116,18 +120,47 @@ def _given(source: Source, row: Mapping[str, Any]) -> _Subject:
     values_out = {name: vector.to_pylist()[0] for name, vector in zip(source.schema.names, vectors, strict=True)}
     time = None if source.time_column is None else int(vectors[source.time_column].values[0])
     late = time is not None and time < source.intake.front
-    return _Subject(source, frame, {"number": None, "values": values_out}, time, late, None)
+    subject = _Subject(source, frame, {"number": None, "values": values_out}, time, late, None)
+    subject.given = row
+    return subject
 
 
 def _judge(subject: _Subject, query: Query) -> dict[str, Any]:
-    if query.leg is None:
-        return {"matched": False, "refused": {"predicate": None, "reason": "the query is paused"}}
-    if subject.position is not None and subject.position < query.born:
-        return {"matched": False, "refused": {"predicate": None, "reason": "the row came before the query was submitted"}}
+    if not query.running:
+        return _refusal("the query is paused")
     if subject.position is None and subject.late and subject.source.intake.drop_late:
-        return {"matched": False, "refused": {"predicate": None, "reason": "the row is late, and the stream drops late rows"}}
+        return _refusal("the row is late, and the stream drops late rows")
+    if isinstance(query, JoinQuery):
+        return _judge_join(subject, query)
+    if subject.position is not None and subject.position < query.born:
+        return _refusal("the row came before the query was submitted")
     refused = _first_refusal(subject, query.plan.condition, query.runs[-1].modules)
     return {"matched": refused is None, "refused": refused}
+
+
+def _judge_join(subject: _Subject, query: JoinQuery) -> dict[str, Any]:
+    """At each input over the row's stream: refused, waiting for a partner, or part of a match; the best of them counts."""
+    run = query.runs[-1]
+    assert isinstance(run, JoinRun)
+    refused = waiting = None
+    for k, source in enumerate(query.sources):
+        if source is not subject.source:
+            continue
+        if subject.position is not None and subject.position < run.births[k]:
+            return _refusal("the row came before the query was submitted")
+        found = _first_refusal(subject, query.join_plan.conditions[k], run.modules_of[k])
+        if found is not None:
+            refused = refused or found
+            continue
+        waits = waits_for(query, k, subject.position, subject.given)
+        if waits is None:
+            return {"matched": True, "refused": None}
+        waiting = waiting or waits
+    return {"matched": False, "refused": None if waiting is not None else refused, "waiting": waiting}
+
+
+def _refusal(reason: str) -> dict[str, Any]:
+    return {"matched": False, "refused": {"predicate": None, "reason": reason}}
 
 
 def _first_refusal(subject: _Subject, condition: Condition, modules: Mapping[str, int]) -> dict[str, Any] | None:

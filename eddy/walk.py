@@ -42,6 +42,10 @@ class Reach(NamedTuple):
     hi: int
 
 
+#: Rows of one input: those that follow each other, or positions.
+Rows = Reach | np.ndarray
+
+
 @kernel("void(int64[::1], int32[::1], int64[::1])")
 def take_rows(values: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     """`out[i] = values[rows[i]]`; numpy would first turn the rows into 64 bits."""
@@ -161,13 +165,15 @@ class Walker:
     # ---- walking
 
     def walk(
-        self, first: int, span: Reach, order: list[int], reach: list[Reach], keep: Keep, visited: Visited = _ignore,
+        self, first: int, rows: Rows, order: list[int], reach: list[Reach], keep: Keep, visited: Visited = _ignore,
         part_rows: int = PART_ROWS,
     ) -> Iterator[Combinations]:  # fmt: skip
-        """All combinations with a row of input `first` in a span; the other inputs are added in that order."""
+        """All combinations with one of these rows of input `first`; the other inputs are added in that order."""
         start: list[np.ndarray | None] = [None] * len(self.sources)
-        start[first] = np.arange(span.low, span.hi)
-        begun = keep(Combinations(start, span.hi - span.low, span), first)
+        span = rows if isinstance(rows, Reach) else None
+        positions = np.arange(rows.low, rows.hi) if isinstance(rows, Reach) else rows
+        start[first] = positions
+        begun = keep(Combinations(start, len(positions), span), first)
         bound, steps = frozenset([first]), []
         for added in order:
             steps.append(self._step(bound, added))

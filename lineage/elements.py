@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+#: Larger than any time: the end of a life that has none, and the length of one that the clock does not end.
+FOREVER = 2**62
+
 
 class Elements(NamedTuple):
     """Lives of some rows, in microseconds."""

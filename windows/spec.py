@@ -19,8 +19,9 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Larger than any time: the width of a window whose rows do not end by the clock.
-FOREVER = 2**62
+# as FOREVER: the width of a window whose rows do not end by the clock
+from lineage.elements import FOREVER as FOREVER
+
 #: The largest n of `[ROWS n]`: what a row store could ever number in memory.
 MAX_ROWS = 2**30
 
@@ -84,6 +85,11 @@ class WindowSpec:
     def ends(self) -> bool:
         """Whether rows in it ever leave."""
         return self.kind in (WindowKind.RANGE, WindowKind.NOW, WindowKind.ROWS)
+
+    @property
+    def ends_by_clock(self) -> bool:
+        """Whether rows leave it in the order they came, at times known when they come."""
+        return self.kind in (WindowKind.RANGE, WindowKind.NOW)
 
     @property
     def update_pattern(self) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
+from eddy import Engine
 from tests.reference.driver import replay, subject
 from tests.reference.limits import make_small
+from tests.reference.lives import UNBOUNDED
 from tests.reference.script import Submit
-from tests.reference.stream_joins import make_stream_join_script
+from tests.reference.stream_joins import make_relation_join_script, make_stream_join_script
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -26,6 +30,15 @@ def test_a_seed_of_joins_passes_when_every_limit_is_small(seed: int, monkeypatch
     replay(script, subject, use_duckdb=False)
 
 
+@pytest.mark.parametrize("seed", range(200, 208))
+def test_a_seed_of_joins_passes_when_the_log_holds_hardly_a_commit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then rows are forgotten as soon as no window holds them."""
+    monkeypatch.setattr("eddy.committer._SETTLE_EVERY", 1)
+    script = make_relation_join_script(seed, 40)
+    assert any(isinstance(step, Submit) for step in script.steps)
+    replay(script, functools.partial(Engine, log_rows=1 + seed % 5), use_duckdb=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1100))
 def test_a_longer_seed_of_joins_passes(seed: int) -> None:
@@ -37,6 +50,7 @@ def test_a_longer_seed_of_joins_passes(seed: int) -> None:
 def test_the_seeds_hold_joins_of_every_size_and_kind() -> None:
     sizes: dict[int, int] = {}
     selves = bands = 0
+    counted: dict[tuple[bool, bool], int] = {}
     for seed in range(40):
         for step in make_stream_join_script(seed, 30).steps:
             if isinstance(step, Submit):
@@ -44,5 +58,10 @@ def test_the_seeds_hold_joins_of_every_size_and_kind() -> None:
                 sizes[len(sources)] = sizes.get(len(sources), 0) + 1
                 selves += len(set(sources)) < len(sources)
                 bands += "BETWEEN" in step.spec.sql
+                for item in step.spec.meaning.inputs:
+                    if item.window is not None and item.window.rows is not None:
+                        kind = (bool(item.window.partition), item.window.width < UNBOUNDED)
+                        counted[kind] = counted.get(kind, 0) + 1
     assert set(sizes) >= {1, 2, 3, 4} and sizes[2] > 20 and sizes[3] > 5
     assert selves > 10 and bands > 3
+    assert len(counted) == 4 and min(counted.values()) > 10, "ROWS with and without PARTITION BY, with and without RANGE"

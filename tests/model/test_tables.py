@@ -12,7 +12,7 @@ import pytest
 
 from eddy.marks import Marks
 from eddy.table_query import TableGroup, TableWalker
-from eddy.table_reader import TableReader
+from eddy.table_reader import TableReader, When
 from eddy.table_source import TableSource
 from stems.table import Versions
 from tests.reference.driver import replay, subject
@@ -61,7 +61,8 @@ def test_a_longer_seed_of_tables_passes(seed: int, monkeypatch: pytest.MonkeyPat
 
 def test_the_seeds_hold_queries_of_every_kind() -> None:
     kinds: Counter[tuple[bool, bool, bool]] = Counter()
-    for seed in range(40):
+    counting: Counter[tuple[bool, bool]] = Counter()
+    for seed in range(60):
         script = make_table_script(seed, 30)
         tables = {table.name: table for table in script.tables}
         for step in script.steps:
@@ -69,8 +70,12 @@ def test_the_seeds_hold_queries_of_every_kind() -> None:
                 sources = [item.source for item in step.spec.meaning.inputs]
                 retroactive = any(tables[name].retroactive for name in sources if name in tables)
                 kinds[step.spec.is_stream, any(name not in tables for name in sources), retroactive] += 1
+                windows = [item.window for item in step.spec.meaning.inputs if item.window is not None and item.window.rows]
+                if windows and any(name in tables for name in sources):
+                    counting[any(window.partition for window in windows), retroactive] += 1
     assert min(kinds[kind] for kind in ((True, True, False), (True, True, True), (False, True, False), (False, True, True))) > 10
     assert min(kinds[False, False, False], kinds[False, False, True]) > 3
+    assert len(counting) == 4 and min(counting.values()) > 10, "windows that count rows beside tables of either kind"
 
 
 # -- mutants of the engine ---------------------------------------------------------------------------------------------
@@ -172,9 +177,9 @@ def _no_opening(monkeypatch: pytest.MonkeyPatch) -> None:
 def _ended_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = TableReader._walk
 
-    def walk(self: TableReader, first: int, spans: Any, commit: int, ended_by: int | None = None) -> Any:
-        for part in exact(self, first, spans, commit):
-            mine = True if ended_by is None else self._versions(first).closed_at(part.at(first)) == ended_by
+    def walk(self: TableReader, first: int, spans: Any, taken: Any, when: When) -> Any:
+        for part in exact(self, first, spans, taken, when._replace(ended_by=None)):
+            mine = True if when.ended_by is None else self._versions(first).closed_at(part.at(first)) == when.ended_by
             yield part.take(np.flatnonzero(np.full(len(part), True) & mine))
 
     monkeypatch.setattr(TableReader, "_walk", walk)

@@ -70,7 +70,6 @@ SQL: list[Bad] = [
     (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, readings b"), QueryError, "missing_window", {"column": 33}, "[ROWS 100]"),
     (lambda e: e.submit("SELECT 1 FROM readings [NOW] a JOIN readings [RANGE UNBOUNDED] b ON a.ts = b.ts"), QueryError, "unbounded_join", {"column": 47}, "for ever"),
     (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, elsewhere [NOW] b"), QueryError, "two_timelines", {"column": 33}, "one timeline"),
-    (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, readings [ROWS 5] b"), QueryError, "not_supported", {"column": 43}, "later version"),
     (lambda e: e.submit("SELECT sensor FROM readings [NOW] a, readings [NOW] b"), QueryError, "ambiguous_column", {"column": 8}, "a.sensor"),
     (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, readings [NOW] b WHERE a.room = b.sensor"), QueryError, "type_mismatch", {"column": 56}, ""),
     (lambda e: e.submit("SELECT * FROM readings [RANGE 0 SECONDS]"), QueryError, "bad_window", {"line": 1}, ""),
