@@ -41,6 +41,8 @@ class Deferral:
         #: module number -> the end of the rows for which it was deferred
         self._until: dict[int, int] = {}
         self._uncounted = 0
+        #: queries that read outcomes of rows for which no match may have asked: nothing is deferred while there are any
+        self.n_readers = 0
 
     def functions(self) -> list[PredicateModule]:
         """The functions that only joins ask for."""
@@ -55,7 +57,7 @@ class Deferral:
     def choose(self, policy: Policy, end: int) -> set[int]:
         """The numbers of the modules that the rows up to `end`, which are about to be matched, do not visit yet."""
         functions = self.functions()
-        if not functions or not self._stems:
+        if not functions or not self._stems or self.n_readers:
             return set()
         ledger = self._ledger
         numbers = {}

@@ -24,11 +24,11 @@ from eddy import compile as kernels
 from eddy import explain as explaining
 from eddy import statistics
 from eddy import trace as tracing
-from eddy.catalog import Catalog, describe
+from eddy.catalog import MAIN, Catalog, describe, describe_table
 from eddy.changes import Changes
 from eddy.commit import Commit
 from eddy.committer import Committer
-from eddy.description import Receipt, Stream
+from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
 from eddy.join_query import JoinQuery
 from eddy.join_reader import JoinReader
@@ -40,7 +40,9 @@ from eddy.result_log import LOG_ROWS
 from eddy.row_lists import TakenBackRows
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.timeline import BEGINNING, Rows, Timeline
+from eddy.table_query import TableGroup, TableQuery
+from eddy.table_reader import TableReader
+from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
 from eddy.turn import Turn
 from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
@@ -77,7 +79,7 @@ class Engine:
         self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
-        self._cap = StateCap(state_bytes, self._catalog.sources.values, self._forget)
+        self._cap = StateCap(state_bytes, self._catalog.inputs, self._forget)
         self._turn = Turn()
 
     # ---- life
@@ -127,14 +129,28 @@ class Engine:
                     raise _not_yet(f"create_stream({option}=...)")
             return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, self._committer.seq))
 
-    def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> NoReturn:
-        raise _not_yet("create_table")
+    def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> Table:
+        """Declare a table; `retroactive`: its changes also touch results that stand, not only those of later rows."""
+        with self._turn:
+            return describe_table(self._catalog.create_table(name, columns, key, retroactive))
 
-    def upsert(self, table: str, rows: Any) -> NoReturn:
-        raise _not_yet("upsert")
+    def upsert(self, table: str, rows: Any) -> TableReceipt:
+        """Give a table rows, which take the place of those with their keys: all of them, or none and an error."""
+        with self._turn:
+            found = self._catalog.table(table)
+            checked = found.check_rows(rows)
+            self._cap.charge_rows(found, checked.n_rows)
+            change = found.upserted(checked)
+            self._committer.change_table(found, change)
+            return change.receipt
 
-    def delete(self, table: str, keys: Any) -> NoReturn:
-        raise _not_yet("delete")
+    def delete(self, table: str, keys: Any) -> TableReceipt:
+        """Take rows out of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
+        with self._turn:
+            found = self._catalog.table(table)
+            change = found.deleted(keys)
+            self._committer.change_table(found, change)
+            return change.receipt
 
     def retract(self, stream: str, keys: Any, time: Any) -> NoReturn:
         raise _not_yet("retract")
@@ -143,7 +159,7 @@ class Engine:
         raise _not_yet("replace")
 
     def drop(self, name: str) -> None:
-        """Remove a stream that no query reads."""
+        """Remove a stream or table that no query reads."""
         with self._turn:
             self._catalog.drop(name)
 
@@ -160,8 +176,8 @@ class Engine:
         return MappingProxyType({source.name: describe(source) for source in self._catalog.sources.values()})
 
     @property
-    def tables(self) -> Mapping[str, Any]:
-        return MappingProxyType({})
+    def tables(self) -> Mapping[str, Table]:
+        return MappingProxyType({table.name: describe_table(table) for table in self._catalog.tables.values()})
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -194,14 +210,26 @@ class Engine:
             plan = self._planner.plan(sql, params)
             self._cap.charge_query()
             if isinstance(plan, JoinPlan):
-                sources = [self._catalog.sources[stream] for stream in plan.streams]
-                group = self._committer.joiner.group(plan.join, sources, plan.windows)
-                query: Query = JoinQuery(self, number, chosen, sql, tuple(tags), plan, group)
+                query: Query = self._make_join(number, chosen, sql, tuple(tags), plan)
             else:
                 query = Query(self, number, chosen, sql, tuple(tags), plan)
             self._start(query)
             self._catalog.add_query(query)
+            if isinstance(query, TableQuery) and not query.table_group.stream_inputs:
+                # what the tables hold is there at once, so the submit is a commit
+                self._committer.run(query.timeline, [], query.timeline.now, False)
             return query
+
+    def _make_join(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan) -> JoinQuery:
+        catalog = self._catalog
+        sources = [catalog.input(source) for source in plan.streams]
+        streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
+        if len(streams) == len(sources):
+            group = self._committer.joiner.group(plan.join, sources, plan.windows)
+            return JoinQuery(self, number, name, sql, tags, plan, group)
+        timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
+        own = TableGroup(plan, sources, self._eddy.policy, timeline)
+        return TableQuery(self, number, name, sql, tags, plan, own)
 
     def _start(self, query: Query) -> None:
         if isinstance(query, JoinQuery):
@@ -227,7 +255,10 @@ class Engine:
                 self._stop(found)
             found.kept = None
             if isinstance(found, JoinQuery):
-                self._committer.joiner.release(found.group)
+                if isinstance(found, TableQuery):
+                    found.release()
+                else:
+                    self._committer.joiner.release(found.group)
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:
@@ -249,8 +280,9 @@ class Engine:
             kept = self._reader(found).keep(self._timeline(found).now)
             self._stop(found)
             found.kept = kept
-            for stream, window in zip(found.streams, found.windows, strict=True):
-                self._catalog.sources[stream].paused.append((window, self._committer.seq))
+            for name, window in zip(found.streams, found.windows, strict=True):
+                if name in self._catalog.sources:
+                    self._catalog.sources[name].paused.append((window, self._committer.seq))
 
     def resume(self, query: Query | int | str) -> None:
         """Start a paused query as if it were new; one commit takes the answer it kept back."""
@@ -264,10 +296,11 @@ class Engine:
             timeline = self._timeline(found)
             taken_back = None
             if not found.is_stream:
-                kept.ended = timeline.now
+                kept.ended = effect_time(timeline.now)
                 found.runs[-1].taken_back = kept
-                of = found.group if isinstance(found, JoinQuery) else self._catalog.sources[found.stream]
-                taken_back = (of.name, of.column_names, TakenBackRows(found.id, kept))
+                if not isinstance(found, TableQuery):
+                    of = found.group if isinstance(found, JoinQuery) else self._catalog.sources[found.stream]
+                    taken_back = (of.name, of.column_names, TakenBackRows(found.id, kept))
             self._committer.run(timeline, [], timeline.now, False, taken_back)
             found.runs = [run for run in found.runs if run.until is None or run.until > timeline.log.gone]
 
@@ -328,6 +361,8 @@ class Engine:
         """Let go of rows that no window holds: the log goes before a push is refused."""
         for line in self._catalog.timelines.values():
             self._committer.forget_log(line)
+        for table in self._catalog.tables.values():
+            table.forget_versions()
 
     def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
         """Take checked rows in."""
@@ -385,9 +420,11 @@ class Engine:
             return Changes(found, self._fetch, min(since, seq), False)
 
     def _timeline(self, query: Query) -> Timeline:
-        return self._catalog.sources[query.streams[0]].timeline
+        return query.timeline if isinstance(query, JoinQuery) else self._catalog.sources[query.stream].timeline
 
     def _reader(self, query: Query) -> Reader | JoinReader:
+        if isinstance(query, TableQuery):
+            return TableReader(query)
         if isinstance(query, JoinQuery):
             return JoinReader(query)
         return Reader(query, self._catalog.sources[query.stream])
@@ -436,7 +473,8 @@ class Engine:
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
             if isinstance(query, JoinQuery):
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
+                group = None if isinstance(query, TableQuery) else query.group
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, group)
                 found["shared_with"] -= query.slot is not None
                 return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
@@ -461,15 +499,16 @@ class Engine:
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""
         with self._turn:
-            for source in self._catalog.sources.values():
+            for source in self._catalog.inputs():
                 source.check()
             for query in self._catalog.queries.values():
-                source = self._catalog.sources[query.stream]
+                source = self._catalog.input(query.stream)
                 assert query.running == (query.kept is None), "a query runs or keeps its answer"
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
-            self._committer.joiner.check([query for query in self._catalog.queries.values() if isinstance(query, JoinQuery)])
+            joins = [query for query in self._catalog.queries.values() if isinstance(query, JoinQuery)]
+            self._committer.joiner.check([query for query in joins if not isinstance(query, TableQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
-from eddy.timeline import BEGINNING
+from eddy.timeline import BEGINNING, Timeline
 from windows.spec import FOREVER, WindowSpec
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class JoinQuery(Query):
         self.legs: list[Leg] = []
         #: its slot in the group; None while it does not run, or when no match can satisfy it
         self.slot: int | None = None
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.group.timeline
 
     @property
     def streams(self) -> tuple[str, ...]:

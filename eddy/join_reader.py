@@ -148,8 +148,10 @@ class JoinReader:
         self._run = run
         if run.taken_back is not None and run.after == record.seq - 1:
             kept = run.taken_back
-            return [Results(self.project(kept.frame()).columns, kept.times(), -1)] if kept.n_rows else []
-        minus, plus = self._results(self._ended(record), -1), self._results(self._begun(record), 1)
+            minus = Results(self.project(kept.frame()).columns, kept.times(), -1)
+        else:
+            minus = self._results(self._ended(record), -1)
+        plus = self._results(self._begun(record), 1)
         if len(minus) and len(plus):
             minus, plus = net(minus, plus)
         return [part for part in (minus, plus) if len(part)]

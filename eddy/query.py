@@ -82,7 +82,7 @@ class Plan:
 class JoinPlan:
     """What is left of the text of a query over several inputs."""
 
-    #: the streams' names in lower case, the windows and the conditions of the inputs
+    #: the names of the streams and tables in lower case, the windows and the conditions of the inputs
     streams: tuple[str, ...]
     windows: tuple[WindowSpec, ...]
     conditions: tuple[Condition, ...]
@@ -90,6 +90,11 @@ class JoinPlan:
     outputs: tuple[OutputColumn, ...]
     update_pattern: str
     defaults: tuple[str, ...]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether its results are only added: a stream without a window, with tables."""
+        return any(window.is_stream for window in self.windows)
 
 
 class Query:

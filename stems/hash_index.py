@@ -138,6 +138,22 @@ class HashIndex:
         `keys` come from a `KeyFolding` for this index. `low` is not below the watermark.
         """
         assert low >= self.store.watermark, "rows below the watermark may be gone"
+        heads, rows, progress = self._heads(keys, low)
+        return Probe(self._links, self._blocks, self.store, heads, rows, progress, low, hi)
+
+    def newest(self, keys: Keys) -> np.ndarray:
+        """The position of the newest row of each key, deleted or not; -1 where there is none. One look-up each.
+
+        `keys` are of all rows: key i is row i.
+        """
+        heads, rows, progress = self._heads(keys, self.store.watermark)
+        n_heads = int(progress[2])
+        found = np.full(len(keys), -1)
+        found[rows[:n_heads]] = heads[:n_heads]
+        return found
+
+    def _heads(self, keys: Keys, low: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(newest position, probing row) of the keys that have a row at `low` or above, and where a walk from them begins."""
         origin, pages = self.store.page_addresses()
         n_keys = len(keys)
         heads = np.empty(n_keys + FAR, np.int64)
@@ -148,7 +164,7 @@ class HashIndex:
             self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, self.store.page_bits,
             self._compared, heads, rows, progress,
         )  # fmt: skip
-        return Probe(self._links, self._blocks, self.store, heads, rows, progress, low, hi)
+        return heads, rows, progress
 
     # ---- upkeep
 

@@ -43,7 +43,7 @@ def digest(engine: Engine) -> dict[str, str]:
     }
     parts: dict[str, Any] = {f"seen: {name}": value for name, value in seen.items()}
     parts |= {name: value for name, value in vars(engine).items() if name not in SKIPPED}
-    for source in engine._catalog.sources.values():
+    for source in (*engine._catalog.sources.values(), *engine._catalog.tables.values()):
         parts |= {f"{source.name}: {name}": value for name, value in vars(source).items() if name not in SKIPPED}
     return {name: _hash(value) for name, value in parts.items()}
 
