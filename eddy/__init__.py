@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eddy.changes import Change, Changes
     from eddy.commit import Commit
-    from eddy.description import Receipt, Stream
+    from eddy.description import Receipt, Stream, Table, TableReceipt
     from eddy.engine import Engine
     from eddy.query import Query
     from lineage.errors import (
@@ -34,6 +34,8 @@ _HOME = {
     "Engine": "eddy.engine",
     "Receipt": "eddy.description",
     "Stream": "eddy.description",
+    "Table": "eddy.description",
+    "TableReceipt": "eddy.description",
     "Query": "eddy.query",
     **dict.fromkeys(
         [
@@ -68,6 +70,8 @@ __all__ = [
     "RowError",
     "SchemaError",
     "Stream",
+    "Table",
+    "TableReceipt",
 ]
 
 

@@ -1,4 +1,4 @@
-"""What an engine knows by name: streams with their timelines, queries, functions.
+"""What an engine knows by name: streams with their timelines, tables, queries, functions.
 
 Streams, tables and queries share one namespace, in any case. Every look-up that fails says what is close.
 """
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from eddy.description import Stream
+from eddy.description import Stream, Table
 from eddy.query import Birth, Query
 from eddy.source import Source
+from eddy.table_source import TableSource
 from eddy.timeline import Timeline
 from filters.expression import UserFunction
 from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, SchemaError, did_you_mean
@@ -25,6 +26,8 @@ from queries.functions import is_reserved
 
 #: Timeline of streams without a time column.
 ARRIVAL = "arrival"
+#: Timeline of streams for which none is named, and of queries over tables alone.
+MAIN = "main"
 
 
 class Catalog:
@@ -32,6 +35,7 @@ class Catalog:
 
     def __init__(self) -> None:
         self.sources: dict[str, Source] = {}
+        self.tables: dict[str, TableSource] = {}
         self.timelines: dict[str, Timeline] = {}
         self.queries: dict[int, Query] = {}
         self._query_by_name: dict[str, Query] = {}
@@ -46,6 +50,7 @@ class Catalog:
         self.queries.clear()
         self._query_by_name.clear()
         self.sources.clear()
+        self.tables.clear()
         self.timelines.clear()
 
     # ---- streams
@@ -77,10 +82,7 @@ class Catalog:
             timeline = _arrival(timeline, lateness_us)
         elif timeline == ARRIVAL:
             raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
-        line = self.timelines.get(timeline)
-        if line is None:
-            line = self.timelines[timeline] = Timeline(timeline)
-            line.log.gone = seq
+        line = self.timeline_from(timeline, seq)
         number = next(self._stream_numbers)
         source = Source(
             name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us
@@ -89,31 +91,74 @@ class Catalog:
         line.sources.append(source)
         return source
 
+    def timeline_from(self, name: str, seq: int) -> Timeline:
+        """The timeline of that name, which is new after commit `seq` if it is not there."""
+        line = self.timelines.get(name)
+        if line is None:
+            line = self.timelines[name] = Timeline(name)
+            line.log.gone = seq
+        return line
+
+    def create_table(self, name: str, columns: Mapping[str, str], key: Any, retroactive: bool) -> TableSource:
+        check_name(name, "table")
+        self.check_free(name)
+        schema = Schema.parse(columns, name)
+        positions = _key_columns(schema, name, key)
+        if not isinstance(retroactive, bool):
+            raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
+        table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
+        return table
+
     def drop(self, name: str) -> None:
-        """Remove a stream that no query reads."""
-        source = self.source(name)
+        """Remove a stream or table that no query reads."""
+        table = self.tables.get(name.lower()) if isinstance(name, str) else None
+        source = self.source(name) if table is None else table
         readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
         if readers:
             shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
             raise InUseError(
-                f'stream "{source.name}" is read by {len(readers)} queries', detail=f"queries: {shown}", hint="cancel them first"
-            )
+                f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
+                detail=f"queries: {shown}", hint="cancel them first",
+            )  # fmt: skip
+        if table is not None:
+            del self.tables[name.lower()]
+            return
         source.timeline.sources.remove(source)
         del self.sources[source.name.lower()]
 
     def source(self, name: str) -> Source:
         found = self.sources.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            hint = did_you_mean(str(name), self.stream_names())
+            names = [source.name for source in self.sources.values()]
+            is_table = isinstance(name, str) and name.lower() in self.tables
+            hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), names)
             raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
         return found
 
-    def stream_names(self) -> list[str]:
-        return [source.name for source in self.sources.values()]
+    def table(self, name: str) -> TableSource:
+        found = self.tables.get(name.lower()) if isinstance(name, str) else None
+        if found is None:
+            names = [table.name for table in self.tables.values()]
+            is_stream = isinstance(name, str) and name.lower() in self.sources
+            hint = f'"{name}" is a stream: push gives it rows' if is_stream else did_you_mean(str(name), names)
+            raise NotFoundError(f'table "{name}" does not exist', code="unknown_table", hint=hint)
+        return found
+
+    def input(self, name: str) -> Source:
+        """The stream or table of that name, in lower case."""
+        found = self.sources.get(name)
+        return self.tables[name] if found is None else found
+
+    def inputs(self) -> list[Source]:
+        """All streams and tables."""
+        return [*self.sources.values(), *self.tables.values()]
+
+    def input_names(self) -> list[str]:
+        return [source.name for source in self.inputs()]
 
     def readable(self, name: str) -> Readable | None:
         """What a query may read by that name."""
-        source = self.sources.get(name.lower())
+        source = self.sources.get(name.lower()) or self.tables.get(name.lower())
         return None if source is None else source.readable
 
     def timeline(self, name: str) -> Timeline:
@@ -132,7 +177,7 @@ class Catalog:
         number = self._next_query
         if name is None:
             name = f"q{number}"
-            while name in self._query_by_name or name in self.sources:
+            while name in self._query_by_name or name in self.sources or name in self.tables:
                 name += "_"
         return number, name
 
@@ -165,6 +210,8 @@ class Catalog:
     def check_free(self, name: str) -> None:
         if name.lower() in self.sources:
             raise ConflictError(f'"{name}" is already the name of a stream', code="name_taken")
+        if name.lower() in self.tables:
+            raise ConflictError(f'"{name}" is already the name of a table', code="name_taken")
         if name.lower() in self._query_by_name:
             raise ConflictError(f'"{name}" is already the name of a query', code="name_taken")
 
@@ -202,6 +249,30 @@ def describe(source: Source) -> Stream:
     return Stream(source.name, columns, time, source.timeline.name, source.intake.lateness_us, late, source.stored.keep_us)
 
 
+def describe_table(table: TableSource) -> Table:
+    """A table as its users see it."""
+    names = table.schema.names
+    columns = MappingProxyType(table.schema.declared())
+    return Table(table.name, columns, tuple(names[position] for position in table.key), table.retroactive)
+
+
+def _key_columns(schema: Schema, table: str, key: Any) -> tuple[int, ...]:
+    """The positions of a table's key columns; `key` is a name or a list of names."""
+    names = [key] if isinstance(key, str) else key
+    if not isinstance(names, list | tuple) or not names:
+        raise SchemaError(f'table "{table}" has no key', code="bad_key", hint='key="id", or key=["room", "sensor"]')
+    found = []
+    for name in names:
+        column = schema.find(name) if isinstance(name, str) else None
+        if column is None:
+            hint = did_you_mean(str(name), list(schema.names))
+            raise SchemaError(f'key column "{name}" does not exist in "{table}"', code="bad_key", hint=hint)
+        found.append(schema.position(column.name))
+    if len(set(found)) < len(found):
+        raise SchemaError(f'a column is twice in the key of "{table}"', code="bad_key", hint="name each column once")
+    return tuple(found)
+
+
 def _time_column(schema: Schema, stream: str, name: str) -> int:
     column = schema.find(name) if isinstance(name, str) else None
     if column is None:
@@ -214,7 +285,7 @@ def _time_column(schema: Schema, stream: str, name: str) -> int:
 
 def _arrival(timeline: str, lateness_us: int) -> str:
     """The timeline of a stream without a time column."""
-    if timeline not in ("main", ARRIVAL):
+    if timeline not in (MAIN, ARRIVAL):
         fact = f'a stream without a time column is on timeline "{ARRIVAL}"'
         raise SchemaError(fact, hint="name its time column, or leave timeline out")
     if lateness_us:

@@ -31,9 +31,10 @@ from eddy.join_group import JoinGroup
 from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
-from eddy.result_log import MAX_COMMITS, Record
+from eddy.result_log import MAX_COMMITS, Record, ResultLog
 from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
+from eddy.table_source import TableChange, TableSource
 from eddy.timeline import Rows, Timeline
 from lineage.batch import TupleBatch
 from stems.row_store import Page
@@ -147,6 +148,27 @@ class Committer:
             crowded = crowded or end - source.logged_from > self.log_rows + self._slack
         if crowded:
             self.trim(timeline)
+
+    def change_table(self, table: TableSource, change: TableChange) -> None:
+        """A commit that changes a table: on every timeline with a query on it, whose clock stays where it is."""
+        began = time.perf_counter_ns()
+        self.seq += 1
+        rows = table.apply(change, self.seq)
+        if rows is not None:
+            self._take([(table, rows)], self.seq, self.seq)
+        for timeline in table.readers:
+            timeline.log.append(Record(self.seq, timeline.now, timeline.now))
+        settles = not self.seq % _SETTLE_EVERY
+        for timeline in table.readers:
+            if settles or self._n_logged(table, timeline.log) > self.log_rows + self._slack:
+                self.trim(timeline)
+        if settles and not table.readers:
+            table.forget_versions()
+        self.total_ns += time.perf_counter_ns() - began
+
+    def _n_logged(self, table: TableSource, log: ResultLog) -> int:
+        """How many versions of a table ended in commits that a log holds."""
+        return table.versions.n_closed_until(self.seq) - table.versions.n_closed_until(log.gone)
 
     # ---- rows that leave
 
@@ -299,6 +321,10 @@ class Committer:
                 at = bisect_left(source.ends, floor, key=lambda pair: pair[1])
                 seq = source.ends[min(at, len(source.ends) - 1)][0]
                 drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
+        for table in timeline.tables:
+            if self._n_logged(table, log) > self.log_rows:
+                seq = table.versions.commit_with(table.versions.n_closed_until(self.seq) - self.log_rows)
+                drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
         self._forget(timeline, min(drop, len(log.records) - 1))
 
     def forget_log(self, timeline: Timeline) -> None:
@@ -312,6 +338,8 @@ class Committer:
         for source in timeline.sources:
             source.log_dropped(log.gone)
             source.settle(log.records[0].before if log.records else timeline.now)
+        for table in timeline.tables:
+            table.forget_versions()
 
     def _forget_all(self, source: Source) -> None:
         """No query reads the stream: nothing of it is kept."""

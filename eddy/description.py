@@ -1,4 +1,4 @@
-"""What the engine tells about a push and about a stream."""
+"""What the engine tells about a push, a stream, a table and a change of it."""
 
 from __future__ import annotations
 
@@ -28,3 +28,22 @@ class Stream:
     late: str
     #: how long rows are kept for later queries; None: as long as some query needs them
     keep_us: int | None = None
+
+
+class TableReceipt(NamedTuple):
+    """What an upsert or delete did: keys that are new, keys whose row was replaced, keys deleted, keys that were not there."""
+
+    inserted: int
+    updated: int
+    deleted: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as `engine.tables` shows it."""
+
+    name: str
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+    retroactive: bool

@@ -25,11 +25,11 @@ from eddy import compile as kernels
 from eddy import explain as explaining
 from eddy import statistics
 from eddy import trace as tracing
-from eddy.catalog import Catalog, describe
+from eddy.catalog import MAIN, Catalog, describe, describe_table
 from eddy.changes import Changes
 from eddy.commit import Commit
 from eddy.committer import Committer
-from eddy.description import Receipt, Stream
+from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
 from eddy.history import Held, complete_since, first_seen, opening_parts
 from eddy.join_query import JoinQuery
@@ -43,7 +43,10 @@ from eddy.replacing import check_replaces
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.timeline import BEGINNING, Rows, Timeline
+from eddy.table_query import TableGroup, TableQuery
+from eddy.table_reader import TableReader
+from eddy.table_source import TableSource
+from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
 from eddy.turn import Turn
 from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
@@ -80,7 +83,7 @@ class Engine:
         self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
-        self._cap = StateCap(state_bytes, self._catalog.sources.values, self._forget)
+        self._cap = StateCap(state_bytes, self._catalog.inputs, self._forget)
         self._turn = Turn()
 
     # ---- life
@@ -131,20 +134,34 @@ class Engine:
             seq = self._committer.seq
             return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, keep, seq))
 
-    def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> NoReturn:
-        raise _not_yet("create_table")
+    def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> Table:
+        """Declare a table; `retroactive`: its changes also touch results that stand, not only those of later rows."""
+        with self._turn:
+            return describe_table(self._catalog.create_table(name, columns, key, retroactive))
 
-    def upsert(self, table: str, rows: Any) -> NoReturn:
-        raise _not_yet("upsert")
+    def upsert(self, table: str, rows: Any) -> TableReceipt:
+        """Give a table rows, which take the place of those with their keys: all of them, or none and an error."""
+        with self._turn:
+            found = self._catalog.table(table)
+            checked = found.check_rows(rows)
+            self._cap.charge_rows(found, checked.n_rows)
+            change = found.upserted(checked)
+            self._committer.change_table(found, change)
+            return change.receipt
 
-    def delete(self, table: str, keys: Any) -> NoReturn:
-        raise _not_yet("delete")
+    def delete(self, table: str, keys: Any) -> TableReceipt:
+        """Take rows out of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
+        with self._turn:
+            found = self._catalog.table(table)
+            change = found.deleted(keys)
+            self._committer.change_table(found, change)
+            return change.receipt
 
     def retract(self, stream: str, keys: Any, time: Any) -> NoReturn:
         raise _not_yet("retract")
 
     def drop(self, name: str) -> None:
-        """Remove a stream that no query reads."""
+        """Remove a stream or table that no query reads."""
         with self._turn:
             self._catalog.drop(name)
             for query in self._catalog.queries.values():
@@ -165,8 +182,8 @@ class Engine:
         return MappingProxyType({source.name: describe(source) for source in self._catalog.sources.values()})
 
     @property
-    def tables(self) -> Mapping[str, Any]:
-        return MappingProxyType({})
+    def tables(self) -> Mapping[str, Table]:
+        return MappingProxyType({table.name: describe_table(table) for table in self._catalog.tables.values()})
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -205,21 +222,29 @@ class Engine:
             query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
             self._start(query)
             self._catalog.add_query(query)
-            if history == "window":
+            if history == "window" or not any(name in self._catalog.sources for name in query.streams):
+                # what is stored, or what tables hold, is there at once, so the submit is a commit
                 self._open(query, None, None)
             return query
 
     def _make(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan) -> Query:
-        if isinstance(plan, JoinPlan):
-            sources = [self._catalog.sources[stream] for stream in plan.streams]
-            return JoinQuery(self, number, name, sql, tags, plan, self._committer.joiner.group(plan.join, sources, plan.windows))
-        return Query(self, number, name, sql, tags, plan)
+        if isinstance(plan, Plan):
+            return Query(self, number, name, sql, tags, plan)
+        catalog = self._catalog
+        sources = [catalog.input(source) for source in plan.streams]
+        streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
+        if len(streams) == len(sources):
+            group = self._committer.joiner.group(plan.join, sources, plan.windows)
+            return JoinQuery(self, number, name, sql, tags, plan, group)
+        timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
+        own = TableGroup(plan, sources, self._eddy.policy, timeline)
+        return TableQuery(self, number, name, sql, tags, plan, own)
 
     def _start(self, query: Query) -> None:
         """Run from the next commit on, over what the query may see now."""
         seq, sources = self._committer.seq, self._sources(query)
         births = tuple(first_seen(query.birth, *item, seq) for item in zip(sources, query.windows, strict=True))
-        query.complete_since_us = complete_since(sources, query.windows, births)
+        query.complete_since_us = complete_since(self._timeline(query).now, sources, query.windows, births)
         if isinstance(query, JoinQuery):
             query.start(seq, births)
             return
@@ -234,7 +259,7 @@ class Engine:
         """The commit that gives a query what it sees at once, net of the answer it had `before`; `left` are its rows."""
         timeline, run = self._timeline(query), query.runs[-1]
         now = run.opened_us = timeline.now
-        at_us = 0 if now == BEGINNING else now
+        at_us = effect_time(now)
         if before is not None and len(before):
             run.taken_back = Results(before.columns, np.full(len(before), at_us), -1)
             timeline.log.hold(self._committer.seq + 1, run.forget_taken_back)
@@ -243,7 +268,7 @@ class Engine:
 
     def _rows_of(self, query: Query) -> Held | None:
         """The rows or matches of the answer of a relation; None if nobody listens."""
-        if not self._committer.listeners or query.is_stream:
+        if not self._committer.listeners or query.is_stream or isinstance(query, TableQuery):
             return None
         of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
         return of, query.kept or self._reader(query).keep(self._timeline(query).now)
@@ -263,7 +288,8 @@ class Engine:
     def _stop(self, query: Query) -> None:
         seq, sources = self._committer.seq, self._sources(query)
         for source in sources:
-            source.stored_from(seq)
+            if not isinstance(source, TableSource):
+                source.stored_from(seq)
         if isinstance(query, JoinQuery):
             query.stop(seq)
             return
@@ -275,7 +301,8 @@ class Engine:
     def _end_run(self, query: Query) -> None:
         """Stop a query whose run can still be read."""
         for source, window, condition in zip(self._sources(query), query.windows, query.conditions, strict=True):
-            source.end_run(window, condition, self._committer.seq)
+            if not isinstance(source, TableSource):
+                source.end_run(window, condition, self._committer.seq)
         self._stop(query)
 
     def pause(self, query: Query | int | str) -> None:
@@ -323,7 +350,9 @@ class Engine:
 
     def _release(self, query: Query) -> None:
         """A query, or what it was, is read no more."""
-        if isinstance(query, JoinQuery):
+        if isinstance(query, TableQuery):
+            query.release()
+        elif isinstance(query, JoinQuery):
             self._committer.joiner.release(query.group)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:
@@ -389,6 +418,8 @@ class Engine:
         """Let go of rows that no window holds: the log goes before a push is refused."""
         for line in self._catalog.timelines.values():
             self._committer.forget_log(line)
+        for table in self._catalog.tables.values():
+            table.forget_versions()
 
     def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
         """Take checked rows in."""
@@ -445,15 +476,17 @@ class Engine:
             return Changes(found, self._fetch, min(since, seq), False)
 
     def _timeline(self, query: Query) -> Timeline:
-        return self._catalog.sources[query.streams[0]].timeline
+        return query.timeline if isinstance(query, JoinQuery) else self._catalog.sources[query.stream].timeline
 
     def _reader(self, query: Query) -> Reader | JoinReader:
+        if isinstance(query, TableQuery):
+            return TableReader(query)
         if isinstance(query, JoinQuery):
             return JoinReader(query)
         return Reader(query, self._catalog.sources[query.stream])
 
     def _sources(self, query: Query) -> list[Source]:
-        return [self._catalog.sources[stream] for stream in query.streams]
+        return [self._catalog.input(name) for name in query.streams]
 
     def _lost_until(self, query: Query) -> int:
         """The last commit whose changes of a query can no longer be read."""
@@ -514,7 +547,8 @@ class Engine:
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
             if isinstance(query, JoinQuery):
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
+                group = None if isinstance(query, TableQuery) else query.group
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, group)
                 found["shared_with"] -= query.slot is not None
                 return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
@@ -539,16 +573,17 @@ class Engine:
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""
         with self._turn:
-            for source in self._catalog.sources.values():
+            for source in self._catalog.inputs():
                 source.check()
             for query in self._catalog.queries.values():
-                source = self._catalog.sources[query.stream]
+                source = self._catalog.input(query.stream)
                 assert query.running == (query.kept is None), "a query runs or keeps its answer"
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
             versions = [version for query in self._catalog.queries.values() for version in (*query.earlier, query)]
-            self._committer.joiner.check([version for version in versions if isinstance(version, JoinQuery)])
+            joins = [version for version in versions if isinstance(version, JoinQuery)]
+            self._committer.joiner.check([join for join in joins if not isinstance(join, TableQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from eddy.catalog import Catalog
+from eddy.catalog import MAIN, Catalog
 from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.policies.base import Policy
 from eddy.query import JoinPlan, Plan, Query
 from eddy.source import Source
+from eddy.table_source import TableSource
 from filters.candidates import key_columns
 from filters.predicate import Condition, IndexAtom
 from filters.wording import say_atom, say_condition
+from windows.spec import WindowSpec
 
 
 def explain_query(query: Query, source: Source, policy: Policy) -> dict[str, Any]:
@@ -50,14 +52,20 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
 
 def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
     """The plan of a query over several inputs; `group` is the one it is in or would join."""
-    sources = [catalog.sources[stream] for stream in plan.streams]
+    sources = [catalog.input(name) for name in plan.streams]
+    streams = [source for source in sources if not isinstance(source, TableSource)]
     inputs = list(zip(sources, plan.windows, plan.conditions, strict=True))
     filters = [name for source, _, condition in inputs for name, _, _ in _modules(source, condition)]
     return {
-        "kind": "relation",
-        "streams": [source.name for source in sources],
-        "timeline": sources[0].timeline.name,
-        "windows": [window.say(source.schema.names) for source, window, _ in inputs],
+        "kind": "stream" if plan.is_stream else "relation",
+        "streams": [source.name for source in streams],
+        "tables": {
+            source.name: _say_table(source, plan.is_stream, bool(streams))
+            for source in sources
+            if isinstance(source, TableSource)
+        },
+        "timeline": streams[0].timeline.name if streams else MAIN,
+        "windows": [window.say(source.schema.names) for source, window, _ in inputs if not isinstance(source, TableSource)],
         "columns": {column.name: column.type.value for column in plan.outputs},
         "conditions": [say_condition(condition, source.schema) for source, _, condition in inputs],
         "modules": [*filters, *_stems(plan, sources)],
@@ -67,23 +75,32 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
         "routes": {} if group is None else group.routes(),
         "virtual_sources": [] if group is None else group.virtual_sources(),
         "update_pattern": plan.update_pattern,
-        "edges": [
-            {
-                "from": source.name,
-                "to": "result",
-                "update_pattern": window.update_pattern,
-                "ends_known": window.update_pattern != "strict",
-            }
-            for source, window, _ in inputs
-        ],
+        "edges": [_edge(source, window, plan.is_stream, bool(streams)) for source, window, _ in inputs],
         "storage": {
             "own": "nothing",
-            "shared": "the streams' rows and SteMs",
+            "shared": "the rows of its inputs and their SteMs",
             "rows_held": {source.name: source.store.end - source.store.watermark for source in sources},
             "bytes": {source.name: source.store.bytes() + source.stems.bytes() for source in sources},
         },
         "defaults": list(plan.defaults),
     }
+
+
+def _counts_as_it_was(table: TableSource, is_stream: bool, with_streams: bool) -> bool:
+    return with_streams and (is_stream or not table.retroactive)
+
+
+def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
+    if _counts_as_it_was(table, is_stream, with_streams):
+        return "as it was when the last of the result's stream rows came"
+    return "as it is: a change begins and ends results at once"
+
+
+def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool) -> dict[str, Any]:
+    pattern, ends_known = window.update_pattern, window.update_pattern != "strict"
+    if isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams):
+        pattern, ends_known = "strict", False
+    return {"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": ends_known}
 
 
 def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
@@ -92,11 +109,15 @@ def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
     for edge in plan.join.equalities:
         for side in (edge.left, edge.right):
             key = ",".join(sources[side].schema.names[column.position] for column in edge.key(side))
-            found[f"stem:{sources[side].name}.{key}"] = None
+            found[f"{_kind(sources[side])}:{sources[side].name}.{key}"] = None
     for band in plan.join.bands:
         for side, column in ((band.left, band.left_column), (band.right, band.right_column)):
-            found[f"stem:{sources[side].name}.{sources[side].schema.names[column.position]}"] = None
+            found[f"{_kind(sources[side])}:{sources[side].name}.{sources[side].schema.names[column.position]}"] = None
     return list(found)
+
+
+def _kind(source: Source) -> str:
+    return "table" if isinstance(source, TableSource) else "stem"
 
 
 def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:

@@ -17,6 +17,7 @@ from eddy.join_group import JoinGroup
 from eddy.query import Birth, Kept
 from eddy.row_lists import OpeningRows
 from eddy.source import Source
+from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
@@ -26,20 +27,23 @@ Held = tuple[Source | JoinGroup, Kept]
 
 def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int) -> int:
     """Position of the first row that an input may see; `seq` is the last commit."""
+    if isinstance(source, TableSource):
+        return source.store.end
     stored = source.stored_from(seq)
     if window.is_stream:
         return source.store.end
     return stored if birth is None else max(stored, birth.end_of(source.number))
 
 
-def complete_since(sources: Sequence[Source], windows: Sequence[WindowSpec], births: Sequence[int]) -> int | None:
-    """From when on no row is missing that came before the births; None: never, or there is no clock yet."""
-    since = sources[0].timeline.now
+def complete_since(now: int, sources: Sequence[Source], windows: Sequence[WindowSpec], births: Sequence[int]) -> int | None:
+    """From when on no row is missing that came before the births; None: never, or there is no clock yet. Tables are whole."""
+    since = now
     if since == BEGINNING:
         return None
     for source, window, born in zip(sources, windows, births, strict=True):
         counted = window.kind is WindowKind.ROWS and not window.partition and source.store.end - born >= window.rows
-        missed = None if window.is_stream or counted else source.store.time_before(born)
+        whole = counted or window.is_stream or isinstance(source, TableSource)
+        missed = None if whole else source.store.time_before(born)
         if missed is not None and window.width_us == FOREVER:
             return None
         if missed is not None:

@@ -14,6 +14,7 @@ from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
 from eddy.recall import recall
+from eddy.timeline import Timeline
 from filters.predicate import Condition
 from windows.spec import WindowSpec
 
@@ -49,6 +50,10 @@ class JoinQuery(Query):
         self.legs: list[Leg] = []
         #: its slot in the group; None while it does not run, or when no match can satisfy it
         self.slot: int | None = None
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.group.timeline
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from eddy.join_query import JoinQuery, JoinRun
 from eddy.query import Kept
 from eddy.reader import Results, net
 from eddy.result_log import Record
-from eddy.timeline import BEGINNING
 from eddy.walk import Combinations, Reach
 from eddy.window_rows import WindowRows
 from filters.evaluate import evaluate
@@ -119,10 +118,11 @@ class JoinReader:
         """The matches alive at a clock among the rows before `taken`, and their starts, none before the run was opened."""
         spans = [self._alive(k, clock, end, end) for k, end in enumerate(taken)]
         fewest = min(range(len(spans)), key=lambda k: spans[k][1] - spans[k][0])
-        opened = BEGINNING if self._run.opened_us is None else self._run.opened_us
-        return [
-            (found, np.maximum(self._lives(found, taken)[1].starts, opened)) for found in self._matches(fewest, spans, taken)
-        ]  # fmt: skip
+        return [(found, self._starts(found, taken)) for found in self._matches(fewest, spans, taken)]
+
+    def _starts(self, found: Combinations, taken: list[int]) -> np.ndarray:
+        starts: np.ndarray = self._lives(found, taken)[1].starts
+        return starts if self._run.opened_us is None else np.maximum(starts, self._run.opened_us)
 
     def _answer_now(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
         return self._answer(clock, [source.store.end for source in self._sources])
@@ -153,9 +153,12 @@ class JoinReader:
         assert isinstance(run, JoinRun)
         self._run = run
         if run.opened_in(record.seq):
-            ends = [source.end_at(record.seq) for source in self._sources]
-            return net(run.taken_back, self._results(self._answer(record.after, ends), 1))
+            return net(run.taken_back, self._results(self._opened(record), 1))
         return net(self._results(self._ended(record), -1), self._results(self._begun(record), 1))
+
+    def _opened(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
+        """What was there at once in the commit that opened the run."""
+        return self._answer(record.after, self._taken(record.seq))
 
     def _begun(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """Matches with a row that came in the commit, and their starts."""

@@ -60,7 +60,7 @@ class Planner:
 
     def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan | JoinPlan:
         catalog, parsed = self._catalog, text.parsed
-        bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.stream_names)
+        bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.input_names)
         check_runs(parsed, bound)
         if bound.join is not None:
             return self._join(parsed, bound, bound.join)
@@ -72,10 +72,11 @@ class Planner:
         return plan
 
     def _join(self, parsed: ParsedQuery, bound: BoundQuery, join: Join) -> JoinPlan:
-        sources = [self._catalog.sources[name] for name in join.names]
-        for number, source in enumerate(sources):
-            if source.timeline is not sources[0].timeline:
-                fact = f'"{source.name}" is on timeline "{source.timeline.name}", not on "{sources[0].timeline.name}"'
+        streams = [(k, self._catalog.sources[name]) for k, name in enumerate(join.names) if name in self._catalog.sources]
+        for number, source in streams:
+            first = streams[0][1].timeline
+            if source.timeline is not first:
+                fact = f'"{source.name}" is on timeline "{source.timeline.name}", not on "{first.name}"'
                 raise parsed.error_at_input(number, fact, "two_timelines", "a query reads streams of one timeline")
         conditions = tuple(normalise(own, clauses_apart=False) for own in join.own)
         return JoinPlan(

@@ -103,7 +103,7 @@ class Plan:
 class JoinPlan:
     """What is left of the text of a query over several inputs."""
 
-    #: the streams' names in lower case, the windows and the conditions of the inputs
+    #: the names of the streams and tables in lower case, the windows and the conditions of the inputs
     streams: tuple[str, ...]
     windows: tuple[WindowSpec, ...]
     conditions: tuple[Condition, ...]
@@ -111,6 +111,11 @@ class JoinPlan:
     outputs: tuple[OutputColumn, ...]
     update_pattern: str
     defaults: tuple[str, ...]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether its results are only added: a stream without a window, with tables."""
+        return any(window.is_stream for window in self.windows)
 
 
 class Query:
@@ -121,6 +126,8 @@ class Query:
         "_results_at_start", "errors", "birth", "earlier", "lost_until", "__weakref__",
         # of a join
         "join_plan", "legs", "sources", "group", "slot",
+        # of a query with tables
+        "_tables", "_table_legs",
     )  # fmt: skip
 
     def __init__(
@@ -222,7 +229,7 @@ class Query:
         """Take over the text and plan of `other`, which never ran; returns what this one was."""
         version = copy.copy(self)
         version.earlier = ()
-        for name in ("sql", "plan", "join_plan", "legs", "sources", "group", "slot"):
+        for name in ("sql", "plan", "join_plan", "legs", "sources", "group", "slot", "_tables", "_table_legs"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
             elif hasattr(self, name):

@@ -10,7 +10,7 @@ def check_replaces(query: Query, plan: Plan | JoinPlan) -> None:
     """Raise `ConflictError` if a query of this plan cannot go on where `query` is."""
     if not query.running:
         raise ConflictError(f'query "{query.name}" is paused', code="paused", hint="resume it first")
-    is_stream = isinstance(plan, Plan) and plan.window.is_stream
+    is_stream = plan.window.is_stream if isinstance(plan, Plan) else plan.is_stream
     if is_stream != query.is_stream:
         kind = "a stream" if is_stream else "a relation"
         raise ConflictError(

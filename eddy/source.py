@@ -81,11 +81,11 @@ class Source:
         lateness_us: int,
         drop_late: bool,
         module_numbers: Iterator[int],
-        number: int = 0,
+        number: int = -1,
         keep_us: int | None = None,
     ) -> None:
         self.name = name
-        #: tells it from an earlier stream of that name
+        #: tells it from an earlier stream of that name; -1 for what is no stream
         self.number = number
         self.schema = schema
         #: the same as queries know it

@@ -11,6 +11,8 @@ from eddy.join_query import JoinQuery
 from eddy.policies.base import Ledger
 from eddy.query import Query
 from eddy.source import Source
+from eddy.table_query import TableQuery
+from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING
 from filters.predicate import IndexAtom
 from lineage.times import to_datetime
@@ -24,10 +26,12 @@ _ATOM_BYTES = 160
 def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any]:
     """`engine.stats()`."""
     sources, queries = catalog.sources, catalog.queries
-    for source in sources.values():
+    inputs = catalog.inputs()
+    for source in inputs:
         eddy.learn(source)
     streams = {source.name: _stream(source) for source in sources.values()}
-    per_query = {query.name: _query(query, sources[query.stream]) for query in queries.values()}
+    tables = {table.name: _table(table) for table in catalog.tables.values()}
+    per_query = {query.name: _query(query, catalog.input(query.stream)) for query in queries.values()}
     own = sum(entry["own_bytes"] for entry in per_query.values())
     return {
         "seq": committer.seq,
@@ -37,10 +41,11 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
             line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.sources)}
             for line in catalog.timelines.values()
         },
-        "modules": {name: entry for source in sources.values() for name, entry in _modules(source).items()} | _stems(committer),
+        "modules": {name: entry for source in inputs for name, entry in _modules(source).items()} | _stems(committer),
         "streams": streams,
+        "tables": tables,
         "queries": per_query,
-        "bytes": own + sum(sum(entry["bytes"].values()) for entry in streams.values()),
+        "bytes": own + sum(sum(entry["bytes"].values()) for entry in (*streams.values(), *tables.values())),
     }
 
 
@@ -60,6 +65,18 @@ def _stream(source: Source) -> dict[str, Any]:
         "filters": source.bank.stats(),
         "stems": source.stems.stats(),
         "bytes": source.bytes(),
+    }
+
+
+def _table(table: TableSource) -> dict[str, Any]:
+    return {
+        "rows": table.versions.n_open,
+        "versions": table.store.end - table.store.watermark,
+        "unknown_keys": table.unknown_keys,
+        "queries": sum(table.readers.values()),
+        "slots": table.slots.taken,
+        "filters": table.bank.stats(),
+        "bytes": table.bytes(),
     }
 
 
@@ -110,7 +127,8 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
         return {
             "id": query.id,
             "state": query.state,
-            "results": query.n_results(),
+            #: those of queries with tables are found when they are read and not counted
+            "results": None if isinstance(query, TableQuery) else query.n_results(),
             "own_bytes": own_bytes(query),
             "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources)),
             "errors": query.errors + query.group.walker.errors,

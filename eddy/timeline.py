@@ -28,6 +28,7 @@ from lineage.kernels import READ_ONLY_INT64, kernel
 
 if TYPE_CHECKING:
     from eddy.source import Source
+    from eddy.table_source import TableSource
 
 #: Before every time that a row can have.
 BEGINNING = -(2**62)
@@ -230,7 +231,7 @@ class Intake:
             assert run.times[0] > self.front, "what is at or before the front has been released"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Timeline:
     """A set of streams with one clock."""
 
@@ -241,4 +242,11 @@ class Timeline:
     advanced: int = BEGINNING
     #: its streams, in order of their creation
     sources: list[Source] = field(default_factory=list)
+    #: the tables that queries on it read
+    tables: list[TableSource] = field(default_factory=list)
     log: ResultLog = field(default_factory=ResultLog)
+
+
+def effect_time(clock: int) -> int:
+    """The time of a change that takes effect now: 0 while the timeline has no clock."""
+    return 0 if clock == BEGINNING else clock

@@ -51,7 +51,7 @@ def bind(
     columns = bind_outputs(parsed, scalars, defaults)
     condition = _bind_condition(parsed, scalars)
     join = None
-    if len(inputs) > 1:
+    if len(inputs) > 1 or inputs[0].is_table:
         join = split(condition, [item.name for item in inputs], [len(item.schema) for item in inputs])
         defaults.extend(_say_products(join, inputs))
     return BoundQuery(inputs, condition, columns, join, tuple(defaults))

@@ -72,7 +72,7 @@ class BoundQuery:
     #: WHERE and all ON conditions
     condition: Expression | None
     columns: tuple[OutputColumn, ...]
-    #: the condition in the parts a join runs; None iff there is one input
+    #: the condition in the parts a join runs; None iff the one input is a stream
     join: Join | None = None
     #: what the binder assumed for the user, in words, for `explain`
     defaults: tuple[str, ...] = ()
@@ -99,11 +99,11 @@ class BoundQuery:
         """The update pattern of the whole result (semantics, "Update patterns").
 
         A non-retroactive table keeps the pattern of the one stream it is joined with; without a window nothing is taken back,
-        not even by a retroactive table.
+        not even by a retroactive table. Tables alone count as they are: any change takes rows back.
         """
         if self.is_stream:
             return "monotonic"
-        if any(item.readable.retroactive for item in self.inputs):
+        if any(item.readable.retroactive for item in self.inputs) or all(item.is_table for item in self.inputs):
             return "strict"
         patterns = [item.window.update_pattern for item in self.inputs if not item.is_table]
         if len(patterns) == 1:

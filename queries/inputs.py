@@ -2,7 +2,7 @@
 
     one stream, any tables     any window; without one the query is a stream
     several streams            each has a window that ends: [RANGE w], [ROWS n] or [NOW]
-    tables                     no window, and never alone
+    tables                     no window, with streams or alone
 
 The streams of one query are of one timeline; the engine, which knows timelines, checks that.
 """
@@ -16,11 +16,9 @@ from lineage.schema import Schema
 from queries.bound import BoundInput, Readable
 from queries.literals import param_rows, param_value, param_window
 from queries.syntax import ParsedQuery, RowsWindow, Window, WindowParam
-from queries.vocabulary import later
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
 _CHOICES = "choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]"
-_TABLES_ONLY = later("a query that reads only tables", "join them with a stream: FROM s [RANGE 5 MINUTES], t")
 
 
 def bind_inputs(
@@ -73,9 +71,7 @@ def _partition(parsed: ParsedQuery, window: RowsWindow, schema: Schema) -> list[
 
 def _check_windows(parsed: ParsedQuery, inputs: list[BoundInput]) -> None:
     streams = [number for number, item in enumerate(inputs) if not item.is_table]
-    if not streams:
-        raise parsed.error_at_input(0, _TABLES_ONLY.fact, "not_supported", _TABLES_ONLY.advice)
-    if len(streams) == 1:
+    if len(streams) < 2:
         return
     for number in streams:
         window = inputs[number].window

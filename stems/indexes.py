@@ -87,6 +87,12 @@ class Indexes:
         for index in self._users:
             index.forget()
 
+    def rebuild(self) -> None:
+        """The store closed ranks: its rows have other positions. O(rows) for each index."""
+        assert not len(self.tombstones.marked(self.store.watermark)), "only rows that are not deleted closed ranks"
+        for index in self._users:
+            index.rebuild(np.zeros(0, np.int64))
+
     def recode(self, column: int) -> None:
         """The dictionary of a string column was compacted, and the store recoded its rows. O(rows) for each index on it."""
         assert self.store.schema.columns[column].type is Type.STRING, "only texts have codes"

@@ -197,8 +197,8 @@ class RowStore:
     def drop_outcomes(self, module: int) -> None:
         """Nobody asks for the outcomes of a predicate module any more: its number may be used again."""
         for page in self._pages:
-            page.outcomes.pop(module, None)
-        self.version += 1
+            if page.outcomes.pop(module, None) is not None:
+                self.version += 1
 
     def put_outcomes(self, module: int, positions: np.ndarray, outcomes: np.ndarray) -> None:
         """Keep the outcomes of a predicate module for rows held, in any order."""
@@ -319,6 +319,31 @@ class RowStore:
             self._addresses = None
             self.version += 1
             self._base = self._pages[0].base if self._pages else self.end
+
+    def close_ranks(self, kept: np.ndarray) -> None:
+        """Only the rows at these positions stay; they move up to the end, in their order, and take new positions there.
+
+        For rows that do not leave in the order they came (a table's), so that a few old ones do not hold the pages of the
+        others. Whoever holds a position or an index of it has to look again. O(rows kept).
+        """
+        groups = [(page, kept[which] - page.base) for page, which in self.by_page(kept)]
+        self.end = self.watermark = self._base = self.end - len(kept)
+        self._pages, self._addresses = [], None
+        self.version += 1
+        for page, offsets in groups:
+            assert page.starts is None and page.ids is None, "these rows have no starts and no region ids"
+            numbers = page.rows_of(0, page.n_rows)
+            self._copy_rows(page, offsets, numbers)
+
+    def _copy_rows(self, page: Page, offsets: np.ndarray, numbers: np.ndarray) -> None:
+        """Append rows of a page that is no longer held, with their outcomes."""
+        while len(offsets):
+            some, offsets = np.split(offsets, [self.room()])
+            nulls = [None if page.nulls is None else page.nulls[c, some] for c in range(len(self.schema))]
+            cells = [column[some] for column in page.columns]
+            target, at = self.append(cells, nulls, 0, len(some), page.times[some], int(page.times[some[0]]), numbers[some])
+            for module, outcome in page.outcomes.items():
+                self.keep_outcome(target, at, module, outcome[some])
 
     def recode(self, column: int, new_code: np.ndarray) -> None:
         """The dictionary of a string column was compacted: replace the codes of the rows held."""

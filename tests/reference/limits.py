@@ -15,6 +15,7 @@ import pytest
 SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("stems.row_store", "PAGE_ROWS", 64),
     ("stems.row_store", "_SPARE_PAGES", 1),
+    ("stems.table", "MIN_FORGOTTEN", 2),
     ("eddy.committer", "_SETTLE_EVERY", 2),
     ("eddy.source", "MIN_CANDIDATES", 4),
     ("eddy.source", "MAX_PER_VALUE", 6),

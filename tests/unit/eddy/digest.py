@@ -19,9 +19,9 @@ import pyarrow as pa
 from eddy import Engine
 
 #: Attributes that hold no state: ways back (a source's timeline is walked from the catalog), locks and clocks, scratch memory,
-#: caches rebuilt from the rest, measured times.
+#: caches rebuilt from the rest, measured times, and the estimate between two accounts of the state cap.
 SKIPPED = {
-    "_shared_outputs", "_engine", "timeline", "_lock",
+    "_shared_outputs", "_engine", "timeline", "_lock", "_cap", "_pairs", "_steps",
     "_clock", "_texts", "_pool", "_layout", "_buffers", "_scratch", "_sample", "_trial", "lineage",
     "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
 }  # fmt: skip
@@ -43,7 +43,7 @@ def digest(engine: Engine) -> dict[str, str]:
     }
     parts: dict[str, Any] = {f"seen: {name}": value for name, value in seen.items()}
     parts |= {name: value for name, value in vars(engine).items() if name not in SKIPPED}
-    for source in engine._catalog.sources.values():
+    for source in (*engine._catalog.sources.values(), *engine._catalog.tables.values()):
         parts |= {f"{source.name}: {name}": value for name, value in vars(source).items() if name not in SKIPPED}
     return {name: _hash(value) for name, value in parts.items()}
 

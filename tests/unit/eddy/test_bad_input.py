@@ -38,6 +38,12 @@ def busy_engine() -> Engine:
     engine.pause("paused")
     engine.advance(2000)
     engine.push("slow", {"name": ["c", "d"], "v": [3, 4], "ts": [9000, 12_000]})
+    engine.create_table("rooms", {"room": "string", "floor": "int", "size": "float"}, key="room", retroactive=True)
+    engine.create_table("places", {"x": "float", "y": "int", "name": "string"}, key=["x", "y"])
+    engine.upsert("rooms", {"room": ["room 1", "room 2"], "floor": [1, 2]})
+    engine.submit("SELECT r.sensor, f.floor FROM readings [RANGE 1 HOUR] r JOIN rooms f ON r.room = f.room", name="floors")
+    engine.submit("SELECT name FROM places WHERE name LIKE 'a%'", name="named")
+    engine.upsert("rooms", {"room": ["room 2", "room 3"], "floor": [3, 4]})
     engine.on_commit(lambda commit: None)
     return engine
 
@@ -138,6 +144,51 @@ ROWS: list[Bad] = [
     (lambda e: e.push_many({"readings": two(), "elsewhere": {"ts": [1]}}), ConflictError, "two_timelines", {}, "apart"),
 ]  # fmt: skip
 
+KEYED = {"k": "int", "v": "int"}
+
+TABLES: list[Bad] = [
+    (lambda e: e.create_table("t", KEYED, key=None), SchemaError, "bad_key", {}, 'key="id"'),
+    (lambda e: e.create_table("t", KEYED, key=[]), SchemaError, "bad_key", {}, 'key="id"'),
+    (lambda e: e.create_table("t", KEYED, key="kk"), SchemaError, "bad_key", {}, 'did you mean "k"?'),
+    (lambda e: e.create_table("t", KEYED, key=["k", 5]), SchemaError, "bad_key", {}, "there are: k, v"),
+    (lambda e: e.create_table("t", KEYED, key=["k", "K"]), SchemaError, "bad_key", {}, "once"),
+    (lambda e: e.create_table("t", KEYED, key="k", retroactive="yes"), SchemaError, "bad_schema", {}, "True"),
+    (lambda e: e.create_table("t", {}, key="k"), SchemaError, "bad_schema", {}, "mapping"),
+    (lambda e: e.create_table("9t", KEYED, key="k"), SchemaError, "bad_name", {}, "a letter"),
+    (lambda e: e.create_table("Readings", KEYED, key="k"), ConflictError, "name_taken", {}, ""),
+    (lambda e: e.create_table("rooms", KEYED, key="k"), ConflictError, "name_taken", {}, ""),
+    (lambda e: e.create_stream("ROOMS", READINGS, time="ts"), ConflictError, "name_taken", {}, ""),
+    (lambda e: e.submit("SELECT sensor FROM readings", name="rooms"), ConflictError, "name_taken", {}, ""),
+    (lambda e: e.upsert("room", {"room": NEW}), NotFoundError, "unknown_table", {}, 'did you mean "rooms"?'),
+    (lambda e: e.upsert("readings", two()), NotFoundError, "unknown_table", {}, '"readings" is a stream: push'),
+    (lambda e: e.upsert(5, two()), NotFoundError, "unknown_table", {}, ""),
+    (lambda e: e.delete("slow", ["a"]), NotFoundError, "unknown_table", {}, "push"),
+    (lambda e: e.push("rooms", {"room": NEW}), NotFoundError, "unknown_stream", {}, '"rooms" is a table: upsert'),
+    (lambda e: e.push_many({"readings": two(), "rooms": {"room": NEW}}), NotFoundError, "unknown_stream", {}, "upsert"),
+    (lambda e: e.trace("rooms", 0), NotFoundError, "unknown_stream", {}, "table"),
+    (lambda e: e.trace("readings", 0, "floors"), EddyError, "not_supported", {}, "later version"),
+    (lambda e: e.upsert("rooms", {"room": ["new a", None], "floor": [1, 2]}), RowError, "null_key", {"row": 1, "column": "room"}, "its key"),
+    (lambda e: e.upsert("rooms", {"floor": [1, 2]}), RowError, "null_key", {"row": 0, "column": "room"}, "its key"),
+    (lambda e: e.upsert("places", [{"name": "new", "x": 1.0}]), RowError, "null_key", {"row": 0, "column": "y"}, "its key"),
+    (lambda e: e.upsert("rooms", {"room": NEW, "flor": [1, 2]}), RowError, "unknown_column", {"column": "flor"}, 'did you mean "floor"?'),
+    (lambda e: e.upsert("rooms", {"room": NEW, "floor": [1, "x"]}), RowError, "bad_value", {"row": 1, "column": "floor"}, ""),
+    (lambda e: e.upsert("rooms", 5), RowError, "not_rows", {}, "a dict of columns"),
+    (lambda e: e.delete("rooms", "room 1"), RowError, "not_keys", {}, "a list of values of room"),
+    (lambda e: e.delete("rooms", 5), RowError, "not_keys", {}, "a list of values of room"),
+    (lambda e: e.delete("rooms", {"room": NEW}), RowError, "not_keys", {}, "a list"),
+    (lambda e: e.delete("rooms", [1]), RowError, "bad_value", {"row": 0, "column": "room"}, ""),
+    (lambda e: e.delete("rooms", [("room 1",)]), RowError, "bad_value", {"row": 0, "column": "room"}, ""),
+    (lambda e: e.delete("places", [(1.0, 2), 3.0]), RowError, "not_keys", {"row": 1}, "(x, y)"),
+    (lambda e: e.delete("places", [(1.0, 2, 3)]), RowError, "not_keys", {"row": 0}, "(x, y)"),
+    (lambda e: e.delete("places", [(1.0, "x")]), RowError, "bad_value", {"row": 0, "column": "y"}, ""),
+    (lambda e: e.drop("rooms"), EddyError, "in_use", {}, "cancel them first"),
+    (lambda e: e.submit("SELECT floor FROM rooms [NOW]"), QueryError, "table_window", {"column": 26}, "only a stream"),
+    (lambda e: e.submit("SELECT flor FROM rooms"), QueryError, "unknown_column", {"column": 8}, "floor"),
+    (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, slow b, rooms"), QueryError, "missing_window", {"column": 33}, ""),
+    (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, rooms, elsewhere [NOW] b"), QueryError, "two_timelines", {"column": 40}, ""),
+    (lambda e: e.submit("SELECT floor FROM romms"), QueryError, "unknown_stream", {"column": 19}, 'did you mean "rooms"?'),
+]  # fmt: skip
+
 OTHER: list[Bad] = [
     (lambda e: e.cancel("hott"), NotFoundError, "unknown_query", {}, 'did you mean "hot"?'),
     (lambda e: e.cancel(999), NotFoundError, "unknown_query", {}, ""),
@@ -191,7 +242,7 @@ def engine() -> Engine:
     ("call", "kind", "code", "place", "hint"),
     [
         pytest.param(*bad, id=f"{kind}{i}")
-        for kind, cases in (("sql", SQL), ("rows", ROWS), ("other", OTHER))
+        for kind, cases in (("sql", SQL), ("rows", ROWS), ("tables", TABLES), ("other", OTHER))
         for i, bad in enumerate(cases)
     ],
 )
@@ -234,6 +285,13 @@ def test_the_digest_sees_every_good_call() -> None:
         lambda: engine.register("other", abs, returns="int"),
         lambda: engine.create_stream("fresh", READINGS, time="ts", timeline="fresh"),
         lambda: engine.drop("elsewhere"),
+        lambda: engine.create_table("fresh_table", KEYED, key="k"),
+        lambda: engine.upsert("fresh_table", {"k": [1]}),
+        lambda: engine.delete("fresh_table", [1]),
+        lambda: engine.delete("fresh_table", [1]),
+        lambda: engine.drop("fresh_table"),
+        lambda: engine.upsert("rooms", []),
+        lambda: engine.submit("SELECT room FROM rooms"),
     ):
         call()
         now = digest(engine)

@@ -103,9 +103,6 @@ def test_options_of_later_versions_are_refused_by_name(option: str) -> None:
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("create_table", lambda e: e.create_table("t", {"k": "int"}, key="k")),
-        ("upsert", lambda e: e.upsert("t", [{"k": 1}])),
-        ("delete", lambda e: e.delete("t", [1])),
         ("retract", lambda e: e.retract("readings", [1], 0)),
     ],
 )

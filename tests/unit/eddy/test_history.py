@@ -393,6 +393,53 @@ def test_a_function_that_waited_for_a_partner_is_called_for_a_later_join_that_fi
     engine.check()
 
 
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def with_table(retroactive: bool) -> Engine:
+    engine = Engine()
+    engine.create_stream("s", {"k": "int", "v": "int", "ts": "timestamp"}, time="ts", keep=100_000)
+    engine.create_table("t", {"k": "int", "name": "string"}, key="k", retroactive=retroactive)
+    engine.upsert("t", {"k": [1], "name": ["first"]})
+    engine.push("s", {"k": [1], "v": [10], "ts": [1000]})
+    engine.upsert("t", {"k": [1], "name": ["second"]})
+    return engine
+
+
+TABLE = "SELECT s.v, t.name FROM s [RANGE 1 MINUTE], t WHERE s.k = t.k"
+
+
+def test_old_rows_meet_a_non_retroactive_table_as_it_is_at_the_submit() -> None:
+    engine = with_table(False)
+    query = engine.submit(TABLE, history="window")
+    assert signed(query.changes(0), "name") == [(1000, 1, "second")]
+    engine.upsert("t", {"k": [1], "name": ["third"]})
+    engine.push("s", {"k": [1], "v": [20], "ts": [2000]})
+    assert sorted(values(query.answer(), "name")) == ["second", "third"]
+    engine.delete("t", [1])
+    engine.advance(61_000)
+    assert signed(query.changes(5), "name") == [(2000, 1, "third"), (61_000, -1, "second")]
+    engine.check()
+
+
+def test_old_rows_meet_a_retroactive_table_as_it_is() -> None:
+    engine = with_table(True)
+    query = engine.submit(TABLE, history="window")
+    engine.upsert("t", {"k": [1], "name": ["third"]})
+    assert signed(query.changes(0), "name") == [(1000, 1, "second"), (1000, -1, "second"), (1000, 1, "third")]
+
+
+def test_replaced_rows_meet_a_non_retroactive_table_as_it_is_at_the_replace() -> None:
+    engine = with_table(False)
+    query = engine.submit(TABLE, history="window")
+    engine.upsert("t", {"k": [1], "name": ["third"]})
+    engine.replace(query, TABLE)
+    assert signed(query.changes(4), "name") == [(1000, -1, "second"), (1000, 1, "third")]
+    engine.replace(query, "SELECT 1 AS v, name FROM t")
+    assert [(c.sign, *c.row.values()) for c in query.changes(6)] == [(-1, 10, "third"), (1, 1, "third")]
+    engine.check()
+
+
 # -- pause and resume ------------------------------------------------------------------------------------------------
 
 

@@ -78,3 +78,18 @@ def test_a_cap_is_a_whole_number() -> None:
         with pytest.raises(Exception) as error:
             Engine(state_bytes=wrong)  # type: ignore[arg-type]  # that is the mistake
         assert getattr(error.value, "code", None) == "bad_option"
+
+
+def test_rows_of_a_table_are_counted_and_refused_too() -> None:
+    engine = Engine(state_bytes=2 * MIB, log_rows=1)
+    engine.create_table("places", {"k": "int", "x": "float"}, key="k")
+    for first in range(0, 10**6, 1000):
+        try:
+            engine.upsert("places", {"k": np.arange(first, first + 1000), "x": np.zeros(1000)})
+        except LimitError as error:
+            assert error.code == "state_full" and "1000 rows of places" in error.fact
+            break
+    assert 5000 <= engine.stats()["tables"]["places"]["rows"] == first < 60_000
+    engine.delete("places", np.arange(first))
+    assert engine.upsert("places", {"k": np.arange(1000), "x": np.zeros(1000)}).inserted == 1000, "deleted rows make room"
+    engine.check()

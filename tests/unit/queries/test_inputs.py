@@ -150,6 +150,13 @@ def test_the_pattern_of_a_join_comes_from_its_inputs(sources: str, is_stream: bo
     assert (bound.is_stream, bound.update_pattern) == (is_stream, pattern)
 
 
+def test_a_query_over_tables_alone_is_a_relation_whose_rows_may_be_taken_back() -> None:
+    for text in ("SELECT floor FROM rooms WHERE floor > 1", "SELECT a.floor FROM rooms a, rooms b WHERE a.room = b.room"):
+        bound = run(text)
+        assert bound.join is not None and not bound.is_stream and bound.update_pattern == "strict"
+    assert run("SELECT floor FROM rooms WHERE floor > 1").join.own[0] is not None
+
+
 def test_a_stream_without_a_window_is_told_as_a_default_also_beside_tables() -> None:
     text = "no window: each row counts once, as it comes"
     assert text in run("SELECT 1 AS one FROM readings a, rooms WHERE a.room = rooms.room").defaults

@@ -21,8 +21,6 @@ LATER: list[Row] = [
     ('SELECT temp FROM readings, (SELECT 1) AS x', 'not_supported', 1, 28, 'a sub-query in FROM is not supported yet', 'it comes with a later version'),
     ('SELECT temp FROM readings JOIN (SELECT 1) AS x ON ok', 'not_supported', 1, 32, 'a sub-query in FROM is not supported yet', 'it comes with a later version'),
     ('SELECT temp FROM readings [ROWS 10 SLIDE 5 MINUTES]', 'not_supported', 1, 36, 'SLIDE is not supported yet', 'it comes with a later version; [RANGE 5 MINUTES] works now'),
-    ('SELECT floor FROM rooms', 'not_supported', 1, 19, 'a query that reads only tables is not supported yet', 'join them with a stream: FROM s [RANGE 5 MINUTES], t'),
-    ('SELECT 1 AS x FROM rooms, prices', 'not_supported', 1, 20, 'a query that reads only tables is not supported yet', 'join them with a stream: FROM s [RANGE 5 MINUTES], t'),
     ('SELECT DISTINCT room FROM readings', 'not_supported', 1, 8, 'DISTINCT is not supported yet', 'it comes with a later version'),
     ('SELECT temp FROM readings [NOW] LEFT JOIN t ON x', 'not_supported', 1, 33, 'LEFT JOIN is not supported yet', 'it comes with a later version'),
     ('SELECT room FROM readings GROUP BY room', 'not_supported', 1, 27, 'GROUP BY is not supported yet', 'it comes with a later version'),

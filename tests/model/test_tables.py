@@ -1,0 +1,214 @@
+"""Random queries over streams and tables: the engine, the naive model and DuckDB after every step; and mutants of the engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eddy.marks import Marks
+from eddy.table_query import TableGroup, TableWalker
+from eddy.table_reader import TableReader, When
+from eddy.table_source import TableSource
+from stems.table import Versions
+from tests.reference.driver import replay, subject
+from tests.reference.limits import make_small
+from tests.reference.script import Script, Submit
+from tests.reference.stream_joins import make_table_script
+
+#: Scripts that a mutant may survive before the test fails, and their length.
+N_SEEDS = 40
+N_STEPS = 30
+
+
+def forget_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is cut after almost every commit, so versions go as soon as no row of a stream asks for them."""
+    make_small(monkeypatch)
+    monkeypatch.setattr("eddy.table_reader.PART_ROWS", 64)
+    monkeypatch.setattr("eddy.committer.MAX_COMMITS", 2)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_seed_of_tables_passes(seed: int) -> None:
+    script = make_table_script(seed, 30)
+    assert script.tables and any(isinstance(step, Submit) for step in script.steps)
+    replay(script, subject)
+
+
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_a_seed_of_tables_passes_when_every_limit_is_small_and_versions_go_soon(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_soon(monkeypatch)
+    script = make_table_script(seed, 40, windows_only=True)
+    assert script.steps
+    replay(script, subject, use_duckdb=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1100))
+def test_a_longer_seed_of_tables_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:
+        forget_soon(monkeypatch)
+    script = make_table_script(seed, 80, windows_only=bool(seed % 2))
+    assert sum(isinstance(step, Submit) for step in script.steps) >= 1
+    replay(script, subject, use_duckdb=seed % 4 == 0)
+
+
+def test_the_seeds_hold_queries_of_every_kind() -> None:
+    kinds: Counter[tuple[bool, bool, bool]] = Counter()
+    counting: Counter[tuple[bool, bool]] = Counter()
+    for seed in range(60):
+        script = make_table_script(seed, 30)
+        tables = {table.name: table for table in script.tables}
+        for step in script.steps:
+            if isinstance(step, Submit):
+                sources = [item.source for item in step.spec.meaning.inputs]
+                retroactive = any(tables[name].retroactive for name in sources if name in tables)
+                kinds[step.spec.is_stream, any(name not in tables for name in sources), retroactive] += 1
+                windows = [item.window for item in step.spec.meaning.inputs if item.window is not None and item.window.rows]
+                if windows and any(name in tables for name in sources):
+                    counting[any(window.partition for window in windows), retroactive] += 1
+    assert min(kinds[kind] for kind in ((True, True, False), (True, True, True), (False, True, False), (False, True, True))) > 10
+    assert min(kinds[False, False, False], kinds[False, False, True]) > 3
+    assert len(counting) == 4 and min(counting.values()) > 10, "windows that count rows beside tables of either kind"
+
+
+# -- mutants of the engine ---------------------------------------------------------------------------------------------
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+MUTANTS: dict[str, tuple[Patch, bool]] = {}
+
+
+def breaks(what: str, soon: bool = False) -> Callable[[Patch], Patch]:
+    """Register a mutant; `soon`: it shows when versions go soon."""
+
+    def add(patch: Patch) -> Patch:
+        MUTANTS[what] = patch, soon
+        return patch
+
+    return add
+
+
+@breaks("every table counts as it was")
+def _all_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = TableGroup.__init__
+
+    def init(self: TableGroup, plan: Any, sources: Any, *others: Any) -> None:
+        before = [source.readable for source in sources]
+        for source, readable in zip(sources, before, strict=True):
+            source.readable = replace(readable, retroactive=False)
+        exact(self, plan, sources, *others)
+        for source, readable in zip(sources, before, strict=True):
+            source.readable = readable
+
+    monkeypatch.setattr(TableGroup, "__init__", init)
+
+
+@breaks("a version counts in the commit that ends it")
+def _closed_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Versions, "counts", lambda self, at, commit: (self.opened_at(at) <= commit) & (commit <= self.closed_at(at))
+    )
+
+
+@breaks("a frozen table counts as it is")
+def _as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Marks, "commits_of", lambda self, positions, opened: np.full(len(positions), self._commits[-1]))
+
+
+@breaks("a frozen table counts as it was when the first of the rows came")
+def _first_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eddy.table_query.np", type("np", (), {"max": np.min, "flatnonzero": np.flatnonzero}))
+
+
+@breaks("a mark counts for the row before it too")
+def _mark_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = Marks.note
+    monkeypatch.setattr(Marks, "note", lambda self, commit, end: exact(self, commit, max(0, end - 1)))
+    monkeypatch.setattr(Marks, "check", lambda self, end: None)
+
+
+@breaks("versions count before they are written")
+def _later_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Versions, "opened_at", lambda self, at: np.zeros(len(at), np.int64))
+
+
+@breaks("an upsert leaves the old row")
+def _beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Versions, "find", lambda self, keys: np.full(len(keys), -1))
+    monkeypatch.setattr(Versions, "check", lambda self: None)
+
+
+@breaks("of two rows with one key in one upsert the first counts")
+def _first_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def first(keys: Any) -> np.ndarray:
+        columns = keys.columns if len(keys.columns) else keys.words[None]
+        return np.sort(np.unique(columns, axis=1, return_index=True)[1])
+
+    monkeypatch.setattr("eddy.table_source.last_of_each", first)
+
+
+@breaks("what was there before the query is not matched")
+def _untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableSource, "_try", lambda self, text: None)
+
+
+@breaks("an index of a table begins with the next version")
+def _no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableWalker, "_recall", lambda self, side, index: None)
+
+
+@breaks("a query over tables alone begins empty")
+def _no_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = TableReader._begun
+
+    def begun(self: TableReader, record: Any) -> Any:
+        return [] if self._run.after == record.seq - 1 else exact(self, record)
+
+    monkeypatch.setattr(TableReader, "_begun", begun)
+
+
+@breaks("a change ends results once for each input")
+def _ended_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = TableReader._walk
+
+    def walk(self: TableReader, first: int, spans: Any, taken: Any, when: When) -> Any:
+        for part in exact(self, first, spans, taken, when._replace(ended_by=None)):
+            mine = True if when.ended_by is None else self._versions(first).closed_at(part.at(first)) == when.ended_by
+            yield part.take(np.flatnonzero(np.full(len(part), True) & mine))
+
+    monkeypatch.setattr(TableReader, "_walk", walk)
+
+
+@breaks("rows of streams do not keep versions", soon=True)
+def _versions_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Marks, "oldest", property(lambda self: self._commits[-1]))
+
+
+@breaks("the log does not keep versions", soon=True)
+def _log_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = Versions.forget
+    monkeypatch.setattr(Versions, "forget", lambda self, commit: exact(self, commit + 2))
+
+
+def _notices(script: Script) -> bool:
+    try:
+        replay(script, subject, use_duckdb=False)
+    except Exception:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("what", MUTANTS)
+def test_the_driver_notices_a_mutant(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch, soon = MUTANTS[what]
+    if soon:
+        forget_soon(monkeypatch)
+    patch(monkeypatch)
+    noticed = any(_notices(make_table_script(seed, N_STEPS, windows_only=soon)) for seed in range(N_SEEDS))
+    assert noticed, f"{what}: nobody noticed in {N_SEEDS} seeds"
