@@ -33,6 +33,7 @@ from filters.matching import (
     prefix_sets,
     prefix_sets_by_table,
     rank_order,
+    work_words,
 )
 from filters.regions import CELL_STRING, KeyTable
 from lineage.batch import OutputArrays, TupleBatch
@@ -441,7 +442,7 @@ class Prepared:
         match_queries(
             active, layout.n_rows, layout.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
             layout.n_regions, self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at,
-            layout.order, multi[2], multi[3], rows_of,
+            layout.order, multi[2], multi[3], rows_of, layout.work,
         )  # fmt: skip
 
     def lists(
@@ -454,7 +455,7 @@ class Prepared:
         return list_queries(
             legs, *outputs, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
             layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
-            results, listed, offsets, rows, BYTE_BITS,
+            results, listed, offsets, rows, BYTE_BITS, layout.work,
         )  # fmt: skip
 
 
@@ -462,7 +463,7 @@ class _Layout:
     """Where the sets of each attribute lie, for batches of one size."""
 
     __slots__ = ("n_words", "n_rows", "regions", "n_regions", "by_order", "sets_at", "below_at", "at", "below_from", "sets",
-                 "below", "order")  # fmt: skip
+                 "below", "order", "work")  # fmt: skip
 
     def __init__(self, filters: list[GroupedFilter], n_rows: int, pool: _Pool) -> None:
         self.n_words = words(n_rows)
@@ -478,6 +479,7 @@ class _Layout:
         self.below_from = self.below_at.tolist()
         self.sets = pool.array("sets", self.at[-1], np.uint64)
         self.below = pool.array("below", self.below_from[-1], np.int32)
+        self.work = pool.array("work", work_words(self.n_words, n), np.uint64)
         self.order = pool.array("order", n * n_rows, np.int32)[: n * n_rows]
 
 

@@ -196,7 +196,7 @@ def next_output(
 
 @kernel(
     "int64(uint64[:,::1], int64, uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64[::1], "
-    "int64[::1], int32[::1], uint8[::1])"
+    "int64[::1], int32[::1], uint8[::1], uint64[::1])"
 )
 def list_rows(
     rows_of: np.ndarray,
@@ -212,16 +212,16 @@ def list_rows(
     offsets: np.ndarray,
     rows: np.ndarray,
     table: np.ndarray,
+    bits: np.ndarray,
 ) -> int:
     """Row numbers of the queries on the slots of the mask `legs` (`eddy/outputs.py`), of those that have any.
 
     `query_of[slot]` reads a slot from row `first_of[slot]` on (all rows when that is empty), then the `more_*`. Fills `listed`
     with the queries and `offsets[j]:offsets[j+1]` with their ranges in `rows`, which must hold all and `SPARE` more; returns how
-    many are listed.
+    many are listed. `bits` is scratch of `n_words`.
     """
     at = np.int64(0)
     n = 0
-    bits = np.empty(n_words, np.uint64)
     word, left, more = 0, legs[0], 0
     while True:
         slot, query, first, word, left, more = next_output(
@@ -262,10 +262,12 @@ def count_rows(rows_of: np.ndarray, n_words: int, legs: np.ndarray, more_slot: n
     return int(total)
 
 
-@kernel("void(uint64[:,::1], int64, int64, uint64[:,::1])")
-def transpose(lin: np.ndarray, n_rows: int, n_words: int, rows_of: np.ndarray) -> None:
-    """Row-major `[rows, words]` to query-major `[slots, rows/64]`, 64 x 64 bits at a time; missing rows read as 0."""
-    block = np.empty(64, np.uint64)
+@kernel("void(uint64[:,::1], int64, int64, uint64[:,::1], uint64[::1])")
+def transpose(lin: np.ndarray, n_rows: int, n_words: int, rows_of: np.ndarray, block: np.ndarray) -> None:
+    """Row-major `[rows, words]` to query-major `[slots, rows/64]`, 64 x 64 bits at a time; missing rows read as 0.
+
+    `block` is scratch of 64 words.
+    """
     for v in range((n_rows + 63) >> 6):
         for w in range(n_words):
             for k in range(64):
