@@ -286,16 +286,20 @@ def query_bits(
     order: np.ndarray,
     multi_at: np.ndarray,
     multi_ranks: np.ndarray,
+    uneven: Number,
     bits: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there."""
+    """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there.
+
+    `uneven`: some filter is in rank order, or some predicate has several intervals.
+    """
     scratch = work[n_words : 2 * n_words]
     parts = work[2 * n_words : 2 * n_words + MIN_PARTS + 2 * len(route)]
     flips = work[2 * n_words + MIN_PARTS + 2 * len(route) :]
     n_parts = gather_parts(slot, n_words, route, low, high, n_regions, has_nulls, by_order, sets_at, parts, flips)
     intersect_parts(parts, flips, n_parts, n_words, fresh, sets, bits)
-    for r in range(len(route)):
+    for r in range(len(route) if uneven else 0):
         f = np.int64(route[r])
         lo = np.int64(low[f, slot])
         hi = np.int64(high[f, slot])
@@ -345,6 +349,9 @@ def match_queries(
 
     `fresh`: start from all rows; otherwise from the bits that are there. `work` is scratch of `work_words`.
     """
+    uneven = len(multi_at) > 1
+    for r in range(len(route)):
+        uneven |= by_order[route[r]] != 0
     for word in range(len(active)):
         left = active[word]
         while left:
@@ -353,7 +360,7 @@ def match_queries(
             bits = rows_of[slot]
             query_bits(
                 slot, n_rows, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
-                order, multi_at, multi_ranks, bits, work,
+                order, multi_at, multi_ranks, uneven, bits, work,
             )  # fmt: skip
 
 
@@ -445,6 +452,7 @@ def list_queries(
     in_order = False
     for r in range(len(route)):
         in_order |= by_order[route[r]] != 0
+    uneven = in_order or len(multi_at) > 1
     while True:
         slot, query, first, word, left, more = next_output(
             legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
@@ -467,7 +475,7 @@ def list_queries(
             continue
         query_bits(
             slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order,
-            multi_at, multi_ranks, bits, work,
+            multi_at, multi_ranks, uneven, bits, work,
         )  # fmt: skip
         found = np.int64(0)
         for w in range(n_words):

@@ -142,20 +142,28 @@ def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, a
     if found >= 4 * n_words:
         for w in range(n_words):
             at = store_word(rows, at, np.int64(w << 6), table, bits[w])
-    else:
-        # few bits a word: store four positions whether they are set or not, and move on by those that are
+    elif 4 * found < n_words:
         for w in range(n_words):
             word = bits[w]
-            if word == 0:
-                continue
+            while word:
+                rows[U64(at)] = np.int64(w << 6) + np.int64(trailing_zeros(word))
+                word &= word - ONE
+                at += 1
+    else:
+        # few bits a word: store four positions whether they are set or not, and move on by those that are; whether a word is
+        # empty no predictor can know
+        for w in range(n_words):
+            word = bits[w]
             base = np.int64(w << 6)
             stop = at + np.int64(count_ones(word))
             k = U64(at)
-            while k < U64(stop):
+            while True:
                 for _ in range(4):
                     rows[k] = base + np.int64(trailing_zeros(word))
                     word &= word - ONE
                     k += ONE
+                if k >= U64(stop):
+                    break
             at = stop
     return at
 
