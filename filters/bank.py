@@ -82,6 +82,8 @@ class FilterBank:
         self.filters: list[GroupedFilter] = []
         self._by_position: dict[int, int] = {}
         self.n_words = 1
+        #: above it no slot has a predicate: after it has doubled, half the page is empty
+        self._top = 0
         self.low = np.zeros((0, 64), np.int32)
         self.high = np.full((0, 64), NO_LIMIT, np.int32)
         #: bits of the slots that have a predicate on the filter
@@ -116,7 +118,8 @@ class FilterBank:
         if f is None:
             f = self._new_filter(position)
         filter_ = self.filters[f]
-        splits = filter_.add(slot, intervals, self.low[f], self.high[f])
+        self._top = top = max(self._top, slot + 1)
+        splits = filter_.add(slot, intervals, self.low[f, :top], self.high[f, :top])
         set_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             for at in splits:
@@ -137,7 +140,8 @@ class FilterBank:
         f = self._by_position[position]
         filter_ = self.filters[f]
         several = bool(filter_.multi.ranks)
-        merged = filter_.remove(slot, intervals, self.low[f], self.high[f], end)
+        top = self._top
+        merged = filter_.remove(slot, intervals, self.low[f, :top], self.high[f, :top], end)
         clear_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             rows = self._rows.view(f)
@@ -188,6 +192,7 @@ class FilterBank:
         self.interested = np.hstack([self.interested[:, :n_words], np.zeros((n_filters, extra), np.uint64)])
         self.table = np.hstack([self.table[:, :n_words], np.full((len(self.table), extra), FULL)])
         self.n_words = n_words
+        self._top = min(self._top, slots)
         self._changed(multi=True)
         self._fit_budget()
 
@@ -404,6 +409,7 @@ class FilterBank:
         for f, filter_ in enumerate(self.filters):
             held = placed.get(f, {})
             filter_.check(self.low[f], self.high[f], held)
+            assert all(slot < self._top for slot in held), "no predicate stands above the top"
             interested = np.zeros_like(self.interested[f])
             for slot in held:
                 set_bit(interested, slot)
