@@ -255,7 +255,8 @@ def interval_bits(
 
     In rank order a prefix set is the nearest one stored, with the rows between changed one by one.
     """
-    under, upto = np.int64(lo), np.int64(hi)
+    under: Number = np.int64(lo)
+    upto: Number = np.int64(hi)
     if by_order[f]:
         start, stop = np.int64(below[below_at[f] + lo]), np.int64(below[below_at[f] + hi])
         under = min((start + STRIDE // 2) // STRIDE, n_rows // STRIDE)

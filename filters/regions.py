@@ -79,8 +79,8 @@ def find_rank(key: Number, cuts: np.ndarray, offset: Number, n_cuts: Number) -> 
 
 
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int32[::1], int64, int64, "
-    "int64, int32[::1])"
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int32[::1], int64, "
+    "int64, int64, int32[::1])"
 )
 def rank_by_grid(
     cells: np.ndarray,
