@@ -20,22 +20,9 @@ import numpy as np
 
 from filters.grouped import NO_LIMIT, GroupedFilter
 from filters.intervals import Intervals
-from filters.matching import (
-    BY_SEARCH,
-    GIVEN,
-    MAX_PREFIX,
-    SCAN,
-    TABLE,
-    lay_out,
-    list_queries,
-    match_queries,
-    match_rows,
-    prefix_sets,
-    prefix_sets_by_table,
-    rank_order,
-    work_words,
-)
+from filters.matching import BY_SEARCH, GIVEN, SCAN, TABLE, list_queries, match_queries, match_rows, work_words
 from filters.regions import CELL_STRING, KeyTable
+from filters.row_sets import MAX_PREFIX, lay_out, prefix_sets, prefix_sets_by_table, rank_order
 from lineage.batch import OutputArrays, TupleBatch
 from lineage.bits import BYTE_BITS, FULL, U64, clear_bit_of, set_bit, set_bit_of, words
 from lineage.dictionary import Dictionary

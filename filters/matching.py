@@ -8,10 +8,10 @@ row's region admits. The bits of a region come from its row of the region table,
 budget, from a scan that compares the region's rank with every slot's bounds.
 
 **Query-major** (`match_queries`, `list_queries`), for large batches. Per attribute `prefix[k]` is the set of rows with rank below
-`k`, so one interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the number of regions or rows
-that match. It needs no table. Where an attribute has more regions than `MAX_PREFIX`, rows are counted into rank order instead
-and prefix sets are kept only every `STRIDE` rows, the rest set bit by bit. There a narrow range is a short stretch of that order,
-and is listed by sorting it.
+`k` (`filters/row_sets.py`), so one interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the
+number of regions or rows that match. It needs no table, and the sets of all intervals of a query are ANDed in one pass. Of an attribute in
+rank order the nearest set is taken and the rows between changed bit by bit; a narrow range there is a short stretch of that
+order, and is listed by sorting it.
 
 A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, its intervals are
 `multi_ranks[multi_at[m]:multi_at[m+1]]`.
@@ -23,14 +23,10 @@ import numpy as np
 
 from filters.grouped import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank
+from filters.row_sets import STRIDE
 from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, next_output, trailing_zeros
 from lineage.kernels import Number, inline, kernel
 from lineage.order_keys import order_key
-
-#: Attributes with more regions than this use rank order and strides instead of one prefix set a region.
-MAX_PREFIX = 768
-#: Rows between two stored prefix sets of an attribute in rank order.
-STRIDE = 16
 
 #: Entries that `intersect_parts` reads, whether there are so many or not.
 MIN_PARTS = 4
@@ -49,118 +45,6 @@ SCAN = 1
 def work_words(n_words: int, n_filters: int) -> int:
     """Words of scratch that matching query-major needs: two sets of rows, and the parts of a query with their flips."""
     return 2 * n_words + 2 * (MIN_PARTS + 2 * n_filters)
-
-
-@kernel("void(int64[::1], int64, int64, int64, uint8[::1], int64[::1], int64[::1])")
-def lay_out(
-    n_regions: np.ndarray,
-    max_prefix: int,
-    n_rows: int,
-    n_words: int,
-    by_order: np.ndarray,
-    sets_at: np.ndarray,
-    below_at: np.ndarray,
-) -> None:
-    """Where the sets of each attribute begin, and the counts of those in rank order; the last entries are the totals."""
-    sets_at[0] = below_at[0] = 0
-    for f in range(len(n_regions)):
-        by_order[f] = n_regions[f] > max_prefix
-        sets_at[f + 1] = sets_at[f] + (n_rows // STRIDE + 1 if by_order[f] else n_regions[f] + 1) * n_words
-        below_at[f + 1] = below_at[f] + (n_regions[f] + 1 if by_order[f] else 0)
-
-
-@kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64)")
-def prefix_sets(ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, out: np.ndarray, at: int) -> None:
-    """`out[at + k * n_words:]` = the rows with rank < k, for k in 0..n_regions."""
-    sets = out[at : at + (n_regions + 1) * n_words]
-    sets[:] = 0
-    width = U64(n_words)
-    for i in range(n_rows):
-        row = U64(i)
-        sets[(U64(ranks[i]) + ONE) * width + (row >> U64(6))] |= ONE << (row & U64(63))
-    for k in range(1, n_regions + 1):
-        before = sets[(k - 1) * n_words : k * n_words]
-        here = sets[k * n_words : (k + 1) * n_words]
-        for w in range(n_words):
-            here[w] |= before[w]
-
-
-@kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int64, int64, uint64[::1], int64)"
-)
-def prefix_sets_by_table(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    table: np.ndarray,
-    base: int,
-    null_rank: int,
-    n_regions: int,
-    n_words: int,
-    out: np.ndarray,
-    at: int,
-) -> None:
-    """`rank_by_table` and `prefix_sets` in one go, for the commonest attributes: ints with few constants."""
-    sets = out[at : at + (n_regions + 1) * n_words]
-    sets[:] = 0
-    width = U64(n_words)
-    top = base + len(table) - 1
-    last = len(table) - 1
-    column_cells = cells[column, first : first + n_rows]
-    for i in range(n_rows):
-        key = column_cells[i]
-        rank = U64(table[U64(0 if key < base else last if key > top else key - base)])
-        if has_nulls and nulls[column, first + i]:
-            rank = U64(null_rank)
-        row = U64(i)
-        sets[(rank + ONE) * width + (row >> U64(6))] |= ONE << (row & U64(63))
-    for k in range(1, n_regions + 1):
-        before = sets[(k - 1) * n_words : k * n_words]
-        here = sets[k * n_words : (k + 1) * n_words]
-        for w in range(n_words):
-            here[w] |= before[w]
-
-
-@kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64, int32[::1], int64, int32[::1], int64)")
-def rank_order(
-    ranks: np.ndarray,
-    n_rows: int,
-    n_regions: int,
-    n_words: int,
-    out: np.ndarray,
-    at: int,
-    below: np.ndarray,
-    below_at: int,
-    order: np.ndarray,
-    order_at: int,
-) -> None:
-    """Rows in rank order, `below[k]` = how many have rank < k, and the set of the first j * STRIDE rows for each j."""
-    for k in range(n_regions + 1):
-        below[below_at + k] = 0
-    for i in range(n_rows):
-        below[below_at + ranks[i] + 1] += 1
-    for k in range(1, n_regions + 1):
-        below[below_at + k] += below[below_at + k - 1]
-    # the count of a rank serves as its cursor; afterwards below[k] holds what below[k + 1] was, so move it back
-    for i in range(n_rows):
-        rank = below_at + ranks[i]
-        order[order_at + below[rank]] = i
-        below[rank] += 1
-    for k in range(n_regions, 0, -1):
-        below[below_at + k] = below[below_at + k - 1]
-    below[below_at] = 0
-    for w in range(n_words):
-        out[at + w] = 0
-    for j in range(n_rows // STRIDE):
-        here = at + (j + 1) * n_words
-        for w in range(n_words):
-            out[here + w] = out[here - n_words + w]
-        for i in range(j * STRIDE, (j + 1) * STRIDE):
-            row = order[order_at + i]
-            out[here + (row >> 6)] |= ONE << U64(row & 63)
 
 
 @inline
