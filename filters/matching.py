@@ -9,9 +9,9 @@ budget, from a scan that compares the region's rank with every slot's bounds.
 
 **Query-major** (`match_queries`, `list_queries`), for large batches. Per attribute `prefix[k]` is the set of rows with rank below
 `k` (`filters/row_sets.py`), so one interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the
-number of regions or rows that match. It needs no table, and the sets of all intervals of a query are ANDed in one pass. Of an attribute in
-rank order the nearest set is taken and the rows between changed bit by bit; a narrow range there is a short stretch of that
-order, and is listed by sorting it.
+number of regions or rows that match. It needs no table, and the sets of all intervals of a query are ANDed in one pass. Of an
+attribute in rank order the nearest set is taken and the rows between changed bit by bit; a narrow range there is a short stretch
+of that order, and is listed by sorting it.
 
 A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, its intervals are
 `multi_ranks[multi_at[m]:multi_at[m+1]]`.
