@@ -11,6 +11,7 @@ Here a SteM counts as returning the rows that found a partner, not the matches: 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +36,8 @@ class Deferral:
         self._ledger = Ledger()
         #: module names -> numbers in the ledger
         self._numbers: dict[str, int] = {}
-        self._stems: set[int] = set()
+        #: the SteMs that the stream's rows probe first, and how many queries have them do so
+        self._stems: Counter[int] = Counter()
         #: module number -> the end of the rows for which it was deferred
         self._until: dict[int, int] = {}
         self._uncounted = 0
@@ -70,6 +72,22 @@ class Deferral:
         self._until.update(dict.fromkeys(later, end))
         return later
 
+    def add_stem(self, name: str, cost_ns: float) -> None:
+        """A query has the rows of the stream probe a SteM."""
+        number = self._number(name)
+        if not self._stems[number]:
+            self._ledger.cost_ns[number] = cost_ns
+        self._stems[number] += 1
+        self._ledger.predicates[number] += 1
+
+    def remove_stem(self, name: str) -> None:
+        """Such a query has gone."""
+        number = self._number(name)
+        self._stems[number] -= 1
+        self._ledger.predicates[number] -= 1
+        if not self._stems[number]:
+            del self._stems[number]
+
     def pending(self, module: int) -> bool:
         """Whether rows held may not have met a module yet."""
         return self._until.get(module, 0) > self._source.store.watermark
@@ -82,11 +100,9 @@ class Deferral:
         self._uncounted = COUNT_EVERY
         return True
 
-    def probed(self, stem: str, rows_in: int, rows_out: int, predicates: int, cost_ns: float, policy: Policy) -> None:
+    def probed(self, stem: str, rows_in: int, rows_out: int, cost_ns: float, policy: Policy) -> None:
         """So many rows of the stream probed a SteM first, of which some found a partner."""
         number = self._number(stem)
-        self._stems.add(number)
-        self._ledger.predicates[number] = predicates
         self._ledger.cost_ns[number] = cost_ns
         self._learn(number, rows_in, rows_out, policy)
 

@@ -188,6 +188,8 @@ class JoinGroup:
         put_bit(self.active, slot, True)
         self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
+        for k, source in enumerate(self.sources):
+            source.deferral.add_stem(self.ledger.names[self.walker.order(k)[0]], _PROBE_COST_NS)
         self.ledger.predicates[:] += 1
         self._version += 1
         return slot
@@ -197,6 +199,8 @@ class JoinGroup:
         put_bit(self.active, slot, False)
         del self._members[slot]
         self.outputs.remove(slot, query.id, None)
+        for k, source in enumerate(self.sources):
+            source.deferral.remove_stem(self.ledger.names[self.walker.order(k)[0]])
         self.slots.give_back(slot)
         self.ledger.predicates[:] -= 1
         self._version += 1
@@ -379,10 +383,9 @@ class JoinGroup:
         """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
         deferral = self.sources[first].deferral
         if deferral.counts():
-            stem = self._last_order[first][0]
-            cost_ns, predicates = float(self.ledger.cost_ns[stem]), int(self.ledger.predicates[stem])
-            n_found = len(np.unique(found.at(first)))
-            deferral.probed(self.ledger.names[stem], rows_in, min(rows_in, n_found), predicates, cost_ns, self._policy)
+            stem = self.walker.order(first)[0]
+            n_found = min(rows_in, len(np.unique(found.at(first))))
+            deferral.probed(self.ledger.names[stem], rows_in, n_found, float(self.ledger.cost_ns[stem]), self._policy)
 
     # ---- attributes of matches
 

@@ -8,7 +8,7 @@ that do, share a segment that is as large as they need.)
 
     segment = [places in use, limit, place 0, place 1, ...]      int64 words; a place is two words
     place   = (key word, head)                                   head = 0: never used
-    head    = (position + 1) << COUNT_BITS | count               of the key's newest row (see `stems/chains.py`)
+    head    = (position + 1) << COUNT_BITS | count               of the key's newest row (see `stems/links.py`)
 
 A place whose position is below the watermark is **dead**: nobody needs to visit it when its rows expire. A search passes
 over it, a new key may take it, a segment drops it when it is laid out anew. A segment's limit is from 7/16 to 5/8 of its
@@ -37,6 +37,8 @@ NO_ROWS = 1
 #: Places of a new table, and beyond which a segment splits: 64 KB, laid out anew in some 30 microseconds.
 MIN_PLACES = 16
 MAX_PLACES = 4096
+#: Places that are looked at first to see whether a segment is light.
+SAMPLE = 128
 #: Bits of the hash the directory may use. Keys that agree in more share a segment however large it gets.
 MAX_DEPTH = 24
 
@@ -119,20 +121,17 @@ def move_live(segment: int, n_places: int, watermark: int, bit: int, targets: np
 class Segment:
     """The keys whose hash begins with the `depth` bits of `prefix`."""
 
-    __slots__ = ("depth", "prefix", "words", "address")
+    __slots__ = ("depth", "prefix", "n_places", "words", "address")
 
     def __init__(self, depth: int, prefix: int, n_places: int) -> None:
         self.depth = depth
         self.prefix = prefix
+        self.n_places = n_places
         self.words = np.zeros(HEADER + 2 * n_places, np.int64)
         # small ones need room for one key more than they are made for
         share = (7 + 3 * (prefix * 0x9E3779B1 % 1024) / 1024) / 16 if n_places >= 64 else 1 / 2
         self.words[1] = int(n_places * share)
         self.address = int(self.words.ctypes.data)
-
-    @property
-    def n_places(self) -> int:
-        return (len(self.words) - HEADER) // 2
 
     @property
     def used(self) -> int:
@@ -149,7 +148,7 @@ class Segment:
 
 
 class KeyTable:
-    """The segments and their directory. The kernels of `stems/chains.py` search it and put keys in."""
+    """The segments and their directory. The kernels search it (`stems/key_search.py`) and put keys in (`stems/chains.py`)."""
 
     def __init__(self, min_places: int = MIN_PLACES, max_places: int = MAX_PLACES) -> None:
         self._min_places = min_places
@@ -247,6 +246,11 @@ class KeyTable:
             self._swept = 0
         segment = self._segment_of[self._swept]
         self._swept = self._range(segment)[1]
+        if segment.n_places > SAMPLE:
+            # keys spread evenly, so a part of the places shows whether all are worth counting
+            sampled = count_live(segment.address, SAMPLE, watermark)
+            if 12 * sampled * segment.n_places > 2 * SAMPLE * max(segment.n_places, self._max_places):
+                return
         live = self._count(segment, watermark)
         touched = segment.n_places
         merged = False

@@ -34,6 +34,9 @@ CODE = 2
 INT_TO_FLOAT = 3
 FLOAT_TO_INT = 4
 
+#: The hash of no column.
+_HASH = U64(0x9E3779B97F4A7C15)
+
 #: Floats from here on are beyond int64.
 _INT_LIMIT = 2.0**63
 
@@ -57,28 +60,31 @@ def fold_column(
     usable: np.ndarray,
 ) -> None:
     """Keys of the rows listed; clears `usable` where a row's cell equals no stored value."""
+    # a loop for each kind: one that asks for the kind of every cell is not vectorized
     for j in range(n):
         i = U64(j) if every_row else U64(rows[j])
-        cell = cells[i]
-        key = cell
-        good = no_nulls or nulls[i] == 0
-        if kind == FLOAT:
-            key = order_key(cell, True)
-        elif kind == CODE:
-            key = translation[U64(cell)] if good else np.int64(-1)
-            good = key >= 0
-        elif kind == INT_TO_FLOAT:
-            value = np.float64(cell)
+        keys[j] = cells[i]
+        usable[j] &= no_nulls or nulls[i] == 0
+    if kind == FLOAT:
+        for j in range(n):
+            keys[j] = order_key(keys[j], True)
+    elif kind == CODE:
+        for j in range(n):
+            key = translation[U64(keys[j])] if usable[j] else np.int64(-1)
+            keys[j] = key
+            usable[j] &= key >= 0
+    elif kind == INT_TO_FLOAT:
+        for j in range(n):
+            value = np.float64(keys[j])
             # 2**63 itself is no int64, and converting it back is undefined
-            good &= value < _INT_LIMIT and np.int64(value if value < _INT_LIMIT else 0.0) == cell
-            key = order_key(bits_of(value), True)
-        elif kind == FLOAT_TO_INT:
-            value = float_of(cell)
+            usable[j] &= value < _INT_LIMIT and np.int64(value if value < _INT_LIMIT else 0.0) == keys[j]
+            keys[j] = order_key(bits_of(value), True)
+    elif kind == FLOAT_TO_INT:
+        for j in range(n):
+            value = float_of(keys[j])
             inside = value >= -_INT_LIMIT and value < _INT_LIMIT
-            key = np.int64(value if inside else 0.0)
-            good &= inside and np.float64(key) == value
-        keys[j] = key
-        usable[j] &= good
+            keys[j] = np.int64(value if inside else 0.0)
+            usable[j] &= inside and np.float64(keys[j]) == value
 
 
 @inline
@@ -93,13 +99,14 @@ def mix(h: Number) -> Number:
 def hash_columns(columns: np.ndarray, n: int, words: np.ndarray) -> None:
     """One word for the columns of each key."""
     for j in range(n):
-        h = U64(0x9E3779B97F4A7C15)
-        for k in range(len(columns)):
-            h = mix(h ^ U64(columns[k, j])) + U64(0x9E3779B97F4A7C15)
-        words[j] = np.int64(h)
+        words[j] = np.int64(_HASH)
+    # column by column, so that many rows are hashed at a time
+    for k in range(len(columns)):
+        for j in range(n):
+            words[j] = np.int64(mix(U64(words[j]) ^ U64(columns[k, j])) + _HASH)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Keys:
     """The keys of some rows, as the kernels take them."""
 

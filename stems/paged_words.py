@@ -29,7 +29,9 @@ class PagedWords:
         self._pages: dict[int, np.ndarray] = {}
 
     def hold(self, first: int, last: int) -> None:
-        """Have pages for the records first .. last - 1; their words are 0 where the page is new."""
+        """Have pages for the records first .. last - 1, none below those held; their words are 0 where the page is new."""
+        if (last - 1) >> self.bits in self._pages:
+            return
         for number in range(first >> self.bits, ((last - 1) >> self.bits) + 1):
             if number not in self._pages:
                 page = np.zeros((1 << self.bits) * self.width, np.uint32)

@@ -52,6 +52,8 @@ COST_CLOCK_FILES = (
     "eddy/engine.py",
     "eddy/eddy.py",
     "eddy/committer.py",
+    "eddy/walk.py",
+    "eddy/join_group.py",
     "eddy/router.py",
     "eddy/tickets.py",
     "eddy/policies/*.py",

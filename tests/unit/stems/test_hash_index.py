@@ -14,8 +14,7 @@ from eddy.compile import ensure
 from filters.intervals import float_key
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
-from stems.chains import MIN_ROOM
-from stems.hash_index import HashIndex
+from stems.hash_index import SWEEP_ROWS, HashIndex
 from stems.key_table import place_of
 from stems.row_store import RowStore
 from tests.reference.indexes import SlowHashIndex
@@ -155,9 +154,7 @@ class Both:
             self.index.rebuild(np.array(sorted(self.deleted & set(live)), np.int64))
         self.index.check()
         low = rng.randint(store.watermark, store.end)
-        self.probe(
-            10, low=rng.choice([store.watermark, low]), hi=rng.randint(low, store.end), room=rng.choice([MIN_ROOM, 50, 500])
-        )
+        self.probe(10, low=rng.choice([store.watermark, low]), hi=rng.randint(low, store.end), room=rng.choice([1, 3, 50, 500]))
         self.probe(6, subset=True)
 
 
@@ -210,35 +207,68 @@ def test_rows_cross_pages_of_store_and_links() -> None:
 def test_a_key_with_many_rows_is_given_in_parts() -> None:
     both = Both(2, ("flag",), 2, nulls=0.0)
     both.push(5000)
-    assert both.probe(8, room=MIN_ROOM) > 10_000
+    assert both.probe(8, room=33) > 10_000
     stats = both.index.stats()
     assert stats["blocks"] >= 2 * (2000 // 122), "long chains are sealed"
 
 
-def test_a_probe_goes_on_while_rows_are_built_and_deleted() -> None:
-    """A batch in flight sees the rows it was promised: building seals rows that a walk stands on."""
-    both = Both(3, ("flag",), 2, nulls=0.0, seal_at=8)
+@pytest.mark.parametrize("room", [1, 7, 33])
+@pytest.mark.parametrize("n_keys", [2, 40])
+def test_a_probe_goes_on_while_rows_are_built_and_deleted(n_keys: int, room: int) -> None:
+    """A batch in flight sees the rows it was promised: building seals rows that a walk stands on, deleting takes them out."""
+    both = Both(3, ("b",), n_keys, nulls=0.0, seal_at=8)
     both.push(200)
-    rows = both.values(4)
+    rows = both.values(12)
     cells, _ = both.cells(rows)
     keys = both.index.folding.fold([cells[both.columns[0]]], [None])
     end = both.store.end
-    expected = sorted((i, p) for i, row in enumerate(rows) for p in both.slow.probe(both.key(row), 0, end))
-    probe = both.index.probe(keys, 0, end)
-    out_row, out_position = np.empty(MIN_ROOM, np.int32), np.empty(MIN_ROOM, np.int64)
+    expected = sorted((i, p) for i, row in enumerate(rows) for p in both.slow.probe(both.key(row), 20, end))
+    probe = both.index.probe(keys, 20, end)
+    out_row, out_position = np.empty(room, np.int32), np.empty(room, np.int64)
     found: list[tuple[int, int]] = []
     gone: set[int] = set()
     while n := probe.fill(out_row, out_position):
         part = list(zip(out_row[:n].tolist(), out_position[:n].tolist()))
         assert not gone & {position for _, position in part}, "a row is not given after it was deleted"
         found += part
-        both.push(5)
-        doomed = both.rng.sample(range(end), 3)
+        both.push(5 if len(found) < 300 else 0)
+        doomed = both.rng.sample(range(end), 3 if len(gone) < 100 else 0)
         both.delete(doomed)
         gone.update(doomed)
         both.index.check()
+    assert both.index.stats()["blocks"] > 0
     assert len(found) == len(set(found)) and set(found) <= set(expected)
     assert {pair for pair in expected if pair[1] not in gone} <= set(found)
+    for row in range(len(rows)):
+        positions = [position for i, position in found if i == row]
+        assert positions == sorted(positions, reverse=True), "the rows of a key come newest first"
+
+
+@pytest.mark.parametrize("room", [1, 5, 121, 122, 123])
+def test_a_part_may_end_anywhere_in_a_block(room: int) -> None:
+    both = Both(4, ("b",), 1, nulls=0.0)
+    both.push(500)
+    assert both.index.stats()["blocks"] == 4
+    both.delete([7, 200, 201, 499])
+    assert both.probe(3, room=room) == 3 * 496
+    assert both.probe(3, low=100, hi=300, room=room) == 3 * 198
+
+
+def test_a_segment_that_looks_full_is_not_counted() -> None:
+    """Sweeping costs little while there is nothing to give back, and gives back when there is."""
+    store = RowStore(Schema.parse({"a": "int"}, "t"))
+    index = HashIndex(store, [0])
+    store.room()
+    page, at = store.append([np.arange(1400)], [None], 0, 1400, 0, 0, 0)
+    index.build(page, at, 1400)
+    table = index._table
+    assert [segment.n_places for segment in table.segments()] == [4096]
+    table.longest_step = 0
+    table.sweep(0)
+    assert table.longest_step == 0 and table.steps["shrunk"] == 0
+    table.sweep(1300)
+    assert table.longest_step == 4096 and [segment.n_places for segment in table.segments()] == [512]
+    index._table.check()
 
 
 def test_the_watermark_may_not_pass_a_probe_in_progress() -> None:
@@ -286,7 +316,7 @@ def test_a_large_table_grows_and_shrinks_in_small_steps() -> None:
         store.forget(watermark)
         index.forget()
     for _ in range(3000):
-        index._unswept = 4096
+        index._unswept = SWEEP_ROWS
         index.forget()
     shrunk = index.stats()
     assert shrunk["merged"] > 100 and shrunk["longest_step"] <= 2 * 256
