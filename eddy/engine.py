@@ -40,7 +40,8 @@ from eddy.result_log import LOG_ROWS
 from eddy.row_lists import TakenBackRows
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.table_query import TableGroup, TableQuery
+from eddy.table_group import TableGroup
+from eddy.table_query import TableQuery
 from eddy.table_reader import TableReader
 from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
 from eddy.turn import Turn
@@ -224,12 +225,10 @@ class Engine:
         catalog = self._catalog
         sources = [catalog.input(source) for source in plan.streams]
         streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
-        if len(streams) == len(sources):
-            group = self._committer.joiner.group(plan.join, sources, plan.windows)
-            return JoinQuery(self, number, name, sql, tags, plan, group)
         timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
-        own = TableGroup(plan, sources, self._eddy.policy, timeline)
-        return TableQuery(self, number, name, sql, tags, plan, own)
+        group = self._committer.joiner.group(plan.join, sources, plan.windows, timeline)
+        kind = TableQuery if isinstance(group, TableGroup) else JoinQuery
+        return kind(self, number, name, sql, tags, plan, group)
 
     def _start(self, query: Query) -> None:
         if isinstance(query, JoinQuery):
@@ -255,10 +254,8 @@ class Engine:
                 self._stop(found)
             found.kept = None
             if isinstance(found, JoinQuery):
-                if isinstance(found, TableQuery):
-                    found.release()
-                else:
-                    self._committer.joiner.release(found.group)
+                found.release()
+                self._committer.joiner.release(found.group)
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:
@@ -298,9 +295,8 @@ class Engine:
             if not found.is_stream:
                 kept.ended = effect_time(timeline.now)
                 found.runs[-1].taken_back = kept
-                if not isinstance(found, TableQuery):
-                    of = found.group if isinstance(found, JoinQuery) else self._catalog.sources[found.stream]
-                    taken_back = (of.name, of.column_names, TakenBackRows(found.id, kept))
+                of = found.group if isinstance(found, JoinQuery) else self._catalog.sources[found.stream]
+                taken_back = (of.name, of.column_names, TakenBackRows(found.id, kept))
             self._committer.run(timeline, [], timeline.now, False, taken_back)
             found.runs = [run for run in found.runs if run.until is None or run.until > timeline.log.gone]
 
@@ -473,8 +469,7 @@ class Engine:
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
             if isinstance(query, JoinQuery):
-                group = None if isinstance(query, TableQuery) else query.group
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, group)
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
                 found["shared_with"] -= query.slot is not None
                 return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
@@ -508,7 +503,7 @@ class Engine:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
             joins = [query for query in self._catalog.queries.values() if isinstance(query, JoinQuery)]
-            self._committer.joiner.check([query for query in joins if not isinstance(query, TableQuery)])
+            self._committer.joiner.check(joins)
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

@@ -79,7 +79,7 @@ class JoinQuery(Query):
             source.hold(window, condition, self.name)
             for source, window, condition in zip(self.sources, plan.windows, plan.conditions, strict=True)
         ]
-        births = tuple(source.store.end for source in self.sources)
+        births = self.group.births()
         modules = tuple(
             source.module_numbers(condition) or NO_MODULES
             for source, condition in zip(self.sources, plan.conditions, strict=True)
@@ -106,6 +106,9 @@ class JoinQuery(Query):
         for source, leg in zip(self.sources, self.legs, strict=True):
             source.let_go(leg)
         self.legs = []
+
+    def release(self) -> None:
+        """It has been cancelled: let go of what it held over pauses."""
 
     def _group_results(self) -> int:
         """What the group has counted on its slot."""
