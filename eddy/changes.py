@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from eddy.query import Query
 from eddy.reader import Results
-from filters.vector import Vector
+from filters.vector import Vector, arrow_cells
 from lineage.schema import Type
 
 
@@ -80,9 +80,9 @@ class Changes:
             seq, results = self._pending.popleft()
             results, self._row = results.take(np.arange(self._row, len(results))), 0
             head = [
-                pa.array(np.full(len(results), seq)),
+                arrow_cells(pa.int64(), np.full(len(results), seq)),
                 Vector(Type.TIMESTAMP, results.times).to_arrow(),
-                pa.array(np.full(len(results), results.sign, np.int8)),
+                arrow_cells(pa.int8(), np.full(len(results), results.sign, np.int8)),
             ]
             tables.append(pa.Table.from_arrays([*head, *(column.to_arrow() for column in results.columns)], names=names))
         if tables:

@@ -27,7 +27,7 @@ import numpy as np
 from eddy.commit import Commit
 from eddy.eddy import Eddy
 from eddy.ends import first_cut, split_at
-from eddy.join_group import JoinGroup
+from eddy.join_group import Before, JoinGroup
 from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
@@ -124,7 +124,7 @@ class Committer:
         before = timeline.now
         self.seq += 1
         self._part = 0
-        joins = self.joiner.begin(timeline) if self.joiner.groups else None
+        joins = self.joiner.begin(timeline, self.seq) if self.joiner.groups else None
         self._joining = bool(joins)
         for k, (of, part, sign) in enumerate(opening):
             self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._joining)
@@ -133,12 +133,8 @@ class Committer:
         if released:
             self._take(released, before, after)
         if joins:
-            self.joiner.run(
-                joins, before, after, self.batch_rows, self._buffers, self._deliver_matches if self.listeners else None
-            )
-            self._joining = False
-            if self._part:
-                self._send("", (), NoRows(), 1, True)
+            self._join(joins, before, after)
+            self._end_joining()
         timeline.now = after
         timeline.log.append(Record(self.seq, before, after))
         crowded = heartbeat or not self.seq % _SETTLE_EVERY
@@ -153,9 +149,14 @@ class Committer:
         """A commit that changes a table: on every timeline with a query on it, whose clock stays where it is."""
         began = time.perf_counter_ns()
         self.seq += 1
+        self._part, self._failure = 0, None
+        joins = self.joiner.begin_change(table, self.seq) if table.readers else []
         rows = table.apply(change, self.seq)
         if rows is not None:
             self._take([(table, rows)], self.seq, self.seq)
+        for group, standing in joins:
+            self._join([(group, standing)], group.timeline.now, group.timeline.now)
+        self._end_joining()
         for timeline in table.readers:
             timeline.log.append(Record(self.seq, timeline.now, timeline.now))
         settles = not self.seq % _SETTLE_EVERY
@@ -165,10 +166,25 @@ class Committer:
         if settles and not table.readers:
             table.forget_versions()
         self.total_ns += time.perf_counter_ns() - began
+        if self._failure is not None:
+            raise self._failure
 
     def _n_logged(self, table: TableSource, log: ResultLog) -> int:
         """How many versions of a table ended in commits that a log holds."""
         return table.versions.n_closed_until(self.seq) - table.versions.n_closed_until(log.gone)
+
+    # ---- joins
+
+    def _join(self, joins: list[tuple[JoinGroup, Before]], before: int, after: int) -> None:
+        """Deliver the matches of a commit, which takes the clock from `before` to `after`, and count those that began."""
+        deliver = self._deliver_matches if self.listeners else None
+        self.joiner.run(joins, before, after, self.batch_rows, self._buffers, deliver)
+
+    def _end_joining(self) -> None:
+        """No part is to come; the one before did not know."""
+        self._joining = False
+        if self._part:
+            self._send("", (), NoRows(), 1, True)
 
     # ---- rows that leave
 

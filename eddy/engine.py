@@ -43,7 +43,8 @@ from eddy.replacing import check_replaces
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.table_query import TableGroup, TableQuery
+from eddy.table_group import TableGroup
+from eddy.table_query import TableQuery
 from eddy.table_reader import TableReader
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
@@ -218,27 +219,26 @@ class Engine:
                 raise EddyError("tags is not a list of strings", code="bad_option")
             plan = self._planner.plan(sql, params)
             self._cap.charge_query()
-            query = self._make(number, chosen, sql, tuple(tags), plan)
+            query = self._make(number, chosen, sql, tuple(tags), plan, history == "window")
             query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
             self._start(query)
             self._catalog.add_query(query)
-            if history == "window" or not any(name in self._catalog.sources for name in query.streams):
+            if history == "window" or not self._reads_streams(query):
                 # what is stored, or what tables hold, is there at once, so the submit is a commit
                 self._open(query, None, None)
             return query
 
-    def _make(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan) -> Query:
+    def _make(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan, looks_back: bool) -> Query:
+        """A query of a plan; `looks_back`: it may see rows from before it starts."""
         if isinstance(plan, Plan):
             return Query(self, number, name, sql, tags, plan)
         catalog = self._catalog
         sources = [catalog.input(source) for source in plan.streams]
         streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
-        if len(streams) == len(sources):
-            group = self._committer.joiner.group(plan.join, sources, plan.windows)
-            return JoinQuery(self, number, name, sql, tags, plan, group)
         timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
-        own = TableGroup(plan, sources, self._eddy.policy, timeline)
-        return TableQuery(self, number, name, sql, tags, plan, own)
+        group = self._committer.joiner.group(plan.join, sources, plan.windows, timeline, number if looks_back else None)
+        kind = TableQuery if isinstance(group, TableGroup) else JoinQuery
+        return kind(self, number, name, sql, tags, plan, group)
 
     def _start(self, query: Query) -> None:
         """Run from the next commit on, over what the query may see now."""
@@ -263,12 +263,14 @@ class Engine:
         if before is not None and len(before):
             run.taken_back = Results(before.columns, np.full(len(before), at_us), -1)
             timeline.log.hold(self._committer.seq + 1, run.forget_taken_back)
-        parts = opening_parts(query.id, left, self._rows_of(query), at_us)
+        # what tables alone hold is found by the group of the query
+        came = self._rows_of(query) if self._reads_streams(query) else None
+        parts = opening_parts(query.id, left, came, at_us)
         self._committer.run(timeline, [], now, False, parts)
 
     def _rows_of(self, query: Query) -> Held | None:
         """The rows or matches of the answer of a relation; None if nobody listens."""
-        if not self._committer.listeners or query.is_stream or isinstance(query, TableQuery):
+        if not self._committer.listeners or query.is_stream:
             return None
         of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
         return of, query.kept or self._reader(query).keep(self._timeline(query).now)
@@ -337,7 +339,7 @@ class Engine:
             before, left = self._before(found)
             log, seq = self._timeline(found).log, self._committer.seq
             self._end_run(found)
-            version = found.become(self._make(found.id, found.name, sql, found.tags, plan))
+            version = found.become(self._make(found.id, found.name, sql, found.tags, plan, True))
             log.hold(seq, partial(self._forget_version, found, version))
             self._start(found)
             self._open(found, before, left)
@@ -350,9 +352,8 @@ class Engine:
 
     def _release(self, query: Query) -> None:
         """A query, or what it was, is read no more."""
-        if isinstance(query, TableQuery):
+        if isinstance(query, JoinQuery):
             query.release()
-        elif isinstance(query, JoinQuery):
             self._committer.joiner.release(query.group)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:
@@ -488,6 +489,9 @@ class Engine:
     def _sources(self, query: Query) -> list[Source]:
         return [self._catalog.input(name) for name in query.streams]
 
+    def _reads_streams(self, query: Query) -> bool:
+        return any(name in self._catalog.sources for name in query.streams)
+
     def _lost_until(self, query: Query) -> int:
         """The last commit whose changes of a query can no longer be read."""
         lost = query.lost_until
@@ -547,8 +551,7 @@ class Engine:
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
             if isinstance(query, JoinQuery):
-                group = None if isinstance(query, TableQuery) else query.group
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, group)
+                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
                 found["shared_with"] -= query.slot is not None
                 return {"query": query.name, "id": query.id, "state": query.state, **found}
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
@@ -582,8 +585,7 @@ class Engine:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
             versions = [version for query in self._catalog.queries.values() for version in (*query.earlier, query)]
-            joins = [version for version in versions if isinstance(version, JoinQuery)]
-            self._committer.joiner.check([join for join in joins if not isinstance(join, TableQuery)])
+            self._committer.joiner.check([version for version in versions if isinstance(version, JoinQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

@@ -109,15 +109,11 @@ def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
     for edge in plan.join.equalities:
         for side in (edge.left, edge.right):
             key = ",".join(sources[side].schema.names[column.position] for column in edge.key(side))
-            found[f"{_kind(sources[side])}:{sources[side].name}.{key}"] = None
+            found[f"{sources[side].stem_kind}:{sources[side].name}.{key}"] = None
     for band in plan.join.bands:
         for side, column in ((band.left, band.left_column), (band.right, band.right_column)):
-            found[f"{_kind(sources[side])}:{sources[side].name}.{sources[side].schema.names[column.position]}"] = None
+            found[f"{sources[side].stem_kind}:{sources[side].name}.{sources[side].schema.names[column.position]}"] = None
     return list(found)
-
-
-def _kind(source: Source) -> str:
-    return "table" if isinstance(source, TableSource) else "stem"
 
 
 def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:

@@ -26,9 +26,9 @@ Held = tuple[Source | JoinGroup, Kept]
 
 
 def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int) -> int:
-    """Position of the first row that an input may see; `seq` is the last commit."""
+    """Position of the first row that an input may see; `seq` is the last commit. A table counts whole."""
     if isinstance(source, TableSource):
-        return source.store.end
+        return 0
     stored = source.stored_from(seq)
     if window.is_stream:
         return source.store.end

@@ -66,17 +66,24 @@ class Part:
     mask: np.ndarray
     #: of matches that ended: by input, the window width of those queries
     widths: list[int] | None
+    #: when all of them take effect, if it is not their rows that say so
+    at: int | None = None
 
 
 class Before(NamedTuple):
     """How a group stood before a commit, by input: the ends of the stores, and the oldest row that some window held."""
 
+    #: the number of the commit that is to come
+    commit: int
     ends: list[int]
     oldest: list[int]
 
 
 class JoinGroup:
     """The queries of one join, and how their matches are found."""
+
+    #: whether its queries are streams
+    is_stream = False
 
     def __init__(self, join: Join, sources: list[Source], counts: Counts, policy: Policy) -> None:
         self.join = join
@@ -126,7 +133,7 @@ class JoinGroup:
     @property
     def key(self) -> tuple[object, ...]:
         """What the queries of the group have in common."""
-        return self.join.key, self.counts
+        return self.join.key, self.counts, self.is_stream
 
     def release(self) -> None:
         """Nobody reads it any more."""
@@ -154,7 +161,7 @@ class JoinGroup:
                 if k in (band.left, band.right) and not columns:
                     columns = [(band.left_column if k == band.left else band.right_column).position]
             key = ",".join(source.schema.names[column] for column in columns)
-            names.append(f"stem:{source.name}.{key}" if columns else f"stem:{source.name}")
+            names.append(f"{source.stem_kind}:{source.name}.{key}" if columns else f"{source.stem_kind}:{source.name}")
         return names
 
     # ---- queries
@@ -226,10 +233,10 @@ class JoinGroup:
 
     # ---- matches
 
-    def before(self) -> Before:
+    def before(self, commit: int) -> Before:
         """What a commit that is about to run has to know later."""
         self._derive()
-        return Before(self._taken(), [self._oldest(k, self.timeline.now) for k in range(len(self.sources))])
+        return Before(commit, self._taken(), [self._oldest(k, self.timeline.now) for k in range(len(self.sources))])
 
     def _taken(self) -> list[int]:
         """By input, the end of the stream's rows."""

@@ -109,6 +109,9 @@ class JoinQuery(Query):
             source.let_go(leg)
         self.legs = []
 
+    def release(self) -> None:
+        """It has been cancelled: let go of what it held over pauses."""
+
     def _group_results(self) -> int:
         """What the group has counted on its slot."""
         return 0 if self.slot is None else int(self.group.results[self.slot])

@@ -1,7 +1,8 @@
 """Why a row is or is not part of a match of a join: its own condition first, then the partners it finds, input by input.
 
 A stored row is looked for in all matches of rows that are held, whose lives overlap. A row that is not pushed is put alone into
-a source of its own, and probes the others as if it came now; in a self-join it does not meet itself.
+a source of its own, and probes the others as if it came now; in a self-join it does not meet itself. Frozen tables count as they
+were when the last of the rows came, live ones as they are now (`eddy/table_group.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from eddy.join_group import input_labels
 from eddy.join_query import JoinQuery, JoinRun
 from eddy.join_reader import JoinReader
 from eddy.source import Source
+from eddy.table_group import Counting, TableGroup
 from eddy.walk import Combinations, Reach, Walker
 from lineage.elements import Elements
+from stems.table import OPEN
 
 
 def waits_for(query: JoinQuery, k: int, position: int | None, row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -63,7 +66,7 @@ def _search(query: JoinQuery, k: int, sources: list[Source], rows: Reach, life: 
     labels = input_labels(query.sources)
     if missing is None:
         return {"partner": None, "reason": "no partners whose lives overlap"}
-    return {"partner": labels[missing], "reason": f"no row of {labels[missing]} in its window joins what is there"}
+    return {"partner": labels[missing], "reason": f"no row of {labels[missing]} {reader.say(missing)} joins what is there"}
 
 
 class _Partners(JoinReader):
@@ -73,6 +76,11 @@ class _Partners(JoinReader):
         super().__init__(query)
         self._k = k
         self._life = life
+        self._tables = query.group if isinstance(query.group, TableGroup) else None
+        #: inputs whose rows have lives; none if the query is a stream, for then each row counts as it comes
+        self._living = list(range(len(query.sources))) if self._tables is None else self._tables.stream_inputs
+        if query.is_stream:
+            self._living = []
         self.lows = [
             0 if number == k and life is not None else max(born, source.store.watermark)
             for number, (source, born) in enumerate(zip(query.sources, self._run.births))
@@ -89,18 +97,39 @@ class _Partners(JoinReader):
                 end = self._sources[added].store.end
                 mask = self._masks[added] = self._satisfying(added, (min(self.lows[added], end), end), 0)
             found = found.take(np.flatnonzero(mask[found.at(added) - self.lows[added]]))
+        found = self._as_it_counts(found, added)
         if len(found):
             self.reached.add(added)
         return found
 
+    def _as_it_counts(self, found: Combinations, added: int) -> Combinations:
+        """Combinations whose versions count; for a row that comes now those that are open."""
+        tables = self._tables
+        if tables is None:
+            return found
+        if self._life is None:
+            return tables.as_it_counts(found, added, Counting(OPEN - 1))
+        if added in tables.stream_inputs:
+            return found
+        return found.take(np.flatnonzero(tables.versions(added).counts(found.at(added), OPEN - 1)))
+
+    def say(self, k: int) -> str:
+        """Which rows of an input could have been partners."""
+        if self._tables is None or k in self._tables.stream_inputs:
+            return "in its window"
+        return "as it was when the row came" if k in self._tables.frozen and self._life is None else "as it is"
+
     def overlap(self, found: Combinations) -> bool:
         """Whether the rows of some combination live at one time."""
         lives = []
-        for number, source in enumerate(self._sources):
+        for number in self._living:
+            source = self._sources[number]
             if number == self._k and self._life is not None:
                 lives.append(self._life)
             else:
                 lives.append(self._rows_of[number].lives(found.at(number), source.store.end))
+        if not lives:
+            return bool(len(found))
         starts, ends = lives[0]
         for life in lives[1:]:
             starts, ends = np.maximum(starts, life.starts), np.minimum(ends, life.ends)

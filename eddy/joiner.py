@@ -14,6 +14,8 @@ from eddy.match_rows import MatchRows
 from eddy.policies.base import Policy
 from eddy.row_lists import Buffers
 from eddy.source import Source
+from eddy.table_group import TableGroup
+from eddy.table_source import TableSource
 from eddy.timeline import Timeline
 from queries.joins import Join
 from windows.spec import WindowSpec
@@ -29,18 +31,29 @@ class Joiner:
         self._policy = policy
         self.groups: dict[tuple[object, ...], JoinGroup] = {}
 
-    def group(self, join: Join, sources: list[Source], windows: Sequence[WindowSpec]) -> JoinGroup:
-        """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`."""
-        group = self.find(join, windows)
+    def group(
+        self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], timeline: Timeline, looking_back: int | None
+    ) -> JoinGroup:  # fmt: skip
+        """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`.
+
+        `looking_back`: the query that it is for, if that may see rows from before it.
+        """
+        tables = any(isinstance(source, TableSource) for source in sources)
+        owner = looking_back if tables else None
+        group = self.find(join, windows, owner)
         if group is None:
-            group = JoinGroup(join, sources, counts_of(windows), self._policy)
+            if tables:
+                group = TableGroup(join, sources, windows, self._policy, timeline, owner)
+            else:
+                group = JoinGroup(join, sources, counts_of(windows), self._policy)
             self.groups[group.key] = group
         group.n_users += 1
         return group
 
-    def find(self, join: Join, windows: Sequence[WindowSpec]) -> JoinGroup | None:
-        """The group of a join over windows that count rows alike, if there is one."""
-        return self.groups.get((join.key, counts_of(windows)))
+    def find(self, join: Join, windows: Sequence[WindowSpec], owner: int | None = None) -> JoinGroup | None:
+        """The group of a join over windows that count rows alike, if there is one; that of one query if it has an owner."""
+        key = (join.key, counts_of(windows), any(window.is_stream for window in windows))
+        return self.groups.get(key if owner is None else (*key, owner))
 
     def release(self, group: JoinGroup) -> None:
         """One user less; the last one takes the group away."""
@@ -49,10 +62,15 @@ class Joiner:
             group.release()
             del self.groups[group.key]
 
-    def begin(self, timeline: Timeline) -> list[tuple[JoinGroup, Before]]:
+    def begin(self, timeline: Timeline, commit: int) -> list[tuple[JoinGroup, Before]]:
         """The groups that a commit on a timeline may concern, and how they stand before it."""
         groups = [group for group in self.groups.values() if group.timeline is timeline and group.slots.taken]
-        return [(group, group.before()) for group in groups]
+        return [(group, group.before(commit)) for group in groups]
+
+    def begin_change(self, table: TableSource, commit: int) -> list[tuple[JoinGroup, Before]]:
+        """The groups, on any timeline, that a commit which changes a table may concern, and how they stand before it."""
+        groups = [group for group in self.groups.values() if isinstance(group, TableGroup) and group.reacts_to(table)]
+        return [(group, group.before(commit)) for group in groups if group.slots.taken]
 
     def run(
         self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: Buffers,

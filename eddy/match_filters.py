@@ -3,7 +3,8 @@
 A match is a row of a virtual stream, and what its queries demand of it is one interval on each of its **attributes**, as in a
 grouped filter (`filters/grouped.py`), whatever it comes from:
 
-    region      of a stored row on one column of its stream         rank by the region id kept with the row
+    region      of a stored row on one column of its stream         rank by the region id kept with the row, or by the
+                                                                    value of a table's version
     outcome     of a predicate module on a stored row                1 where it was true
     age         of a row when the match began or at a clock         number of window widths that it has outlived
     birth       position of a row                                   number of births not after it
@@ -41,8 +42,7 @@ class Region:
         self.n_regions = source.bank.filters[filter_].n_regions
 
     def ranks(self, positions: np.ndarray, out: np.ndarray) -> None:
-        rank_of = self.source.bank.filters[self.filter].rank_of()
-        self.source.gatherer.ranks(self.filter, rank_of, positions, out)
+        self.source.ranks_at(self.filter, positions, out)
 
 
 class Outcome:

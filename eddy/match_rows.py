@@ -46,8 +46,10 @@ class MatchRows:
         return self._group.walker.frame(self._found().found)
 
     def times(self) -> np.ndarray:
-        """The latest start of the rows of each match, or their earliest end."""
+        """The latest start of the rows of each match, or their earliest end, or when a table changed."""
         part = self._found()
+        if part.at is not None:
+            return np.full(len(part.found), part.at)
         times, latest = self._group.lives(part.found)
         if part.widths is None:
             return latest

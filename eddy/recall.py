@@ -29,7 +29,7 @@ def recall(source: Source, leg: Leg, first: int) -> None:
     if window.window.ends_by_clock:
         alive = source.store.first_after(source.timeline.now - window.window.width_us)
         source.reach_back(window, max(first, alive))
-    if leg.dense and window.window.ends:
+    if leg.dense and source.keeps_ids:
         for page, at, stop in source.store.slices(first, leg.since):
             _find_ids(source, leg, page, at, stop)
     # a function that waits for a partner has not seen all rows that came since, either

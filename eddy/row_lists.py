@@ -95,13 +95,14 @@ def keep_pairs(pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_
 class Buffers:
     """Pooled arrays for row lists, shared by all parts of an engine."""
 
-    __slots__ = ("rows", "offsets", "listed", "uncounted", "_pairs")
+    __slots__ = ("rows", "offsets", "listed", "uncounted", "_pairs", "_words")
 
     def __init__(self) -> None:
         self.rows = np.zeros(1 << 16, np.int32)
         self.offsets = np.zeros(1 << 10, np.int64)
         self.listed = np.zeros(1 << 10, np.int64)
         self._pairs: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._words = np.zeros(64, np.uint64)
         #: where results go that are not to be counted
         self.uncounted = np.zeros(64, np.int64)
 
@@ -122,6 +123,12 @@ class Buffers:
             counters, slots = np.zeros(n_slots, np.int32), np.zeros(n_slots, np.int32)
             held = self._pairs = (counters, slots, listed, np.zeros(n_slots + 1, np.int64), np.zeros(size, np.int32))
         return held
+
+    def words(self, n_words: int) -> np.ndarray:
+        """Scratch words."""
+        if len(self._words) < n_words:
+            self._words = np.zeros(n_words, np.uint64)
+        return self._words
 
     def results(self, n: int) -> np.ndarray:
         if len(self.uncounted) < n:
@@ -271,7 +278,10 @@ class MatchedRows:
             else:
                 rows_of, n_words = lineage.to_query_major(), words(n_rows)
                 buffers.room(count_rows(rows_of, n_words, legs, outputs.more_slot, outputs.n_more) + SPARE, n_lists)
-                n = list_rows(rows_of, n_words, legs, *arrays, buffers.listed, buffers.offsets, buffers.rows, BYTE_BITS)
+                scratch = buffers.words(n_words)
+                n = list_rows(
+                    rows_of, n_words, legs, *arrays, buffers.listed, buffers.offsets, buffers.rows, BYTE_BITS, scratch
+                )  # fmt: skip
         offsets = buffers.offsets[: n + 1]
         return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 

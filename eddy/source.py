@@ -72,6 +72,9 @@ class Route:
 class Source:
     """A stream and all that hangs on it."""
 
+    #: what the names of its indexes begin with (semantics 23)
+    stem_kind = "stem"
+
     def __init__(
         self,
         name: str,
@@ -158,7 +161,7 @@ class Source:
         self.paused: list[tuple[WindowSpec, int]] = []
         #: the rows that later queries may see
         self.stored = Stored(keep_us)
-        #: whether region ids are kept with rows: some leg's window ends
+        #: whether region ids are kept with rows: some leg's window ends, or a join reads them
         self.keeps_ids = False
 
     @property
@@ -232,6 +235,7 @@ class Source:
                 self._place_dense(found, listed=False)
             self.held[found.key] = found
             found.window.n_held += 1
+            self._keep_ids()
         found.n_joins += 1
         return found
 
@@ -276,8 +280,8 @@ class Source:
         if not window.n_legs and not window.n_held:
             del self.classes[window.window]
             self._class_numbers.append(window.number)
-            self.keeps_ids = any(window.ends for window in self.classes)
             self.version += 1
+        self._keep_ids()
         if self.slots.taken * 4 <= self.slots.n_words * 64:
             self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
         if self.sparse_slots.taken * 4 <= self.sparse_slots.n_words * 64:
@@ -308,8 +312,8 @@ class Source:
             # a window holds what a narrower one does, whoever counts it
             oldest = min((held.oldest for held in self._narrower(window)), default=self.store.end)
             found = self.classes[window] = WindowClass(number, window, oldest, np.zeros(self.slots.n_words, np.uint64))
-            self.keeps_ids = self.keeps_ids or window.ends
             self.version += 1
+            self._keep_ids()
         return found
 
     def _narrower(self, window: WindowSpec) -> list[WindowClass]:
@@ -321,6 +325,12 @@ class Source:
         for held in self.classes.values():
             if held.window.ends_by_clock and held.window.width_us >= window.window.width_us:
                 held.oldest = min(held.oldest, oldest)
+
+    def _keep_ids(self) -> None:
+        """Legs have come or gone: see whether anybody needs region ids."""
+        keeps = any(window.ends for window in self.classes) or bool(self.held)
+        self.version += keeps != self.keeps_ids
+        self.keeps_ids = keeps
 
     def _place(self, leg: Leg) -> None:
         if leg.condition.never:
@@ -523,6 +533,10 @@ class Source:
         self.module_by_number = {module.number: module for module in self.modules.values()}
         self.has_modules = any(module.slots.size for module in self.modules.values())
         self.plain = not (self.has_modules or self.clauses.n_clauses or self.indexes or self.keeps_ids)
+
+    def ranks_at(self, filter_: int, positions: np.ndarray, ranks: np.ndarray) -> None:
+        """Fill in the ranks of rows held on a grouped filter; right for legs older than the row."""
+        self.gatherer.ranks(filter_, self.bank.filters[filter_].rank_of(), positions, ranks)
 
     def end_at(self, seq: int) -> int:
         """The end of the store after a commit that is still logged."""

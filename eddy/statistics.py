@@ -11,7 +11,6 @@ from eddy.join_query import JoinQuery
 from eddy.policies.base import Ledger
 from eddy.query import Query
 from eddy.source import Source
-from eddy.table_query import TableQuery
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING
 from filters.predicate import IndexAtom
@@ -127,8 +126,7 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
         return {
             "id": query.id,
             "state": query.state,
-            #: those of queries with tables are found when they are read and not counted
-            "results": None if isinstance(query, TableQuery) else query.n_results(),
+            "results": query.n_results(),
             "own_bytes": own_bytes(query),
             "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources)),
             "errors": query.errors + query.group.walker.errors,

@@ -1,6 +1,6 @@
 """Reading one query that has tables among its inputs: its answer, and its changes in a logged commit.
 
-Streams are read as in `eddy/join_reader.py`. Live tables (`eddy/table_query.py`) are read as they were after a commit:
+Streams are read as in `eddy/join_reader.py`. Live tables (`eddy/table_group.py`) are read as they were after a commit:
 
     answer             versions that are open
     + of a commit      at least one row or live version came in it; every live version counts after it
@@ -18,36 +18,24 @@ Without a window the query is a stream: + only, and its answer is its newest res
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from eddy.join_reader import JoinReader, Span
 from eddy.reader import NEWEST
 from eddy.result_log import Record
+from eddy.table_group import Counting
 from eddy.table_query import TableQuery
-from eddy.table_source import TableSource
 from eddy.timeline import effect_time
 from eddy.walk import PART_ROWS, Combinations, Reach
 from lineage.elements import Elements
-from stems.table import OPEN, Versions
+from stems.table import OPEN
 
 #: Matches, and when each takes effect.
 Found = tuple[Combinations, np.ndarray]
 
 
-class When(NamedTuple):
-    """Which matches a walk is about."""
-
-    #: live versions count in this commit
-    commit: int
-    #: the version of the first input ends in this commit, and those of earlier inputs do not
-    ended_by: int | None = None
-    #: a clock and an end of its rows: only rows of the first input whose life ends by then
-    leaving: tuple[int, int] | None = None
-
-
-_NOW = When(OPEN - 1)
+_NOW = Counting(OPEN - 1)
 
 
 class TableReader(JoinReader):
@@ -63,11 +51,6 @@ class TableReader(JoinReader):
         self._satisfied: dict[int, np.ndarray] = {}
 
     # ---- rows of an input
-
-    def _versions(self, k: int) -> Versions:
-        table = self._sources[k]
-        assert isinstance(table, TableSource)
-        return table.versions
 
     def _span(self, k: int, clock: int, taken: int, end: int) -> Span:
         """The positions of a stream's rows alive at a clock, when those before `taken` were there, or of all versions of a
@@ -90,26 +73,22 @@ class TableReader(JoinReader):
             self._satisfied[k] = super()._satisfying(k, (store.watermark, store.end), taken)
         return self._satisfied[k][span[0] - store.watermark : span[1] - store.watermark]
 
-    def _walk(self, first: int, spans: list[Span], taken: list[int], when: When) -> Iterator[Combinations]:
+    def _walk(
+        self, first: int, spans: list[Span], taken: list[int], counting: Counting, leaving: tuple[int, int] | None = None
+    ) -> Iterator[Combinations]:
         """The combinations of rows within their spans that were alive when the rows before `taken` were there, from those of
-        input `first`."""
+        input `first`: if a clock and a later `taken` are given, only rows whose life ends by then."""
         if any(low >= end for low, end in spans):
             return
         masks = [self._satisfying(k, span, taken[k]) for k, span in enumerate(spans)]
-        if when.leaving is not None:
-            masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], *when.leaving)
+        if leaving is not None:
+            masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], *leaving)
 
         def keep(found: Combinations, added: int) -> Combinations:
-            positions = found.at(added)
-            counts = masks[added][positions - spans[added][0]]
-            if added in self._live:
-                versions = self._versions(added)
-                counts = counts & versions.counts(positions, when.commit)
-                if when.ended_by is not None and added <= first:
-                    counts &= (versions.closed_at(positions) == when.ended_by) == (added == first)
+            counts = masks[added][found.at(added) - spans[added][0]]
             if not counts.all():
                 found = found.take(np.flatnonzero(counts))
-            return found if added in self._live else self._group.as_it_was(found, self._run.after)
+            return self._group.as_it_counts(found, added, counting._replace(opened=self._run.after))
 
         walker = self._group.walker
         reach = [Reach(*span) for span in spans]
@@ -128,19 +107,19 @@ class TableReader(JoinReader):
 
     # ---- answers
 
-    def _answer(self, clock: int, taken: list[int], when: When = _NOW) -> list[Found]:
+    def _answer(self, clock: int, taken: list[int], counting: Counting = _NOW) -> list[Found]:
         if self._is_stream:
             return self._newest()
         spans = self._spans(clock, taken, taken)
         moving = [*self._streams, *self._live]
         fewest = min(moving, key=lambda k: spans[k][1] - spans[k][0])
-        found = self._walk(fewest, spans, taken, when)
+        found = self._walk(fewest, spans, taken, counting)
         if not self._streams:
             return self._all_at(found, clock)
         return [(part, self._starts(part, taken)) for part in found]
 
     def _opened(self, record: Record) -> list[Found]:
-        return [] if self._is_stream else self._answer(record.after, self._taken(record.seq), When(record.seq))
+        return [] if self._is_stream else self._answer(record.after, self._taken(record.seq), Counting(record.seq))
 
     def _newest(self) -> list[Found]:
         """The newest results of a stream, found from the newest rows backwards."""
@@ -177,7 +156,7 @@ class TableReader(JoinReader):
 
     def _begun(self, record: Record) -> list[Found]:
         before, after = self._taken(record.seq - 1), self._taken(record.seq)
-        when = When(record.seq)
+        counting = Counting(record.seq)
         if self._is_stream:
             (k,) = self._streams
             ordered = self._in_order(self._with_rows(k, (max(before[k], self._run.births[k]), after[k])))
@@ -191,7 +170,7 @@ class TableReader(JoinReader):
                     spans[k] = (max(low, before[k]), end)
                 elif k in self._streams or k in self._live:
                     spans[k] = (min(low, before[k]), before[k])
-            found = self._walk(first, spans, before, when)
+            found = self._walk(first, spans, before, counting)
             if first in self._live:
                 parts += self._all_at(found, record.after)
                 continue
@@ -214,7 +193,7 @@ class TableReader(JoinReader):
             low, end = spans[first]
             stays = self._rows_of[first].first_staying(record.after, after[first])
             spans[first] = (low, max(low, min(stays, end)))
-            for part in self._walk(first, spans, before, When(record.seq, leaving=(record.after, after[first]))):
+            for part in self._walk(first, spans, before, Counting(record.seq), (record.after, after[first])):
                 lives, whole = self._lives(part, after)
                 mine = (whole.ends == lives[n].ends) & ((whole.starts < whole.ends) | self._there(part, before))
                 for earlier in lives[:n]:
@@ -226,9 +205,9 @@ class TableReader(JoinReader):
         """Matches of which a live version ends in the commit; found at the first input that has such a version."""
         before = self._taken(record.seq - 1)
         for first in self._live:
-            ended = self._versions(first).closed_by(record.seq)
+            ended = self._group.versions(first).closed_by(record.seq)
             if len(ended):
                 spans = self._spans(record.before, before, before)
                 spans[first] = int(ended[0]), int(ended[-1]) + 1
-                found = self._walk(first, spans, before, When(record.seq - 1, ended_by=record.seq))
+                found = self._walk(first, spans, before, Counting(record.seq - 1, record.seq, first))
                 yield from self._all_at(found, record.after)

@@ -23,6 +23,7 @@ from eddy.marks import Marks
 from eddy.source import Source
 from eddy.table_keys import key_cells, last_of_each, null_key, parse_keys
 from eddy.timeline import Rows, Timeline
+from eddy.version_ranks import VersionRanks
 from filters.predicate import Condition, IndexAtom
 from filters.residual import NOT_TRUE, TRUE, UNTRIED
 from filters.vector import Frame
@@ -47,11 +48,14 @@ class TableChange:
 class TableSource(Source):
     """A table and all that hangs on it."""
 
+    stem_kind = "table"
+
     def __init__(self, name: str, schema: Schema, key: tuple[int, ...], retroactive: bool, module_numbers: Iterator[int]) -> None:
         # a table has no clock: its timeline is its own and never moves
         super().__init__(name, schema, None, Timeline(name), 0, False, module_numbers)
         self.readable = Readable(schema, True, key, retroactive)
         self.versions = Versions(self.stems, key)
+        self._ranks = VersionRanks(self.store, self.bank)
         #: the number of the next version
         self.next_version = 0
         #: keys of deletes that were not there
@@ -151,6 +155,9 @@ class TableSource(Source):
                 self._try(str(atom))
         return leg
 
+    def _keep_ids(self) -> None:
+        """Versions have none (`eddy/version_ranks.py`)."""
+
     def _try(self, text: str) -> None:
         """Compute a predicate module for the versions that it has not seen."""
         module = self.modules[text]
@@ -165,10 +172,15 @@ class TableSource(Source):
                 outcome = np.where(untried, outcome, held[at:stop])
             self.store.keep_outcome(page, at, module.number, outcome)
 
-    # ---- upkeep
+    # ---- reading
+
+    def ranks_at(self, filter_: int, positions: np.ndarray, ranks: np.ndarray) -> None:
+        self._ranks.at(filter_, positions, ranks)
 
     def end_at(self, seq: int) -> int:
         return self.versions.end_at(seq)
+
+    # ---- upkeep
 
     def forget_versions(self) -> None:
         """Let go of the versions that no reader can ask for any more."""
@@ -183,11 +195,12 @@ class TableSource(Source):
         self.compact_dictionaries()
 
     def bytes(self) -> dict[str, int]:
-        return {**super().bytes(), "versions": self.versions.bytes()}
+        return {**super().bytes(), "versions": self.versions.bytes() + self._ranks.bytes()}
 
     def check(self) -> None:
         super().check()
         self.versions.check()
+        self._ranks.check()
         assert set(self.marks) == set(self._n_marking), "a stream is marked iff a query needs it"
         for source, marks in self.marks.items():
             marks.check(source.store.end)

@@ -20,22 +20,9 @@ import numpy as np
 
 from filters.grouped import NO_LIMIT, GroupedFilter
 from filters.intervals import Intervals
-from filters.matching import (
-    BY_SEARCH,
-    GIVEN,
-    MAX_PREFIX,
-    SCAN,
-    TABLE,
-    lay_out,
-    list_queries,
-    match_any,
-    match_queries,
-    match_rows,
-    prefix_sets,
-    prefix_sets_by_table,
-    rank_order,
-)
+from filters.matching import BY_SEARCH, GIVEN, SCAN, TABLE, list_queries, match_any, match_queries, match_rows, work_words
 from filters.regions import CELL_STRING, KeyTable
+from filters.row_sets import MAX_PREFIX, lay_out, prefix_sets, prefix_sets_by_table, rank_order
 from lineage.batch import OutputArrays, TupleBatch
 from lineage.bits import BYTE_BITS, FULL, U64, clear_bit_of, set_bit, set_bit_of, words
 from lineage.dictionary import Dictionary
@@ -82,6 +69,8 @@ class FilterBank:
         self.filters: list[GroupedFilter] = []
         self._by_position: dict[int, int] = {}
         self.n_words = 1
+        #: above it no slot has a predicate: after it has doubled, half the page is empty
+        self._top = 0
         self.low = np.zeros((0, 64), np.int32)
         self.high = np.full((0, 64), NO_LIMIT, np.int32)
         #: bits of the slots that have a predicate on the filter
@@ -118,7 +107,8 @@ class FilterBank:
         if f is None:
             f = self._new_filter(position)
         filter_ = self.filters[f]
-        splits = filter_.add(slot, intervals, self.low[f], self.high[f])
+        self._top = top = max(self._top, slot + 1)
+        splits = filter_.add(slot, intervals, self.low[f, :top], self.high[f, :top])
         set_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             for at in splits:
@@ -131,7 +121,7 @@ class FilterBank:
                 clear_outside(self.table, rows, len(rows), self.low[f, slot], self.high[f, slot], slot)
             else:
                 self._write_bits(rows, slot, several)
-        self._changed(multi=slot in filter_.multi.ranks or bool(splits))
+        self._changed(multi=bool(filter_.multi.ranks))
         self._fit_budget()
 
     def remove(self, slot: int, position: int, intervals: Intervals, end: int) -> None:
@@ -139,7 +129,8 @@ class FilterBank:
         f = self._by_position[position]
         filter_ = self.filters[f]
         several = bool(filter_.multi.ranks)
-        merged = filter_.remove(slot, intervals, self.low[f], self.high[f], end)
+        top = self._top
+        merged = filter_.remove(slot, intervals, self.low[f, :top], self.high[f, :top], end)
         clear_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             rows = self._rows.view(f)
@@ -191,6 +182,7 @@ class FilterBank:
         self.interested = np.hstack([self.interested[:, :n_words], np.zeros((n_filters, extra), np.uint64)])
         self.table = np.hstack([self.table[:, :n_words], np.full((len(self.table), extra), FULL)])
         self.n_words = n_words
+        self._top = min(self._top, slots)
         self._changed(multi=True)
         self._fit_budget()
 
@@ -398,6 +390,7 @@ class FilterBank:
         for f, filter_ in enumerate(self.filters):
             held = placed.get(f, {})
             filter_.check(self.low[f], self.high[f], held)
+            assert all(slot < self._top for slot in held), "no predicate stands above the top"
             interested = np.zeros_like(self.interested[f])
             for slot in held:
                 set_bit(interested, slot)
@@ -445,7 +438,7 @@ class Prepared:
         match_queries(
             active, layout.n_rows, layout.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
             layout.n_regions, self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at,
-            layout.order, multi[2], multi[3], rows_of,
+            layout.order, multi[2], multi[3], rows_of, layout.work,
         )  # fmt: skip
 
     def lists(
@@ -458,7 +451,7 @@ class Prepared:
         return list_queries(
             legs, *outputs, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
             layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
-            results, listed, offsets, rows, BYTE_BITS,
+            results, listed, offsets, rows, BYTE_BITS, layout.work,
         )  # fmt: skip
 
     def wanted(self, active: np.ndarray, union: np.ndarray) -> bool:
@@ -467,7 +460,8 @@ class Prepared:
         multi = bank.multi()
         return match_any(
             active, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
-            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3], union,
+            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
+            union, layout.work,
         )  # fmt: skip
 
 
@@ -475,7 +469,7 @@ class Layout:
     """Where the sets of each attribute lie, for batches of one size; `regions` is how many each attribute has."""
 
     __slots__ = ("n_words", "n_rows", "regions", "n_regions", "by_order", "sets_at", "below_at", "at", "below_from", "sets",
-                 "below", "order")  # fmt: skip
+                 "below", "order", "work")  # fmt: skip
 
     def __init__(self, regions: list[int], n_rows: int, pool: Pool) -> None:
         self.n_words = words(n_rows)
@@ -491,6 +485,7 @@ class Layout:
         self.below_from = self.below_at.tolist()
         self.sets = pool.array("sets", self.at[-1], np.uint64)
         self.below = pool.array("below", self.below_from[-1], np.int32)
+        self.work = pool.array("work", work_words(self.n_words, n), np.uint64)
         self.order = pool.array("order", n * n_rows, np.int32)[: n * n_rows]
 
     def build_sets(self, f: int, ranks: np.ndarray) -> None:

@@ -37,6 +37,10 @@ EMPTY = -2
 NO_ENTRY = -1
 #: In place of the number of a window class: legs of every class.
 ALL_CLASSES = -1
+#: Below this many values the hash table has room for sixteen times as many, beyond for four times.
+FEW_VALUES = 512
+#: Rows, and candidates, that `match_candidates` takes in one step; four arrays of that size stay in the nearest cache.
+WORK = 512
 #: Column of an entry without further conditions.
 NO_COLUMN = 0xFFFF
 
@@ -58,9 +62,82 @@ def find_place(table: np.ndarray, key: int) -> int:
     return int(at)
 
 
+@inline
+def find_heads(
+    keys: np.ndarray, start: Number, stop: Number, is_float: bool, table: np.ndarray, heads: np.ndarray, rows: np.ndarray
+) -> Number:
+    """The rows start..stop whose value is asked for, and the first entry of each; returns how many there are.
+
+    Two places are looked at without a branch: whether a row's value is asked for, and where it is, no predictor can know.
+    """
+    mask = U64(len(table) - 1)
+    n = U64(0)
+    for i in range(start, stop):
+        key = order_key(keys[i], is_float)
+        at = hash_key(key) & mask
+        following = (at + U64(1)) & mask
+        # all four are loaded before any is looked at: a load behind a condition would become a branch
+        found, entry = table[at, 0], table[at, 1]
+        next_found, next_entry = table[following, 0], table[following, 1]
+        elsewhere = (entry != EMPTY) & (found != key)
+        head = next_entry if elsewhere else entry
+        if elsewhere & (next_entry != EMPTY) & (next_found != key):
+            at = (following + U64(1)) & mask
+            while table[at, 1] != EMPTY and table[at, 0] != key:
+                at = (at + U64(1)) & mask
+            head = table[at, 1]
+        heads[n] = head
+        rows[n] = i
+        n += U64(head >= 0)
+    return n
+
+
+@inline
+def check_candidates(
+    cells: np.ndarray,
+    nulls: np.ndarray,
+    has_nulls: bool,
+    first: int,
+    float_columns: np.ndarray,
+    entries: np.ndarray,
+    more: np.ndarray,
+    slot_class: np.ndarray,
+    window_class: int,
+    work_entry: np.ndarray,
+    work_row: np.ndarray,
+    n_work: Number,
+    out_slot: np.ndarray,
+    out_row: np.ndarray,
+    found: Number,
+) -> Number:
+    """Append the (slot, row) pairs of the candidates whose further conditions hold; returns how many pairs there are now."""
+    for j in range(n_work):
+        e, i = U64(work_entry[j]), np.int64(work_row[j])
+        slot = entries[e, 0] >> 32
+        checked = entries[e, 1] & 0xFFFF
+        inside = True
+        if checked != NO_COLUMN:
+            value = order_key(cells[U64(checked), U64(first + i)], float_columns[U64(checked)] != 0)
+            inside = (entries[e, 2] <= value) & (value <= entries[e, 3])
+            if has_nulls and nulls[checked, first + i]:
+                inside = False
+        for k in range(entries[e, 1] >> 16):
+            checked = more[e, k, 0]
+            value = order_key(cells[checked, first + i], float_columns[checked] != 0)
+            inside &= (more[e, k, 1] <= value) & (value <= more[e, k, 2])
+            if has_nulls and nulls[checked, first + i]:
+                inside = False
+        if window_class != ALL_CLASSES:
+            inside &= slot_class[slot] == window_class
+        out_slot[U64(found)] = slot
+        out_row[U64(found)] = i
+        found += inside
+    return found
+
+
 @kernel(
     "int64(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, uint8[::1], int64[:,::1], int64[:,::1], int64[:,:,::1], "
-    "int32[::1], int64, int32[::1], int32[::1])"
+    "int32[::1], int64, int32[:,::1], int32[::1], int32[::1])"
 )
 def match_candidates(
     cells: np.ndarray,
@@ -75,47 +152,45 @@ def match_candidates(
     more: np.ndarray,
     slot_class: np.ndarray,
     window_class: int,
+    work: np.ndarray,
     out_slot: np.ndarray,
     out_row: np.ndarray,
 ) -> int:
-    """Append the matching (slot, row) pairs of one window class, or of all; -1 when they do not fit."""
-    mask = U64(len(table) - 1)
+    """Append the matching (slot, row) pairs of one window class, or of all; -1 when there may be no room for them.
+
+    In three steps, so that the loads of many rows overlap and a branch that was predicted wrong throws little away: find
+    the rows' chains, walk them, check what they hold. `work` is scratch `[4, WORK]`.
+    """
     is_float = float_columns[column] != 0
-    found = np.int64(0)
-    room = len(out_slot)
+    found: Number = np.int64(0)
+    heads, rows, work_entry, work_row = work[0], work[1], work[2], work[3]
     keys = cells[column, first : first + n_rows]
-    for i in range(n_rows):
-        if has_nulls and nulls[column, first + i]:
-            continue
-        key = order_key(keys[i], is_float)
-        at = hash_key(key) & mask
-        while table[at, 1] != EMPTY and table[at, 0] != key:
-            at = (at + U64(1)) & mask
-        entry = table[at, 1]
-        while entry >= 0:
-            e = U64(entry)
-            slot = entries[e, 0] >> 32
-            checked = entries[e, 1] & 0xFFFF
-            inside = True
-            if checked != NO_COLUMN:
-                value = order_key(cells[U64(checked), U64(first + i)], float_columns[U64(checked)] != 0)
-                inside = (entries[e, 2] <= value) & (value <= entries[e, 3])
-                if has_nulls and nulls[checked, first + i]:
-                    inside = False
-            for k in range(entries[e, 1] >> 16):
-                checked = more[e, k, 0]
-                value = order_key(cells[checked, first + i], float_columns[checked] != 0)
-                inside &= (more[e, k, 1] <= value) & (value <= more[e, k, 2])
-                if has_nulls and nulls[checked, first + i]:
-                    inside = False
-            if window_class != ALL_CLASSES:
-                inside &= slot_class[slot] == window_class
-            if found == room:
-                return -1
-            out_slot[U64(found)] = slot
-            out_row[U64(found)] = i
-            found += inside
-            entry = np.int64(np.int32(entries[e, 0]))
+    for start in range(0, n_rows, WORK):
+        n_heads = find_heads(keys, start, min(start + WORK, n_rows), is_float, table, heads, rows)
+        n_work = U64(0)
+        for j in range(n_heads):
+            if has_nulls and nulls[column, first + rows[j]]:
+                continue
+            entry = np.int64(heads[j])
+            while entry >= 0:
+                if n_work == U64(WORK):
+                    if found + WORK > len(out_slot):
+                        return -1
+                    found = check_candidates(
+                        cells, nulls, has_nulls, first, float_columns, entries, more, slot_class, window_class, work_entry,
+                        work_row, n_work, out_slot, out_row, found,
+                    )  # fmt: skip
+                    n_work = U64(0)
+                work_entry[n_work] = entry
+                work_row[n_work] = rows[j]
+                n_work += U64(1)
+                entry = np.int64(np.int32(entries[U64(entry), 0]))
+        if found + np.int64(n_work) > len(out_slot):
+            return -1
+        found = check_candidates(
+            cells, nulls, has_nulls, first, float_columns, entries, more, slot_class, window_class, work_entry, work_row, n_work,
+            out_slot, out_row, found,
+        )  # fmt: skip
     return int(found)
 
 
@@ -201,6 +276,7 @@ class CandidateIndex:
         self.n_values = 0
         self._entries = np.zeros((64, 4), np.int64)
         self._more = np.zeros((64, MAX_CHECKS - 1, 3), np.int64)
+        self._work = np.zeros((4, WORK), np.int32)
         self._free = list(range(63, -1, -1))
         #: slot -> its (key, entry) pairs
         self._of_slot: dict[int, list[tuple[int, int]]] = {}
@@ -323,7 +399,8 @@ class CandidateIndex:
     def _make_room(self) -> None:
         """Room for one more value."""
         if 2 * (self._places + 1) > len(self._table):
-            self._rehash(4 * (self.n_values + 1))
+            # few values leave most places free, so that most rows are done at the first; many must stay in a near cache
+            self._rehash((16 if self.n_values < FEW_VALUES else 4) * (self.n_values + 1))
 
     def _unlink(self, key: int, entry: int) -> None:
         at = find_place(self._table, key)
@@ -350,7 +427,7 @@ class CandidateIndex:
         """`match_candidates` on this index."""
         return match_candidates(
             batch.cells, batch.nulls, batch.has_nulls, self.column, batch.first, batch.n_rows, float_columns, self._table,
-            self._entries, self._more, slot_class, window_class, out_slot, out_row,
+            self._entries, self._more, slot_class, window_class, self._work, out_slot, out_row,
         )  # fmt: skip
 
     def recode(self) -> None:

@@ -270,7 +270,7 @@ class GroupedFilter:
             cuts = self._cuts.data[start : start + self.n_cuts + 2]
             rank_by_grid(
                 cells, nulls, has_nulls, self.position, first, n_rows, self.cell_kind == CELL_FLOAT, cuts, self.n_cuts,
-                finder.grid, finder.lowest, finder.shift, self.null_rank, ranks,
+                finder.grid, finder.below, finder.lowest, finder.shift, self.null_rank, ranks,
             )  # fmt: skip
 
     def finder(self) -> KeyTable | KeyGrid:

@@ -8,10 +8,10 @@ row's region admits. The bits of a region come from its row of the region table,
 budget, from a scan that compares the region's rank with every slot's bounds.
 
 **Query-major** (`match_queries`, `list_queries`), for large batches. Per attribute `prefix[k]` is the set of rows with rank below
-`k`, so one interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the number of regions or rows
-that match. It needs no table. Where an attribute has more regions than `MAX_PREFIX`, rows are counted into rank order instead
-and prefix sets are kept only every `STRIDE` rows, the rest set bit by bit. There a narrow range is a short stretch of that order,
-and is listed by sorting it.
+`k` (`filters/row_sets.py`), so one interval of one query is `prefix[high] & ~prefix[low]`: two streams of words, whatever the
+number of regions or rows that match. It needs no table, and the sets of all intervals of a query are ANDed in one pass. Of an
+attribute in rank order the nearest set is taken and the rows between changed bit by bit; a narrow range there is a short stretch
+of that order, and is listed by sorting it.
 
 A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, its intervals are
 `multi_ranks[multi_at[m]:multi_at[m+1]]`.
@@ -23,15 +23,13 @@ import numpy as np
 
 from filters.grouped import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank
+from filters.row_sets import STRIDE
 from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, next_output, trailing_zeros
 from lineage.kernels import Number, inline, kernel
 from lineage.order_keys import order_key
 
-#: Attributes with more regions than this use rank order and strides instead of one prefix set a region.
-MAX_PREFIX = 768
-#: Rows between two stored prefix sets of an attribute in rank order.
-STRIDE = 16
-
+#: Entries that `intersect_parts` reads, whether there are so many or not.
+MIN_PARTS = 4
 #: Rows of a narrow range, which `list_queries` sorts instead of going through bits.
 NARROW = 48
 
@@ -44,124 +42,114 @@ TABLE = 0
 SCAN = 1
 
 
-@kernel("void(int64[::1], int64, int64, int64, uint8[::1], int64[::1], int64[::1])")
-def lay_out(
-    n_regions: np.ndarray,
-    max_prefix: int,
-    n_rows: int,
-    n_words: int,
-    by_order: np.ndarray,
-    sets_at: np.ndarray,
-    below_at: np.ndarray,
-) -> None:
-    """Where the sets of each attribute begin, and the counts of those in rank order; the last entries are the totals."""
-    sets_at[0] = below_at[0] = 0
-    for f in range(len(n_regions)):
-        by_order[f] = n_regions[f] > max_prefix
-        sets_at[f + 1] = sets_at[f] + (n_rows // STRIDE + 1 if by_order[f] else n_regions[f] + 1) * n_words
-        below_at[f + 1] = below_at[f] + (n_regions[f] + 1 if by_order[f] else 0)
-
-
-@kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64)")
-def prefix_sets(ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, out: np.ndarray, at: int) -> None:
-    """`out[at + k * n_words:]` = the rows with rank < k, for k in 0..n_regions."""
-    sets = out[at : at + (n_regions + 1) * n_words]
-    sets[:] = 0
-    width = U64(n_words)
-    for i in range(n_rows):
-        row = U64(i)
-        sets[(U64(ranks[i]) + ONE) * width + (row >> U64(6))] |= ONE << (row & U64(63))
-    for k in range(1, n_regions + 1):
-        before = sets[(k - 1) * n_words : k * n_words]
-        here = sets[k * n_words : (k + 1) * n_words]
-        for w in range(n_words):
-            here[w] |= before[w]
-
-
-@kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int64, int64, uint64[::1], int64)"
-)
-def prefix_sets_by_table(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    table: np.ndarray,
-    base: int,
-    null_rank: int,
-    n_regions: int,
-    n_words: int,
-    out: np.ndarray,
-    at: int,
-) -> None:
-    """`rank_by_table` and `prefix_sets` in one go, for the commonest attributes: ints with few constants."""
-    sets = out[at : at + (n_regions + 1) * n_words]
-    sets[:] = 0
-    width = U64(n_words)
-    top = base + len(table) - 1
-    last = len(table) - 1
-    column_cells = cells[column, first : first + n_rows]
-    for i in range(n_rows):
-        key = column_cells[i]
-        rank = U64(table[U64(0 if key < base else last if key > top else key - base)])
-        if has_nulls and nulls[column, first + i]:
-            rank = U64(null_rank)
-        row = U64(i)
-        sets[(rank + ONE) * width + (row >> U64(6))] |= ONE << (row & U64(63))
-    for k in range(1, n_regions + 1):
-        before = sets[(k - 1) * n_words : k * n_words]
-        here = sets[k * n_words : (k + 1) * n_words]
-        for w in range(n_words):
-            here[w] |= before[w]
-
-
-@kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64, int32[::1], int64, int32[::1], int64)")
-def rank_order(
-    ranks: np.ndarray,
-    n_rows: int,
-    n_regions: int,
-    n_words: int,
-    out: np.ndarray,
-    at: int,
-    below: np.ndarray,
-    below_at: int,
-    order: np.ndarray,
-    order_at: int,
-) -> None:
-    """Rows in rank order, `below[k]` = how many have rank < k, and the set of the first j * STRIDE rows for each j."""
-    for k in range(n_regions + 1):
-        below[below_at + k] = 0
-    for i in range(n_rows):
-        below[below_at + ranks[i] + 1] += 1
-    for k in range(1, n_regions + 1):
-        below[below_at + k] += below[below_at + k - 1]
-    # the count of a rank serves as its cursor; afterwards below[k] holds what below[k + 1] was, so move it back
-    for i in range(n_rows):
-        rank = below_at + ranks[i]
-        order[order_at + below[rank]] = i
-        below[rank] += 1
-    for k in range(n_regions, 0, -1):
-        below[below_at + k] = below[below_at + k - 1]
-    below[below_at] = 0
-    for w in range(n_words):
-        out[at + w] = 0
-    for j in range(n_rows // STRIDE):
-        here = at + (j + 1) * n_words
-        for w in range(n_words):
-            out[here + w] = out[here - n_words + w]
-        for i in range(j * STRIDE, (j + 1) * STRIDE):
-            row = order[order_at + i]
-            out[here + (row >> 6)] |= ONE << U64(row & 63)
+def work_words(n_words: int, n_filters: int) -> int:
+    """Words of scratch that matching query-major needs: two sets of rows, and the parts of a query with their flips."""
+    return 2 * n_words + 2 * (MIN_PARTS + 2 * n_filters)
 
 
 @inline
-def put_rows(order: np.ndarray, start: Number, stop: Number, bits: np.ndarray) -> None:
-    """Set the bits of the rows at start..stop of a rank order."""
-    for i in range(start, stop):
+def gather_parts(
+    slot: Number,
+    n_words: int,
+    route: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    n_regions: np.ndarray,
+    has_nulls: bool,
+    by_order: np.ndarray,
+    sets_at: np.ndarray,
+    parts: np.ndarray,
+    flips: np.ndarray,
+) -> Number:
+    """The prefix sets whose AND, each after XOR with its flip, is what the slot's single intervals admit; returns how many.
+
+    Without a branch: which filters a query has, and on which side it is bounded, no predictor can know.
+    """
+    n = 0
+    for r in range(len(route)):
+        f = U64(route[r])
+        lo = np.int64(low[f, slot])
+        hi = np.int64(high[f, slot])
+        stored = (hi <= NO_LIMIT) & (by_order[f] == 0)
+        parts[U64(n)] = U64(sets_at[f] + lo * n_words)
+        flips[U64(n)] = FULL
+        n += stored & (lo > 0)
+        parts[U64(n)] = U64(sets_at[f] + hi * n_words)
+        flips[U64(n)] = U64(0)
+        n += stored & (hi < n_regions[f] - 1 + has_nulls)
+    return n
+
+
+@inline
+def intersect_parts(
+    parts: np.ndarray, flips: np.ndarray, n_parts: Number, n_words: int, fresh: Number, sets: np.ndarray, bits: np.ndarray
+) -> None:
+    """`bits` = AND of the parts, up to four in one pass; without `fresh` and of the bits there."""
+    done = 0
+    if fresh:
+        done = min(n_parts, 4)
+        a, b, c, d = parts[0], parts[1], parts[2], parts[3]
+        flip_a, flip_b, flip_c, flip_d = flips[0], flips[1], flips[2], flips[3]
+        if n_parts == 0:
+            for w in range(n_words):
+                bits[w] = FULL
+        elif n_parts == 1:
+            for w in range(n_words):
+                bits[w] = sets[a + U64(w)] ^ flip_a
+        elif n_parts == 2:
+            for w in range(n_words):
+                bits[w] = (sets[a + U64(w)] ^ flip_a) & (sets[b + U64(w)] ^ flip_b)
+        elif n_parts == 3:
+            for w in range(n_words):
+                bits[w] = (sets[a + U64(w)] ^ flip_a) & (sets[b + U64(w)] ^ flip_b) & (sets[c + U64(w)] ^ flip_c)
+        else:
+            for w in range(n_words):
+                left = (sets[a + U64(w)] ^ flip_a) & (sets[b + U64(w)] ^ flip_b)
+                bits[w] = left & (sets[c + U64(w)] ^ flip_c) & (sets[d + U64(w)] ^ flip_d)
+    for k in range(done, n_parts):
+        part, flip = parts[k], flips[k]
+        for w in range(n_words):
+            bits[w] &= sets[part + U64(w)] ^ flip
+
+
+@inline
+def toggle_rows(order: np.ndarray, at: Number, start: Number, stop: Number, bits: np.ndarray) -> None:
+    """Change the bits of the rows between two places of the rank order that begins at `at`, whichever comes first."""
+    for i in range(at + min(start, stop), at + max(start, stop)):
         row = U64(order[i])
-        bits[row >> U64(6)] |= ONE << (row & U64(63))
+        bits[row >> U64(6)] ^= ONE << (row & U64(63))
+
+
+@inline
+def interval_bits(
+    f: Number,
+    lo: Number,
+    hi: Number,
+    n_rows: int,
+    n_words: int,
+    by_order: np.ndarray,
+    sets: np.ndarray,
+    sets_at: np.ndarray,
+    below: np.ndarray,
+    below_at: np.ndarray,
+    order: np.ndarray,
+    bits: np.ndarray,
+) -> None:
+    """Change the bits of the rows with lo <= rank < hi: of those below `hi`, and of those below `lo` back.
+
+    In rank order a prefix set is the nearest one stored, with the rows between changed one by one.
+    """
+    under: Number = np.int64(lo)
+    upto: Number = np.int64(hi)
+    if by_order[f]:
+        start, stop = np.int64(below[below_at[f] + lo]), np.int64(below[below_at[f] + hi])
+        under = min((start + STRIDE // 2) // STRIDE, n_rows // STRIDE)
+        upto = min((stop + STRIDE // 2) // STRIDE, n_rows // STRIDE)
+        toggle_rows(order, f * n_rows, start, under * STRIDE, bits)
+        toggle_rows(order, f * n_rows, stop, upto * STRIDE, bits)
+    a, b = U64(sets_at[f] + under * n_words), U64(sets_at[f] + upto * n_words)
+    for w in range(n_words):
+        bits[w] ^= sets[a + U64(w)] ^ sets[b + U64(w)]
 
 
 @inline
@@ -183,93 +171,43 @@ def query_bits(
     order: np.ndarray,
     multi_at: np.ndarray,
     multi_ranks: np.ndarray,
+    uneven: Number,
     bits: np.ndarray,
-    scratch: np.ndarray,
+    work: np.ndarray,
 ) -> None:
-    """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there."""
-    n_batch = order.shape[0] // max(1, len(n_regions))
-    empty = fresh != 0
-    for r in range(len(route)):
-        f = route[r]
+    """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there.
+
+    `uneven`: some filter is in rank order, or some predicate has several intervals.
+    """
+    scratch = work[n_words : 2 * n_words]
+    parts = work[2 * n_words : 2 * n_words + MIN_PARTS + 2 * len(route)]
+    flips = work[2 * n_words + MIN_PARTS + 2 * len(route) :]
+    n_parts = gather_parts(slot, n_words, route, low, high, n_regions, has_nulls, by_order, sets_at, parts, flips)
+    intersect_parts(parts, flips, n_parts, n_words, fresh, sets, bits)
+    for r in range(len(route) if uneven else 0):
+        f = np.int64(route[r])
         lo = np.int64(low[f, slot])
         hi = np.int64(high[f, slot])
-        if lo == 0 and hi == NO_LIMIT:
+        if (hi <= NO_LIMIT and by_order[f] == 0) or (lo == 0 and hi == NO_LIMIT):
             continue
-        multi = hi - NO_LIMIT - 1
-        at = sets_at[f]
-        top = n_regions[f] - 1
-        if multi < 0 and by_order[f] == 0:
-            under = sets[at + lo * n_words : at + (lo + 1) * n_words]
-            if hi > top or (hi == top and not has_nulls):
-                if empty:
-                    for w in range(n_words):
-                        bits[w] = ~under[w]
-                else:
-                    for w in range(n_words):
-                        bits[w] &= ~under[w]
-            else:
-                upto = sets[at + hi * n_words : at + (hi + 1) * n_words]
-                if lo == 0:
-                    if empty:
-                        for w in range(n_words):
-                            bits[w] = upto[w]
-                    else:
-                        for w in range(n_words):
-                            bits[w] &= upto[w]
-                elif empty:
-                    for w in range(n_words):
-                        bits[w] = upto[w] & ~under[w]
-                else:
-                    for w in range(n_words):
-                        bits[w] &= upto[w] & ~under[w]
-        else:
-            for w in range(n_words):
-                scratch[w] = 0
-            span = multi_at[multi] if multi >= 0 else np.int64(0)
-            last_span = multi_at[multi + 1] if multi >= 0 else np.int64(1)
-            while span < last_span:
-                if multi >= 0:
-                    lo = np.int64(multi_ranks[span, 0])
-                    hi = np.int64(multi_ranks[span, 1])
-                span += 1
-                if by_order[f] == 0:
-                    under = sets[at + lo * n_words : at + (lo + 1) * n_words]
-                    upto = sets[at + hi * n_words : at + (hi + 1) * n_words]
-                    for w in range(n_words):
-                        scratch[w] |= upto[w] & ~under[w]
-                    continue
-                start = np.int64(below[below_at[f] + lo])
-                stop = np.int64(below[below_at[f] + hi])
-                mine = order[f * n_batch : (f + 1) * n_batch]
-                inner = (start + STRIDE - 1) // STRIDE
-                outer = stop // STRIDE
-                if inner >= outer:
-                    put_rows(mine, start, stop, scratch)
-                    continue
-                # whole strides by the stored sets, the rows at both ends one by one
-                under = sets[at + inner * n_words : at + (inner + 1) * n_words]
-                upto = sets[at + outer * n_words : at + (outer + 1) * n_words]
-                for w in range(n_words):
-                    scratch[w] |= upto[w] & ~under[w]
-                put_rows(mine, start, inner * STRIDE, scratch)
-                put_rows(mine, outer * STRIDE, stop, scratch)
-            if empty:
-                for w in range(n_words):
-                    bits[w] = scratch[w]
-            else:
-                for w in range(n_words):
-                    bits[w] &= scratch[w]
-        empty = False
-    if empty:
         for w in range(n_words):
-            bits[w] = FULL
+            scratch[w] = 0
+        multi = hi - NO_LIMIT - 1
+        if multi < 0:
+            interval_bits(f, lo, hi, n_rows, n_words, by_order, sets, sets_at, below, below_at, order, scratch)
+        else:
+            for k in range(multi_at[multi], multi_at[multi + 1]):
+                lo, hi = np.int64(multi_ranks[k, 0]), np.int64(multi_ranks[k, 1])
+                interval_bits(f, lo, hi, n_rows, n_words, by_order, sets, sets_at, below, below_at, order, scratch)
+        for w in range(n_words):
+            bits[w] &= scratch[w]
     if n_rows & 63:
         bits[n_words - 1] &= (ONE << U64(n_rows & 63)) - ONE
 
 
 @kernel(
     "void(uint64[::1], int64, int64, int32[::1], int64, int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
-    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1])"
+    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], uint64[::1])"
 )
 def match_queries(
     active: np.ndarray,
@@ -290,12 +228,15 @@ def match_queries(
     multi_at: np.ndarray,
     multi_ranks: np.ndarray,
     rows_of: np.ndarray,
+    work: np.ndarray,
 ) -> None:
     """Run the filters of `route` on every slot of the mask `active`; query-major bits in `rows_of`.
 
-    `fresh`: start from all rows; otherwise from the bits that are there.
+    `fresh`: start from all rows; otherwise from the bits that are there. `work` is scratch of `work_words`.
     """
-    scratch = np.empty(n_words, np.uint64)
+    uneven = len(multi_at) > 1
+    for r in range(len(route)):
+        uneven |= by_order[route[r]] != 0
     for word in range(len(active)):
         left = active[word]
         while left:
@@ -304,13 +245,13 @@ def match_queries(
             bits = rows_of[slot]
             query_bits(
                 slot, n_rows, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
-                order, multi_at, multi_ranks, bits, scratch,
+                order, multi_at, multi_ranks, uneven, bits, work,
             )  # fmt: skip
 
 
 @kernel(
     "boolean(uint64[::1], int64, int64, int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
-    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[::1])"
+    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[::1], uint64[::1])"
 )
 def match_any(
     active: np.ndarray,
@@ -330,10 +271,13 @@ def match_any(
     multi_at: np.ndarray,
     multi_ranks: np.ndarray,
     union: np.ndarray,
+    work: np.ndarray,
 ) -> bool:
     """The rows that any slot of the mask `active` has; stops as soon as that is every row, and says so."""
-    scratch = np.empty(n_words, np.uint64)
-    bits = np.empty(n_words, np.uint64)
+    bits = work[:n_words]
+    uneven = len(multi_at) > 1
+    for r in range(len(route)):
+        uneven |= by_order[route[r]] != 0
     for w in range(n_words):
         union[w] = 0
     last = FULL if n_rows & 63 == 0 else (ONE << U64(n_rows & 63)) - ONE
@@ -344,7 +288,7 @@ def match_any(
             left &= left - ONE
             query_bits(
                 slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
-                order, multi_at, multi_ranks, bits, scratch,
+                order, multi_at, multi_ranks, uneven, bits, work,
             )  # fmt: skip
             missing = U64(0)
             for w in range(n_words):
@@ -398,7 +342,7 @@ def sort_rows(order: np.ndarray, start: Number, stop: Number, first: Number, row
 @kernel(
     "int64(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64, int64, int32[::1], "
     "int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], "
-    "int64[::1], int32[:,::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1])"
+    "int64[::1], int32[:,::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
 )
 def list_queries(
     legs: np.ndarray,
@@ -428,20 +372,22 @@ def list_queries(
     offsets: np.ndarray,
     rows: np.ndarray,
     table: np.ndarray,
+    work: np.ndarray,
 ) -> int:
     """Match and list in one go, while a query's bits are in the nearest cache: as `match_queries`, then `list_rows`.
 
-    The rows of each slot of the mask `legs` are added to its `results`. With empty `offsets` that is all.
+    The rows of each slot of the mask `legs` are added to its `results`. With empty `offsets` that is all. `work` is scratch of
+    `work_words`.
     """
     at: Number = np.int64(0)
     n = 0
-    bits = np.empty(n_words, np.uint64)
-    scratch = np.empty(n_words, np.uint64)
+    bits = work[:n_words]
     word, left, more = 0, legs[0], 0
     n_more = n_more if len(offsets) else 0
     in_order = False
     for r in range(len(route)):
         in_order |= by_order[route[r]] != 0
+    uneven = in_order or len(multi_at) > 1
     while True:
         slot, query, first, word, left, more = next_output(
             legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
@@ -455,7 +401,7 @@ def list_queries(
             if more == 0:
                 results[slot] += stop - start
             if len(offsets):
-                end = sort_rows(order[f * n_rows : (f + 1) * n_rows], start, stop, first, rows, at)
+                end = sort_rows(order, f * n_rows + start, f * n_rows + stop, first, rows, at)
                 if end > at:
                     listed[n] = query
                     offsets[n] = at
@@ -464,7 +410,7 @@ def list_queries(
             continue
         query_bits(
             slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order,
-            multi_at, multi_ranks, bits, scratch,
+            multi_at, multi_ranks, uneven, bits, work,
         )  # fmt: skip
         found = np.int64(0)
         for w in range(n_words):

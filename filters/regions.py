@@ -28,6 +28,9 @@ U64 = np.uint64
 #: Widest span of int cuts served by a look-up table: 256 KB of int32.
 MAX_SPAN = 1 << 16
 
+#: Buckets of a grid that are counted from one place: 2 ** BLOCK_BITS.
+BLOCK_BITS = 8
+
 #: How a column's cells become order keys.
 CELL_INT = 0
 CELL_FLOAT = 1
@@ -76,8 +79,8 @@ def find_rank(key: Number, cuts: np.ndarray, offset: Number, n_cuts: Number) -> 
 
 
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int64, int64, int64, "
-    "int32[::1])"
+    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64[::1], int64, int32[::1], int32[::1], int64, "
+    "int64, int64, int32[::1])"
 )
 def rank_by_grid(
     cells: np.ndarray,
@@ -90,6 +93,7 @@ def rank_by_grid(
     cuts: np.ndarray,
     n_cuts: int,
     grid: np.ndarray,
+    below: np.ndarray,
     lowest: int,
     shift: int,
     null_rank: int,
@@ -105,12 +109,14 @@ def rank_by_grid(
     for i in range(n_rows):
         key = order_key(column_cells[i], is_float)
         distance = U64(0) if key < lowest else U64(key) - U64(lowest)
-        at = U64(grid[min(distance >> U64(shift), last)])
+        bucket = min(distance >> U64(shift), last)
+        at = U64(below[bucket >> U64(BLOCK_BITS)] + grid[bucket])
         # nearly always at most two cuts of the bucket are not above the key; cuts of later buckets are above it
         steps = U64(cuts[at] <= key) + U64(cuts[at + U64(1)] <= key)
         at += steps
         if steps > U64(1) and at < n:
-            size = U64(grid[min((distance >> U64(shift)) + U64(1), last)]) - at
+            bucket = min(bucket + U64(1), last)
+            size = U64(below[bucket >> U64(BLOCK_BITS)] + grid[bucket]) - at
             while size > U64(0):
                 half = size >> U64(1)
                 above = cuts[at + half] <= key
@@ -143,15 +149,19 @@ def rank_by_code(
             ranks[i] = rank_of_code[cells[column, first + i]]
 
 
-@kernel("void(int64[::1], int64, int64, int32[::1])")
-def fill_grid(cuts: np.ndarray, lowest: int, shift: int, grid: np.ndarray) -> None:
-    """`grid[b]` = number of cuts whose bucket is below b."""
+@kernel("void(int64[::1], int64, int64, int32[::1], int32[::1])")
+def fill_grid(cuts: np.ndarray, lowest: int, shift: int, grid: np.ndarray, below: np.ndarray) -> None:
+    """The number of cuts whose bucket is below b: those below its block in `below`, the others in `grid[b]`."""
     for b in range(len(grid)):
         grid[b] = 0
     for i in range(len(cuts)):
         grid[np.int64((U64(cuts[i]) - U64(lowest)) >> U64(shift)) + 1] += 1
     for b in range(1, len(grid)):
         grid[b] += grid[b - 1]
+    for block in range(len(below)):
+        below[block] = grid[block << BLOCK_BITS]
+    for b in range(len(grid)):
+        grid[b] -= below[b >> BLOCK_BITS]
 
 
 @kernel("void(int64[::1], int64, int32[::1])")
@@ -193,20 +203,26 @@ class KeyTable:
 
 
 class KeyGrid:
-    """About sixteen buckets a cut over the span of the cuts, as they were when it was made."""
+    """About sixteen buckets a cut over the span of the cuts, as they were when it was made.
 
-    __slots__ = ("grid", "lowest", "shift", "_n_made", "_n_now")
+    The cuts below bucket b are counted as `below[b >> BLOCK_BITS] + grid[b]`, so that a cut which comes or goes changes the
+    buckets of one block, and one number for each later block.
+    """
+
+    __slots__ = ("grid", "below", "lowest", "shift", "_n_made", "_n_now")
 
     def __init__(self, cuts: np.ndarray) -> None:
         self._n_made = self._n_now = n_cuts = len(cuts)
         self.lowest, self.shift = 0, 0
         self.grid = np.zeros(2, np.int32)
+        self.below = np.zeros(1, np.int32)
         if n_cuts:
             self.lowest = int(cuts[0])
             span = int(cuts[-1]) - self.lowest
             self.shift = max(0, span.bit_length() - (16 * n_cuts).bit_length() + 1)
             self.grid = np.empty((span >> self.shift) + 2, np.int32)
-            fill_grid(cuts, self.lowest, self.shift, self.grid)
+            self.below = np.empty((len(self.grid) - 1 >> BLOCK_BITS) + 1, np.int32)
+            fill_grid(cuts, self.lowest, self.shift, self.grid, self.below)
 
     def insert(self, key: int) -> bool:
         """Follow a new cut; False when it is outside, or there are too many by now."""
@@ -214,7 +230,7 @@ class KeyGrid:
         self._n_now += 1
         if not self._n_made or not 0 <= bucket < len(self.grid) - 1 or self._n_now > 2 * self._n_made:
             return False
-        self.grid[bucket + 1 :] += 1
+        self._count(bucket, 1)
         return True
 
     def delete(self, key: int) -> bool:
@@ -222,11 +238,21 @@ class KeyGrid:
         self._n_now -= 1
         if self._n_now < self._n_made // 4:
             return False
-        self.grid[((key - self.lowest) >> self.shift) + 1 :] -= 1
+        self._count((key - self.lowest) >> self.shift, -1)
         return True
+
+    def _count(self, bucket: int, by: int) -> None:
+        """So many cuts more in a bucket: the later ones have them below."""
+        block = bucket + 1 >> BLOCK_BITS
+        # a block that begins behind the bucket counts the cut among those below it, so none of its buckets does
+        if (bucket + 1) & ((1 << BLOCK_BITS) - 1):
+            self.grid[bucket + 1 : (block + 1) << BLOCK_BITS] += by
+            block += 1
+        self.below[block:] += by
 
     def check(self, cuts: np.ndarray) -> None:
         buckets = (cuts.astype(U64) - U64(self.lowest & (2**64 - 1))) >> U64(self.shift)
         expected = np.searchsorted(buckets, np.arange(len(self.grid), dtype=U64), "left")
-        assert not self._n_made or (self.grid == expected).all(), "the grid counts the cuts below each bucket"
+        found = self.below[np.arange(len(self.grid)) >> BLOCK_BITS] + self.grid
+        assert not self._n_made or (found == expected).all(), "the grid counts the cuts below each bucket"
         assert self._n_now == len(cuts), "cuts are counted"

@@ -35,13 +35,15 @@ class Unlisted(Protocol):
 class Lineage:
     """The query bits of a batch, in the layout that suits its size. Buffers are reused from batch to batch."""
 
-    __slots__ = ("n_words", "lin", "_rows_of", "by_query", "n_rows", "unlisted", "pair_slot", "pair_row", "n_pairs")
+    __slots__ = ("n_words", "lin", "_rows_of", "_block", "by_query", "n_rows", "unlisted", "pair_slot", "pair_row", "n_pairs")
 
     def __init__(self) -> None:
         self.n_words = 1
         #: row-major bits
         self.lin = np.zeros((64, 1), np.uint64)
         self._rows_of = np.zeros(64, np.uint64)
+        #: scratch of `transpose`
+        self._block = np.zeros(64, np.uint64)
         #: whether the bits are in `rows_of()` (query-major) rather than in `lin`
         self.by_query = False
         self.n_rows = 0
@@ -70,7 +72,7 @@ class Lineage:
         """The bits query-major, turned round if they are not."""
         out = self.rows_of(self.n_rows)
         if not self.by_query:
-            transpose(self.lin, self.n_rows, self.n_words, out)
+            transpose(self.lin, self.n_rows, self.n_words, out, self._block)
             self.by_query = True
         return out
 

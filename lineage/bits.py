@@ -142,20 +142,28 @@ def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, a
     if found >= 4 * n_words:
         for w in range(n_words):
             at = store_word(rows, at, np.int64(w << 6), table, bits[w])
-    else:
-        # few bits a word: store four positions whether they are set or not, and move on by those that are
+    elif 4 * found < n_words:
         for w in range(n_words):
             word = bits[w]
-            if word == 0:
-                continue
+            while word:
+                rows[U64(at)] = np.int64(w << 6) + np.int64(trailing_zeros(word))
+                word &= word - ONE
+                at += 1
+    else:
+        # few bits a word: store four positions whether they are set or not, and move on by those that are; whether a word is
+        # empty no predictor can know
+        for w in range(n_words):
+            word = bits[w]
             base = np.int64(w << 6)
             stop = at + np.int64(count_ones(word))
             k = U64(at)
-            while k < U64(stop):
+            while True:
                 for _ in range(4):
                     rows[k] = base + np.int64(trailing_zeros(word))
                     word &= word - ONE
                     k += ONE
+                if k >= U64(stop):
+                    break
             at = stop
     return at
 
@@ -196,7 +204,7 @@ def next_output(
 
 @kernel(
     "int64(uint64[:,::1], int64, uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64[::1], "
-    "int64[::1], int32[::1], uint8[::1])"
+    "int64[::1], int32[::1], uint8[::1], uint64[::1])"
 )
 def list_rows(
     rows_of: np.ndarray,
@@ -212,16 +220,16 @@ def list_rows(
     offsets: np.ndarray,
     rows: np.ndarray,
     table: np.ndarray,
+    bits: np.ndarray,
 ) -> int:
     """Row numbers of the queries on the slots of the mask `legs` (`eddy/outputs.py`), of those that have any.
 
     `query_of[slot]` reads a slot from row `first_of[slot]` on (all rows when that is empty), then the `more_*`. Fills `listed`
     with the queries and `offsets[j]:offsets[j+1]` with their ranges in `rows`, which must hold all and `SPARE` more; returns how
-    many are listed.
+    many are listed. `bits` is scratch of `n_words`.
     """
     at = np.int64(0)
     n = 0
-    bits = np.empty(n_words, np.uint64)
     word, left, more = 0, legs[0], 0
     while True:
         slot, query, first, word, left, more = next_output(
@@ -262,10 +270,12 @@ def count_rows(rows_of: np.ndarray, n_words: int, legs: np.ndarray, more_slot: n
     return int(total)
 
 
-@kernel("void(uint64[:,::1], int64, int64, uint64[:,::1])")
-def transpose(lin: np.ndarray, n_rows: int, n_words: int, rows_of: np.ndarray) -> None:
-    """Row-major `[rows, words]` to query-major `[slots, rows/64]`, 64 x 64 bits at a time; missing rows read as 0."""
-    block = np.empty(64, np.uint64)
+@kernel("void(uint64[:,::1], int64, int64, uint64[:,::1], uint64[::1])")
+def transpose(lin: np.ndarray, n_rows: int, n_words: int, rows_of: np.ndarray, block: np.ndarray) -> None:
+    """Row-major `[rows, words]` to query-major `[slots, rows/64]`, 64 x 64 bits at a time; missing rows read as 0.
+
+    `block` is scratch of 64 words.
+    """
     for v in range((n_rows + 63) >> 6):
         for w in range(n_words):
             for k in range(64):

@@ -1,6 +1,9 @@
 """Numba kernels: declared with their signature, compiled together at set-up, cached on disk.
 
-A kernel takes arrays and numbers, returns numbers or fills arrays it was given, holds no state and never calls Python.
+A kernel takes arrays and numbers, returns numbers or fills arrays it was given, holds no state and never calls Python. It
+allocates nothing, so numba's reference counts are switched off: they would cost 80 ns for each array of a call, and an atomic
+operation for each array that a helper inside a loop is given. The caller holds every array as long as the call takes.
+
 `@kernel("void(int64[::1])")` declares one. `compile_kernels()` compiles every kernel declared so far, or loads it from
 the cache, and then forbids further compilation: an array of the wrong type is an error at once, not a pause of seconds
 in somebody's first push.
@@ -25,6 +28,9 @@ Signature = Any
 #: The type of int64 arrays that may be read-only, as users' arrays may.
 READ_ONLY_INT64 = numba.types.Array(numba.types.int64, 1, "C", readonly=True)
 
+#: How kernels and their helpers are compiled; the last: without reference counts.
+OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "_nrt": False}
+
 _declared: list[tuple[Any, Signature]] = []
 #: files with kernels or with helpers that are put into kernels
 _files: set[str] = set()
@@ -35,7 +41,7 @@ def kernel(signature: Signature) -> Callable[[F], F]:
     """Declare a kernel with its one signature."""
 
     def declare(function: F) -> F:
-        dispatcher: Any = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
+        dispatcher: Any = numba.njit(cache=True, **OPTIONS)(function)
         _declared.append((dispatcher, signature))
         _files.add(function.__code__.co_filename)
         return dispatcher  # type: ignore[no-any-return]  # numba has no types; the kernel keeps its function's
@@ -45,7 +51,7 @@ def kernel(signature: Signature) -> Callable[[F], F]:
 
 def inline(function: F) -> F:
     """A helper that kernels call; its code is put into theirs, for passing arrays to a function costs more than most helpers."""
-    dispatcher: Any = numba.njit(inline="always", nogil=True, boundscheck=False)(function)
+    dispatcher: Any = numba.njit(inline="always", **OPTIONS)(function)
     _files.add(function.__code__.co_filename)
     return dispatcher  # type: ignore[no-any-return]  # as above
 

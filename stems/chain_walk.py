@@ -26,7 +26,7 @@ FAR = 64
 
 @kernel(
     "void(int64[::1], int64[:,::1], uint8[::1], boolean, int32[::1], boolean, int64, int64[:,::1], int64, int64, int64, "
-    "int64[::1], int64, int64, int64[:,::1], int64[::1], int32[::1], int64[::1])"
+    "int64[::1], int64, int64, int64[:,::1], int64[::1], int32[::1], int64[::1], int64[::1])"
 )
 def find_heads(
     words: np.ndarray,
@@ -47,14 +47,17 @@ def find_heads(
     heads: np.ndarray,
     head_rows: np.ndarray,
     progress: np.ndarray,
+    begins: np.ndarray,
 ) -> None:
-    """List (newest position, probing row) of the keys that have a row at `low` or above: where `walk_chains` begins."""
+    """List (newest position, probing row) of the keys that have a row at `low` or above: where `walk_chains` begins.
+
+    `begins` is scratch for the places of `2 * AHEAD` keys.
+    """
     table = (address_of(directory), shift)
     stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
     key_at = address_of(columns)
     several = len(compared) > 0
     compared_until = n_keys if len(pages) else 0
-    begins = np.empty(2 * AHEAD, np.int64)
     for i in range(min(2 * AHEAD, n_keys)):
         begins[U64(i)] = begin_search(words[U64(i)], table)
     n = np.int64(0)

@@ -58,7 +58,7 @@ def seal(position: Number, number: Number, block: Number, links: Number, waterma
 
 @kernel(
     "int64(int64[::1], int64[:,::1], uint8[::1], boolean, int64, int64, int64, int64[:,::1], int64, int64, int64[::1], "
-    "int64[::1], int64[::1], int64, int64[::1], int64, int64, int64[:,::1])"
+    "int64[::1], int64[::1], int64, int64[::1], int64, int64, int64[:,::1], int64[::1])"
 )
 def build_chains(
     words: np.ndarray,
@@ -79,11 +79,13 @@ def build_chains(
     origin: int,
     page_bits: int,
     compared: np.ndarray,
+    begins: np.ndarray,
 ) -> int:
     """Put the rows `start ..` at the positions `first + start ..` in front of the chains of their keys.
 
     Returns `n_rows`; or the row at which the segment of its key was full; or `-1 - row` where a block is needed and there is
     no memory for one (`next_block` is the number of the next and the number that memory ends at). The row is not built then.
+    `begins` is scratch for the places of `2 * AHEAD` keys.
     """
     links = ring_of(link_pages)
     blocks = ring_of(block_pages)
@@ -91,7 +93,6 @@ def build_chains(
     stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
     key_at = address_of(columns)
     several = len(compared) > 0
-    begins = np.empty(2 * AHEAD, np.int64)
     for i in range(start, min(start + 2 * AHEAD, n_rows)):
         begins[U64(i & (2 * AHEAD - 1))] = begin_search(words[U64(i)], table)
     for i in range(start, n_rows):

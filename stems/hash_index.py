@@ -23,6 +23,7 @@ import numpy as np
 from lineage.schema import Type
 from stems.chain_walk import FAR, find_heads, walk_chains
 from stems.chains import build_chains, delete_rows
+from stems.key_search import AHEAD
 from stems.key_table import COUNT_BITS, MAX_PLACES, MIN_PLACES, KeyTable
 from stems.keys import KeyFolding, Keys
 from stems.links import BLOCK_BITS, BLOCK_ROWS, BLOCK_WORDS, DELETED, LINK_BITS, NO_OLDER, SEALED
@@ -67,6 +68,8 @@ class HashIndex:
         #: rows built or forgotten since the last look at a segment
         self._unswept = 0
         self._forgotten = store.watermark
+        #: scratch of look-ups
+        self._begins = np.zeros(2 * AHEAD, np.int64)
         #: (column, is float) of each column of a key of several
         self._compared = np.zeros((0, 2), np.int64)
         if len(self.columns) > 1:
@@ -90,7 +93,7 @@ class HashIndex:
             done = build_chains(
                 keys.words, keys.columns, keys.usable, not len(keys.usable), done, n_rows, first, self._table.directory,
                 self._table.shift, watermark, self._links.addresses, self._blocks.addresses, self._next_block, self._seal_at,
-                pages, origin, self.store.page_bits, self._compared,
+                pages, origin, self.store.page_bits, self._compared, self._begins,
             )  # fmt: skip
             if done == n_rows:
                 break
@@ -162,7 +165,7 @@ class HashIndex:
         find_heads(
             keys.words, keys.columns, keys.usable, not len(keys.usable), keys.rows, not len(keys.rows), n_keys,
             self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, self.store.page_bits,
-            self._compared, heads, rows, progress,
+            self._compared, heads, rows, progress, self._begins,
         )  # fmt: skip
         return heads, rows, progress
 

@@ -65,6 +65,12 @@ def store_link(addresses: Number, bits: Number, position: Number, link: Number) 
 
 
 @inline
+def copy_place(table: Number, place: Number, target: Number, at: Number) -> None:
+    for k in range(table.shape[1]):
+        target[at, k] = table[place, k]
+
+
+@inline
 def find_place(table: Number, hash_: Number, keys: Number, i: Number) -> Number:
     """The place of key `i`, or the free one where it would go."""
     mask = len(table) - 1
@@ -137,7 +143,7 @@ def leave_rows(
         while table[later, COUNT] != 0:
             home = table[later, HASH] & mask
             if (later - home) & mask >= (later - at) & mask:
-                table[at] = table[later]
+                copy_place(table, later, table, at)
                 table[later, COUNT] = 0
                 at = later
             later = (later + 1) & mask
@@ -152,7 +158,7 @@ def move_keys(table: np.ndarray, target: np.ndarray) -> None:
             at = table[place, HASH] & mask
             while target[at, COUNT] != 0:
                 at = (at + 1) & mask
-            target[at] = table[place]
+            copy_place(table, place, target, at)
 
 
 class PartitionTable:

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from eddy.compile import ensure
 from filters.bank import TABLE_BUDGET, FilterBank
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
-from filters.matching import MAX_PREFIX
 from filters.reference import ReferenceEddy
+from filters.row_sets import MAX_PREFIX
 from lineage.batch import TupleBatch
 from lineage.bits import SPARE, set_bit, slots_of, words
 from lineage.dictionary import Dictionary

@@ -6,7 +6,7 @@ After each step, for every query that is not cancelled:
     engine.answer(q)     = the model's answer          and, while running, DuckDB's over the rows taken
     changes(q, since)    = the model's changes         as (seq, sign, time, row), - before + in each commit
     sum of all changes   = the answer                  (its newest 1,000 for a stream query)
-    sum of on_commit     = the input rows of the answer    (queries over one stream)
+    sum of on_commit     = the input rows of the answer
 
 and after a submit or replace, complete_since >= the model's, which is the earliest that is right.
 """
@@ -277,8 +277,6 @@ class Harness:
 
     def _compare_heard(self, what: str, query: Followed) -> None:
         state = self.model.queries[query.number]
-        if len(state.streams) < len(state.meaning.inputs):
-            return  # results with tables are not in commits yet
         rows = state.results if query.spec.is_stream else self.model.alive(query.number)
         names = [(k, name) for k, item in enumerate(state.meaning.inputs) for name in self.columns[item.source]]
         inputs = Counter(canonical_row(result.parts[k].row[name] for k, name in names) for result in rows)

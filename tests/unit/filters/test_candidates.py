@@ -16,6 +16,7 @@ from filters.candidates import (
     ALL_CLASSES,
     MAX_CHECKS,
     MAX_POINTS,
+    WORK,
     CandidateIndex,
     count_pairs,
     float_columns,
@@ -267,6 +268,19 @@ def test_many_queries_on_one_value_leave_one_by_one_from_any_place_of_its_chain(
         one.remove(slot)
         assert sorted(slot for slot, _ in one.match([plain(9)], [0] * 40, ALL_CLASSES)) == sorted(one.held)
     assert one.index.n_values == one.index.n_entries == one.index.bytes() == 0
+
+
+def test_chains_and_batches_longer_than_one_step_are_walked_to_their_end() -> None:
+    one = Index()
+    n_slots = WORK + 5
+    for slot in range(n_slots):
+        where = condition(id=points("id", 3 if slot % 7 else 4), n=compare(Type.INT, ">", slot % 5))
+        one.index.add(slot, where)
+        one.held[slot] = where
+    rows = [{**plain(i % 5), "n": i % 6} for i in range(2 * WORK + 1)]
+    found = one.match(rows, [0] * n_slots, ALL_CLASSES)
+    assert [row for _, row in found] == sorted(row for _, row in found), "pairs come row by row"
+    assert sorted(found) == one.expected(rows, [0] * n_slots, ALL_CLASSES)
 
 
 # ---- dictionaries

@@ -10,7 +10,7 @@ import pytest
 from eddy.compile import ensure
 from filters.grouped import NO_LIMIT, GroupedFilter
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
-from filters.regions import MAX_SPAN, KeyGrid, KeyTable
+from filters.regions import BLOCK_BITS, MAX_SPAN, KeyGrid, KeyTable
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.ragged import Ragged
@@ -250,3 +250,22 @@ def test_check_sees_a_rank_that_stands_for_another_interval() -> None:
     one.high[0] += 1
     with pytest.raises(AssertionError, match="slot 0 of a"):
         one.filter.check(one.low, one.high, one.held)
+
+
+def test_a_grid_follows_cuts_that_come_and_go_in_every_place_of_its_blocks() -> None:
+    rng = np.random.default_rng(6)
+    cuts = sorted(int(key) for key in rng.choice(1 << 20, 300, replace=False))
+    grid = KeyGrid(np.array(cuts))
+    size = 1 << BLOCK_BITS
+    assert len(grid.grid) > 4 * size, "several blocks"
+    edges = [cuts[0] + ((bucket + by) << grid.shift) for bucket in range(size, 4 * size, size) for by in (-1, 0, 1)]
+    for key in edges:
+        if key not in cuts:
+            assert grid.insert(key)
+            cuts = sorted([*cuts, key])
+            grid.check(np.array(cuts))
+    for key in [*edges, *cuts[5:100:3]]:
+        if key in cuts:
+            assert grid.delete(key)
+            cuts.remove(key)
+            grid.check(np.array(cuts))

@@ -85,7 +85,7 @@ def test_transpose_turns_rows_into_columns_bit_by_bit(density: float, n_rows: in
     bits = random_bits(rng, n_words * 64, n_rows, density)
     lin = np.vstack([packed(np.ascontiguousarray(bits.T)), np.full((5, n_words), ~np.uint64(0))])
     rows_of = rng.integers(0, 2**63, (n_words * 64, words(n_rows)), np.uint64)
-    transpose(lin, n_rows, n_words, rows_of)
+    transpose(lin, n_rows, n_words, rows_of, np.zeros(64, np.uint64))
     assert (rows_of == packed(bits)).all(), "rows behind the last are 0 although the buffer was full of rubbish"
 
 
@@ -141,7 +141,8 @@ def test_list_rows_and_count_rows_give_each_query_its_rows(density: float, n_row
     offsets, listed = np.zeros(n_slots + n_more + 1, np.int64), np.zeros(n_slots + n_more, np.int64)
     firsts = (first_of, more_first) if from_first else (NO_FIRST, NO_FIRST)
     outputs = (query_of, firsts[0], more_slot, more_query, firsts[1], n_more)
-    n = list_rows(rows_of, words(n_rows), legs, *outputs, listed, offsets, rows, BYTE_BITS)
+    scratch = np.zeros(words(n_rows), np.uint64)
+    n = list_rows(rows_of, words(n_rows), legs, *outputs, listed, offsets, rows, BYTE_BITS, scratch)
     found = {int(listed[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
     assert found == expected and n == len(expected), "queries without rows are not listed"
     assert offsets[0] == 0 and offsets[n] == total
@@ -154,5 +155,5 @@ def test_list_rows_reads_only_the_words_it_is_told() -> None:
     offsets, listed = np.zeros(2, np.int64), np.zeros(1, np.int64)
     legs, first_of = np.array([1 << 7], np.uint64), np.full(64, 60, np.int32)
     outputs = (np.arange(64), first_of, NO_FIRST, np.zeros(0, np.int64), NO_FIRST, 0)
-    assert list_rows(rows_of, 1, legs, *outputs, listed, offsets, rows, BYTE_BITS) == 1
+    assert list_rows(rows_of, 1, legs, *outputs, listed, offsets, rows, BYTE_BITS, np.zeros(1, np.uint64)) == 1
     assert listed.tolist() == [7] and rows[: offsets[1]].tolist() == [60, 61, 62, 63]
