@@ -191,8 +191,8 @@ class JoinGroup:
         put_bit(self.active, slot, True)
         self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
-        for k, source in enumerate(self.sources):
-            source.deferral.add_stem(self.ledger.names[self.walker.order(k)[0]], _PROBE_COST_NS)
+        for source, stem in self._first_stems():
+            source.deferral.add_stem(stem, _PROBE_COST_NS)
         self.ledger.predicates[:] += 1
         self._version += 1
         return slot
@@ -202,13 +202,18 @@ class JoinGroup:
         put_bit(self.active, slot, False)
         del self._members[slot]
         self.outputs.remove(slot, query.id, None)
-        for k, source in enumerate(self.sources):
-            source.deferral.remove_stem(self.ledger.names[self.walker.order(k)[0]])
+        for source, stem in self._first_stems():
+            source.deferral.remove_stem(stem)
         self.slots.give_back(slot)
         self.ledger.predicates[:] -= 1
         self._version += 1
         if self.slots.taken * 4 <= self.slots.n_words * 64:
             self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
+
+    def _first_stems(self) -> list[tuple[Source, str]]:
+        """By input, the SteM that its rows probe first; a table read alone has none to probe."""
+        orders = [(source, self.walker.order(k)) for k, source in enumerate(self.sources)]
+        return [(source, self.ledger.names[order[0]]) for source, order in orders if order]
 
     def _derive(self) -> None:
         """Bring the filters up to date with the queries and with the streams' predicates."""
