@@ -21,12 +21,13 @@ from filters.residual import NOT_TRUE, TRUE, UNTRIED
 from lineage.batch import TupleBatch
 from stems.frame import PageFrame, interval_rows
 from stems.row_store import Page
+from windows.spec import WindowKind
 
 
 def recall(source: Source, leg: Leg, first: int) -> None:
     """Make the rows from position `first` on count for a leg."""
     window = leg.window
-    if window.window.ends_by_clock:
+    if not window.window.is_stream and window.window.kind is not WindowKind.ROWS:
         alive = source.store.first_after(source.timeline.now - window.window.width_us)
         source.reach_back(window, max(first, alive))
     if leg.dense and source.keeps_ids:

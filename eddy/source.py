@@ -310,20 +310,23 @@ class Source:
         if found is None:
             number = self._class_numbers.pop() if self._class_numbers else len(self.classes)
             # a window holds what a narrower one does, whoever counts it
-            oldest = min((held.oldest for held in self._narrower(window)), default=self.store.end)
+            oldest = min(
+                (held.oldest for held in self._by_clock() if held.window.width_us <= window.width_us), default=self.store.end
+            )
             found = self.classes[window] = WindowClass(number, window, oldest, np.zeros(self.slots.n_words, np.uint64))
             self.version += 1
             self._keep_ids()
         return found
 
-    def _narrower(self, window: WindowSpec) -> list[WindowClass]:
-        """The classes whose rows leave no later than those of a window."""
-        return [held for held in self.classes.values() if held.window.ends_by_clock and held.window.width_us <= window.width_us]
+    def _by_clock(self) -> list[WindowClass]:
+        """The classes of windows that the clock ends, or nothing."""
+        others = (WindowKind.NONE, WindowKind.ROWS)
+        return [held for held in self.classes.values() if held.window.kind not in others]
 
     def reach_back(self, window: WindowClass, oldest: int) -> None:
         """A window holds rows from a position on that is alive in it, and so does every wider one."""
-        for held in self.classes.values():
-            if held.window.ends_by_clock and held.window.width_us >= window.window.width_us:
+        for held in self._by_clock():
+            if held.window.width_us >= window.window.width_us:
                 held.oldest = min(held.oldest, oldest)
 
     def _keep_ids(self) -> None:
@@ -678,8 +681,9 @@ class Source:
         for window in self.classes.values():
             if window.window.is_stream or window.window.kind is WindowKind.ROWS:
                 continue
-            reached = all(window.oldest <= held.oldest for held in self._narrower(window.window))
-            assert reached or not window.window.ends, "a window reaches back as far as a narrower one"
+            width = window.window.width_us
+            reached = all(window.oldest <= held.oldest for held in self._by_clock() if held.window.width_us <= width)
+            assert reached, "a window reaches back as far as a narrower one"
             assert window.oldest >= self.store.watermark, "no window reaches below the watermark"
             if window.window.ends:
                 self._check_lives(window)
