@@ -188,8 +188,8 @@ class JoinGroup:
         put_bit(self.active, slot, True)
         self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
-        for k, source in enumerate(self.sources):
-            source.deferral.add_stem(self.ledger.names[self.walker.order(k)[0]], _PROBE_COST_NS)
+        for source, stem in self._first_stems():
+            source.deferral.add_stem(stem, _PROBE_COST_NS)
         self.ledger.predicates[:] += 1
         self._version += 1
         return slot
@@ -199,13 +199,17 @@ class JoinGroup:
         put_bit(self.active, slot, False)
         del self._members[slot]
         self.outputs.remove(slot, query.id, None)
-        for k, source in enumerate(self.sources):
-            source.deferral.remove_stem(self.ledger.names[self.walker.order(k)[0]])
+        for source, stem in self._first_stems():
+            source.deferral.remove_stem(stem)
         self.slots.give_back(slot)
         self.ledger.predicates[:] -= 1
         self._version += 1
         if self.slots.taken * 4 <= self.slots.n_words * 64:
             self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
+
+    def _first_stems(self) -> list[tuple[Source, str]]:
+        """The streams whose functions may wait for a partner, and the SteM that the rows of each probe first."""
+        return [(source, self.ledger.names[self.walker.order(k)[0]]) for k, source in enumerate(self.sources)]
 
     def _derive(self) -> None:
         """Bring the filters up to date with the queries and with the streams' predicates."""
