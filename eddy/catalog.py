@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from eddy.description import Stream, Table
-from eddy.query import Query
+from eddy.query import Birth, Query
 from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import Timeline
@@ -41,7 +41,10 @@ class Catalog:
         self._query_by_name: dict[str, Query] = {}
         self.functions: dict[str, UserFunction] = {}
         self._next_query = 1
+        #: that of the queries which came since the last commit, and the commit
+        self._birth: tuple[int, Birth] | None = None
         self._module_numbers = itertools.count(1)
+        self._stream_numbers = itertools.count()
 
     def clear(self) -> None:
         self.queries.clear()
@@ -53,7 +56,15 @@ class Catalog:
     # ---- streams
 
     def create_stream(
-        self, name: str, columns: Mapping[str, str], time: str | None, lateness: Any, late: str, timeline: str, seq: int
+        self,
+        name: str,
+        columns: Mapping[str, str],
+        time: str | None,
+        lateness: Any,
+        late: str,
+        timeline: str,
+        keep: Any,
+        seq: int,
     ) -> Source:
         """A new stream; `seq` is the last commit, before which a new timeline has no log."""
         check_name(name, "stream")
@@ -65,13 +76,17 @@ class Catalog:
         lateness_us = duration_us(lateness)
         if lateness_us < 0:
             raise SchemaError("lateness is negative")
+        keep_us = None if keep is None else duration_us(keep)
         check_name(timeline, "timeline")
         if time_column is None:
             timeline = _arrival(timeline, lateness_us)
         elif timeline == ARRIVAL:
             raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
         line = self.timeline_from(timeline, seq)
-        source = Source(name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers)
+        number = next(self._stream_numbers)
+        source = Source(
+            name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us
+        )  # fmt: skip
         self.sources[name.lower()] = source
         line.sources.append(source)
         return source
@@ -200,6 +215,13 @@ class Catalog:
         if name.lower() in self._query_by_name:
             raise ConflictError(f'"{name}" is already the name of a query', code="name_taken")
 
+    def birth(self, seq: int) -> Birth:
+        """The birth of a query that comes after commit `seq`, the last one; one object for all of them."""
+        if self._birth is None or self._birth[0] != seq:
+            ends = {source.number: source.store.end for source in self.sources.values() if source.store.end}
+            self._birth = seq, Birth(ends)
+        return self._birth[1]
+
     # ---- functions
 
     def register(self, name: str, fn: Callable[..., Any], returns: str, cost: float) -> None:
@@ -224,7 +246,7 @@ def describe(source: Source) -> Stream:
     time = None if source.time_column is None else source.schema.names[source.time_column]
     late = "drop" if source.intake.drop_late else "adjust"
     columns = MappingProxyType(source.schema.declared())
-    return Stream(source.name, columns, time, source.timeline.name, source.intake.lateness_us, late)
+    return Stream(source.name, columns, time, source.timeline.name, source.intake.lateness_us, late, source.stored.keep_us)
 
 
 def describe_table(table: TableSource) -> Table:

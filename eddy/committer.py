@@ -32,7 +32,7 @@ from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
-from eddy.row_lists import Buffers, MatchedRows, PartRows, TakenBackRows
+from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
 from eddy.table_source import TableChange, TableSource
 from eddy.timeline import Rows, Timeline
@@ -45,8 +45,6 @@ _MAX_BITS = 1 << 25
 _SETTLE_EVERY = 64
 
 Listener = Callable[[Commit], None]
-#: Stream or streams, column names and rows that a resumed query gives up.
-TakenBack = tuple[str, Sequence[str], TakenBackRows]
 
 
 @dataclass(slots=True)
@@ -93,11 +91,12 @@ class Committer:
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        taken_back: TakenBack | None = None,
+        opening: Sequence[tuple[Source | JoinGroup, PartRows, int]] = (),
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
-        `heartbeat`: time was said to have passed, so forget what it allows.
+        `heartbeat`: time was said to have passed, so forget what it allows. `opening`: the parts, with their signs, of a commit
+        that opens a query: it takes no rows, and no time passes in it.
         """
         began = time.perf_counter_ns()
         before = timeline.now
@@ -111,16 +110,15 @@ class Committer:
         if leaving:
             while (cut := first_cut(leaving, released, after)) is not None:
                 earlier, released = split_at(released, cut)
-                self._commit(timeline, earlier, leaving, cut, False, taken_back)
-                taken_back = None
-        self._commit(timeline, released, leaving, after, heartbeat, taken_back)
+                self._commit(timeline, earlier, leaving, cut, False, ())
+        self._commit(timeline, released, leaving, after, heartbeat, opening)
         self.total_ns += time.perf_counter_ns() - began
         if self._failure is not None:
             raise self._failure
 
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        taken_back: TakenBack | None,
+        opening: Sequence[tuple[Source | JoinGroup, PartRows, int]],
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
@@ -128,8 +126,8 @@ class Committer:
         self._part = 0
         joins = self.joiner.begin(timeline, self.seq) if self.joiner.groups else None
         self._joining = bool(joins)
-        if taken_back is not None and self.listeners and taken_back[2].n_rows:
-            self._send(*taken_back, -1, not self._joining)
+        for k, (of, part, sign) in enumerate(opening):
+            self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._joining)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:

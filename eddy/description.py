@@ -26,6 +26,8 @@ class Stream:
     timeline: str
     lateness_us: int
     late: str
+    #: how long rows are kept for later queries; None: as long as some query needs them
+    keep_us: int | None = None
 
 
 class TableReceipt(NamedTuple):

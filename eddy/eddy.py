@@ -30,8 +30,8 @@ from stems.row_store import Page
 
 #: Batches between two samples of the policy's statistics, a prime so that no caller's rhythm meets it, and the rows of a sample
 #: and words of their bits at most.
-SAMPLE_EVERY = 251
-SAMPLE_ROWS = 32
+SAMPLE_EVERY = 509
+SAMPLE_ROWS = 64
 SAMPLE_WORDS = 2048
 #: Filters that a sample orders by what earlier ones left; with more, by what each clears alone.
 MAX_PROFILED = 8
@@ -77,7 +77,6 @@ class Eddy:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.lineage = Lineage()
-        self._sample = Lineage()
         self._trial = Lineage()
         self._scratch = np.zeros(64, np.uint64)
         #: modules that the rows of the batch do not visit yet
@@ -254,33 +253,32 @@ class Eddy:
             return
         visits = bank.visits.copy()
 
-        def visit(f: int, lin: np.ndarray, fresh: bool) -> int:
-            """Bits that a filter clears."""
+        def visit(f: int, lin: np.ndarray) -> int:
+            """Bits that a filter clears, of all."""
             before = int(bank.visits[f, 2])
-            bank.row_major(batch, np.array([f], np.int32), source.active, lin, fresh=fresh)
+            bank.row_major(batch, np.array([f], np.int32), source.active, lin)
             return int(bank.visits[f, 2]) - before
 
-        current, trial = self._sample, self._trial
-        current.begin(n_rows, source.slots.n_words, False)
+        trial = self._trial
         trial.begin(n_rows, source.slots.n_words, False)
-        visit(left[0], trial.lin, True)  # the first call of a kernel is slower than the others
-        gains = {}
+        visit(left[0], trial.lin)  # the first call of a kernel is slower than the others
+        gains, admitted = {}, {}
         for f in left:
             began = time.perf_counter_ns()
-            cleared = visit(f, trial.lin, True)
+            gains[f] = visit(f, trial.lin)
             ledger.measure(source.filter_module[f], n_rows, time.perf_counter_ns() - began)
-            gains[f] = cleared
-        bank.row_major(batch, np.zeros(0, np.int32), source.active, current.lin)
+            admitted[f] = trial.lin[:n_rows].copy()
+        current = source.active
         while left:
             best = max(left, key=lambda f: gains[f] / max(float(ledger.cost_ns[source.filter_module[f]]), 1.0))
             ledger.profile(source.filter_module[best], gains[best] / n_rows)
             left.remove(best)
             if len(left) > MAX_PROFILED or source.slots.n_words > MAX_PROFILED_WORDS:
                 continue
-            visit(best, current.lin, False)
+            # bits only go, so what a filter clears of those left follows from what it admits of all
+            current = current & admitted[best]
             for f in left:
-                trial.lin[:n_rows] = current.lin[:n_rows]
-                gains[f] = visit(f, trial.lin, False)
+                gains[f] = int(np.bitwise_count(current & ~admitted[f]).sum())
         bank.visits[:] = visits
         if count_visits:
             filters = route.filters[route.filters >= 0]

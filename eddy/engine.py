@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn
 
@@ -30,19 +31,22 @@ from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
+from eddy.history import Held, complete_since, first_seen, opening_parts
 from eddy.join_query import JoinQuery
 from eddy.join_reader import JoinReader
 from eddy.planner import Planner
 from eddy.policies import make
-from eddy.query import NO_MODULES, JoinPlan, Query, Run
+from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
 from eddy.reader import Reader, Results, to_table
+from eddy.recall import recall
+from eddy.replacing import check_replaces
 from eddy.result_log import LOG_ROWS
-from eddy.row_lists import TakenBackRows
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
 from eddy.table_group import TableGroup
 from eddy.table_query import TableQuery
 from eddy.table_reader import TableReader
+from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
 from eddy.turn import Turn
 from lineage.errors import ConflictError, EddyError, GoneError
@@ -125,10 +129,11 @@ class Engine:
     ) -> Stream:
         """Declare a stream; see the contract for the options."""
         with self._turn:
-            for option, value in (("keep", keep), ("key", key), ("end", end)):
+            for option, value in (("key", key), ("end", end)):
                 if value is not None:
                     raise _not_yet(f"create_stream({option}=...)")
-            return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, self._committer.seq))
+            seq = self._committer.seq
+            return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, keep, seq))
 
     def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> Table:
         """Declare a table; `retroactive`: its changes also touch results that stand, not only those of later rows."""
@@ -156,13 +161,14 @@ class Engine:
     def retract(self, stream: str, keys: Any, time: Any) -> NoReturn:
         raise _not_yet("retract")
 
-    def replace(self, query: Query | int | str, sql: str, *, params: Mapping[str, Any] | None = None) -> NoReturn:
-        raise _not_yet("replace")
-
     def drop(self, name: str) -> None:
         """Remove a stream or table that no query reads."""
         with self._turn:
             self._catalog.drop(name)
+            for query in self._catalog.queries.values():
+                for version in query.earlier:
+                    if name.lower() in version.streams:
+                        self._forget_version(query, version)
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
         """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
@@ -197,10 +203,13 @@ class Engine:
         emit: str = "commit",
         expiry: str | None = None,
     ) -> Query:
-        """Start a query; it is in effect when this returns, for the rows taken from now on."""
+        """Start a query; it is in effect when this returns, for the rows taken from now on.
+
+        With `history="window"` also for the rows that are still stored: a commit gives it what it sees of them at once.
+        """
         with self._turn:
-            if history != "new":
-                raise _not_yet(f'history="{history}"')
+            if history not in ("new", "window"):
+                raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
             if emit != "commit":
                 raise _not_yet(f'emit="{emit}"')
             if expiry not in (None, "auto"):
@@ -210,41 +219,61 @@ class Engine:
                 raise EddyError("tags is not a list of strings", code="bad_option")
             plan = self._planner.plan(sql, params)
             self._cap.charge_query()
-            if isinstance(plan, JoinPlan):
-                query: Query = self._make_join(number, chosen, sql, tuple(tags), plan)
-            else:
-                query = Query(self, number, chosen, sql, tuple(tags), plan)
+            query = self._make(number, chosen, sql, tuple(tags), plan, history == "window")
+            query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
             self._start(query)
             self._catalog.add_query(query)
-            if isinstance(query, TableQuery) and not query.table_group.stream_inputs:
-                # what the tables hold is there at once, so the submit is a commit
-                self._committer.run(query.timeline, [], query.timeline.now, False)
+            if history == "window" or not self._reads_streams(query):
+                # what is stored, or what tables hold, is there at once, so the submit is a commit
+                self._open(query, None, None)
             return query
 
-    def _make_join(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan) -> JoinQuery:
+    def _make(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan, looks_back: bool) -> Query:
+        """A query of a plan; `looks_back`: it may see rows from before it starts."""
+        if isinstance(plan, Plan):
+            return Query(self, number, name, sql, tags, plan)
         catalog = self._catalog
         sources = [catalog.input(source) for source in plan.streams]
         streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
         timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
-        group = self._committer.joiner.group(plan.join, sources, plan.windows, timeline)
+        group = self._committer.joiner.group(plan.join, sources, plan.windows, timeline, number if looks_back else None)
         kind = TableQuery if isinstance(group, TableGroup) else JoinQuery
         return kind(self, number, name, sql, tags, plan, group)
 
     def _start(self, query: Query) -> None:
+        """Run from the next commit on, over what the query may see now."""
+        seq, sources = self._committer.seq, self._sources(query)
+        births = tuple(first_seen(query.birth, *item, seq) for item in zip(sources, query.windows, strict=True))
+        query.complete_since_us = complete_since(self._timeline(query).now, sources, query.windows, births)
         if isinstance(query, JoinQuery):
-            query.start(self._committer.seq)
+            query.start(seq, births)
             return
-        source = self._catalog.sources[query.stream]
+        source = sources[0]
         leg = source.leg(query.window, query.plan.condition, query.name)
-        run = Run(self._committer.seq, None, source.store.end, source.module_numbers(leg.condition) or NO_MODULES)
+        recall(source, leg, births[0])
+        run = Run(seq, None, births[0], source.module_numbers(leg.condition) or NO_MODULES)
         query.begin(leg, run, source.leg_results(leg))
         source.add_reader(leg, query)
-        window = query.window
-        now = source.timeline.now
-        if source.store.end == 0 or window.is_stream:
-            query.complete_since_us = None if now == BEGINNING else now
-        elif window.ends and now != BEGINNING:
-            query.complete_since_us = now + window.width_us
+
+    def _open(self, query: Query, before: Results | None, left: Held | None) -> None:
+        """The commit that gives a query what it sees at once, net of the answer it had `before`; `left` are its rows."""
+        timeline, run = self._timeline(query), query.runs[-1]
+        now = run.opened_us = timeline.now
+        at_us = effect_time(now)
+        if before is not None and len(before):
+            run.taken_back = Results(before.columns, np.full(len(before), at_us), -1)
+            timeline.log.hold(self._committer.seq + 1, run.forget_taken_back)
+        # what tables alone hold is found by the group of the query
+        came = self._rows_of(query) if self._reads_streams(query) else None
+        parts = opening_parts(query.id, left, came, at_us)
+        self._committer.run(timeline, [], now, False, parts)
+
+    def _rows_of(self, query: Query) -> Held | None:
+        """The rows or matches of the answer of a relation; None if nobody listens."""
+        if not self._committer.listeners or query.is_stream:
+            return None
+        of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
+        return of, query.kept or self._reader(query).keep(self._timeline(query).now)
 
     def cancel(self, query: Query | int | str) -> None:
         """Stop a query for good; it emits no final changes."""
@@ -253,20 +282,30 @@ class Engine:
             if found.running:
                 self._stop(found)
             found.kept = None
-            if isinstance(found, JoinQuery):
-                found.release()
-                self._committer.joiner.release(found.group)
+            for version in (*found.earlier, found):
+                self._release(version)
+            found.earlier = ()
             self._catalog.remove_query(found)
 
     def _stop(self, query: Query) -> None:
+        seq, sources = self._committer.seq, self._sources(query)
+        for source in sources:
+            if not isinstance(source, TableSource):
+                source.stored_from(seq)
         if isinstance(query, JoinQuery):
-            query.stop(self._committer.seq)
+            query.stop(seq)
             return
-        source = self._catalog.sources[query.stream]
         leg = query.leg
         assert leg is not None
-        query.end(self._committer.seq, source.leg_results(leg))
-        source.remove_reader(leg, query)
+        query.end(seq, sources[0].leg_results(leg))
+        sources[0].remove_reader(leg, query)
+
+    def _end_run(self, query: Query) -> None:
+        """Stop a query whose run can still be read."""
+        for source, window, condition in zip(self._sources(query), query.windows, query.conditions, strict=True):
+            if not isinstance(source, TableSource):
+                source.end_run(window, condition, self._committer.seq)
+        self._stop(query)
 
     def pause(self, query: Query | int | str) -> None:
         """Stop a query for now; it keeps its last answer."""
@@ -275,30 +314,53 @@ class Engine:
             if not found.running:
                 raise ConflictError(f'query "{found.name}" is already paused', code="already_paused")
             kept = self._reader(found).keep(self._timeline(found).now)
-            self._stop(found)
+            self._end_run(found)
             found.kept = kept
-            for name, window in zip(found.streams, found.windows, strict=True):
-                if name in self._catalog.sources:
-                    self._catalog.sources[name].paused.append((window, self._committer.seq))
 
     def resume(self, query: Query | int | str) -> None:
-        """Start a paused query as if it were new; one commit takes the answer it kept back."""
+        """Start a paused query as if it were new; one commit takes the answer it kept back, net of what it sees at once."""
         with self._turn:
             found = self._catalog.query(query)
             if found.running:
                 raise ConflictError(f'query "{found.name}" is not paused', code="not_paused")
-            kept = found.kept
-            assert kept is not None
+            before, left = self._before(found)
+            if found.birth is not None:
+                found.birth = self._catalog.birth(self._committer.seq)
             self._start(found)
-            timeline = self._timeline(found)
-            taken_back = None
-            if not found.is_stream:
-                kept.ended = effect_time(timeline.now)
-                found.runs[-1].taken_back = kept
-                of = found.group if isinstance(found, JoinQuery) else self._catalog.sources[found.stream]
-                taken_back = (of.name, of.column_names, TakenBackRows(found.id, kept))
-            self._committer.run(timeline, [], timeline.now, False, taken_back)
-            found.runs = [run for run in found.runs if run.until is None or run.until > timeline.log.gone]
+            self._open(found, before, left)
+            found.forget_runs(self._timeline(found).log.gone)
+
+    def replace(self, query: Query | int | str, sql: str, *, params: Mapping[str, Any] | None = None) -> None:
+        """Give a running query another text with the same columns; one commit takes the old answer to the new one."""
+        with self._turn:
+            found = self._catalog.query(query)
+            plan = self._planner.plan(sql, params)
+            check_replaces(found, plan)
+            before, left = self._before(found)
+            log, seq = self._timeline(found).log, self._committer.seq
+            self._end_run(found)
+            version = found.become(self._make(found.id, found.name, sql, found.tags, plan, True))
+            log.hold(seq, partial(self._forget_version, found, version))
+            self._start(found)
+            self._open(found, before, left)
+
+    def _forget_version(self, query: Query, version: Query) -> None:
+        """What a query was under an earlier text can no longer be read."""
+        if version in query.earlier:
+            query.forget_version(version)
+            self._release(version)
+
+    def _release(self, query: Query) -> None:
+        """A query, or what it was, is read no more."""
+        if isinstance(query, JoinQuery):
+            query.release()
+            self._committer.joiner.release(query.group)
+
+    def _before(self, query: Query) -> tuple[Results | None, Held | None]:
+        """The answer that a query is about to take back, none if it is a stream, and its rows."""
+        if query.is_stream:
+            return None, None
+        return self._reader(query).answer(self._timeline(query).now), self._rows_of(query)
 
     # ---- rows
 
@@ -409,10 +471,9 @@ class Engine:
                 return Changes(found, self._fetch, seq, False)
             if not isinstance(since, int) or isinstance(since, bool) or since < 0:
                 raise EddyError(f"since is {since!r}", code="bad_option", hint='"snapshot", "now" or the number of a commit')
-            gone = self._timeline(found).log.gone
             if since == 0:
-                since = max(gone, 0)
-            self._check_held(found, since, gone)
+                since = self._lost_until(found)
+            self._check_held(found, since)
             return Changes(found, self._fetch, min(since, seq), False)
 
     def _timeline(self, query: Query) -> Timeline:
@@ -425,27 +486,48 @@ class Engine:
             return JoinReader(query)
         return Reader(query, self._catalog.sources[query.stream])
 
-    def _check_held(self, query: Query, since: int, gone: int) -> None:
-        if since < gone and query.runs[0].after < gone:
+    def _sources(self, query: Query) -> list[Source]:
+        return [self._catalog.input(name) for name in query.streams]
+
+    def _reads_streams(self, query: Query) -> bool:
+        return any(name in self._catalog.sources for name in query.streams)
+
+    def _lost_until(self, query: Query) -> int:
+        """The last commit whose changes of a query can no longer be read."""
+        lost = query.lost_until
+        for version in (*query.earlier, query):
+            gone = self._timeline(version).log.gone
+            for run in version.runs:
+                if run.after < gone:
+                    lost = max(lost, gone if run.until is None else min(gone, run.until))
+        return lost
+
+    def _check_held(self, query: Query, since: int) -> None:
+        lost = self._lost_until(query)
+        if since < lost:
             raise GoneError(
-                f"the log no longer holds the changes after commit {since}", detail=f"it holds those after commit {gone}",
+                f"the log no longer holds the changes after commit {since}", detail=f"it holds those after commit {lost}",
                 hint='start again with since="snapshot"',
             )  # fmt: skip
 
     def _fetch(self, cursor: Changes) -> tuple[list[tuple[int, Results]], int]:
         with self._turn:
             query = self._catalog.query(cursor.query)
-            timeline = self._timeline(query)
-            log = timeline.log
-            reader = self._reader(query)
             seq = self._committer.seq
+            found: list[tuple[int, Results]] = []
+            errors = 0
             if cursor.snapshot:
-                results = reader.answer(timeline.now)
+                reader = self._reader(query)
+                results = reader.answer(self._timeline(query).now)
                 found = [(seq, results)] if len(results) else []
+                errors = reader.errors
             else:
-                self._check_held(query, cursor.seq, log.gone)
-                found = [(record.seq, part) for record in log.after(cursor.seq) for part in reader.changes(record)]
-            query.errors = reader.errors
+                self._check_held(query, cursor.seq)
+                for version in (*query.earlier, query):
+                    reader, records = self._reader(version), self._timeline(version).log.after(cursor.seq)
+                    found += [(record.seq, part) for record in records for part in reader.changes(record)]
+                    errors += reader.errors
+            query.errors = errors
             return found, seq
 
     def on_commit(self, fn: Callable[[Commit], None]) -> Callable[[], None]:
@@ -502,8 +584,8 @@ class Engine:
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
-            joins = [query for query in self._catalog.queries.values() if isinstance(query, JoinQuery)]
-            self._committer.joiner.check(joins)
+            versions = [version for query in self._catalog.queries.values() for version in (*query.earlier, query)]
+            self._committer.joiner.check([version for version in versions if isinstance(version, JoinQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:
                     front = source.intake.front

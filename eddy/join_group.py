@@ -142,6 +142,13 @@ class JoinGroup:
             if ends is not None:
                 source.row_ends.release(ends)
 
+    def recall(self, births: Sequence[int]) -> None:
+        """Have indexes know the rows from these positions on, by input, and ends all rows that are stored: they say which are."""
+        self.walker.recall(births)
+        for source, ends in zip(self.sources, self.ends, strict=True):
+            if ends is not None:
+                source.row_ends.recall(ends, source.stored.first)
+
     def stem_names(self) -> list[str]:
         """By input, the name of the SteM through which it is probed (semantics 23)."""
         names = []
@@ -170,10 +177,6 @@ class JoinGroup:
         self._leg_slots, self._widths, self._births = (
             np.array([resized(row, n, 0) for row in held]) for held in (self._leg_slots, self._widths, self._births)
         )
-
-    def births(self) -> tuple[int, ...]:
-        """By input, the first position that counts for a query which begins now."""
-        return tuple(source.store.end for source in self.sources)
 
     def add(self, query: JoinQuery, births: tuple[int, ...]) -> int | None:
         """A query begins to run; returns its slot, None if no match can satisfy it."""
@@ -208,8 +211,9 @@ class JoinGroup:
             self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
 
     def _first_stems(self) -> list[tuple[Source, str]]:
-        """The streams whose functions may wait for a partner, and the SteM that the rows of each probe first."""
-        return [(source, self.ledger.names[self.walker.order(k)[0]]) for k, source in enumerate(self.sources)]
+        """By input, the SteM that its rows probe first; a table read alone has none to probe."""
+        orders = [(source, self.walker.order(k)) for k, source in enumerate(self.sources)]
+        return [(source, self.ledger.names[order[0]]) for source, order in orders if order]
 
     def _derive(self) -> None:
         """Bring the filters up to date with the queries and with the streams' predicates."""

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from eddy.join_group import JoinGroup
 from eddy.legs import Leg
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
-from eddy.timeline import BEGINNING, Timeline
-from windows.spec import FOREVER, WindowSpec
+from eddy.recall import recall
+from eddy.timeline import Timeline
+from filters.predicate import Condition
+from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.engine import Engine
@@ -31,7 +33,8 @@ class JoinRun(Run):
 class JoinQuery(Query):
     """A standing query over several streams; `plan` is that of its first input alone, `join_plan` the whole."""
 
-    __slots__ = ("join_plan", "legs", "sources", "group", "slot")
+    #: its attributes are slots of `Query`: a query may become one of several inputs, or of one again
+    __slots__ = ()
 
     def __init__(
         self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
@@ -61,6 +64,10 @@ class JoinQuery(Query):
         return self.join_plan.windows
 
     @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return self.join_plan.conditions
+
+    @property
     def running(self) -> bool:
         return bool(self.legs)
 
@@ -72,29 +79,24 @@ class JoinQuery(Query):
     def update_pattern(self) -> str:
         return self.join_plan.update_pattern
 
-    def start(self, seq: int) -> None:
-        """Run from the next commit on."""
+    def start(self, seq: int, births: tuple[int, ...]) -> None:
+        """Run from the next commit on; `births` are the first positions that count, by input."""
         plan = self.join_plan
         self.legs = [
             source.hold(window, condition, self.name)
             for source, window, condition in zip(self.sources, plan.windows, plan.conditions, strict=True)
         ]
-        births = self.group.births()
+        for source, leg, born in zip(self.sources, self.legs, births, strict=True):
+            recall(source, leg, born)
+        self.group.recall(births)
         modules = tuple(
             source.module_numbers(condition) or NO_MODULES
             for source, condition in zip(self.sources, plan.conditions, strict=True)
         )
-        self.runs.append(JoinRun(seq, None, births[0], modules[0], None, births, modules))
+        self.runs.append(JoinRun(seq, None, births[0], modules[0], births=births, modules_of=modules))
         self.slot = self.group.add(self, births)
         self._results_at_start = self._group_results()
         self.kept = None
-        now = self.sources[0].timeline.now
-        self.complete_since_us = None
-        if now != BEGINNING:
-            inputs = zip(self.sources, plan.windows, strict=True)
-            longest = max(window.width_us if source.store.end else 0 for source, window in inputs)
-            # nobody knows when newer rows will have displaced those from before the birth
-            self.complete_since_us = now + longest if longest < FOREVER else None
 
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""

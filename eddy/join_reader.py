@@ -114,22 +114,28 @@ class JoinReader:
 
     # ---- answers
 
-    def _answer(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
-        """The matches alive at a clock, and their starts."""
-        taken = [source.store.end for source in self._sources]
+    def _answer(self, clock: int, taken: list[int]) -> list[tuple[Combinations, np.ndarray]]:
+        """The matches alive at a clock among the rows before `taken`, and their starts, none before the run was opened."""
         spans = [self._alive(k, clock, end, end) for k, end in enumerate(taken)]
         fewest = min(range(len(spans)), key=lambda k: spans[k][1] - spans[k][0])
-        return [(found, self._lives(found, taken)[1].starts) for found in self._matches(fewest, spans, taken)]
+        return [(found, self._starts(found, taken)) for found in self._matches(fewest, spans, taken)]
+
+    def _starts(self, found: Combinations, taken: list[int]) -> np.ndarray:
+        starts: np.ndarray = self._lives(found, taken)[1].starts
+        return starts if self._run.opened_us is None else np.maximum(starts, self._run.opened_us)
+
+    def _answer_now(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
+        return self._answer(clock, [source.store.end for source in self._sources])
 
     def answer(self, clock: int) -> Results:
         kept = self.query.kept
         if kept is not None:
             return Results(self.project(kept.frame()).columns, kept.starts, 1)
-        return self._results(self._answer(clock), 1)
+        return self._results(self._answer_now(clock), 1)
 
     def keep(self, clock: int) -> Kept:
         """The matches of the answer with all columns of all inputs, to keep over a pause."""
-        parts = self._answer(clock)
+        parts = self._answer_now(clock)
         found = self._joined([matches for matches, _ in parts])
         frame = self.query.group.walker.frame(found)
         n_columns = sum(len(source.schema) for source in self._sources)
@@ -146,15 +152,13 @@ class JoinReader:
             return []
         assert isinstance(run, JoinRun)
         self._run = run
-        if run.taken_back is not None and run.after == record.seq - 1:
-            kept = run.taken_back
-            minus = Results(self.project(kept.frame()).columns, kept.times(), -1)
-        else:
-            minus = self._results(self._ended(record), -1)
-        plus = self._results(self._begun(record), 1)
-        if len(minus) and len(plus):
-            minus, plus = net(minus, plus)
-        return [part for part in (minus, plus) if len(part)]
+        if run.opened_in(record.seq):
+            return net(run.taken_back, self._results(self._opened(record), 1))
+        return net(self._results(self._ended(record), -1), self._results(self._begun(record), 1))
+
+    def _opened(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
+        """What was there at once in the commit that opened the run."""
+        return self._answer(record.after, self._taken(record.seq))
 
     def _begun(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """Matches with a row that came in the commit, and their starts."""

@@ -31,21 +31,29 @@ class Joiner:
         self._policy = policy
         self.groups: dict[tuple[object, ...], JoinGroup] = {}
 
-    def group(self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], timeline: Timeline) -> JoinGroup:
-        """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`."""
-        group = self.find(join, windows)
+    def group(
+        self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], timeline: Timeline, looking_back: int | None
+    ) -> JoinGroup:  # fmt: skip
+        """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`.
+
+        `looking_back`: the query that it is for, if that may see rows from before it.
+        """
+        tables = any(isinstance(source, TableSource) for source in sources)
+        owner = looking_back if tables else None
+        group = self.find(join, windows, owner)
         if group is None:
-            if any(isinstance(source, TableSource) for source in sources):
-                group = TableGroup(join, sources, windows, self._policy, timeline)
+            if tables:
+                group = TableGroup(join, sources, windows, self._policy, timeline, owner)
             else:
                 group = JoinGroup(join, sources, counts_of(windows), self._policy)
             self.groups[group.key] = group
         group.n_users += 1
         return group
 
-    def find(self, join: Join, windows: Sequence[WindowSpec]) -> JoinGroup | None:
-        """The group of a join over windows that count rows alike, if there is one."""
-        return self.groups.get((join.key, counts_of(windows), any(window.is_stream for window in windows)))
+    def find(self, join: Join, windows: Sequence[WindowSpec], owner: int | None = None) -> JoinGroup | None:
+        """The group of a join over windows that count rows alike, if there is one; that of one query if it has an owner."""
+        key = (join.key, counts_of(windows), any(window.is_stream for window in windows))
+        return self.groups.get(key if owner is None else (*key, owner))
 
     def release(self, group: JoinGroup) -> None:
         """One user less; the last one takes the group away."""

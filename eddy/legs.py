@@ -56,6 +56,8 @@ class Leg:
     window: WindowClass
     #: the name of the query it was first made for
     label: str
+    #: the first position whose stored ids and outcomes serve it
+    since: int
     #: the bit position in its page; None when no row can satisfy the condition
     slot: int | None = None
     #: the column of the candidate index it is placed in; None when it is dense

@@ -6,7 +6,8 @@ its own how far the stream's row store reached then:
     mark (commit, end)      rows at end and above came after that commit, rows below it before
     commit_of(position)   = the commit of the last mark whose end is not above the position
 
-so it is the last change of the table before the row came, or the commit in which marking began. Several marks at one end are
+so it is the last change of the table before the row came, or the commit in which marking began, and for a query that is younger
+than the row the commit in which it began. Several marks at one end are
 one, the last; marks below the watermark of the stream are one too: there are never more marks than rows held, and one.
 """
 
@@ -36,12 +37,20 @@ class Marks:
         self._commits.append(commit)
         self._ends.append(end)
 
-    def commits_of(self, positions: np.ndarray) -> np.ndarray:
-        """The commit that each row came after; all came after the first mark."""
+    def reach_back(self, position: int) -> None:
+        """A query begins that also sees the rows from a position on: what counts now is held for as long as they are."""
+        if position < self._ends[0]:
+            self._arrays = None
+            self._commits.insert(0, self._commits[0] - 1)
+            self._ends.insert(0, position)
+
+    def commits_of(self, positions: np.ndarray, opened: int) -> np.ndarray:
+        """The commit that each row came after; those from before a query, which began after `opened`, as if they came then."""
         if self._arrays is None:
             self._arrays = np.array(self._commits, np.int64), np.array(self._ends, np.int64)
         commits, ends = self._arrays
-        return commits[np.searchsorted(ends, positions, "right") - 1]
+        found: np.ndarray = np.maximum(commits[np.searchsorted(ends, positions, "right") - 1], opened)
+        return found
 
     @property
     def oldest(self) -> int:

@@ -1,7 +1,12 @@
-"""A running query: its text, its columns, its leg, and the stretches of time in which it ran."""
+"""A running query: its text, its columns, its leg, and the stretches of time in which it ran.
+
+Whoever holds a `Query` holds it for good: when `replace` gives it another text, it stays the same object, and what it was, its
+runs included, stays readable beside it as an earlier version for as long as the log reaches so far back.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +17,7 @@ import pyarrow as pa
 
 from filters.predicate import Condition
 from filters.vector import ListFrame, Vector
-from lineage.times import to_datetime
+from lineage.times import MAX_US, to_datetime
 from queries.bound import OutputColumn
 from queries.joins import Join
 from windows.spec import WindowSpec
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from eddy.changes import Changes
     from eddy.engine import Engine
     from eddy.legs import Leg
+    from eddy.reader import Results
 
 
 @dataclass(slots=True, eq=False)
@@ -31,17 +37,20 @@ class Kept:
     starts: np.ndarray
     row_numbers: np.ndarray
     n_rows: int
-    #: when they were taken back; set by resume
-    ended: int = 0
 
     def frame(self) -> ListFrame:
         return ListFrame(self.vectors, self.n_rows)
 
-    def times(self) -> np.ndarray:
-        return np.full(self.n_rows, self.ended)
 
-    def numbers(self) -> np.ndarray:
-        return self.row_numbers
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """When a query without history was submitted or resumed: the ends of all streams then, by their number."""
+
+    ends: Mapping[int, int]
+
+    def end_of(self, stream: int) -> int:
+        """The position before which the query sees nothing; a stream that came later had no rows."""
+        return self.ends.get(stream, 0)
 
 
 #: What most queries have: no predicate module. One object for all of them.
@@ -50,7 +59,11 @@ NO_MODULES: Mapping[str, int] = {}
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """A stretch in which a query ran: commits after `after` up to `until` (None: still running)."""
+    """A stretch in which a query ran: commits after `after` up to `until` (None: still running).
+
+    If it was opened in a commit (submit with history, resume, replace), the first one gives it what it sees at once as + and
+    takes back what it had, net, all at the time of that commit.
+    """
 
     after: int
     until: int | None
@@ -58,11 +71,19 @@ class Run:
     born: int
     #: numbers of its predicate modules by their text, to read stored outcomes after the modules have gone
     modules: Mapping[str, int]
-    #: rows of an earlier run's answer that its first commit takes back
-    taken_back: Kept | None = None
+    #: the clock of the commit that opened it; None if none did
+    opened_us: int | None = None
+    #: the answer before that commit, which it takes back; None once the log no longer holds the commit
+    taken_back: Results | None = None
 
     def covers(self, seq: int) -> bool:
         return self.after < seq and (self.until is None or seq <= self.until)
+
+    def opened_in(self, seq: int) -> bool:
+        return self.opened_us is not None and seq == self.after + 1
+
+    def forget_taken_back(self) -> None:
+        self.taken_back = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +123,11 @@ class Query:
 
     __slots__ = (
         "_engine", "id", "name", "sql", "tags", "plan", "leg", "runs", "kept", "complete_since_us", "_results_before",
-        "_results_at_start", "errors", "__weakref__",
+        "_results_at_start", "errors", "birth", "earlier", "lost_until", "__weakref__",
+        # of a join
+        "join_plan", "legs", "sources", "group", "slot",
+        # of a query with tables
+        "_tables", "_table_legs",
     )  # fmt: skip
 
     def __init__(
@@ -131,6 +156,12 @@ class Query:
         self._results_at_start = 0
         #: output values that could not be computed when it was last read
         self.errors = 0
+        #: what it may see: rows from its birth on, or, if None, all that is stored (`history="window"`)
+        self.birth: Birth | None = None
+        #: what it was under earlier texts, as far as the log reaches; they do not run
+        self.earlier: tuple[Query, ...] = ()
+        #: of the runs that it no longer has, the last commit
+        self.lost_until = 0
 
     @property
     def stream(self) -> str:
@@ -146,6 +177,11 @@ class Query:
     def windows(self) -> tuple[WindowSpec, ...]:
         """The windows of its inputs."""
         return (self.plan.window,)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions of its inputs alone."""
+        return (self.plan.condition,)
 
     @property
     def running(self) -> bool:
@@ -187,6 +223,34 @@ class Query:
         """Results so far, given those of the leg."""
         return self._results_before + (leg_results - self._results_at_start if self.running else 0)
 
+    # ---- texts that were replaced
+
+    def become(self, other: Query) -> Query:
+        """Take over the text and plan of `other`, which never ran; returns what this one was."""
+        version = copy.copy(self)
+        version.earlier = ()
+        for name in ("sql", "plan", "join_plan", "legs", "sources", "group", "slot", "_tables", "_table_legs"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        self.__class__ = other.__class__
+        self.runs = []
+        self.earlier = (*self.earlier, version)
+        return version
+
+    def forget_version(self, version: Query) -> None:
+        """An earlier version can no longer be read."""
+        self.earlier = tuple(one for one in self.earlier if one is not version)
+        self.lost_until = max(self.lost_until, version.runs[-1].until or 0)
+
+    def forget_runs(self, gone: int) -> None:
+        """Commits up to `gone` are no longer logged."""
+        past = [run.until for run in self.runs if run.until is not None and run.until <= gone]
+        if past:
+            self.runs = [run for run in self.runs if run.until is None or run.until > gone]
+            self.lost_until = max(self.lost_until, *past)
+
     @property
     def kind(self) -> str:
         """ "relation" (+ and -) or "stream" (only +)."""
@@ -210,7 +274,9 @@ class Query:
     @property
     def complete_since(self) -> datetime | None:
         """From when on the answer misses nothing that came before the submit; None if that time never comes."""
-        return None if self.complete_since_us is None else to_datetime(self.complete_since_us)
+        since = self.complete_since_us
+        # windows may be so long that their end has no date
+        return None if since is None or since > MAX_US else to_datetime(since)
 
     def answer(self) -> pa.Table:
         return self._engine.answer(self)

@@ -83,9 +83,14 @@ class Reader:
         parts = []
         for page, offsets in self._found(first, last):
             frame = PageFrame(page, self.source.schema, self.source.dictionaries, offsets)
-            times = page.elements(offsets, self.window.width_us).times(sign)
+            times = self._since_opened(page.elements(offsets, self.window.width_us).times(sign), sign)
             parts.append(Results(self.project(frame), times, sign))
         return self._join(parts, sign)
+
+    def _since_opened(self, times: np.ndarray, sign: int) -> np.ndarray:
+        """Times of changes: what a query sees from before it was opened joins when it is."""
+        opened = self._run.opened_us
+        return times if opened is None or sign < 0 else np.maximum(times, opened)
 
     def _join(self, parts: list[Results], sign: int) -> Results:
         if len(parts) == 1:
@@ -129,7 +134,7 @@ class Reader:
             frame = PageFrame(page, self.source.schema, self.source.dictionaries, offsets)
             for i, column in enumerate(columns):
                 column.append(frame.column(i))
-            starts.append(page.elements(offsets, self.window.width_us).starts)
+            starts.append(self._since_opened(page.elements(offsets, self.window.width_us).starts, 1))
             numbers.append(page.rows_of(0, page.n_rows)[offsets])
         times = np.concatenate(starts)
         vectors = [
@@ -147,25 +152,28 @@ class Reader:
             return []
         self._run = run
         source = self.source
-        if run.taken_back is not None and run.after == record.seq - 1:
-            kept = run.taken_back
-            taken = Results(self.project(kept.frame()), kept.times(), -1)
-            return [taken] if kept.n_rows else []
         before, after = source.end_at(record.seq - 1), source.end_at(record.seq)
         if self.window.is_stream:
-            plus = self.results(before, after, 1)
-            return [plus] if len(plus) else []
+            return net(None, self.results(before, after, 1))
+        if run.opened_in(record.seq):
+            return net(run.taken_back, self.results(self.oldest_alive(record.after, after), after, 1))
         # rows that come and go inside the commit take part in the netting: their ends may be the latest of their value
         first = self.oldest_alive(record.before, after)
         plus = self.results(max(before, first), after, 1)
         minus = self.results(first, self.oldest_alive(record.after, after), -1) if self.window.ends else None
-        if minus is not None and len(minus) and len(plus):
-            minus, plus = net(minus, plus)
-        return [part for part in (minus, plus) if part is not None and len(part)]
+        return net(minus, plus)
 
 
-def net(minus: Results, plus: Results) -> tuple[Results, Results]:
-    """Cancel equal values: of each, the - with the latest ends and the + with the latest starts remain."""
+def net(minus: Results | None, plus: Results) -> list[Results]:
+    """The changes of a commit, - before +, without equal values: of each, the - with the latest ends and the + with the latest
+    starts remain.
+    """
+    if minus is not None and len(minus) and len(plus):
+        minus, plus = _cancel(minus, plus)
+    return [part for part in (minus, plus) if part is not None and len(part)]
+
+
+def _cancel(minus: Results, plus: Results) -> tuple[Results, Results]:
     minus_keys, plus_keys = keys(minus.columns), keys(plus.columns)
     both = Counter(minus_keys) & Counter(plus_keys)
     if not both:

@@ -8,12 +8,14 @@ logged commit follow from that, so the log costs the same for one query and for 
     - of a commit    rows stored before it whose life ended in it
 
 Retention: the newest `MAX_COMMITS` commits, and of each stream `log_rows` rows, with some slack before they are cut back to
-that. What is older is gone, and a reader that asks for it is told so.
+that. What is older is gone, and a reader that asks for it is told so. What is kept only to be read with a commit (`hold`: values
+that a query took back, the indexes of a text that was replaced) goes with it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import NamedTuple
 
 #: Commits that a timeline's log holds.
@@ -33,12 +35,14 @@ class Record(NamedTuple):
 class ResultLog:
     """The commits of one timeline, oldest first."""
 
-    __slots__ = ("records", "gone")
+    __slots__ = ("records", "gone", "_held")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         #: commits up to this one are no longer held
         self.gone = 0
+        #: (commit, what to call when it is gone), in order of commits
+        self._held: list[tuple[int, Callable[[], None]]] = []
 
     def append(self, record: Record) -> None:
         assert not self.records or self.records[-1].seq < record.seq, "commits are numbered upwards"
@@ -53,3 +57,11 @@ class ResultLog:
         if n:
             self.gone = self.records[n - 1].seq
             del self.records[:n]
+            due = bisect_right(self._held, self.gone, key=lambda entry: entry[0])
+            for _, release in self._held[:due]:
+                release()
+            del self._held[:due]
+
+    def hold(self, seq: int, release: Callable[[], None]) -> None:
+        """Call `release` once commit `seq`, or the next one of this timeline, is no longer held."""
+        self._held.append((seq, release))

@@ -155,24 +155,27 @@ class PartRows(Protocol):
     def counts(self) -> tuple[np.ndarray, np.ndarray]: ...
 
 
-class TakenBackRows:
-    """The answer that a resumed query had kept and gives up."""
+class OpeningRows:
+    """Some rows of an answer that one query gets or gives up at once, when a commit opens it."""
 
-    __slots__ = ("n_rows", "_query", "_kept")
+    __slots__ = ("n_rows", "_query", "_kept", "_rows", "_at_us")
 
-    def __init__(self, query: int, kept: Kept) -> None:
-        self.n_rows = kept.n_rows
+    def __init__(self, query: int, kept: Kept, rows: np.ndarray, at_us: int) -> None:
+        self.n_rows = len(rows)
         self._query = query
         self._kept = kept
+        self._rows = rows
+        self._at_us = at_us
 
     def frame(self) -> Frame:
-        return self._kept.frame()
+        return self._kept.frame().select(self._rows)
 
     def times(self) -> np.ndarray:
-        return self._kept.times()
+        return np.full(self.n_rows, self._at_us)
 
     def numbers(self) -> np.ndarray:
-        return self._kept.numbers()
+        numbers: np.ndarray = self._kept.row_numbers[self._rows]
+        return numbers
 
     def row_lists(self) -> RowLists:
         return np.array([self._query]), np.array([0, self.n_rows]), np.arange(self.n_rows, dtype=np.int32)

@@ -24,6 +24,8 @@ from eddy.legs import Clauses, Leg, WindowClass, put_bit
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
 from eddy.query import Query
+from eddy.retained import Retained
+from eddy.stored import Stored
 from eddy.timeline import Intake, Timeline
 from filters.bank import FilterBank
 from filters.candidates import CandidateIndex, float_columns, key_columns
@@ -82,8 +84,12 @@ class Source:
         lateness_us: int,
         drop_late: bool,
         module_numbers: Iterator[int],
+        number: int = -1,
+        keep_us: int | None = None,
     ) -> None:
         self.name = name
+        #: tells it from an earlier stream of that name; -1 for what is no stream
+        self.number = number
         self.schema = schema
         #: the same as queries know it
         self.readable = Readable(schema)
@@ -109,6 +115,7 @@ class Source:
         self._class_numbers: list[int] = []
         #: predicate modules by the text of their expression
         self.modules: dict[str, PredicateModule] = {}
+        self._retained = Retained()
         #: numbers for the names of predicate modules, shared by all streams of an engine
         self._module_numbers = module_numbers
         #: ledger number of each filter, and the other way round (-1: a predicate module)
@@ -152,6 +159,8 @@ class Source:
         self.logged_from = 0
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
+        #: the rows that later queries may see
+        self.stored = Stored(keep_us)
         #: whether region ids are kept with rows: some leg's window ends, or a join reads them
         self.keeps_ids = False
 
@@ -207,7 +216,7 @@ class Source:
         """The leg of that window and condition, made and placed if it is new; `label` names the modules made for it."""
         found = self.legs.get((window, condition))
         if found is None:
-            found = Leg(condition, self._window_class(window), label)
+            found = Leg(condition, self._window_class(window), label, self.store.end)
             self._place(found)
             self.legs[found.key] = found
             found.window.n_legs += 1
@@ -221,7 +230,7 @@ class Source:
         assert not condition.clauses, "disjunctions of joins are predicate modules"
         found = self.held.get((window, condition))
         if found is None:
-            found = Leg(condition, self._window_class(window), label)
+            found = Leg(condition, self._window_class(window), label, self.store.end)
             if not condition.never:
                 self._place_dense(found, listed=False)
             self.held[found.key] = found
@@ -300,10 +309,22 @@ class Source:
         found = self.classes.get(window)
         if found is None:
             number = self._class_numbers.pop() if self._class_numbers else len(self.classes)
-            found = self.classes[window] = WindowClass(number, window, self.store.end, np.zeros(self.slots.n_words, np.uint64))
+            # a window holds what a narrower one does, whoever counts it
+            oldest = min((held.oldest for held in self._narrower(window)), default=self.store.end)
+            found = self.classes[window] = WindowClass(number, window, oldest, np.zeros(self.slots.n_words, np.uint64))
             self.version += 1
             self._keep_ids()
         return found
+
+    def _narrower(self, window: WindowSpec) -> list[WindowClass]:
+        """The classes whose rows leave no later than those of a window."""
+        return [held for held in self.classes.values() if held.window.ends_by_clock and held.window.width_us <= window.width_us]
+
+    def reach_back(self, window: WindowClass, oldest: int) -> None:
+        """A window holds rows from a position on that is alive in it, and so does every wider one."""
+        for held in self.classes.values():
+            if held.window.ends_by_clock and held.window.width_us >= window.window.width_us:
+                held.oldest = min(held.oldest, oldest)
 
     def _keep_ids(self) -> None:
         """Legs have come or gone: see whether anybody needs region ids."""
@@ -401,7 +422,8 @@ class Source:
             functions = user_functions_of(atom.expression)
             kind = f"function:{functions[0].name}" if functions else f"residual:{leg.label}"
             cost = 1000 * sum(function.cost for function in functions) or _EXPRESSION_COST_NS
-            number = self.ledger.add(f"{kind}#{next(self._module_numbers)}", cost)
+            held = self._retained.take(text)
+            number = self.ledger.add(f"{kind}#{next(self._module_numbers)}", cost) if held is None else held
             if number == len(self.filter_of):
                 self.filter_of = np.append(self.filter_of, np.int32(-1))
             module = self.modules[text] = PredicateModule(number, self.ledger.names[number], atom.expression, self.slots.n_words)
@@ -426,9 +448,14 @@ class Source:
         module.remove(slot)
         self._count_predicate(module.number, -1)
         if not len(module.slots):
-            # outcomes stored under its number stay readable: a later module of that number only writes later rows
             del self.modules[module.text]
-            self.ledger.remove(module.number)
+            if not self._retained.keep(module.text, module.number):
+                self._free_number(module.number)
+
+    def _free_number(self, number: int) -> None:
+        """Nobody reads the outcomes of a module that went any more."""
+        self.store.drop_outcomes(number)
+        self.ledger.remove(number)
 
     # ---- candidate indexes
 
@@ -487,6 +514,13 @@ class Source:
         texts = [str(atom) for atom in condition.atoms() if not isinstance(atom, IndexAtom)]
         return {text: self.modules[text].number for text in texts}
 
+    def end_run(self, window: WindowSpec, condition: Condition, until: int) -> None:
+        """A run over this window and condition ends after a commit, but can still be read in the log."""
+        self.paused.append((window, until))
+        for atom in condition.atoms():
+            if not isinstance(atom, IndexAtom):
+                self._retained.retain(str(atom), until)
+
     def ready_modules(self) -> np.ndarray:
         """Ledger numbers of the modules that apply any predicate, ascending."""
         if self._derived_version != self.version:
@@ -523,6 +557,8 @@ class Source:
             del self.ends[:n]
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
+            for number in self._retained.drop(gone):
+                self._free_number(number)
 
     def settle(self, log_clock: int) -> None:
         """Forget rows that no window now, and no window at the log's first clock, holds, and that the log does not hold."""
@@ -538,12 +574,31 @@ class Source:
             if column is not None:
                 alive = max(column.move_to(self.logged_from), self.store.first_after(log_clock - window.width_us))
                 watermark = min(watermark, alive)
+        if self.stored.keep_us:
+            watermark = min(watermark, self.store.first_after(self.timeline.now - self.stored.keep_us))
         if watermark > self.store.watermark:
             self.row_ends.forget(watermark)
             self.store.forget(watermark)
             self.stems.forget()
         self.bank.release_ids(self.store.watermark)
         self.compact_dictionaries()
+
+    def stored_from(self, seq: int) -> int:
+        """The first position that later queries may see, after the last commit; to be asked before a window comes or goes."""
+        return self.stored.settle(seq, self.store, self._wanted)
+
+    def _wanted(self) -> int:
+        """The oldest position that `keep` or a window wants now, births aside."""
+        store, now = self.store, self.timeline.now
+        by_clock = [window.width_us for window in self.classes if not window.is_stream and window.kind is not WindowKind.ROWS]
+        widest = max([*by_clock, self.stored.keep_us or 0])
+        found = [store.first_after(now - widest) if widest else store.end]
+        for window in self.classes:
+            if window.kind is WindowKind.ROWS:
+                column = self.row_ends.find(window.rows, window.partition)
+                assert column is not None, "whoever counts rows holds their ends"
+                found.append(column.oldest_alive(max(self.stored.first, store.first_after(now - window.width_us))))
+        return min(found)
 
     def compact_dictionaries(self) -> None:
         """Throw out strings that no row held, waiting or asked for uses, once they are the larger part."""
@@ -590,6 +645,7 @@ class Source:
             if leg.slot is not None and not leg.n_joins:
                 held = sorted(self._outputs_of(leg).readers(leg.slot))
                 assert held == sorted((query.id, query.born) for query in leg.queries), "outputs name the queries of each leg"
+            assert all(leg.since <= query.born for query in leg.queries), "stored rows serve every query that counts them"
             assert self.classes[leg.window.window] is leg.window
             if leg.slot is None:
                 assert leg.condition.never
@@ -622,6 +678,8 @@ class Source:
         for window in self.classes.values():
             if window.window.is_stream or window.window.kind is WindowKind.ROWS:
                 continue
+            reached = all(window.oldest <= held.oldest for held in self._narrower(window.window))
+            assert reached or not window.window.ends, "a window reaches back as far as a narrower one"
             assert window.oldest >= self.store.watermark, "no window reaches below the watermark"
             if window.window.ends:
                 self._check_lives(window)

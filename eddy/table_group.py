@@ -12,7 +12,8 @@ matches, what leaves ends them. A commit changes a table or brings rows, never b
     table changed   + of versions that it opened, - of versions that it closed, with the rows alive at the clock, which stays
 
 A walk drops frozen versions that did not count when the rows came and live ones that do not count in the commit; a version has
-no birth and no age. What the tables of a query without streams hold when it begins is + of its first commit, for it alone.
+no birth and no age. Which frozen versions an old row meets depends on when a query began that sees it by history, so such a query
+has a group of its own. What the tables of a query without streams hold when it begins is + of its first commit, for it alone.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Counting(NamedTuple):
     #: only matches that end in this commit with a version of input `first`, and no version of an earlier one
     ended_by: int | None = None
     first: int = 0
+    #: rows from before this commit meet frozen tables as they were after it: it is the last one before the query that looks
+    opened: int = 0
 
     def of(self, versions: Versions, k: int, positions: np.ndarray) -> np.ndarray:
         """Which versions of input k, in a walk that begins with input `first`."""
@@ -76,8 +79,10 @@ class TableGroup(JoinGroup):
     """The queries of one join with tables, on one timeline."""
 
     def __init__(
-        self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], policy: Policy, timeline: Timeline
+        self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], policy: Policy, timeline: Timeline,
+        owner: int | None = None,
     ) -> None:  # fmt: skip
+        """`owner`: the one query of the group, which may see rows from before it."""
         tables = [k for k, source in enumerate(sources) if isinstance(source, TableSource)]
         self.stream_inputs = [k for k in range(len(sources)) if k not in tables]
         as_they_were = {k for k in tables if any(w.is_stream for w in windows) or not sources[k].readable.retroactive}
@@ -87,6 +92,9 @@ class TableGroup(JoinGroup):
         super().__init__(join, sources, counts_of(windows), policy)
         self.is_stream = any(window.is_stream for window in windows)
         self.timeline = timeline
+        self._owner = owner
+        #: the last commit before the owner began; 0 if there is none
+        self.opened = 0
         #: slots of queries over tables alone that have not had their first commit
         self._opening: list[int] = []
         self._counting = Counting(0)
@@ -100,10 +108,16 @@ class TableGroup(JoinGroup):
         assert isinstance(table, TableSource)
         return table.versions
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (*super().key, *(() if self._owner is None else (self._owner,)))
+
     # ---- queries
 
-    def births(self) -> tuple[int, ...]:
-        return tuple(born if k in self.stream_inputs else 0 for k, born in enumerate(super().births()))
+    def begin(self, commit: int) -> None:
+        """A query begins after a commit; if the group is its own, old rows count as if they had come then."""
+        if self._owner is not None:
+            self.opened = commit
 
     def add(self, query: JoinQuery, births: tuple[int, ...]) -> int | None:
         slot = super().add(query, births)
@@ -118,7 +132,7 @@ class TableGroup(JoinGroup):
         return any(self.sources[k] is table for k in self.live)
 
     def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
-        self._counting = Counting(before.commit)
+        self._counting = Counting(before.commit, opened=self.opened)
         changed = any(self.sources[k].store.end > before.ends[k] for k in self.live)
         for part in super().begun(before, after, batch_rows):
             yield replace(part, at=effect_time(after)) if changed else part
@@ -133,13 +147,13 @@ class TableGroup(JoinGroup):
 
     def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
         if self._rows_moved(before, after):
-            self._counting = Counting(before.commit)
+            self._counting = Counting(before.commit, opened=self.opened)
             yield from super().ended(before, clock, after, batch_rows)
             return
         reach = [Reach(min(low, end), end) for low, end in zip(before.oldest, before.ends)]
         for first in self.live:
             closed = self.versions(first).closed_by(before.commit)
-            self._counting = Counting(before.commit - 1, before.commit, first)
+            self._counting = Counting(before.commit - 1, before.commit, first, self.opened)
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
@@ -170,11 +184,11 @@ class TableGroup(JoinGroup):
     def as_it_counts(self, found: Combinations, added: int, counting: Counting) -> Combinations:
         """Drop combinations with versions that do not count, after the input of that number was added."""
         if added not in self.live:
-            return self._as_it_was(found)
+            return self._as_it_was(found, counting.opened)
         counts = counting.of(self.versions(added), added, found.at(added))
         return found if counts.all() else found.take(np.flatnonzero(counts))
 
-    def _as_it_was(self, held: Combinations) -> Combinations:
+    def _as_it_was(self, held: Combinations, opened: int) -> Combinations:
         """Drop frozen versions that had ended when the last row so far came and, once all are there, those written later."""
         bound = [k for k in self.stream_inputs if held.positions[k] is not None]
         for k in self.frozen if bound else ():
@@ -182,7 +196,7 @@ class TableGroup(JoinGroup):
             if held.positions[k] is None:
                 continue
             assert isinstance(table, TableSource)
-            commits = np.max([table.marks[self.sources[s]].commits_of(held.at(s)) for s in bound], axis=0)
+            commits = np.max([table.marks[self.sources[s]].commits_of(held.at(s), opened) for s in bound], axis=0)
             counts = commits < table.versions.closed_at(held.at(k))
             if len(bound) == len(self.stream_inputs):
                 counts &= table.versions.opened_at(held.at(k)) <= commits

@@ -15,8 +15,6 @@ from eddy.query import JoinPlan
 from eddy.source import Source
 from eddy.table_group import TableGroup
 from eddy.table_source import TableSource
-from eddy.timeline import BEGINNING
-from windows.spec import FOREVER
 
 if TYPE_CHECKING:
     from eddy.engine import Engine
@@ -25,7 +23,8 @@ if TYPE_CHECKING:
 class TableQuery(JoinQuery):
     """A standing query that reads tables, with streams or alone."""
 
-    __slots__ = ("_tables", "_table_legs")
+    #: as for every join
+    __slots__ = ()
 
     def __init__(
         self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
@@ -51,17 +50,16 @@ class TableQuery(JoinQuery):
     def is_stream(self) -> bool:
         return self.join_plan.is_stream
 
-    def start(self, seq: int) -> None:
-        super().start(seq)
+    def start(self, seq: int, births: tuple[int, ...]) -> None:
+        super().start(seq, births)
+        self.table_group.begin(seq)
         for k in self.table_group.stream_inputs:
             self.sources[k].deferral.n_readers += 1
+        first = dict(zip(self.sources, births, strict=True))
         for table, marked in self._tables:
             for source in marked:
                 table.marks[source].note(seq, source.store.end)
-        now = self.timeline.now
-        missed = [self.windows[k].width_us for k in self.table_group.stream_inputs if self.sources[k].store.end]
-        since = now + max(missed, default=0)
-        self.complete_since_us = None if now == BEGINNING or FOREVER in missed else since
+                table.marks[source].reach_back(first[source])
 
     def stop(self, until: int) -> None:
         super().stop(until)

@@ -6,7 +6,7 @@ Streams are read as in `eddy/join_reader.py`. Live tables (`eddy/table_group.py`
     + of a commit      at least one row or live version came in it; every live version counts after it
     - of a commit      a row left its window, the live versions counting after it; or a live version ended,
                        all of them counting before it
-    first commit       of a query over tables alone, all that counts after it is +
+    opening commit     what counts after it is +; of a query over tables alone, its submit is one
 
 Which versions of frozen tables a combination may have does not depend on the commit that is read.
 A table change takes effect at the clock of the timeline, which it does not move, so a version needs no times: a result that
@@ -88,7 +88,7 @@ class TableReader(JoinReader):
             counts = masks[added][found.at(added) - spans[added][0]]
             if not counts.all():
                 found = found.take(np.flatnonzero(counts))
-            return self._group.as_it_counts(found, added, counting)
+            return self._group.as_it_counts(found, added, counting._replace(opened=self._run.after))
 
         walker = self._group.walker
         reach = [Reach(*span) for span in spans]
@@ -107,17 +107,19 @@ class TableReader(JoinReader):
 
     # ---- answers
 
-    def _answer(self, clock: int) -> list[Found]:
+    def _answer(self, clock: int, taken: list[int], counting: Counting = _NOW) -> list[Found]:
         if self._is_stream:
             return self._newest()
-        ends = [source.store.end for source in self._sources]
-        spans = self._spans(clock, ends, ends)
+        spans = self._spans(clock, taken, taken)
         moving = [*self._streams, *self._live]
         fewest = min(moving, key=lambda k: spans[k][1] - spans[k][0])
-        found = self._walk(fewest, spans, ends, _NOW)
+        found = self._walk(fewest, spans, taken, counting)
         if not self._streams:
             return self._all_at(found, clock)
-        return [(part, self._lives(part, ends)[1].starts) for part in found]
+        return [(part, self._starts(part, taken)) for part in found]
+
+    def _opened(self, record: Record) -> list[Found]:
+        return [] if self._is_stream else self._answer(record.after, self._taken(record.seq), Counting(record.seq))
 
     def _newest(self) -> list[Found]:
         """The newest results of a stream, found from the newest rows backwards."""
@@ -132,11 +134,14 @@ class TableReader(JoinReader):
             last, n_rows = low, 2 * n_rows
         found = self._joined(parts)
         found = found.take(np.arange(len(found))[-NEWEST:])
-        return [(found, self._starts(found))]
+        return [(found, self._starts(found, self._ends()))]
+
+    def _ends(self) -> list[int]:
+        return [source.store.end for source in self._sources]
 
     def _with_rows(self, k: int, span: Span) -> Iterator[Combinations]:
         """The combinations with rows of a stream without a window, the only input that is not frozen."""
-        ends = [source.store.end for source in self._sources]
+        ends = self._ends()
         spans = self._spans(0, ends, ends)
         spans[k] = span
         return self._walk(k, spans, ends, _NOW)
@@ -147,9 +152,6 @@ class TableReader(JoinReader):
         others = [k for k in range(len(self._sources)) if k not in self._streams]
         return found.take(np.lexsort([found.at(k) for k in (*self._streams, *others)][::-1]))
 
-    def _starts(self, found: Combinations) -> np.ndarray:
-        return self._lives(found, [source.store.end for source in self._sources])[1].starts
-
     # ---- changes
 
     def _begun(self, record: Record) -> list[Found]:
@@ -158,9 +160,7 @@ class TableReader(JoinReader):
         if self._is_stream:
             (k,) = self._streams
             ordered = self._in_order(self._with_rows(k, (max(before[k], self._run.births[k]), after[k])))
-            return [(ordered, self._starts(ordered))]
-        if not self._streams and self._run.after == record.seq - 1:
-            return self._all_at(self._walk(0, self._spans(0, after, after), after, counting), record.after)
+            return [(ordered, self._starts(ordered, self._ends()))]
         parts: list[Found] = []
         for first in sorted([*self._streams, *self._live]):
             spans = self._spans(record.before, before, after)

@@ -149,11 +149,7 @@ class TableSource(Source):
 
     def hold(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
         """As for a stream; versions that are already there are matched at once."""
-        known = set(self.modules)
         leg = super().hold(window, condition, label)
-        for text in self.modules.keys() - known:
-            # its number may have been another module's, which nobody reads any more
-            self.store.drop_outcomes(self.modules[text].number)
         for atom in () if condition.never else condition.atoms():
             if not isinstance(atom, IndexAtom):
                 self._try(str(atom))

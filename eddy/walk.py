@@ -11,7 +11,7 @@ matches a key has.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -161,6 +161,14 @@ class Walker:
             self.sources[side].stems.release(index)
         for (_, side), sorted_index in self._sorted.items():
             self.sources[side].stems.release(sorted_index)
+
+    def recall(self, births: Sequence[int]) -> None:
+        """Make sure that the indexes hold the rows from these positions on, by input."""
+        held: list[tuple[int, HashIndex | SortedIndex]] = [(side, index) for (_, side), (index, _) in self._hash.items()]
+        held += [(side, sorted_index) for (_, side), sorted_index in self._sorted.items()]
+        for side, index in held:
+            if births[side] < index.since:
+                self.sources[side].stems.recall(index)
 
     # ---- walking
 

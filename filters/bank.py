@@ -121,7 +121,7 @@ class FilterBank:
                 clear_outside(self.table, rows, len(rows), self.low[f, slot], self.high[f, slot], slot)
             else:
                 self._write_bits(rows, slot, several)
-        self._changed(multi=slot in filter_.multi.ranks or bool(splits))
+        self._changed(multi=bool(filter_.multi.ranks))
         self._fit_budget()
 
     def remove(self, slot: int, position: int, intervals: Intervals, end: int) -> None:

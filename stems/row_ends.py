@@ -129,10 +129,10 @@ class RowEnds:
             )
         self.end = last
 
-    def rebuild(self) -> None:
-        """Make the column anew for all rows that the store holds: history, or texts with other codes. O(rows)."""
-        self._clear(self.store.watermark)
-        for page, at, stop in self.store.slices(self.store.watermark, self.store.end):
+    def rebuild(self, first: int) -> None:
+        """Make the column anew for the rows held from `first` on: older ones, or texts with other codes. O(rows)."""
+        self._clear(first)
+        for page, at, stop in self.store.slices(first, self.store.end):
             self.build(page, at, stop)
 
     def _clear(self, position: int) -> None:
@@ -167,6 +167,13 @@ class RowEnds:
         been told more than `taken`.
         """
         return max(self._low, taken - self.rows) if self._keys is None else self._lowest_alive
+
+    def oldest_alive(self, first: int) -> int:
+        """The first position from `first` on that no row has displaced; O(rows displaced from there on) with PARTITION BY."""
+        first = max(first, self._low)
+        if self._keys is None:
+            return min(max(first, self.end - self.rows), self.end)
+        return first_not_displaced(first, self.end, self.end, self._links.addresses, self._ends.addresses, ROW_BITS)
 
     def move_to(self, taken: int) -> int:
         """`first_alive` for the oldest `taken` that anybody will ask about from now on."""
@@ -264,10 +271,10 @@ class EndColumns:
         else:
             del self._held[key]
 
-    def recall(self, column: RowEnds) -> None:
-        """Have the ends of the rows from before the column was made, as far as the store holds them. O(rows)."""
-        if column.since > self.store.watermark:
-            column.rebuild()
+    def recall(self, column: RowEnds, first: int) -> None:
+        """Have the ends of the rows held from `first` on, also of those from before the column was made. O(rows)."""
+        if column.since > first:
+            column.rebuild(first)
 
     def find(self, rows: int, partition: tuple[int, ...]) -> RowEnds | None:
         """The column if somebody holds it."""
@@ -289,7 +296,7 @@ class EndColumns:
         assert self.store.schema.columns[column].type is Type.STRING, "only texts have codes"
         for ends, _ in self._held.values():
             if column in ends.partition:
-                ends.rebuild()
+                ends.rebuild(max(ends.since, self.store.watermark))
 
     def row_bytes(self) -> int:
         """What a row costs in all columns at most, on average."""

@@ -101,6 +101,8 @@ class RowStore:
         self._base = 0
         self.end = 0
         self.watermark = 0
+        #: the time of the newest row in pages that were given back; None while there is none
+        self._forgotten_us: int | None = None
         self._no_nulls = np.zeros((1, 1), np.uint8)
         #: of the pages held; None until asked for
         self._addresses: np.ndarray | None = None
@@ -175,7 +177,7 @@ class RowStore:
         page.row_numbers[at:stop] = rows
 
     def keep_ids(self, page: Page, at: int, n_rows: int, filter_: int, ids: np.ndarray) -> None:
-        """Keep the region ids of one grouped filter for rows just appended."""
+        """Keep the region ids of one grouped filter for rows of a page."""
         if page.ids is None or page.ids.shape[0] <= filter_:
             grown = np.zeros((filter_ + 1, PAGE_ROWS), np.int32)
             if page.ids is not None:
@@ -185,7 +187,7 @@ class RowStore:
         page.ids[filter_, at : at + n_rows] = ids
 
     def keep_outcome(self, page: Page, at: int, module: int, outcome: np.ndarray) -> None:
-        """Keep the outcome of a predicate module for rows just appended."""
+        """Keep the outcome of a predicate module for rows of a page."""
         held = page.outcomes.get(module)
         if held is None:
             held = page.outcomes[module] = np.zeros(PAGE_ROWS, np.uint8)
@@ -193,7 +195,7 @@ class RowStore:
         held[at : at + len(outcome)] = outcome
 
     def drop_outcomes(self, module: int) -> None:
-        """No row has an outcome of this predicate module any more."""
+        """Nobody asks for the outcomes of a predicate module any more: its number may be used again."""
         for page in self._pages:
             if page.outcomes.pop(module, None) is not None:
                 self.version += 1
@@ -280,6 +282,10 @@ class RowStore:
         page = self._pages[(position - self._base) // PAGE_ROWS]
         return int(page.times[position - page.base])
 
+    def time_before(self, position: int) -> int | None:
+        """The time of the row before a position that is not below the watermark, held or not; None if there never was one."""
+        return self.time_at(position - 1) if position > self._base else self._forgotten_us
+
     def find_row(self, row: int) -> int | None:
         """The position of a row number, None if it is not held."""
         for page in reversed(self._pages):
@@ -307,6 +313,8 @@ class RowStore:
                 self._spare.append(self._pages[n])
             n += 1
         if n:
+            last = self._pages[n - 1]
+            self._forgotten_us = int(last.times[last.n_rows - 1])
             del self._pages[:n]
             self._addresses = None
             self.version += 1

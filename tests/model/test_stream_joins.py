@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import pytest
 
 from eddy import Engine
 from tests.reference.driver import replay, subject
+from tests.reference.join_steps import POLICIES
 from tests.reference.limits import make_small
 from tests.reference.lives import UNBOUNDED
-from tests.reference.script import Submit
+from tests.reference.script import Replace, Submit
 from tests.reference.stream_joins import make_relation_join_script, make_stream_join_script
 
 
@@ -28,6 +30,14 @@ def test_a_seed_of_joins_passes_when_every_limit_is_small(seed: int, monkeypatch
     script = make_stream_join_script(seed, 40)
     assert script.steps
     replay(script, subject, use_duckdb=False)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("batch_rows", [1, 4096])
+def test_a_script_of_joins_passes_under_every_policy_and_batch_size(policy: str, batch_rows: int) -> None:
+    script = make_stream_join_script(3, 40)
+    assert any(isinstance(step, Replace) for step in script.steps)
+    replay(replace(script, policy=policy, batch_rows=batch_rows), subject, use_duckdb=False)
 
 
 @pytest.mark.parametrize("seed", range(200, 208))
@@ -49,11 +59,13 @@ def test_a_longer_seed_of_joins_passes(seed: int) -> None:
 
 def test_the_seeds_hold_joins_of_every_size_and_kind() -> None:
     sizes: dict[int, int] = {}
-    selves = bands = 0
+    selves = bands = histories = replaced = 0
     counted: dict[tuple[bool, bool], int] = {}
     for seed in range(40):
         for step in make_stream_join_script(seed, 30).steps:
+            replaced += isinstance(step, Replace)
             if isinstance(step, Submit):
+                histories += step.history == "window"
                 sources = [item.source for item in step.spec.meaning.inputs]
                 sizes[len(sources)] = sizes.get(len(sources), 0) + 1
                 selves += len(set(sources)) < len(sources)
@@ -63,5 +75,5 @@ def test_the_seeds_hold_joins_of_every_size_and_kind() -> None:
                         kind = (bool(item.window.partition), item.window.width < UNBOUNDED)
                         counted[kind] = counted.get(kind, 0) + 1
     assert set(sizes) >= {1, 2, 3, 4} and sizes[2] > 20 and sizes[3] > 5
-    assert selves > 10 and bands > 3
+    assert selves > 10 and bands > 3 and histories > 50 and replaced > 20
     assert len(counted) == 4 and min(counted.values()) > 10, "ROWS with and without PARTITION BY, with and without RANGE"

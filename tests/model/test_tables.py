@@ -129,7 +129,7 @@ def _closed_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("a frozen table counts as it is")
 def _as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Marks, "commits_of", lambda self, positions: np.full(len(positions), self._commits[-1]))
+    monkeypatch.setattr(Marks, "commits_of", lambda self, positions, opened: np.full(len(positions), self._commits[-1]))
 
 
 @breaks("a frozen table counts as it was when the first of the rows came")

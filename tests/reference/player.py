@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.reference.naive import Naive
-from tests.reference.script import Act, Advance, Delete, Push, Replace, Script, Step, Submit, Upsert
+from tests.reference.script import Act, Advance, Crowd, Delete, Leave, Push, Replace, Script, Step, Submit, Tick, Upsert
 
 
 class Player:
@@ -13,6 +13,8 @@ class Player:
 
     def __init__(self, script: Script, make_model: Callable[[], Naive] = Naive) -> None:
         self.model = make_model()
+        self.now = 0
+        self.model.clock = lambda: self.now
         self.numbers: dict[int, int] = {}
         for s in script.streams:
             lateness, keep = s.lateness_us, s.keep_us
@@ -48,6 +50,12 @@ class Player:
                 getattr(self.model, step.verb)(self.numbers[step.label])
                 if step.verb == "cancel":
                     del self.numbers[step.label]
-            case _:
-                raise TypeError(f"scripts of joins have no {type(step).__name__}")
+            case Tick():
+                self.now = step.now
+            case Crowd():
+                for member in step.members:
+                    self.do(member)
+            case Leave():
+                for label in step.labels:
+                    self.do(Act("cancel", label))
         return True

@@ -1,4 +1,4 @@
-"""Scripts of joins with what the engine runs so far: streams, tables, ROWS windows in joins only; no history, no replacement."""
+"""Scripts of joins with what the engine runs so far: streams, tables, ROWS windows in joins only."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ class StreamJoinMaker(JoinStepMaker):
                 return spec
             self.made.remove(spec)
 
-    def submit(self, n_inputs: int | None = None) -> Step:
-        step = super().submit(n_inputs)
-        return replace(step, history="new") if isinstance(step, Submit) else step
-
-    def replace(self) -> Step:
-        return self.submit()
-
 
 class TableJoinMaker(StreamJoinMaker):
     """Most queries read a table and a stream, and most of those streams have a window; all of them if `windows_only`."""
@@ -56,7 +49,7 @@ class TableJoinMaker(StreamJoinMaker):
 def make_stream_join_script(seed: int, n_steps: int) -> Script:
     """The script of a seed: the same for ever, as long as the generators do not change."""
     rng = random.Random(seed)
-    streams = [replace(stream, keep_us=None) for stream in random_sources(rng)[0]]
+    streams = random_sources(rng)[0]
     return _script(StreamJoinMaker(rng, streams, []), streams, [], n_steps)
 
 
@@ -66,7 +59,6 @@ def make_table_script(seed: int, n_steps: int, windows_only: bool = False) -> Sc
     streams, tables = [], []
     while not tables:
         streams, tables = random_sources(rng)
-    streams = [replace(stream, keep_us=None) for stream in streams]
     return _script(TableJoinMaker(rng, streams, tables, windows_only), streams, tables, n_steps)
 
 

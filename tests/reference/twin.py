@@ -87,8 +87,8 @@ class Twin:
         self._specs: dict[str, Spec] = {}
         self._running: dict[int, Spec] = {}
         self._listeners: list[Callable[[Any], None]] = []
-        #: per query (identity of its result list, position, row) of the rows last told
-        self._told: dict[int, list[tuple[int, int, Row]]] = {}
+        #: per query (identity of its result list, numbers of its parts, their values) of the results last told
+        self._told: dict[int, list[tuple[int, tuple[int, ...], list[Any]]]] = {}
 
     def learn(self, spec: Spec) -> None:
         self._specs[spec.sql] = spec
@@ -185,19 +185,23 @@ class Twin:
         """Tell the listeners the difference between the rows alive now and those told before, a query a part."""
         parts = []
         for number, query in self.model.queries.items():
-            if query.kept is not None or len(query.meaning.inputs) > 1 or not query.streams:
+            if query.kept is not None:
                 continue
             alive = query.results if query.is_stream else self.model.alive(number)
-            now = [(id(query.results), r.parts[0].number, r.parts[0].row) for r in alive]
+            names = [(k, name) for k, item in enumerate(query.meaning.inputs) for name in self._columns[item.source]]
+            now = [
+                (id(query.results), tuple(part.number for part in r.parts), [r.parts[k].row[name] for k, name in names])
+                for r in alive
+            ]
             before, self._told[number] = self._told[number], now
             keys, old = {entry[:2] for entry in now}, {entry[:2] for entry in before}
-            signed = [(-1, e[-1]) for e in before if e[:2] not in keys and not query.is_stream]
-            signed += [(1, e[-1]) for e in now if e[:2] not in old]
-            stream = query.meaning.inputs[0].source
-            names = self._columns[stream]
-            columns = {name: [row[name] for _, row in signed] for name in names}
-            sign = np.array([s for s, _ in signed], np.int8)
-            parts.append((stream, sign, columns, number))
+            left = [e[-1] for e in before if e[:2] not in keys and not query.is_stream]
+            came = [e[-1] for e in now if e[:2] not in old]
+            stream = ", ".join(item.source for item in query.meaning.inputs)
+            # apart, for a replaced query leaves rows of other inputs
+            for sign, rows in ((-1, left), (1, came)):
+                columns = {str(i): list(values) for i, values in enumerate(zip(*rows))}
+                parts.append((stream, np.full(len(rows), sign, np.int8), columns, number))
         for i, (stream, sign, columns, number) in enumerate(parts):
             commit = TwinCommit(self.seq, stream, i, i == len(parts) - 1, sign, np.zeros(len(sign)), columns, number)
             for fn in self._listeners:

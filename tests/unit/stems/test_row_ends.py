@@ -134,7 +134,8 @@ def test_ends_are_those_of_a_dict_of_deques(seed: int, monkeypatch: pytest.Monke
             both.forget(rng.randint(both.store.watermark, both.store.end))
             logged = max(logged, both.store.watermark)
         else:
-            both.columns.recall(both.hold(rng.choice([1, 2, 4]), rng.choice([(), (0,), (1, 2)])))
+            first = rng.randint(both.store.watermark, max(logged, both.store.watermark))
+            both.columns.recall(both.hold(rng.choice([1, 2, 4]), rng.choice([(), (0,), (1, 2)])), first)
             oldest.append(0)
         both.compare()
         logged = rng.randint(logged, both.store.end)
@@ -207,7 +208,7 @@ def test_a_column_made_late_knows_the_rows_that_come_next_or_all_if_recalled() -
     both.push_values(2, 2)
     assert late.since == 3 and late.ends_at(np.array([3, 4]), 5).tolist() == [5, FOREVER]
     both.compare()
-    both.columns.recall(late)
+    both.columns.recall(late, 0)
     assert late.since == 0 and late.ends_at(np.arange(5), 5).tolist() == [3, 4, FOREVER, 5, FOREVER]
     both.push_values(1)
     both.compare()
