@@ -214,6 +214,9 @@ class TableGroup(JoinGroup):
 
     # ---- functions that wait for a partner: none do where a query reads a table (`eddy/table_query.py`)
 
+    def _first_stems(self) -> list[tuple[Source, str]]:
+        return []
+
     def _try_deferred(self, before: Before, batch_rows: int) -> None:
         pass
 

@@ -17,7 +17,6 @@ from eddy.marks import Marks
 from eddy.table_group import Counting, TableGroup, TableWalker
 from eddy.table_reader import TableReader
 from eddy.table_source import TableSource
-from eddy.version_ranks import VersionRanks
 from stems.table import Versions
 from tests.reference.driver import replay, subject
 from tests.reference.limits import make_small
@@ -219,18 +218,6 @@ def _open_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
         return exact(self, *given)
 
     monkeypatch.setattr(TableGroup, "begun", begun)
-
-
-@breaks("regions of versions are those of the first predicates")
-def _stale_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = VersionRanks._refresh
-
-    def refresh(self: VersionRanks) -> None:
-        if self._derived == (-1, -1):
-            exact(self)
-
-    monkeypatch.setattr(VersionRanks, "_refresh", refresh)
-    monkeypatch.setattr(VersionRanks, "check", lambda self: None)
 
 
 @breaks("a version counts for a query only after its birth")
