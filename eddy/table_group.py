@@ -150,12 +150,16 @@ class TableGroup(JoinGroup):
         return after > self.timeline.now or any(self.sources[k].store.end > before.ends[k] for k in self.stream_inputs)
 
     def _oldest(self, k: int, clock: int) -> int:
-        return super()._oldest(k, clock) if k in self.stream_inputs else self.sources[k].store.watermark
+        if k in self.stream_inputs and self._widest[k].window.ends:
+            return super()._oldest(k, clock)
+        # of a window that holds rows for ever the births alone say where it begins
+        return max(self.sources[k].store.watermark, int(self._filters.births[k][0]))
 
     def _leaving(self, before: Before, after: int) -> list[Rows]:
         found = super()._leaving(before, after)
-        for k in (*self.frozen, *self.live):
-            found[k] = Reach(0, 0)
+        for k, window in enumerate(self._narrowest):
+            if not (k in self.stream_inputs and window.window.ends):
+                found[k] = Reach(0, 0)
         return found
 
     def _keep(self, found: Combinations, added: int) -> Combinations:

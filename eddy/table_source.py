@@ -2,7 +2,8 @@
 
 Its rows are versions (`stems/table.py`) in a row store like a stream's, so conditions on its columns are matched and joins on
 them indexed as for streams. Unlike a stream's, its rows are there before the query that reads them: what a new leg needs of
-predicate modules is computed for the versions held when its query starts (`eddy/recall.py`), and legs stay for as long as their query can be read.
+predicate modules is computed for the versions held when its query starts (`eddy/recall.py`), and legs stay for as long as their
+query can be read.
 
     held     the versions that count in a commit which some reader can still ask for: a commit in the log of a timeline with a
              query on the table, or the one that a stored row of a stream came after (`eddy/marks.py`)

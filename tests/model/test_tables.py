@@ -49,6 +49,15 @@ def test_a_seed_that_failed_passes(seed: int) -> None:
     replay(script, subject, use_duckdb=False)
 
 
+@pytest.mark.parametrize("seed", [9502, 9530])
+def test_a_seed_that_failed_with_small_limits_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """9502, 9530: a window that holds rows for ever began, in commits, with its first query and not with one that looks back."""
+    forget_soon(monkeypatch)
+    script = make_table_script(seed, 60, windows_only=True)
+    assert script.tables
+    replay(script, subject, use_duckdb=False)
+
+
 @pytest.mark.parametrize("seed", range(100, 108))
 def test_a_seed_of_tables_passes_when_every_limit_is_small_and_versions_go_soon(
     seed: int, monkeypatch: pytest.MonkeyPatch
