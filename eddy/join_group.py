@@ -94,7 +94,7 @@ class JoinGroup:
         self.timeline = sources[0].timeline
         self.name = ", ".join(source.name for source in sources)
         self.column_names = _column_names(sources)
-        self.walker = self._make_walker()
+        self.walker = Walker(join, sources)
         self._policy = policy
         self.ledger = Ledger()
         for name in self.stem_names():
@@ -126,9 +126,6 @@ class JoinGroup:
         self._unlearned = [[0, 0, 0] for _ in sources]
         #: by input, batches until it is asked again which of them anybody wants
         self._unasked = [0] * n_inputs
-
-    def _make_walker(self) -> Walker:
-        return Walker(self.join, self.sources)
 
     @property
     def key(self) -> tuple[object, ...]:

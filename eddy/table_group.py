@@ -31,30 +31,13 @@ from eddy.policies.base import Policy
 from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING, Timeline, effect_time
-from eddy.walk import Combinations, Reach, Rows, Walker
+from eddy.walk import Combinations, Reach, Rows
 from queries.joins import Join
-from stems.hash_index import HashIndex
-from stems.sorted_index import SortedIndex
 from stems.table import Versions
 from windows.spec import FOREVER, WindowSpec
 
 if TYPE_CHECKING:
     from eddy.join_query import JoinQuery
-
-
-class TableWalker(Walker):
-    """Walks a join over streams and tables; of tables it finds the versions from before the query too."""
-
-    def __init__(self, join: Join, sources: list[Source]) -> None:
-        super().__init__(join, sources)
-        for (_, side), (index, _) in self._hash.items():
-            self._recall(side, index)
-        for (_, side), sorted_index in self._sorted.items():
-            self._recall(side, sorted_index)
-
-    def _recall(self, side: int, index: HashIndex | SortedIndex) -> None:
-        if isinstance(self.sources[side], TableSource):
-            self.sources[side].stems.recall(index)
 
 
 class Counting(NamedTuple):
@@ -98,9 +81,6 @@ class TableGroup(JoinGroup):
         #: slots of queries over tables alone that have not had their first commit
         self._opening: list[int] = []
         self._counting = Counting(0)
-
-    def _make_walker(self) -> Walker:
-        return TableWalker(self.join, self.sources)
 
     def versions(self, k: int) -> Versions:
         """The versions of an input that is a table."""
@@ -170,12 +150,16 @@ class TableGroup(JoinGroup):
         return after > self.timeline.now or any(self.sources[k].store.end > before.ends[k] for k in self.stream_inputs)
 
     def _oldest(self, k: int, clock: int) -> int:
-        return super()._oldest(k, clock) if k in self.stream_inputs else self.sources[k].store.watermark
+        if k in self.stream_inputs and self._widest[k].window.ends:
+            return super()._oldest(k, clock)
+        # of a window that holds rows for ever the births alone say where it begins
+        return max(self.sources[k].store.watermark, int(self._filters.births[k][0]))
 
     def _leaving(self, before: Before, after: int) -> list[Rows]:
         found = super()._leaving(before, after)
-        for k in (*self.frozen, *self.live):
-            found[k] = Reach(0, 0)
+        for k, window in enumerate(self._narrowest):
+            if not (k in self.stream_inputs and window.window.ends):
+                found[k] = Reach(0, 0)
         return found
 
     def _keep(self, found: Combinations, added: int) -> Combinations:

@@ -2,7 +2,8 @@
 
 Its rows are versions (`stems/table.py`) in a row store like a stream's, so conditions on its columns are matched and joins on
 them indexed as for streams. Unlike a stream's, its rows are there before the query that reads them: what a new leg needs of
-predicate modules is computed for the versions held when the leg is made, and legs stay for as long as their query can be read.
+predicate modules is computed for the versions held when its query starts (`eddy/recall.py`), and legs stay for as long as their
+query can be read.
 
     held     the versions that count in a commit which some reader can still ask for: a commit in the log of a timeline with a
              query on the table, or the one that a stored row of a stream came after (`eddy/marks.py`)
@@ -18,22 +19,16 @@ from typing import Any
 import numpy as np
 
 from eddy.description import TableReceipt
-from eddy.legs import Leg
 from eddy.marks import Marks
 from eddy.source import Source
 from eddy.table_keys import key_cells, last_of_each, null_key, parse_keys
 from eddy.timeline import Rows, Timeline
 from eddy.version_ranks import VersionRanks
-from filters.predicate import Condition, IndexAtom
-from filters.residual import NOT_TRUE, TRUE, UNTRIED
-from filters.vector import Frame
 from lineage.ingest import Ingested
 from lineage.schema import Schema
 from queries.bound import Readable
-from stems.frame import PageFrame
 from stems.keys import Keys
 from stems.table import OPEN, Versions
-from windows.spec import WindowSpec
 
 
 @dataclass(slots=True, eq=False)
@@ -147,30 +142,8 @@ class TableSource(Source):
             if not self._n_marking[source]:
                 del self._n_marking[source], self.marks[source]
 
-    def hold(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
-        """As for a stream; versions that are already there are matched at once."""
-        leg = super().hold(window, condition, label)
-        for atom in () if condition.never else condition.atoms():
-            if not isinstance(atom, IndexAtom):
-                self._try(str(atom))
-        return leg
-
     def _keep_ids(self) -> None:
         """Versions have none (`eddy/version_ranks.py`)."""
-
-    def _try(self, text: str) -> None:
-        """Compute a predicate module for the versions that it has not seen."""
-        module = self.modules[text]
-        for page, at, stop in self.store.slices(self.store.watermark, self.store.end):
-            held = page.outcomes.get(module.number)
-            untried = np.ones(stop - at, np.bool_) if held is None else held[at:stop] == UNTRIED
-            if not untried.any():
-                continue
-            frame: Frame = PageFrame(page, self.schema, self.dictionaries, slice(at, stop))
-            outcome = np.where(module.outcome(frame, untried), TRUE, NOT_TRUE).astype(np.uint8)
-            if held is not None:
-                outcome = np.where(untried, outcome, held[at:stop])
-            self.store.keep_outcome(page, at, module.number, outcome)
 
     # ---- reading
 
