@@ -26,6 +26,10 @@ from windows.spec import WindowKind
 
 def recall(source: Source, leg: Leg, first: int) -> None:
     """Make the rows from position `first` on count for a leg."""
+    if first >= source.store.end:
+        # most queries only count later rows
+        leg.since = min(leg.since, first)
+        return
     window = leg.window
     if not window.window.is_stream and window.window.kind is not WindowKind.ROWS:
         alive = source.store.first_after(source.timeline.now - window.window.width_us)
