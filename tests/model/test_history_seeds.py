@@ -177,8 +177,8 @@ def _oldest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 def _complete_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = _found("eddy.history").complete_since
 
-    def at_once(sources: Any, windows: Any, births: Any) -> int | None:
-        return None if exact(sources, windows, births) is None else int(sources[0].timeline.now)
+    def at_once(now: int, sources: Any, windows: Any, births: Any) -> int | None:
+        return None if exact(now, sources, windows, births) is None else now
 
     monkeypatch.setattr(_found("eddy.engine"), "complete_since", at_once)
 
