@@ -145,7 +145,7 @@ def test_an_idle_query_takes_memory() -> None:
 
 def test_contestants_take_turns_over_rotating_batches() -> None:
     calls: list[tuple[str, int]] = []
-    rounds = take_turns({name: lambda i, name=name: calls.append((name, i)) for name in "ab"}, 3, 0.0)  # type: ignore[misc]
+    rounds = take_turns({name: lambda i, name=name: calls.append((name, i)) for name in "ab"}, 3, 0.0)  # type: ignore[misc]  # bound now
     assert len(rounds.seconds["a"]) == len(rounds.seconds["b"]) == 5
     assert {i for _, i in calls} == {0, 1, 2}
     assert [name for name, _ in calls[4:10]] == ["a"] * 3 + ["b"] * 3

@@ -61,9 +61,11 @@ def plans_of(workload: JoinWorkload) -> dict[str, Callable[[Pairs], object]]:
         PushDown(workload, functions),
         PullUp(workload, functions),
     ]
-    found: dict[str, Callable[[Pairs], object]] = {name: lambda p, b=b: b.push(p.take_lists) for name, b in bare.items()}  # type: ignore[misc]
+    found: dict[str, Callable[[Pairs], object]] = {}
+    for name, b in bare.items():
+        found[name] = lambda p, b=b: b.push(p.take_lists)  # type: ignore[misc]  # bound now
     for k, plan in enumerate(niagara):
-        found[f"{type(plan).__name__} {k}"] = lambda p, plan=plan: plan.push(p.take_copies)  # type: ignore[misc]
+        found[f"{type(plan).__name__} {k}"] = lambda p, plan=plan: plan.push(p.take_copies)  # type: ignore[misc]  # bound now
     return found
 
 
