@@ -378,7 +378,7 @@ class JoinGroup:
         rows = np.unique(positions[untried])
         if len(rows):
             began = time.perf_counter_ns()
-            frame = RowsFrame([source.store], [source.dictionaries], [rows])
+            frame = RowsFrame([source.gatherer], [source.dictionaries], [rows])
             outcomes = module.outcome(frame, np.ones(len(rows), np.bool_))
             source.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
             source.store.put_outcomes(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))

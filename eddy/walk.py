@@ -344,7 +344,8 @@ class Walker:
         """The rows of combinations side by side; columns of inputs not added yet may not be read."""
         none = np.zeros(0, np.int64)
         positions = [none if column is None else column for column in held.positions]
-        frame = RowsFrame([source.store for source in self.sources], [source.dictionaries for source in self.sources], positions)
+        gatherers, dictionaries = zip(*((source.gatherer, source.dictionaries) for source in self.sources), strict=True)
+        frame = RowsFrame(gatherers, dictionaries, positions)
         frame.n_rows = len(held)
         return frame
 

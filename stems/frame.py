@@ -18,6 +18,7 @@ from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.order_keys import order_key
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
+from stems.gathering import Gatherer
 from stems.row_store import Page, RowStore
 
 
@@ -122,23 +123,23 @@ class PageFrame(Frame):
 class RowsFrame(Frame):
     """Rows of several stores side by side: row i is the rows at `positions[k][i]` of store k, one after the other."""
 
-    __slots__ = ("_stores", "_dictionaries", "_positions", "_places")
+    __slots__ = ("_gatherers", "_dictionaries", "_positions", "_places")
 
     def __init__(
-        self, stores: Sequence[RowStore], dictionaries: Sequence[list[Dictionary | None]], positions: Sequence[np.ndarray]
+        self, gatherers: Sequence[Gatherer], dictionaries: Sequence[list[Dictionary | None]], positions: Sequence[np.ndarray]
     ) -> None:
         super().__init__(len(positions[0]))
-        self._stores = stores
+        self._gatherers = gatherers
         self._dictionaries = dictionaries
         self._positions = positions
         #: (store, column in it) of each column
-        self._places = [(k, column) for k, store in enumerate(stores) for column in range(len(store.schema))]
+        self._places = [(k, column) for k, rows in enumerate(gatherers) for column in range(len(rows.store.schema))]
 
     def column(self, position: int) -> Vector:
         k, column = self._places[position]
-        store = self._stores[k]
-        cells, nulls = store.gather(column, self._positions[k])
-        return vector_of(store.schema.columns[column].type, cells, nulls, self._dictionaries[k][column])
+        rows = self._gatherers[k]
+        cells, nulls = rows.cells(column, self._positions[k])
+        return vector_of(rows.store.schema.columns[column].type, cells, nulls, self._dictionaries[k][column])
 
 
 def vector_of(type_: Type, cells: np.ndarray, nulls: np.ndarray | None, dictionary: Dictionary | None) -> Vector:

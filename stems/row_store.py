@@ -235,19 +235,6 @@ class RowStore:
         for number in np.unique(pages).tolist():
             yield self._pages[number], np.flatnonzero(pages == number)
 
-    def gather(self, column: int, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """The cells of a column at positions held, in any order, and their NULL bytes if any row of those pages has one."""
-        cells = np.empty(len(positions), np.int64)
-        nulls: np.ndarray | None = None
-        for page, which in self.by_page(positions):
-            offsets = positions[which] - page.base
-            cells[which] = page.cells[column, offsets]
-            if page.nulls is not None:
-                if nulls is None:
-                    nulls = np.zeros(len(positions), np.uint8)
-                nulls[which] = page.nulls[column, offsets]
-        return cells, nulls
-
     def elements_at(self, positions: np.ndarray, width_us: int) -> Elements:
         """The lives, in a window of that width, of rows at positions held, in any order."""
         starts, ends = np.empty(len(positions), np.int64), np.empty(len(positions), np.int64)

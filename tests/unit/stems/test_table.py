@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lineage.schema import Schema
+from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.row_store import RowStore
 from stems.table import OPEN, Versions
@@ -52,7 +53,7 @@ class Table:
         """The table as it was after a commit."""
         held = np.arange(self.store.watermark, self.store.end)
         positions = held[self.versions.counts(held, commit)]
-        columns = [self.store.gather(c, positions)[0] for c in range(3)]
+        columns = [Gatherer(self.store).cells(c, positions)[0] for c in range(3)]
         return list(zip(columns[0].tolist(), columns[1].view(np.float64).tolist(), columns[2].tolist()))
 
 
