@@ -1,0 +1,178 @@
+"""What an edge between two operators carries in one commit: rows that begin, and ends that the rows did not carry themselves.
+
+    event order      (time, rank, - before +, place)         over everything that happens in a commit
+    rank             which event of the instant: SCHEDULED for all scheduled ends, else the arrival's number in the commit's order
+    alive at T       every + with time <= T whose row has not ended by T: at its scheduled end, or by an explicit -
+
+Both parts of a delta are in order of (time, rank), and times never go back from one commit to the next. An id names a row from
+its + to its end and may come again after that; within one event an id ends before it begins (a hand-over), never the other way.
+A row's scheduled end travels with its + only, in `ends`: whoever keeps the row finds it due. An edge that *sends ends* has a - for
+those too, of rank SCHEDULED, and its reader waits for it. Any other - is premature: its row ends before its scheduled end.
+
+Consequences of an event carry its time and rank, so several deltas of one commit are merged by them: `merged_order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from filters.vector import Array, Vector, assemble
+from lineage.elements import FOREVER
+from lineage.kernels import kernel
+from lineage.schema import Type
+
+#: The rank of all scheduled ends of an instant: before every arrival.
+SCHEDULED = -1
+
+
+@dataclass(slots=True)
+class Plus:
+    """Rows that begin."""
+
+    ids: Array
+    #: when each begins
+    times: Array
+    ranks: Array
+    #: when each ends unless something ends it before; FOREVER if that is not known or never
+    ends: Array
+    columns: list[Vector]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Array) -> Plus:
+        """Some of them; `rows` ascend, or are a mask."""
+        columns = [column.take(rows) for column in self.columns]
+        return Plus(self.ids[rows], self.times[rows], self.ranks[rows], self.ends[rows], columns)
+
+    @property
+    def bytes(self) -> int:
+        return 32 * len(self.ids) + sum(column.values.nbytes for column in self.columns)
+
+
+@dataclass(slots=True)
+class Minus:
+    """Rows that end, by id."""
+
+    ids: Array
+    times: Array
+    ranks: Array
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Array) -> Minus:
+        """Some of them; `rows` ascend, or are a mask."""
+        return Minus(self.ids[rows], self.times[rows], self.ranks[rows])
+
+
+@dataclass(slots=True)
+class Delta:
+    """One commit on one edge."""
+
+    plus: Plus
+    minus: Minus
+
+    def __len__(self) -> int:
+        return len(self.plus) + len(self.minus)
+
+
+def no_minus() -> Minus:
+    none = np.zeros(0, np.int64)
+    return Minus(none, none, none)
+
+
+def no_plus(types: Sequence[Type]) -> Plus:
+    none = np.zeros(0, np.int64)
+    return Plus(none, none, none, none, [Vector.constant(type, None, 0) for type in types])
+
+
+def empty(types: Sequence[Type]) -> Delta:
+    """A commit in which nothing happens on an edge with these columns."""
+    return Delta(no_plus(types), no_minus())
+
+
+def concatenated(types: Sequence[Type], deltas: Sequence[Delta]) -> Delta:
+    """Deltas of one edge that follow each other in time, as one."""
+    filled = [delta for delta in deltas if len(delta)]
+    if len(filled) <= 1:
+        return filled[0] if filled else empty(types)
+    pluses = [delta.plus for delta in filled if len(delta.plus)]
+    plus = no_plus(types) if not pluses else pluses[0] if len(pluses) == 1 else _joined(types, pluses)
+    minuses = [delta.minus for delta in filled]
+    minus = Minus(
+        np.concatenate([minus.ids for minus in minuses]),
+        np.concatenate([minus.times for minus in minuses]),
+        np.concatenate([minus.ranks for minus in minuses]),
+    )
+    return Delta(plus, minus)
+
+
+def _joined(types: Sequence[Type], pluses: Sequence[Plus]) -> Plus:
+    return Plus(
+        np.concatenate([plus.ids for plus in pluses]),
+        np.concatenate([plus.times for plus in pluses]),
+        np.concatenate([plus.ranks for plus in pluses]),
+        np.concatenate([plus.ends for plus in pluses]),
+        [end_to_end(type, [plus.columns[k] for plus in pluses]) for k, type in enumerate(types)],
+    )
+
+
+def end_to_end(type: Type, vectors: Sequence[Vector]) -> Vector:
+    """Vectors of one type one after the other."""
+    at = np.cumsum([0, *(len(vector) for vector in vectors)])
+    pieces = [(np.arange(start, start + len(vector)), vector) for start, vector in zip(at.tolist(), vectors)]
+    return assemble(type, int(at[-1]), pieces)
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def merge_runs(times: np.ndarray, ranks: np.ndarray, heads: np.ndarray, stops: np.ndarray, order: np.ndarray) -> None:
+    """Places of sorted runs in order of (time, rank), on ties the earlier run first. Run r is `heads[r] : stops[r]`; heads move."""
+    n_runs = len(heads)
+    for k in range(len(order)):
+        best = np.int64(-1)
+        for r in range(n_runs):
+            at = heads[r]
+            if at < stops[r]:
+                if best < 0:
+                    best = r
+                else:
+                    first = heads[best]
+                    if times[at] < times[first] or (times[at] == times[first] and ranks[at] < ranks[first]):
+                        best = r
+        order[k] = heads[best]
+        heads[best] += 1
+
+
+def merged_order(runs: Sequence[tuple[Array, Array]]) -> Array:
+    """Event order of several (times, ranks), each sorted, as places in their concatenation; all ends stand before all beginnings.
+
+    >>> a, b = np.array([1, 5]), np.array([1, 3])
+    >>> merged_order([(a, np.zeros(2, np.int64)), (b, np.zeros(2, np.int64))]).tolist()
+    [0, 2, 3, 1]
+    """
+    lengths = [len(times) for times, _ in runs]
+    total = sum(lengths)
+    if max(lengths, default=0) == total:
+        return np.arange(total)
+    stops = np.cumsum(lengths, dtype=np.int64)
+    order = np.empty(total, np.int64)
+    times = np.concatenate([times for times, _ in runs])
+    ranks = np.concatenate([ranks for _, ranks in runs])
+    merge_runs(times, ranks, stops - np.array(lengths, np.int64), stops, order)
+    return order
+
+
+def check_delta(delta: Delta, upto: int) -> None:
+    """Assert what the module promises of one delta; which ids are alive is its reader's to check."""
+    for times, ranks in ((delta.plus.times, delta.plus.ranks), (delta.minus.times, delta.minus.ranks)):
+        later = (times[1:] > times[:-1]) | ((times[1:] == times[:-1]) & (ranks[1:] >= ranks[:-1]))
+        assert later.all(), "events of a part are in order of time and rank"
+        assert (times <= upto).all(), "nothing happens after the commit's clock"
+        assert (ranks >= SCHEDULED).all(), "a rank is a number of the commit's order, or SCHEDULED"
+    assert (delta.plus.ends > delta.plus.times).all(), "no life is empty"
+    assert (delta.plus.ends <= FOREVER).all(), "an end is a time or FOREVER"
+    assert all(len(column) == len(delta.plus) for column in delta.plus.columns), "every column has every row"

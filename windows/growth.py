@@ -1,0 +1,29 @@
+"""Arrays of state that follow the number of live things: capacity doubles, and falls back when nothing is alive."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from filters.vector import Array
+
+#: Capacity of what is empty.
+LEAST = 16
+
+
+def room_for(needed: int, capacity: int) -> int:
+    """A capacity of at least `needed`, doubled from the present one."""
+    capacity = max(capacity, LEAST)
+    while capacity < needed:
+        capacity *= 2
+    return capacity
+
+
+def fitted(array: Array, capacity: int, fill: int = 0) -> Array:
+    """The array if its last axis has that capacity, else a copy that has; new places hold `fill`."""
+    have = array.shape[-1]
+    if have == capacity:
+        return array
+    copy = np.full((*array.shape[:-1], capacity), fill, array.dtype)
+    kept = min(have, capacity)
+    copy[..., :kept] = array[..., :kept]
+    return copy

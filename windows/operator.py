@@ -1,0 +1,51 @@
+"""What every window operator does: take a delta per input and give one, once a commit, in the commit's own thread.
+
+    process      all events of the commit, and all ends up to its clock `upto`: afterwards the output is that of `upto`
+    answer       the rows of the output that are alive, all as + at one instant: what a new reader begins with
+
+An operator that keeps no state derives its answer from its inputs', which is why `answer` is given those. State is bounded by
+what is alive: ids, codes and slots of rows that ended are used again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from lineage.schema import Type
+from windows.delta import Delta
+
+#: The answer of an input at the same instant; called only by operators that keep no copy of it.
+Child = Callable[[], Delta]
+
+
+class Operator(ABC):
+    """One node of a query above its blocks."""
+
+    #: types of the output's columns
+    types: tuple[Type, ...]
+    #: whether every end of the output travels as an explicit -, scheduled ones too
+    sends_ends: bool = False
+    #: values that became NULL because they could not be computed; grows only
+    errors: int = 0
+
+    @abstractmethod
+    def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
+        """The output's delta of one commit. O(events), no Python per row."""
+
+    @abstractmethod
+    def answer(self, children: Sequence[Child], now: int) -> Delta:
+        """The live rows of the output as + at `now`, rank 0; scheduled ends as they are."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Size of the state; what is empty again counts as nothing but a constant."""
+
+    def stats(self) -> dict[str, int]:
+        """Figures for `stats` and experiments."""
+        return {"bytes": self.bytes, "errors": self.errors}
+
+    @abstractmethod
+    def check(self) -> None:
+        """Assert every invariant of the state; O(state)."""
