@@ -15,7 +15,7 @@ from eddy.readiness import check_runs
 from filters.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind
-from queries.bound import BoundQuery
+from queries.bound import Block
 from queries.joins import Join
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
@@ -71,7 +71,7 @@ class Planner:
         text.prepared = None if prepared is None else (prepared, plan)
         return plan
 
-    def _join(self, parsed: ParsedQuery, bound: BoundQuery, join: Join) -> JoinPlan:
+    def _join(self, parsed: ParsedQuery, bound: Block, join: Join) -> JoinPlan:
         streams = [(k, self._catalog.sources[name]) for k, name in enumerate(join.names) if name in self._catalog.sources]
         for number, source in streams:
             first = streams[0][1].timeline

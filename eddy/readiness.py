@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from queries.bound import BoundQuery
+from queries.bound import Block
 from queries.syntax import ParsedQuery
 from windows.spec import WindowKind
 
 _LATER = "it comes with a later version"
 
 
-def check_runs(parsed: ParsedQuery, bound: BoundQuery) -> None:
+def check_runs(parsed: ParsedQuery, bound: Block) -> None:
     """Raise `QueryError` for a bound query that this engine cannot run."""
     if bound.join is None and bound.window.kind is WindowKind.ROWS:
         what = "a PARTITION BY window" if bound.window.partition else "a ROWS window"

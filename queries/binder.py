@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from filters.expression import TRUE, Call, Expression, UserFunction
 from lineage.schema import Type
-from queries.bound import BoundInput, BoundQuery, Readable
+from queries.bound import Block, BoundInput, Readable
 from queries.inputs import bind_inputs
 from queries.joins import Join
 from queries.literals import check_params
@@ -34,7 +34,7 @@ def bind(
     params: Mapping[str, object] | None = None,
     functions: Mapping[str, UserFunction] | None = None,
     known_names: Callable[[], list[str]] | None = None,
-) -> BoundQuery:
+) -> Block:
     """Give a parsed query its meaning over the streams and tables `lookup` knows.
 
     `lookup` takes a name in any case; `functions` has lower-case names; `known_names` is asked only for a hint. The bound
@@ -54,7 +54,7 @@ def bind(
     if len(inputs) > 1 or inputs[0].is_table:
         join = split(condition, [item.name for item in inputs], [len(item.schema) for item in inputs])
         defaults.extend(_say_products(join, inputs))
-    return BoundQuery(inputs, condition, columns, join, tuple(defaults))
+    return Block(inputs, condition, columns, join, tuple(defaults))
 
 
 def _bind_condition(parsed: ParsedQuery, scalars: ScalarBinder) -> Expression | None:

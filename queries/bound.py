@@ -1,34 +1,57 @@
-"""A bound query: what the binder hands to the engine.
+"""A block: the part of a bound query that the shared eddy runs, select-project-join over streams and tables.
 
 Everything is resolved: the inputs, their windows, a boolean condition and the output columns. Expressions address a column
 by its position in the *concatenation* of the inputs' schemas, in the order of FROM:
 
     position of column p of input k  =  inputs[k].offset + p        offset of input 0 = 0
 
-so the evaluator runs unchanged on a frame with all columns, and a query with one input has its stream's own positions. No
-text of the query is interpreted after this point.
+so the evaluator runs unchanged on a frame with all columns, and a block with one input has its stream's own positions. No
+text of the query is interpreted after this point. A plain query is one block; what else a query can be is `queries/tree.py`.
+
+Blocks are values: equal ones mean the same, wherever they stand in a text.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from filters.expression import Expression
 from lineage.schema import Schema, Type
 from queries.joins import Join
-from windows.spec import WindowSpec
+from windows import patterns
+from windows.spec import WindowKind, WindowSpec
+
+#: `[start, end)` in the text; the place of nothing.
+NOWHERE = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacts:
+    """What a reader of a running query has to know of it."""
+
+    is_stream: bool
+    update_pattern: str
+    ends_known: bool
+    #: how many running queries stand above each other, itself with them
+    levels: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What a name in FROM stands for: a stream, or a table with its key."""
+    """What a name in FROM stands for: a stream, a table with its key, or a running query."""
 
     schema: Schema
     is_table: bool = False
-    #: positions of a table's key columns; empty for a stream
+    #: positions of the key columns of a table or a keyed stream; empty for any other stream
     key: tuple[int, ...] = ()
     #: whether an update of the table also touches results that already stand
     retroactive: bool = False
+    #: position of a stream's time column; None iff its rows are timed as they arrive
+    time: int | None = None
+    #: position of the column with the end of a row's life; None iff only the window ends rows
+    end: int | None = None
+    #: None iff it is no running query
+    query: QueryFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +67,9 @@ class BoundInput:
     window: WindowSpec
     #: position of its first column in the concatenation
     offset: int
+    #: where its name and its window stand in the text
+    span: tuple[int, int] = field(default=NOWHERE, compare=False)
+    window_span: tuple[int, int] = field(default=NOWHERE, compare=False)
 
     @property
     def is_table(self) -> bool:
@@ -52,6 +78,33 @@ class BoundInput:
     @property
     def schema(self) -> Schema:
         return self.readable.schema
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return "table" if self.is_table else "stream"
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it is a table that counts as it was when the row it is joined with came."""
+        return self.is_table and not self.readable.retroactive
+
+    @property
+    def keyed(self) -> bool:
+        return not self.is_table and bool(self.readable.key)
+
+    @property
+    def update_pattern(self) -> str:
+        """The pattern of this leaf; a table's rows are changed at any time."""
+        if self.is_table:
+            return patterns.STRICT
+        return patterns.window_pattern(self.window, self.keyed, self.readable.end is not None)
+
+    @property
+    def grows(self) -> bool:
+        """Whether it holds more and more rows: no window, no key and no column ever ends one."""
+        unbounded = self.window.kind is WindowKind.UNBOUNDED
+        return unbounded and not self.is_table and not self.readable.key and self.readable.end is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +118,11 @@ class OutputColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundQuery:
-    """`SELECT columns FROM inputs WHERE condition`; a condition of None keeps every row or combination of rows."""
+class Block:
+    """`SELECT columns FROM inputs WHERE condition`; a condition of None keeps every row or combination of rows.
+
+    A block below an operator has the columns that the operator reads, and has none where it only counts rows.
+    """
 
     inputs: tuple[BoundInput, ...]
     #: WHERE and all ON conditions
@@ -75,17 +131,22 @@ class BoundQuery:
     #: the condition in the parts a join runs; None iff the one input is a stream
     join: Join | None = None
     #: what the binder assumed for the user, in words, for `explain`
-    defaults: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def children(self) -> tuple[()]:
+        """A block stands at the foot of a tree."""
+        return ()
 
     @property
     def stream(self) -> str:
-        """The stream of a query with one input."""
+        """The stream of a block with one input."""
         (only,) = self.inputs
         return only.name
 
     @property
     def window(self) -> WindowSpec:
-        """The window of a query with one input."""
+        """The window of a block with one input."""
         (only,) = self.inputs
         return only.window
 
@@ -98,17 +159,39 @@ class BoundQuery:
     def update_pattern(self) -> str:
         """The update pattern of the whole result (semantics, "Update patterns").
 
-        A non-retroactive table keeps the pattern of the one stream it is joined with; without a window nothing is taken back,
-        not even by a retroactive table. Tables alone count as they are: any change takes rows back.
+        A frozen table keeps the pattern of what it is joined with; without a window nothing is taken back, not even by a
+        retroactive table. Tables alone count as they are: any change takes rows back.
         """
         if self.is_stream:
-            return "monotonic"
-        if any(item.readable.retroactive for item in self.inputs) or all(item.is_table for item in self.inputs):
-            return "strict"
-        patterns = [item.window.update_pattern for item in self.inputs if not item.is_table]
-        if len(patterns) == 1:
-            return patterns[0]
-        for pattern in ("strict", "weakest"):
-            if pattern in patterns:
-                return "strict" if pattern == "strict" else "weak"
-        return "monotonic"
+            return patterns.MONOTONIC
+        found = [item.update_pattern for item in self._counted()]
+        return found[0] if len(found) == 1 else patterns.OPERATORS["join"].pattern(found)
+
+    @property
+    def ends_known(self) -> bool:
+        return self.update_pattern != patterns.STRICT
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """What a + or a - of an input can do to the result."""
+        if len(self.inputs) > 1 or self.inputs[0].is_table:
+            return patterns.OPERATORS["join"].cases
+        return patterns.window_cases(self.window, self.inputs[0].keyed)
+
+    @property
+    def end_order(self) -> object:
+        """Equal for two weakest edges whose rows, merged, still end in order; None iff the pattern is not weakest."""
+        if self.update_pattern != patterns.WEAKEST:
+            return None
+        (leaf,) = self._counted()
+        return leaf.name.lower(), leaf.window
+
+    @property
+    def grows(self) -> bool:
+        """Whether it holds more and more rows, for ever."""
+        return any(item.grows for item in self.inputs)
+
+    def _counted(self) -> list[BoundInput]:
+        """The inputs whose ends are ends of the result; tables alone are live."""
+        found = [item for item in self.inputs if not item.is_frozen]
+        return found or list(self.inputs)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from filters.intervals import compare
 from filters.predicate import FLIPPED, Condition, IndexAtom, conjunction
 from lineage.schema import Type
-from queries.bound import BoundQuery, Readable
+from queries.bound import Block, Readable
 from queries.literals import check_params, param_literal, param_value
 from queries.syntax import Apply, Constant, Name, Param, ParsedQuery, Syntax
 from windows.spec import WindowSpec
@@ -59,7 +59,7 @@ class Prepared:
         return conjunction(atoms)
 
 
-def prepare(parsed: ParsedQuery, bound: BoundQuery) -> Prepared | None:
+def prepare(parsed: ParsedQuery, bound: Block) -> Prepared | None:
     """The prepared form of a text that was bound; None when it has none."""
     if len(bound.inputs) > 1 or not isinstance(parsed.from_items[0].window, WindowSpec):
         return None

@@ -8,6 +8,7 @@ A row with effective time `t`, taken at `start`, lives in a window during `[star
     [ROWS n]                         no scheduled end; row n + 1 ends the oldest at its own start
     [PARTITION BY k, .. ROWS n]      the same, counted per key; NULL is a key
     [.. ROWS n RANGE w]              width = w, and what comes first ends the row
+    [RANGE w SLIDE s], TUMBLE, HOP   the rows with `B - w <= t` and `start < B`, B = the last multiple of s since 1970 UTC <= T
     (no window)                      the query is a stream: each row counts once, as it comes, and nothing ends
 
 so `[RANGE w]` holds exactly the rows with `T - w < t <= T`, and `[ROWS n]` the newest n by (time, arrival).
@@ -41,6 +42,7 @@ class WindowKind(enum.Enum):
     NOW = "now"
     UNBOUNDED = "unbounded"
     ROWS = "rows"
+    SLIDE = "slide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class WindowSpec:
     rows: int = 0
     #: positions of the PARTITION BY columns in the stream's own schema, ascending; empty unless the kind is ROWS
     partition: tuple[int, ...] = ()
+    #: the distance of the boundaries at which its extents are shown; 0 iff the kind is not SLIDE
+    slide_us: int = 0
 
     @classmethod
     def none(cls) -> WindowSpec:
@@ -76,6 +80,11 @@ class WindowSpec:
         """`[PARTITION BY partition ROWS rows RANGE width]`; the order and repetition of key columns mean nothing."""
         return cls(WindowKind.ROWS, width_us, rows, tuple(sorted(set(partition))))
 
+    @classmethod
+    def sliding(cls, width_us: int, slide_us: int) -> WindowSpec:
+        """`[RANGE width SLIDE slide]`."""
+        return cls(WindowKind.SLIDE, width_us, slide_us=slide_us)
+
     @property
     def is_stream(self) -> bool:
         """Whether a query over it is a stream (only +) rather than a relation."""
@@ -84,12 +93,12 @@ class WindowSpec:
     @property
     def ends(self) -> bool:
         """Whether rows in it ever leave."""
-        return self.kind in (WindowKind.RANGE, WindowKind.NOW, WindowKind.ROWS)
+        return self.kind in (WindowKind.RANGE, WindowKind.NOW, WindowKind.ROWS, WindowKind.SLIDE)
 
     @property
     def ends_by_clock(self) -> bool:
         """Whether rows leave it in the order they came, at times known when they come."""
-        return self.kind in (WindowKind.RANGE, WindowKind.NOW)
+        return self.kind in (WindowKind.RANGE, WindowKind.NOW, WindowKind.SLIDE)
 
     @property
     def update_pattern(self) -> str:
@@ -118,11 +127,13 @@ class WindowSpec:
             case WindowKind.UNBOUNDED:
                 return "[RANGE UNBOUNDED]"
             case WindowKind.RANGE:
-                return f"[{_say_width(self.width_us)}]"
+                return f"[RANGE {_say_width(self.width_us)}]"
+            case WindowKind.SLIDE:
+                return f"[RANGE {_say_width(self.width_us)} SLIDE {_say_width(self.slide_us)}]"
         parts = [f"PARTITION BY {', '.join(keys)}"] if keys else []
         parts.append(f"ROWS {self.rows}")
         if self.width_us < FOREVER:
-            parts.append(_say_width(self.width_us))
+            parts.append(f"RANGE {_say_width(self.width_us)}")
         return f"[{' '.join(parts)}]"
 
 
@@ -130,5 +141,5 @@ def _say_width(width_us: int) -> str:
     for unit, micros in _UNITS:
         if width_us % micros == 0:
             count = width_us // micros
-            return f"RANGE {count} {unit}{'S' if count != 1 else ''}"
-    return f"RANGE {width_us} MICROSECONDS"
+            return f"{count} {unit}{'S' if count != 1 else ''}"
+    return f"{width_us} MICROSECONDS"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from filters.expression import UserFunction
 from lineage.schema import Schema, Type
 from queries.binder import bind
-from queries.bound import BoundQuery, Readable
+from queries.bound import Block, Readable
 from queries.parser import parse
 
 SCHEMA = Schema.parse({"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}, "readings")
@@ -22,7 +22,7 @@ KNOWN = {
 }
 
 
-def run(sql: str, params: dict[str, object] | None = None) -> BoundQuery:
+def run(sql: str, params: dict[str, object] | None = None) -> Block:
     return bind(parse(sql), lambda name: KNOWN.get(name.lower()), params, {"risky": RISKY}, lambda: list(KNOWN))
 
 
