@@ -8,7 +8,8 @@ returns, every end up to the clock has been applied.
     2  the released rows of all streams are cut, in merged order of (time, order of streams, row), into slices of at
        most `batch_rows` a stream; each is stored and sent through the eddy                         (+ parts)
     3  joins find what that changed (`eddy/joiner.py`)                                              (- and + parts)
-    4  the commit is logged; rows that no window and no reader needs are forgotten
+    4  the commit is logged; queries with operators take it in (`eddy/operations.py`)               (- and + parts)
+    5  rows that no window and no reader needs are forgotten
 
 A row that comes and goes inside the commit is matched but in no part: queries list the rows of a slice only from the first on
 that is alive in their window at the end of the commit.
@@ -31,11 +32,16 @@ from eddy.join_group import Before, JoinGroup
 from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
+from eddy.operations import Operations
+from eddy.ranks import Ranks
+from eddy.reader import Results
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
+from eddy.result_rows import ResultRows
 from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
 from eddy.table_source import TableChange, TableSource
 from eddy.timeline import Rows, Timeline
+from eddy.tree_query import TreeQuery
 from lineage.batch import TupleBatch
 from stems.row_store import Page
 
@@ -73,6 +79,7 @@ class Committer:
     def __init__(self, eddy: Eddy, batch_rows: int, log_rows: int) -> None:
         self.eddy = eddy
         self.joiner = Joiner(eddy.policy)
+        self.operations = Operations()
         self.batch_rows = batch_rows
         self.log_rows = log_rows
         #: rows beyond `log_rows` that a stream's log may reach before it is cut back: cutting costs more than a small push
@@ -83,8 +90,8 @@ class Committer:
         self._registrations = itertools.count()
         self._buffers = Buffers()
         self._part = 0
-        #: whether joins may bring further parts of the commit
-        self._joining = False
+        #: whether joins or operators may bring further parts of the commit
+        self._more = False
         self._failure: BaseException | None = None
         #: nanoseconds spent in commits, listeners included
         self.total_ns = 0
@@ -125,23 +132,28 @@ class Committer:
         self.seq += 1
         self._part = 0
         joins = self.joiner.begin(timeline, self.seq) if self.joiner.groups else None
-        self._joining = bool(joins)
+        operating = timeline in self.operations.running
+        self._more = bool(joins) or operating
         for k, (of, part, sign) in enumerate(opening):
-            self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._joining)
+            self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._more)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
         if released:
             self._take(released, before, after)
         if joins:
             self._join(joins, before, after)
-            self._end_joining()
         timeline.now = after
-        timeline.log.append(Record(self.seq, before, after))
+        record = Record(self.seq, before, after)
+        timeline.log.append(record)
         crowded = heartbeat or not self.seq % _SETTLE_EVERY
         for source, _ in released:
             end = source.store.end
             source.ends.append((self.seq, end))
             crowded = crowded or end - source.logged_from > self.log_rows + self._slack
+        if operating:
+            self._operate(timeline, record, [source for source, _ in released])
+        if self._more:
+            self._end_parts()
         if crowded:
             self.trim(timeline)
 
@@ -156,9 +168,12 @@ class Committer:
             self._take([(table, rows)], self.seq, self.seq)
         for group, standing in joins:
             self._join([(group, standing)], group.timeline.now, group.timeline.now)
-        self._end_joining()
         for timeline in table.readers:
-            timeline.log.append(Record(self.seq, timeline.now, timeline.now))
+            record = Record(self.seq, timeline.now, timeline.now)
+            timeline.log.append(record)
+            if timeline in self.operations.running:
+                self._operate(timeline, record, [])
+        self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
         for timeline in table.readers:
             if settles or self._n_logged(table, timeline.log) > self.log_rows + self._slack:
@@ -180,11 +195,25 @@ class Committer:
         deliver = self._deliver_matches if self.listeners else None
         self.joiner.run(joins, before, after, self.batch_rows, self._buffers, deliver)
 
-    def _end_joining(self) -> None:
+    def _end_parts(self) -> None:
         """No part is to come; the one before did not know."""
-        self._joining = False
+        self._more = False
         if self._part:
             self._send("", (), NoRows(), 1, True)
+
+    # ---- operators
+
+    def _operate(self, timeline: Timeline, record: Record, sources: list[Source]) -> None:
+        """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
+        ranks = Ranks([(source, source.end_at(record.seq - 1)) for source in sources])
+        for query, parts in self.operations.run(timeline, record, ranks):
+            if self.listeners:
+                self.deliver(query, parts)
+
+    def deliver(self, query: TreeQuery, parts: list[Results]) -> None:
+        """The changes of a query with operators; further parts may come."""
+        for part in parts:
+            self._send(query.name, query.column_names, ResultRows(query.id, part), part.sign, False)
 
     # ---- rows that leave
 
@@ -309,7 +338,7 @@ class Committer:
     # ---- delivery and upkeep
 
     def _deliver(self, source: Source, rows: PartRows, sign: int, last: bool) -> None:
-        self._send(source.name, source.schema.names, rows, sign, last and not self._joining)
+        self._send(source.name, source.schema.names, rows, sign, last and not self._more)
 
     def _deliver_matches(self, group: JoinGroup, rows: MatchRows, sign: int) -> None:
         self._send(group.name, group.column_names, rows, sign, False)

@@ -1,0 +1,263 @@
+"""The lives of an engine's queries: submitted, paused, resumed, replaced, cancelled.
+
+    submit     plan (`eddy/planner.py`) -> a query of its kind -> started over what it may see
+    start      it runs from the next commit on
+    open       the commit that gives it what it sees at once: of stored rows, of tables, of running queries
+    stop       it runs no more; what it did can still be read in the log
+
+A call that raises has changed nothing: whatever can fail comes before the first change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eddy.catalog import MAIN, Catalog
+from eddy.committer import Committer
+from eddy.history import Held, complete_since, first_seen, opening_parts
+from eddy.join_query import JoinQuery
+from eddy.operation import Operation
+from eddy.planner import Planner
+from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run, TreePlan
+from eddy.reader import Results, net
+from eddy.readers import reader_of, timeline_of
+from eddy.recall import recall
+from eddy.replacing import check_replaces
+from eddy.state_cap import StateCap
+from eddy.table_group import TableGroup
+from eddy.table_query import TableQuery
+from eddy.table_source import TableSource
+from eddy.timeline import effect_time
+from eddy.tree_query import TreeQuery
+from lineage.errors import ConflictError, EddyError, InUseError
+
+if TYPE_CHECKING:
+    from eddy.engine import Engine
+
+#: Words of contract 5 for how ends are found, and the two ways to emit.
+EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "update-pattern", "auto")
+EMIT = ("commit", "event")
+
+
+class Lifecycle:
+    """Starts and ends the queries of one engine."""
+
+    def __init__(self, engine: Engine, catalog: Catalog, committer: Committer, planner: Planner, cap: StateCap, expiry: str) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._committer = committer
+        self._planner = planner
+        self._cap = cap
+        #: what a query that says nothing has
+        self._expiry = expiry
+
+    # ---- from the outside
+
+    def submit(
+        self, sql: str, name: str | None, params: Mapping[str, Any] | None, tags: Sequence[str], history: str, emit: str,
+        expiry: str | None,
+    ) -> Query:  # fmt: skip
+        if history not in ("new", "window"):
+            raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
+        if emit not in EMIT:
+            raise EddyError(f"emit is {emit!r}", code="bad_option", hint='"commit" or "event"')
+        if expiry is not None:
+            check_expiry(expiry)
+        number, chosen = self._catalog.new_query(name)
+        if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
+            raise EddyError("tags is not a list of strings", code="bad_option")
+        plan = self._planner.plan(sql, params)
+        self._cap.charge_query()
+        query = self._make(number, chosen, sql, tuple(tags), plan, history == "window")
+        query.emit = emit
+        query.expiry = expiry or self._expiry
+        query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
+        self._start(query)
+        self._catalog.add_query(query)
+        if history == "window" or query.opens:
+            # what is stored, or what tables and queries hold, is there at once, so the submit is a commit
+            self._open(query, None, None)
+        return query
+
+    def cancel(self, query: Query) -> None:
+        self._check_unread(query, "cancelled")
+        if query.running:
+            self._stop(query)
+        query.kept = None
+        for version in (*query.earlier, query):
+            self._release(version)
+        query.earlier = ()
+        self._catalog.remove_query(query)
+
+    def pause(self, query: Query) -> None:
+        if not query.running:
+            raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
+        self._check_unread(query, "paused")
+        kept = reader_of(query, self._catalog).keep(timeline_of(query, self._catalog).now)
+        self._end_run(query)
+        query.kept = kept
+
+    def resume(self, query: Query) -> None:
+        if query.running:
+            raise ConflictError(f'query "{query.name}" is not paused', code="not_paused")
+        before, left = self._before(query)
+        if query.birth is not None:
+            query.birth = self._catalog.birth(self._committer.seq)
+        self._start(query)
+        self._open(query, before, left)
+        query.forget_runs(timeline_of(query, self._catalog).log.gone)
+
+    def replace(self, query: Query, sql: str, params: Mapping[str, Any] | None) -> None:
+        plan = self._planner.plan(sql, params)
+        check_replaces(query, plan)
+        self._check_unread(query, "replaced")
+        before, left = self._before(query)
+        log, seq = timeline_of(query, self._catalog).log, self._committer.seq
+        self._end_run(query)
+        version = query.become(self._make(query.id, query.name, sql, query.tags, plan, True))
+        log.hold(seq, partial(self.forget_version, query, version))
+        self._start(query)
+        self._open(query, before, left)
+
+    def forget_version(self, query: Query, version: Query) -> None:
+        """What a query was under an earlier text can no longer be read."""
+        if version in query.earlier:
+            query.forget_version(version)
+            self._release(version)
+
+    def _check_unread(self, query: Query, done: str) -> None:
+        readers = [other.name for other in self._catalog.queries.values() if query.name.lower() in other.reads]
+        if readers:
+            shown = ", ".join(readers[:10]) + (", ..." if len(readers) > 10 else "")
+            raise InUseError(
+                f'query "{query.name}" cannot be {done}: {len(readers)} queries read it',
+                detail=f"queries: {shown}", hint="cancel them first",
+            )  # fmt: skip
+
+    # ---- starting
+
+    def _make(
+        self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan | TreePlan, looks_back: bool
+    ) -> Query:  # fmt: skip
+        """A query of a plan; `looks_back`: it may see rows from before it starts."""
+        if isinstance(plan, Plan):
+            return Query(self._engine, number, name, sql, tags, plan)
+        if isinstance(plan, TreePlan):
+            return TreeQuery(self._engine, number, name, sql, tags, plan, self._catalog.timeline_from(plan.timeline, self._committer.seq))
+        return self._make_join(number, name, sql, tags, plan, looks_back)
+
+    def _make_join(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan, looks_back: bool) -> JoinQuery:
+        catalog = self._catalog
+        sources = [catalog.input(source) for source in plan.streams]
+        streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
+        timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
+        group = self._committer.joiner.group(plan.join, sources, plan.windows, timeline, number if looks_back else None)
+        kind = TableQuery if isinstance(group, TableGroup) else JoinQuery
+        return kind(self._engine, number, name, sql, tags, plan, group)
+
+    def _start(self, query: Query) -> None:
+        """Run from the next commit on, over what the query may see now."""
+        seq = self._committer.seq
+        if isinstance(query, TreeQuery):
+            query.start(seq, self._operation(query))
+            self._committer.operations.add(query)
+            return
+        sources = self._sources(query)
+        births = self._births(query, sources, query.windows)
+        query.complete_since_us = complete_since(timeline_of(query, self._catalog).now, sources, query.windows, births)
+        if isinstance(query, JoinQuery):
+            query.start(seq, births)
+            return
+        source = sources[0]
+        leg = source.leg(query.window, query.plan.condition, query.name)
+        recall(source, leg, births[0])
+        run = Run(seq, None, births[0], source.module_numbers(leg.condition) or NO_MODULES)
+        query.begin(leg, run, source.leg_results(leg))
+        source.add_reader(leg, query)
+
+    def _births(self, query: Query, sources: Sequence[Source], windows: Sequence[WindowSpec]) -> tuple[int, ...]:
+        return tuple(first_seen(query.birth, *item, self._committer.seq) for item in zip(sources, windows, strict=True))
+
+    # ---- opening
+
+    def _open(self, query: Query, before: Results | None, left: Held | None) -> None:
+        """The commit that gives a query what it sees at once, net of the answer it had `before`; `left` are its rows."""
+        timeline, run = timeline_of(query, self._catalog), query.runs[-1]
+        now = run.opened_us = timeline.now
+        at_us = effect_time(now)
+        taken_back = None
+        if before is not None and len(before):
+            taken_back = Results(before.columns, np.full(len(before), at_us), -1)
+        if isinstance(query, TreeQuery):
+            self._committer.open(query, taken_back)
+            return
+        if taken_back is not None:
+            run.taken_back = taken_back
+            timeline.log.hold(self._committer.seq + 1, run.forget_taken_back)
+        # what tables alone hold is found by the group of the query
+        came = self._rows_of(query) if self._reads_streams(query) else None
+        parts = opening_parts(query.id, left, came, at_us)
+        self._committer.run(timeline, [], now, False, parts)
+
+    def _before(self, query: Query) -> tuple[Results | None, Held | None]:
+        """The answer that a query is about to take back, none if it is a stream, and its rows."""
+        if query.is_stream:
+            return None, None
+        return reader_of(query, self._catalog).answer(timeline_of(query, self._catalog).now), self._rows_of(query)
+
+    def _rows_of(self, query: Query) -> Held | None:
+        """The rows or matches of the answer of a relation; None if nobody listens, or operators made them."""
+        if not self._committer.listeners or query.is_stream or isinstance(query, TreeQuery):
+            return None
+        of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
+        return of, query.kept or reader_of(query, self._catalog).keep(timeline_of(query, self._catalog).now)
+
+    def _sources(self, query: Query) -> list[Source]:
+        return [self._catalog.input(name) for name in query.streams]
+
+    def _reads_streams(self, query: Query) -> bool:
+        return any(name in self._catalog.sources for name in query.streams)
+
+    # ---- ending
+
+    def _stop(self, query: Query) -> None:
+        seq = self._committer.seq
+        if isinstance(query, TreeQuery):
+            query.stop(seq)
+            self._committer.operations.remove(query)
+            return
+        sources = self._sources(query)
+        for source in sources:
+            if not isinstance(source, TableSource):
+                source.stored_from(seq)
+        if isinstance(query, JoinQuery):
+            query.stop(seq)
+            return
+        leg = query.leg
+        assert leg is not None
+        query.end(seq, sources[0].leg_results(leg))
+        sources[0].remove_reader(leg, query)
+
+    def _end_run(self, query: Query) -> None:
+        """Stop a query whose run can still be read."""
+        if not isinstance(query, TreeQuery):
+            for source, window, condition in zip(self._sources(query), query.windows, query.conditions, strict=True):
+                if not isinstance(source, TableSource):
+                    source.end_run(window, condition, self._committer.seq)
+        self._stop(query)
+
+    def _release(self, query: Query) -> None:
+        """A query, or what it was, is read no more."""
+        if isinstance(query, JoinQuery):
+            query.release()
+            self._committer.joiner.release(query.group)
+
+
+def check_expiry(word: str) -> None:
+    """Raise if a word names no way to find ends."""
+    if word not in EXPIRY:
+        raise EddyError(f"expiry is {word!r}", code="bad_option", hint=f"one of {', '.join(EXPIRY)}")
