@@ -50,7 +50,7 @@ class Commit:
 
     @property
     def rows(self) -> np.ndarray:
-        """The row numbers that the stream gave the rows; of matches `[rows, inputs]`."""
+        """The row numbers that the stream gave the rows; of matches of several inputs `[rows, inputs]`."""
         return self._rows.numbers()
 
     @property

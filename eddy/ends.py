@@ -5,7 +5,7 @@ the last of each `MAX_ENDS`; all ends and arrivals up to that instant make a com
 rows and the queries alone, never from the size of batches or the way in which rows expire.
 
 Windows that count rows are left out: whom a row displaces from `[PARTITION BY k ROWS n]` is known once it is stored, not before,
-and only joins have such windows, whose ends are found when they are read.
+and only groups (`eddy/join_group.py`) have such windows, whose ends are found when they are read.
 """
 
 from __future__ import annotations

@@ -54,6 +54,8 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
     """The plan of a query over several inputs; `group` is the one it is in or would join."""
     sources = [catalog.input(name) for name in plan.streams]
     streams = [source for source in sources if not isinstance(source, TableSource)]
+    if len(sources) == len(streams) == 1:
+        return _explain_alone(plan, streams[0], policy, group)
     inputs = list(zip(sources, plan.windows, plan.conditions, strict=True))
     filters = [name for source, _, condition in inputs for name, _, _ in _modules(source, condition)]
     return {
@@ -83,6 +85,17 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
             "bytes": {source.name: source.store.bytes() + source.stems.bytes() for source in sources},
         },
         "defaults": list(plan.defaults),
+    }
+
+
+def _explain_alone(plan: JoinPlan, source: Source, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
+    """The plan of a query over one stream that runs as a group of one input: said as that of any query over one stream."""
+    alone = Plan(plan.streams[0], plan.windows[0], plan.conditions[0], plan.outputs, plan.defaults)
+    return explain_plan(alone, source, policy, None) | {
+        "matched_by": "a group of one input: more than the clock ends its rows",
+        "shared_with": 0 if group is None else group.slots.taken,
+        "update_pattern": plan.update_pattern,
+        "edges": [_edge(source, plan.windows[0], False, True)],
     }
 
 

@@ -60,7 +60,7 @@ def opening_parts(
         if mine is not None:
             of, kept = mine
             rows = np.arange(kept.n_rows)
-            if other is not None and other[0] is of:
+            if other is not None and other[0].name == of.name:
                 rows = np.flatnonzero(~np.isin(_keys(kept), _keys(other[1])))
             if len(rows):
                 parts.append((of, OpeningRows(query, kept, rows, at_us), sign))

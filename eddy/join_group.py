@@ -208,7 +208,7 @@ class JoinGroup:
             self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
 
     def _first_stems(self) -> list[tuple[Source, str]]:
-        """By input, the SteM that its rows probe first; a table read alone has none to probe."""
+        """By input, the SteM that its rows probe first; an input read alone has none to probe."""
         orders = [(source, self.walker.order(k)) for k, source in enumerate(self.sources)]
         return [(source, self.ledger.names[order[0]]) for source, order in orders if order]
 
@@ -313,6 +313,9 @@ class JoinGroup:
     def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
         """Walk from rows of an input, a batch at a time."""
         part_rows = max(64, min(PART_ROWS, _MAX_BITS // len(self.results)))
+        if len(self.sources) == 1:
+            # nothing is probed, so what comes out is as large as what goes in
+            batch_rows = min(batch_rows, part_rows)
         for at in range(0, _n_rows(rows), batch_rows):
             some: Rows
             if isinstance(rows, Reach):
@@ -387,7 +390,7 @@ class JoinGroup:
     def _count_partners(self, found: Combinations, first: int, rows_in: int) -> None:
         """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
         deferral = self.sources[first].deferral
-        if deferral.counts():
+        if len(self.sources) > 1 and deferral.counts():
             stem = self.walker.order(first)[0]
             n_found = min(rows_in, len(np.unique(found.at(first))))
             deferral.probed(self.ledger.names[stem], rows_in, n_found, float(self.ledger.cost_ns[stem]), self._policy)
@@ -421,6 +424,11 @@ class JoinGroup:
         """The times of the rows of matches by input, and the latest start of each match."""
         lives = [source.gatherer.lives(found.at(k)) for k, source in enumerate(self.sources)]
         return np.array([times for times, _ in lives]), np.max([starts for _, starts in lives], axis=0)
+
+    def numbers(self, found: Combinations) -> np.ndarray:
+        """The row numbers of matches, `[matches, inputs]`; of a single input `[matches]`."""
+        columns = [source.store.numbers_at(found.at(k)) for k, source in enumerate(self.sources)]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
     def displaced(self, found: Combinations) -> np.ndarray:
         """When the first row of each match is displaced."""

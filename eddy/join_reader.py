@@ -140,7 +140,7 @@ class JoinReader:
         frame = self.query.group.walker.frame(found)
         n_columns = sum(len(source.schema) for source in self._sources)
         times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
-        numbers = np.column_stack([source.store.numbers_at(found.at(k)) for k, source in enumerate(self._sources)])
+        numbers = self.query.group.numbers(found)
         return Kept([frame.column(at) for at in range(n_columns)], times, numbers, len(times))
 
     # ---- changes

@@ -57,9 +57,8 @@ class MatchRows:
         return ends
 
     def numbers(self) -> np.ndarray:
-        """Row numbers `[matches, inputs]`."""
-        sources, found = self._group.sources, self._found().found
-        return np.column_stack([source.store.numbers_at(found.at(k)) for k, source in enumerate(sources)])
+        """Row numbers `[matches, inputs]`, of one input `[matches]`."""
+        return self._group.numbers(self._found().found)
 
     def row_lists(self) -> RowLists:
         if self._lists is None:

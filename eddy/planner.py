@@ -11,7 +11,6 @@ from typing import Any
 
 from eddy.catalog import Catalog
 from eddy.query import JoinPlan, Plan
-from eddy.readiness import check_runs
 from filters.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind
@@ -19,7 +18,9 @@ from queries.bound import Block
 from queries.joins import Join
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
+from queries.split import split
 from queries.syntax import ParsedQuery
+from windows.spec import WindowKind
 
 #: Texts that are remembered.
 _TEXTS = 1024
@@ -61,9 +62,12 @@ class Planner:
     def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan | JoinPlan:
         catalog, parsed = self._catalog, text.parsed
         bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.input_names)
-        check_runs(parsed, bound)
-        if bound.join is not None:
-            return self._join(parsed, bound, bound.join)
+        join = bound.join
+        if join is None and bound.window.kind is WindowKind.ROWS:
+            # newer rows end older ones: that is told by a group, here of one input
+            join = split(bound.condition, [bound.stream], [len(bound.inputs[0].schema)])
+        if join is not None:
+            return self._join(parsed, bound, join)
         source = catalog.sources[bound.stream.lower()]
         outputs = source.shared_outputs(bound.columns)
         plan = Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)

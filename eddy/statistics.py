@@ -92,6 +92,8 @@ def _stems(committer: Committer) -> dict[str, dict[str, Any]]:
     """The SteMs that joins probe; those that several groups probe are summed up, tickets and cost are the last group's."""
     found: dict[str, dict[str, Any]] = {}
     for group in committer.joiner.groups.values():
+        if len(group.sources) == 1:
+            continue  # nothing is probed
         group.learn()
         ledger = group.ledger
         for number, name in enumerate(ledger.names):

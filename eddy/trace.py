@@ -155,6 +155,8 @@ def _judge_join(subject: _Subject, query: JoinQuery) -> dict[str, Any]:
         waits = waits_for(query, k, subject.position, subject.given)
         if waits is None:
             return {"matched": True, "refused": None}
+        if len(query.sources) == 1:
+            return _refusal("its life is empty: it had left the window when it came")
         waiting = waiting or waits
     return {"matched": False, "refused": None if waiting is not None else refused, "waiting": waiting}
 

@@ -401,16 +401,16 @@ class QuerySpec(Spec):
     #: the window as written
     window: str
 
-    def with_window(self, window: str, width: float | None) -> QuerySpec:
-        """The same query over another window."""
+    def with_window(self, window: str, width: Window | float | None) -> QuerySpec:
+        """The same query over another window, or one of that width."""
         old, new = (f"FROM {self.stream}{' ' + text if text else ''}" for text in (self.window, window))
         inputs = (replace(self.meaning.inputs[0], window=_window(width)),)
         meaning = replace(self.meaning, inputs=inputs)
         return replace(self, sql=self.sql.replace(old, new, 1), window=window, meaning=meaning, is_stream=width is None)
 
 
-def _window(width: float | None) -> Window | None:
-    return None if width is None else Window(width)
+def _window(width: Window | float | None) -> Window | None:
+    return width if width is None or isinstance(width, Window) else Window(width)
 
 
 WINDOWS: list[tuple[str, float | None]] = [

@@ -127,6 +127,20 @@ def test_point_07_sliding_windows_are_refused_by_name() -> None:
         assert error.value.code == "not_supported" and "SLIDE" in error.value.fact
 
 
+def test_point_08_the_newest_rows_are_counted_before_where_and_by_key() -> None:
+    engine = make()
+    newest = engine.submit("SELECT v FROM s [ROWS 2] WHERE v <> 2")
+    by_key = engine.submit("SELECT v FROM s [PARTITION BY x ROWS 1 RANGE 10 MILLISECONDS]")
+    engine.push("s", {"v": [1, 2, 3], "x": [None, 0.0, -0.0], "ts": [100, 101, 102]})
+    assert held(newest) == [3] and held(by_key) == [1, 3]  # NULL is a key, and -0.0 is 0.0
+    engine.push("s", {"v": [4], "x": [None], "ts": [105]})
+    assert changes(newest, 1) == [(105, 1, 4)]
+    assert changes(by_key, 1) == [(105, -1, 1), (105, 1, 4)]
+    engine.advance(112)
+    assert held(newest) == [3, 4] and changes(by_key, 2) == [(112, -1, 3)]
+    assert newest.update_pattern == by_key.update_pattern == "strict"
+
+
 def test_point_09_without_a_window_a_query_is_a_stream_with_only_plus_and_no_state() -> None:
     engine = make()
     query = engine.submit("SELECT v FROM s")

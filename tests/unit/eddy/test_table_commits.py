@@ -97,7 +97,7 @@ def test_what_tables_hold_is_in_the_first_commit_of_a_query_for_it_alone() -> No
     upsert(engine, (1, "a"), (2, "b"))
     heard = Heard(engine)
     low = engine.submit("SELECT name FROM t WHERE k < 2")
-    assert seen(heard) == [(1, low.id, [(0.0, [0])])]
+    assert seen(heard) == [(1, low.id, [(0.0, 0)])]
     every = engine.submit("SELECT k FROM t")
     (part,) = heard.take()
     assert part["lists"] == {every.id: [0, 1]} and part["columns"] == {"k": [1, 2], "name": ["a", "b"]}
@@ -105,7 +105,7 @@ def test_what_tables_hold_is_in_the_first_commit_of_a_query_for_it_alone() -> No
     upsert(engine, (1, "c"), (3, "d"))
     minus, plus = heard.take()
     assert (minus["sign"], minus["times"], minus["lists"]) == (-1, [7.0], {low.id: [0], every.id: [0]}), "found once"
-    assert (plus["numbers"], plus["lists"]) == ([[2], [3]], {low.id: [0], every.id: [0, 1]})
+    assert (plus["numbers"], plus["lists"]) == ([2, 3], {low.id: [0], every.id: [0, 1]})
     assert (results(engine, low), results(engine, every)) == (2, 4)
 
 
@@ -164,7 +164,7 @@ def test_a_resumed_query_takes_its_answer_back_and_begins_anew() -> None:
     joined.resume()
     assert seen(heard) == [(-1, joined.id, [(1.0, [0, 0])])]
     alone.resume()
-    assert seen(heard) == [(-1, alone.id, [(1.0, [0])]), (1, alone.id, [(1.0, [1])])]
+    assert seen(heard) == [(-1, alone.id, [(1.0, 0)]), (1, alone.id, [(1.0, 1)])]
 
 
 def test_results_are_counted_when_nobody_listens() -> None:
