@@ -98,7 +98,7 @@ class Committer:
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        opening: Sequence[tuple[Source | JoinGroup, PartRows, int]] = (),
+        opening: Sequence[tuple[Source | JoinGroup | TreeQuery, PartRows, int]] = (),
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
@@ -125,7 +125,7 @@ class Committer:
 
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        opening: Sequence[tuple[Source | JoinGroup, PartRows, int]],
+        opening: Sequence[tuple[Source | JoinGroup | TreeQuery, PartRows, int]],
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
@@ -151,7 +151,7 @@ class Committer:
             source.ends.append((self.seq, end))
             crowded = crowded or end - source.logged_from > self.log_rows + self._slack
         if operating:
-            self._operate(timeline, record, [source for source, _ in released])
+            self._operate(timeline, record, Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]))
         if self._more:
             self._end_parts()
         if crowded:
@@ -172,7 +172,7 @@ class Committer:
             record = Record(self.seq, timeline.now, timeline.now)
             timeline.log.append(record)
             if timeline in self.operations.running:
-                self._operate(timeline, record, [])
+                self._operate(timeline, record, Ranks([], changes_table=True))
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
         for timeline in table.readers:
@@ -203,17 +203,17 @@ class Committer:
 
     # ---- operators
 
-    def _operate(self, timeline: Timeline, record: Record, sources: list[Source]) -> None:
+    def _operate(self, timeline: Timeline, record: Record, ranks: Ranks) -> None:
         """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
-        ranks = Ranks([(source, source.end_at(record.seq - 1)) for source in sources])
         for query, parts in self.operations.run(timeline, record, ranks):
-            if self.listeners:
-                self.deliver(query, parts)
+            for part in parts if self.listeners else ():
+                self._send(query.name, query.column_names, ResultRows(query.id, part), part.sign, False)
 
-    def deliver(self, query: TreeQuery, parts: list[Results]) -> None:
-        """The changes of a query with operators; further parts may come."""
-        for part in parts:
-            self._send(query.name, query.column_names, ResultRows(query.id, part), part.sign, False)
+    def open(self, query: TreeQuery, taken_back: Results | None) -> None:
+        """The commit that gives a query with operators what it sees at once, net of what it takes back."""
+        timeline = query.timeline
+        parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
+        self.run(timeline, [], timeline.now, False, [(query, ResultRows(query.id, part), part.sign) for part in parts])
 
     # ---- rows that leave
 

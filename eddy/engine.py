@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, NoReturn
 
@@ -25,29 +24,24 @@ from eddy import compile as kernels
 from eddy import explain as explaining
 from eddy import statistics
 from eddy import trace as tracing
-from eddy.catalog import MAIN, Catalog, describe, describe_table
+from eddy.catalog import Catalog, describe, describe_table
 from eddy.changes import Changes
 from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
-from eddy.history import Held, complete_since, first_seen, opening_parts
 from eddy.join_query import JoinQuery
-from eddy.join_reader import JoinReader
+from eddy.lifecycle import Lifecycle, check_expiry
 from eddy.planner import Planner
 from eddy.policies import make
-from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
-from eddy.reader import Reader, Results, to_table
-from eddy.recall import recall
-from eddy.replacing import check_replaces
+from eddy.query import JoinPlan, Query
+from eddy.reader import Results, to_table
+from eddy.readers import reader_of, timeline_of
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.table_group import TableGroup
-from eddy.table_query import TableQuery
-from eddy.table_reader import TableReader
-from eddy.table_source import TableSource
-from eddy.timeline import BEGINNING, Rows, Timeline, effect_time
+from eddy.timeline import BEGINNING, Rows
+from eddy.tree_query import TreeQuery
 from eddy.turn import Turn
 from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
@@ -68,8 +62,7 @@ class Engine:
         log_rows: int = LOG_ROWS,
         state_bytes: int = STATE_BYTES,
     ) -> None:
-        if expiry != "auto":
-            raise _not_yet(f'expiry="{expiry}"')
+        check_expiry(expiry)
         if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 16:
             raise EddyError(f"batch_rows is {batch_rows!r}", code="bad_option", hint="a whole number from 1 to 65536")
         if not isinstance(log_rows, int) or isinstance(log_rows, bool) or not 1 <= log_rows <= 1 << 30:
@@ -85,6 +78,7 @@ class Engine:
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
         self._cap = StateCap(state_bytes, self._catalog.inputs, self._forget)
+        self._lives = Lifecycle(self, self._catalog, self._committer, self._planner, self._cap, expiry)
         self._turn = Turn()
 
     # ---- life
@@ -168,7 +162,7 @@ class Engine:
             for query in self._catalog.queries.values():
                 for version in query.earlier:
                     if name.lower() in version.streams:
-                        self._forget_version(query, version)
+                        self._lives.forget_version(query, version)
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
         """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
@@ -208,159 +202,27 @@ class Engine:
         With `history="window"` also for the rows that are still stored: a commit gives it what it sees of them at once.
         """
         with self._turn:
-            if history not in ("new", "window"):
-                raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
-            if emit != "commit":
-                raise _not_yet(f'emit="{emit}"')
-            if expiry not in (None, "auto"):
-                raise _not_yet(f'expiry="{expiry}"')
-            number, chosen = self._catalog.new_query(name)
-            if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-                raise EddyError("tags is not a list of strings", code="bad_option")
-            plan = self._planner.plan(sql, params)
-            self._cap.charge_query()
-            query = self._make(number, chosen, sql, tuple(tags), plan, history == "window")
-            query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
-            self._start(query)
-            self._catalog.add_query(query)
-            if history == "window" or not self._reads_streams(query):
-                # what is stored, or what tables hold, is there at once, so the submit is a commit
-                self._open(query, None, None)
-            return query
-
-    def _make(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan, looks_back: bool) -> Query:
-        """A query of a plan; `looks_back`: it may see rows from before it starts."""
-        if isinstance(plan, Plan):
-            return Query(self, number, name, sql, tags, plan)
-        catalog = self._catalog
-        sources = [catalog.input(source) for source in plan.streams]
-        streams = [catalog.sources[source] for source in plan.streams if source in catalog.sources]
-        timeline = streams[0].timeline if streams else catalog.timeline_from(MAIN, self._committer.seq)
-        group = self._committer.joiner.group(plan.join, sources, plan.windows, timeline, number if looks_back else None)
-        kind = TableQuery if isinstance(group, TableGroup) else JoinQuery
-        return kind(self, number, name, sql, tags, plan, group)
-
-    def _start(self, query: Query) -> None:
-        """Run from the next commit on, over what the query may see now."""
-        seq, sources = self._committer.seq, self._sources(query)
-        births = tuple(first_seen(query.birth, *item, seq) for item in zip(sources, query.windows, strict=True))
-        query.complete_since_us = complete_since(self._timeline(query).now, sources, query.windows, births)
-        if isinstance(query, JoinQuery):
-            query.start(seq, births)
-            return
-        source = sources[0]
-        leg = source.leg(query.window, query.plan.condition, query.name)
-        recall(source, leg, births[0])
-        run = Run(seq, None, births[0], source.module_numbers(leg.condition) or NO_MODULES)
-        query.begin(leg, run, source.leg_results(leg))
-        source.add_reader(leg, query)
-
-    def _open(self, query: Query, before: Results | None, left: Held | None) -> None:
-        """The commit that gives a query what it sees at once, net of the answer it had `before`; `left` are its rows."""
-        timeline, run = self._timeline(query), query.runs[-1]
-        now = run.opened_us = timeline.now
-        at_us = effect_time(now)
-        if before is not None and len(before):
-            run.taken_back = Results(before.columns, np.full(len(before), at_us), -1)
-            timeline.log.hold(self._committer.seq + 1, run.forget_taken_back)
-        # what tables alone hold is found by the group of the query
-        came = self._rows_of(query) if self._reads_streams(query) else None
-        parts = opening_parts(query.id, left, came, at_us)
-        self._committer.run(timeline, [], now, False, parts)
-
-    def _rows_of(self, query: Query) -> Held | None:
-        """The rows or matches of the answer of a relation; None if nobody listens."""
-        if not self._committer.listeners or query.is_stream:
-            return None
-        of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
-        return of, query.kept or self._reader(query).keep(self._timeline(query).now)
+            return self._lives.submit(sql, name, params, tags, history, emit, expiry)
 
     def cancel(self, query: Query | int | str) -> None:
         """Stop a query for good; it emits no final changes."""
         with self._turn:
-            found = self._catalog.query(query)
-            if found.running:
-                self._stop(found)
-            found.kept = None
-            for version in (*found.earlier, found):
-                self._release(version)
-            found.earlier = ()
-            self._catalog.remove_query(found)
-
-    def _stop(self, query: Query) -> None:
-        seq, sources = self._committer.seq, self._sources(query)
-        for source in sources:
-            if not isinstance(source, TableSource):
-                source.stored_from(seq)
-        if isinstance(query, JoinQuery):
-            query.stop(seq)
-            return
-        leg = query.leg
-        assert leg is not None
-        query.end(seq, sources[0].leg_results(leg))
-        sources[0].remove_reader(leg, query)
-
-    def _end_run(self, query: Query) -> None:
-        """Stop a query whose run can still be read."""
-        for source, window, condition in zip(self._sources(query), query.windows, query.conditions, strict=True):
-            if not isinstance(source, TableSource):
-                source.end_run(window, condition, self._committer.seq)
-        self._stop(query)
+            self._lives.cancel(self._catalog.query(query))
 
     def pause(self, query: Query | int | str) -> None:
         """Stop a query for now; it keeps its last answer."""
         with self._turn:
-            found = self._catalog.query(query)
-            if not found.running:
-                raise ConflictError(f'query "{found.name}" is already paused', code="already_paused")
-            kept = self._reader(found).keep(self._timeline(found).now)
-            self._end_run(found)
-            found.kept = kept
+            self._lives.pause(self._catalog.query(query))
 
     def resume(self, query: Query | int | str) -> None:
         """Start a paused query as if it were new; one commit takes the answer it kept back, net of what it sees at once."""
         with self._turn:
-            found = self._catalog.query(query)
-            if found.running:
-                raise ConflictError(f'query "{found.name}" is not paused', code="not_paused")
-            before, left = self._before(found)
-            if found.birth is not None:
-                found.birth = self._catalog.birth(self._committer.seq)
-            self._start(found)
-            self._open(found, before, left)
-            found.forget_runs(self._timeline(found).log.gone)
+            self._lives.resume(self._catalog.query(query))
 
     def replace(self, query: Query | int | str, sql: str, *, params: Mapping[str, Any] | None = None) -> None:
         """Give a running query another text with the same columns; one commit takes the old answer to the new one."""
         with self._turn:
-            found = self._catalog.query(query)
-            plan = self._planner.plan(sql, params)
-            check_replaces(found, plan)
-            before, left = self._before(found)
-            log, seq = self._timeline(found).log, self._committer.seq
-            self._end_run(found)
-            version = found.become(self._make(found.id, found.name, sql, found.tags, plan, True))
-            log.hold(seq, partial(self._forget_version, found, version))
-            self._start(found)
-            self._open(found, before, left)
-
-    def _forget_version(self, query: Query, version: Query) -> None:
-        """What a query was under an earlier text can no longer be read."""
-        if version in query.earlier:
-            query.forget_version(version)
-            self._release(version)
-
-    def _release(self, query: Query) -> None:
-        """A query, or what it was, is read no more."""
-        if isinstance(query, JoinQuery):
-            query.release()
-            self._committer.joiner.release(query.group)
-
-    def _before(self, query: Query) -> tuple[Results | None, Held | None]:
-        """The answer that a query is about to take back, none if it is a stream, and its rows."""
-        if query.is_stream:
-            return None, None
-        return self._reader(query).answer(self._timeline(query).now), self._rows_of(query)
+            self._lives.replace(self._catalog.query(query), sql, params)
 
     # ---- rows
 
@@ -453,8 +315,8 @@ class Engine:
         """The answer of a query now, with `time` and `seq` in the table's metadata."""
         with self._turn:
             found = self._catalog.query(query)
-            now = self._timeline(found).now
-            reader = self._reader(found)
+            now = timeline_of(found, self._catalog).now
+            reader = reader_of(found, self._catalog)
             results = reader.answer(now)
             found.errors = reader.errors
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
@@ -476,27 +338,13 @@ class Engine:
             self._check_held(found, since)
             return Changes(found, self._fetch, min(since, seq), False)
 
-    def _timeline(self, query: Query) -> Timeline:
-        return query.timeline if isinstance(query, JoinQuery) else self._catalog.sources[query.stream].timeline
-
-    def _reader(self, query: Query) -> Reader | JoinReader:
-        if isinstance(query, TableQuery):
-            return TableReader(query)
-        if isinstance(query, JoinQuery):
-            return JoinReader(query)
-        return Reader(query, self._catalog.sources[query.stream])
-
-    def _sources(self, query: Query) -> list[Source]:
-        return [self._catalog.input(name) for name in query.streams]
-
-    def _reads_streams(self, query: Query) -> bool:
-        return any(name in self._catalog.sources for name in query.streams)
-
     def _lost_until(self, query: Query) -> int:
         """The last commit whose changes of a query can no longer be read."""
         lost = query.lost_until
         for version in (*query.earlier, query):
-            gone = self._timeline(version).log.gone
+            if isinstance(version, TreeQuery):
+                lost = max(lost, version.log.lost)
+            gone = timeline_of(version, self._catalog).log.gone
             for run in version.runs:
                 if run.after < gone:
                     lost = max(lost, gone if run.until is None else min(gone, run.until))
@@ -517,14 +365,14 @@ class Engine:
             found: list[tuple[int, Results]] = []
             errors = 0
             if cursor.snapshot:
-                reader = self._reader(query)
-                results = reader.answer(self._timeline(query).now)
+                reader = reader_of(query, self._catalog)
+                results = reader.answer(timeline_of(query, self._catalog).now)
                 found = [(seq, results)] if len(results) else []
                 errors = reader.errors
             else:
                 self._check_held(query, cursor.seq)
                 for version in (*query.earlier, query):
-                    reader, records = self._reader(version), self._timeline(version).log.after(cursor.seq)
+                    reader, records = reader_of(version, self._catalog), timeline_of(version, self._catalog).log.after(cursor.seq)
                     found += [(record.seq, part) for record in records for part in reader.changes(record)]
                     errors += reader.errors
             query.errors = errors

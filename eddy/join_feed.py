@@ -19,7 +19,7 @@ from eddy.walk import Combinations
 from filters.vector import Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
-from windows.delta import Delta, Minus, Plus, no_minus, no_plus
+from windows.delta import Delta, Minus, Plus, concatenated, no_minus, no_plus
 from windows.patterns import STRICT
 from windows.values import ValueCodes
 
@@ -52,4 +52,39 @@ class JoinFeed(Feed):
         return TableReader(self._query) if isinstance(self._query, TableQuery) else JoinReader(self._query)
 
     def _plus(self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], ranks: Ranks | None) -> Plus:
-        ...
+        parts = []
+        for matches, starts in found:
+            columns = reader.project(self._query.group.walker.frame(matches)).columns
+            ends = np.full(len(matches), FOREVER) if self.sends_ends else reader.scheduled(matches)
+            parts.append(Delta(Plus(self._number(matches), starts, self._ranks(matches, ranks), ends, columns), no_minus()))
+        plus = concatenated(self.types, parts).plus
+        return plus if len(plus) < 2 else plus.take(np.lexsort((plus.ranks, plus.times)))
+
+    def _ranks(self, found: Combinations, ranks: Ranks | None) -> np.ndarray:
+        """In which event each match begins: that of its last row."""
+        latest = np.zeros(len(found), np.int64)
+        if ranks is not None:
+            for k, source in enumerate(self._query.sources):
+                np.maximum(latest, ranks.at(source, found.at(k)), out=latest)
+        return latest
+
+    def _minus(self, reader: JoinReader, record: Record, ranks: Ranks) -> Minus:
+        found = reader.ended(record)
+        none = np.zeros(0, np.int64)
+        ids = np.concatenate([none, *(self._codes(matches) for matches, _ in found)])
+        # the reference of the row that ended, and the one of having looked
+        self._numbers.release(ids)
+        self._numbers.release(ids)
+        times = np.concatenate([none, *(times for _, times in found)])
+        places = np.concatenate([none, *(reader.end_ranks(matches, times, ranks) for matches, times in found)])
+        return Minus(ids, times, places).take(np.lexsort((places, times)))
+
+    def _number(self, found: Combinations) -> np.ndarray:
+        if self.sends_ends:
+            return self._codes(found)
+        first, self._next = self._next, self._next + len(found)
+        return np.arange(first, self._next)
+
+    def _codes(self, found: Combinations) -> np.ndarray:
+        columns = [Vector(Type.INT, found.at(k)) for k in range(len(self._query.sources))]
+        return self._numbers.encode(columns, len(found))

@@ -79,8 +79,9 @@ class JoinQuery(Query):
     def update_pattern(self) -> str:
         return self.join_plan.update_pattern
 
-    def start(self, seq: int, births: tuple[int, ...]) -> None:
-        """Run from the next commit on; `births` are the first positions that count, by input."""
+    def start(self, seq: int, births: tuple[int, ...], listed: bool = True) -> None:
+        """Run from the next commit on; `births` are the first positions that count, by input. One that is not listed takes no
+        part in the group's walks."""
         plan = self.join_plan
         self.legs = [
             source.hold(window, condition, self.name)
@@ -94,7 +95,7 @@ class JoinQuery(Query):
             for source, condition in zip(self.sources, plan.conditions, strict=True)
         )
         self.runs.append(JoinRun(seq, None, births[0], modules[0], births=births, modules_of=modules))
-        self.slot = self.group.add(self, births)
+        self.slot = self.group.add(self, births) if listed else None
         self._results_at_start = self._group_results()
         self.kept = None
 

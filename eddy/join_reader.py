@@ -16,14 +16,16 @@ import numpy as np
 
 from eddy.join_query import JoinQuery, JoinRun
 from eddy.query import Kept
+from eddy.ranks import Ranks
 from eddy.reader import Results, net
 from eddy.result_log import Record
 from eddy.walk import Combinations, Reach
 from eddy.window_rows import WindowRows
 from filters.evaluate import evaluate
 from filters.vector import Frame
-from lineage.elements import Elements
+from lineage.elements import FOREVER, Elements
 from stems.frame import condition_rows
+from windows.delta import SCHEDULED
 
 Span = tuple[int, int]
 
@@ -153,14 +155,33 @@ class JoinReader:
         assert isinstance(run, JoinRun)
         self._run = run
         if run.opened_in(record.seq):
-            return net(run.taken_back, self._results(self._opened(record), 1))
-        return net(self._results(self._ended(record), -1), self._results(self._begun(record), 1))
+            return net(run.taken_back, self._results(self.alive(record), 1))
+        return net(self._results(self.ended(record), -1), self._results(self.begun(record), 1))
 
-    def _opened(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
-        """What was there at once in the commit that opened the run."""
+    def alive(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
+        """The matches after a commit, and their starts, none before the run was opened."""
         return self._answer(record.after, self._taken(record.seq))
 
-    def _begun(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
+    def scheduled(self, found: Combinations) -> np.ndarray:
+        """When matches end, unless something ends them before."""
+        return self._lives(found, [0] * len(self._sources))[1].ends
+
+    def end_ranks(self, found: Combinations, times: np.ndarray, ranks: Ranks) -> np.ndarray:
+        """In which event of its instant each match ends: with the row that displaces the first of its rows, if one does, else
+        with the clock."""
+        first = np.full(len(found), FOREVER)
+        for k, source in enumerate(self._sources):
+            by = self._rows_of[k].displacers(found.at(k), times, source.store.end)
+            first = np.where(by >= 0, np.minimum(first, ranks.at(source, by)), first)
+            first[self._by_clock(k, found) == times] = SCHEDULED
+        return np.where(first == FOREVER, SCHEDULED, first)
+
+    def _by_clock(self, k: int, found: Combinations) -> np.ndarray:
+        """When the clock ends the rows of an input."""
+        ends: np.ndarray = self._sources[k].store.elements_at(found.at(k), self.query.windows[k].width_us).ends
+        return ends
+
+    def begun(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """Matches with a row that came in the commit, and their starts."""
         found = []
         before, after = self._taken(record.seq - 1), self._taken(record.seq)
@@ -184,7 +205,7 @@ class JoinReader:
         """By input, the end of the stream's rows after a commit."""
         return [source.end_at(seq) for source in self._sources]
 
-    def _ended(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
+    def ended(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """Matches whose life ends in the commit, and their ends."""
         found = []
         before, after = self._taken(record.seq - 1), self._taken(record.seq)

@@ -20,10 +20,9 @@ from eddy.catalog import MAIN, Catalog
 from eddy.committer import Committer
 from eddy.history import Held, complete_since, first_seen, opening_parts
 from eddy.join_query import JoinQuery
-from eddy.operation import Operation
 from eddy.planner import Planner
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run, TreePlan
-from eddy.reader import Results, net
+from eddy.reader import Results
 from eddy.readers import reader_of, timeline_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces

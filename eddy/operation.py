@@ -8,7 +8,6 @@ for its readers. Depth is bounded by the language (`queries/binder.py`), so the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np

@@ -18,8 +18,9 @@ import pyarrow as pa
 from filters.predicate import Condition
 from filters.vector import ListFrame, Vector
 from lineage.times import MAX_US, to_datetime
-from queries.bound import OutputColumn
+from queries.bound import Block, OutputColumn
 from queries.joins import Join
+from queries.tree import GroupBy, NamedQuery, Node, walk
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -118,6 +119,35 @@ class JoinPlan:
         return any(window.is_stream for window in self.windows)
 
 
+@dataclass(frozen=True, slots=True)
+class TreePlan:
+    """What is left of the text of a query with operators."""
+
+    root: Node
+    #: how each of its blocks is run
+    blocks: Mapping[Block, Plan | JoinPlan]
+    #: the names of the streams and tables, and of the queries, that it reads, in lower case
+    streams: tuple[str, ...]
+    queries: tuple[str, ...]
+    timeline: str
+    outputs: tuple[OutputColumn, ...]
+    defaults: tuple[str, ...]
+
+    @property
+    def is_stream(self) -> bool:
+        return self.root.is_stream
+
+    @property
+    def opens(self) -> bool:
+        """Whether it may have rows at once, whatever its history: of tables, of other queries, or the one row without groups."""
+        return any(
+            (isinstance(node, GroupBy) and node.scalar)
+            or (isinstance(node, NamedQuery) and not node.is_stream)
+            or (isinstance(node, Block) and all(item.is_table for item in node.inputs))
+            for node in walk(self.root)
+        )
+
+
 class Query:
     """A standing query; `engine.submit` makes it. Its methods are those of the engine, for this query."""
 
@@ -128,6 +158,8 @@ class Query:
         "join_plan", "legs", "sources", "group", "slot",
         # of a query with tables
         "_tables", "_table_legs",
+        # of a query with operators
+        "tree_plan", "_timeline", "operation", "log",
     )  # fmt: skip
 
     def __init__(
@@ -172,6 +204,16 @@ class Query:
     def streams(self) -> tuple[str, ...]:
         """The names of the streams it reads, in lower case, by input."""
         return (self.plan.stream,)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The names of the running queries it reads, in lower case."""
+        return ()
+
+    @property
+    def opens(self) -> bool:
+        """Whether it may have rows at once, whatever its history: its submit is then a commit."""
+        return False
 
     @property
     def windows(self) -> tuple[WindowSpec, ...]:
@@ -229,7 +271,8 @@ class Query:
         """Take over the text and plan of `other`, which never ran; returns what this one was."""
         version = copy.copy(self)
         version.earlier = ()
-        for name in ("sql", "plan", "join_plan", "legs", "sources", "group", "slot", "_tables", "_table_legs"):
+        for name in ("sql", "plan", "join_plan", "legs", "sources", "group", "slot", "_tables", "_table_legs",
+            "tree_plan", "_timeline", "operation", "log"):  # fmt: skip
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
             elif hasattr(self, name):

@@ -22,11 +22,13 @@ EARLIER = -1
 class Ranks:
     """The rows that one commit took, by stream; the merged order is made when it is first asked for."""
 
-    __slots__ = ("_first", "_ranks")
+    __slots__ = ("changes_table", "_first", "_ranks")
 
-    def __init__(self, taken: Sequence[tuple[Source, int]]) -> None:
+    def __init__(self, taken: Sequence[tuple[Source, int]], changes_table: bool = False) -> None:
         """`taken`: the streams in the commit's order, and the first position that each took."""
-        self._first = {source: first for source, first in taken}
+        #: whether the commit is a table change: what it does is one event
+        self.changes_table = changes_table
+        self._first = dict(taken)
         self._ranks: dict[Source, np.ndarray] | None = None
 
     def first(self, source: Source) -> int:

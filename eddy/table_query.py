@@ -50,8 +50,8 @@ class TableQuery(JoinQuery):
     def is_stream(self) -> bool:
         return self.join_plan.is_stream
 
-    def start(self, seq: int, births: tuple[int, ...]) -> None:
-        super().start(seq, births)
+    def start(self, seq: int, births: tuple[int, ...], listed: bool = True) -> None:
+        super().start(seq, births, listed)
         self.table_group.begin(seq)
         for k in self.table_group.stream_inputs:
             self.sources[k].deferral.n_readers += 1

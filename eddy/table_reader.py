@@ -118,7 +118,7 @@ class TableReader(JoinReader):
             return self._all_at(found, clock)
         return [(part, self._starts(part, taken)) for part in found]
 
-    def _opened(self, record: Record) -> list[Found]:
+    def alive(self, record: Record) -> list[Found]:
         return [] if self._is_stream else self._answer(record.after, self._taken(record.seq), Counting(record.seq))
 
     def _newest(self) -> list[Found]:
@@ -154,7 +154,11 @@ class TableReader(JoinReader):
 
     # ---- changes
 
-    def _begun(self, record: Record) -> list[Found]:
+    def end_ranks(self, found: Combinations, times: np.ndarray, ranks: Ranks) -> np.ndarray:
+        """As for streams; in a commit that changes a table everything happens in one event."""
+        return np.zeros(len(found), np.int64) if ranks.changes_table else super().end_ranks(found, times, ranks)
+
+    def begun(self, record: Record) -> list[Found]:
         before, after = self._taken(record.seq - 1), self._taken(record.seq)
         counting = Counting(record.seq)
         if self._is_stream:
@@ -180,7 +184,7 @@ class TableReader(JoinReader):
                 parts.append((part.take(rows), lives.starts[rows]))
         return parts
 
-    def _ended(self, record: Record) -> list[Found]:
+    def ended(self, record: Record) -> list[Found]:
         if self._is_stream:
             return []
         return [*self._ended_by_rows(record), *self._ended_by_change(record)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from eddy.operation import Operation
 from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
-from eddy.reader import Results
+from eddy.reader import Results, net
 from eddy.result_log import Record
 from eddy.timeline import Timeline
 from filters.predicate import Condition, normalise
@@ -76,10 +76,18 @@ class TreeQuery(Query):
         plan = Plan("", WindowSpec.none(), normalise(None), tree_plan.outputs, tree_plan.defaults)
         super().__init__(engine, id_, name, sql, tags, plan)
         self.tree_plan = tree_plan
-        self.timeline = timeline
+        self._timeline = timeline
         #: None while it does not run
         self.operation: Operation | None = None
         self.log = ChangeLog(log_rows)
+
+    @property
+    def timeline(self) -> Timeline:
+        return self._timeline
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.outputs)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -118,6 +126,13 @@ class TreeQuery(Query):
         self.operation = operation
         self.runs.append(Run(seq, None, 0, NO_MODULES))
         self.kept = None
+
+    def open(self, record: Record, taken_back: Results | None) -> list[Results]:
+        """What the commit that opens it changes: what it sees at once, net of what it takes back."""
+        assert self.operation is not None, "a query that runs"
+        parts = net(taken_back, self.operation.open(record))
+        self.log.append(record.seq, parts)
+        return parts
 
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""

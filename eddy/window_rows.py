@@ -56,6 +56,14 @@ class WindowRows:
         left[rows[self.lives(rows, taken).ends <= clock] - first] = True
         return left
 
+    def displacers(self, positions: np.ndarray, times: np.ndarray, taken: int) -> np.ndarray:
+        """Of rows at positions held, the row that displaces each at the given time, -1 where none does."""
+        found = np.full(len(positions), -1)
+        if self._ends is not None:
+            rows = np.flatnonzero(self._ends.ends_at(positions, taken) == times)
+            found[rows] = self._ends.displacers(positions[rows])
+        return found
+
     def lives(self, positions: np.ndarray, taken: int) -> Elements:
         """The lives of rows at positions held, in any order."""
         starts, ends = self._source.store.elements_at(positions, self._width)

@@ -65,6 +65,13 @@ def gather_ends(
         found[i] = end
 
 
+@kernel("void(int64[::1], int64[::1], int64, int64[::1])")
+def gather_links(positions: np.ndarray, links: np.ndarray, bits: int, found: np.ndarray) -> None:
+    """The rows that displaced rows with an end."""
+    for i in range(len(positions)):
+        found[i] = positions[i] + load_link(links, bits, positions[i])
+
+
 @kernel("int64(int64, int64, int64, int64[::1], int64[::1], int64)")
 def first_not_displaced(position: int, last: int, taken: int, links: np.ndarray, ends: np.ndarray, bits: int) -> int:
     """The first position up to `last` that no row before `taken` displaces."""
@@ -151,6 +158,14 @@ class RowEnds:
         gather_ends(
             positions, taken, self.rows, links, self._keys is None, self._ends.addresses, ROW_BITS, found
         )  # fmt: skip
+        return found
+
+    def displacers(self, positions: np.ndarray) -> np.ndarray:
+        """The rows that displaced rows with an end, in any order."""
+        if self._keys is None:
+            return positions + self.rows
+        found = np.empty(len(positions), np.int64)
+        gather_links(positions, self._links.addresses, ROW_BITS, found)
         return found
 
     def displaced_by(self, first: int, last: int) -> np.ndarray:
