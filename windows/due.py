@@ -14,9 +14,10 @@
 `ends` is the owner's array of scheduled ends by slot; a row without one (FOREVER) is in no buffer. Rows hang in doubly linked
 lists through their slots, so that one leaves at once wherever it is: 16 bytes a slot, nothing to sweep.
 
-A calendar has `2 ** b` partitions of `2 ** shift` microseconds each, used in turn: partition `(end >> shift) % 2 ** b`. The width
-follows the steps of the clock, so that a partition is looked at about once, and the number follows the rows, so that there are no
-more partitions than rows; where lives are too long for that, a later round of the calendar waits in the same partition.
+A calendar has `2 ** b` partitions of `2 ** shift` microseconds each, used in turn: partition `(end >> shift) % 2 ** b`. A
+partition is no wider than a step of the clock, so that it is looked at about once, nor than a few rows need, so that they are
+quick to sort; there are at most twice as many partitions as rows, and where lives are too long for that, later rounds wait in the
+same partition.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _MIN_PARTITIONS = 16
 _MAX_PARTITIONS = 1 << 22
 #: A calendar is laid out anew when it looked in vain at this many rows for each one that was due, over the rows it holds.
 _VAIN = 4
+#: Rows that a partition is made for.
+_FEW = 8
 #: Due rows of one partition up to this many are sorted where they stand.
 _SMALL = 32
 
@@ -140,18 +143,31 @@ def calendar_due(
         start = n
         slot = lists[at, 0]
         descends = False
-        last = np.int64(-0x8000000000000000)
+        latest = ends[slot] if slot >= 0 else np.int64(0)
+        # rows that stay are hung together again; those that leave are only read
+        kept = np.int64(_NONE)
         while slot >= 0:
             looked += 1
             after = links[slot, 0]
             end = ends[slot]
             if end <= upto:
-                _unlink(links, lists, at, slot)
                 found[n] = slot
                 n += 1
-                descends |= end < last
-                last = end
+                descends |= end < latest
+                latest = end
+            else:
+                links[slot, 1] = kept
+                if kept < 0:
+                    lists[at, 0] = slot
+                else:
+                    links[kept, 0] = slot
+                kept = slot
             slot = after
+        if kept < 0:
+            lists[at, 0] = _NONE
+        else:
+            links[kept, 0] = _NONE
+        lists[at, 1] = kept
         if descends:
             if n - start <= _SMALL:
                 _sort_small(found, start, n, ends)
@@ -305,7 +321,7 @@ class Calendar(_Linked):
         self._clock: int | None = None
         #: sum and number of the clock's steps since the calendar was laid out
         self._steps = [0, 0]
-        #: rows looked at in vain since then
+        #: rows looked at in vain or sorted apart since then
         self._vain = 0
         self._counts = np.zeros(3, np.int64)
 
@@ -332,22 +348,21 @@ class Calendar(_Linked):
         self._clock = upto
         self.looked_at += looked
         self._left(n)
-        self._adapt(looked - n, n, ends)
+        self._adapt(n if unsorted else looked - n - _VAIN * n, ends)
         return found
 
-    def _adapt(self, vain: int, n_due: int, ends: Array) -> None:
-        """Lay the calendar out anew once that costs no more than what it looks at in vain."""
-        self._vain += vain - _VAIN * n_due
-        self._vain = max(self._vain, 0)
+    def _adapt(self, vain: int, ends: Array) -> None:
+        """Lay the calendar out anew once that costs no more than what it looks at in vain, or has to sort apart."""
+        self._vain = max(0, self._vain + vain)
         if self._vain <= self.n_rows + _MIN_PARTITIONS:
             return
         self._vain = 0
         slots = self.slots()
         coming = ends[slots]
-        step = max(1, self._steps[0] // self._steps[1])
+        step = self._steps[0] // self._steps[1]
         span = int(coming.max()) - int(coming.min()) + 1 if len(coming) else 1
         most = min(_MAX_PARTITIONS, max(_MIN_PARTITIONS, 2 * len(slots)))
-        shift = max(0, step.bit_length() - 1)
+        shift = max(1, min(step, span * _FEW // max(1, len(slots)))).bit_length() - 1
         n_lists = _MIN_PARTITIONS
         while n_lists < most and (n_lists << shift) <= span:
             n_lists *= 2
