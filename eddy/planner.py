@@ -60,8 +60,7 @@ class Planner:
 
     def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan | JoinPlan:
         catalog, parsed = self._catalog, text.parsed
-        bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.input_names)
-        check_runs(parsed, bound)
+        bound = check_runs(parsed, bind(parsed, catalog.readable, params, catalog.functions, catalog.input_names))
         if bound.join is not None:
             return self._join(parsed, bound, bound.join)
         source = catalog.sources[bound.stream.lower()]
@@ -77,7 +76,8 @@ class Planner:
             first = streams[0][1].timeline
             if source.timeline is not first:
                 fact = f'"{source.name}" is on timeline "{source.timeline.name}", not on "{first.name}"'
-                raise parsed.error_at_input(number, fact, "two_timelines", "a query reads streams of one timeline")
+                hint = "a query reads streams of one timeline"
+                raise parsed.source.error(fact, *bound.inputs[number].span, "two_timelines", hint)
         conditions = tuple(normalise(own, clauses_apart=False) for own in join.own)
         return JoinPlan(
             join.names, tuple(item.window for item in bound.inputs), conditions, join,

@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 
 from filters.expression import ColumnRef, Expression
 from lineage.schema import Column, Schema, Type
-from queries.bound import NOWHERE, Block, BoundInput, OutputColumn, QueryFacts
+from queries.bound import NOWHERE, BoundInput, OutputColumn, QueryFacts
+from queries.bound import Block as Block
 from queries.joins import Join
 from windows import patterns
 from windows.spec import WindowKind, WindowSpec
