@@ -6,21 +6,22 @@ The last thousand texts keep their parse and, if they have one, their prepared f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from eddy.catalog import Catalog
-from eddy.query import JoinPlan, Plan
+from eddy.catalog import MAIN, Catalog
+from eddy.query import JoinPlan, Plan, TreePlan
 from filters.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind
-from queries.bound import Block
+from queries.bound import Block, BoundInput, OutputColumn
 from queries.joins import Join
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
 from queries.split import split
 from queries.syntax import ParsedQuery
-from windows.spec import WindowKind
+from queries.tree import NamedQuery, Node, Slide, column_refs, defaults_of, leaves, mapped, walk
+from windows.spec import WindowKind, WindowSpec
 
 #: Texts that are remembered.
 _TEXTS = 1024
@@ -43,7 +44,7 @@ class Planner:
         self._catalog = catalog
         self._texts: dict[str, _Text] = {}
 
-    def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan | JoinPlan:
+    def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan | JoinPlan | TreePlan:
         """The plan of a query; raises `QueryError`, and then nothing has changed."""
         if not isinstance(sql, str):
             raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
@@ -59,34 +60,64 @@ class Planner:
                     return Plan(plan.stream, plan.window, condition, plan.outputs, plan.defaults)
         return self._bind(text, params)
 
-    def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan | JoinPlan:
+    def _bind(self, text: _Text, params: Mapping[str, Any] | None) -> Plan | JoinPlan | TreePlan:
         catalog, parsed = self._catalog, text.parsed
-        bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.input_names)
-        join = bound.join
-        if join is None and bound.window.kind is WindowKind.ROWS:
-            # newer rows end older ones: that is told by a group, here of one input
-            join = split(bound.condition, [bound.stream], [len(bound.inputs[0].schema)])
-        if join is not None:
-            return self._join(parsed, bound, join)
-        source = catalog.sources[bound.stream.lower()]
-        outputs = source.shared_outputs(bound.columns)
-        plan = Plan(source.name.lower(), bound.window, normalise(bound.condition), outputs, bound.defaults)
-        prepared = prepare(parsed, bound)
-        text.prepared = None if prepared is None else (prepared, plan)
+        node = bind(parsed, catalog.readable, params, catalog.functions, catalog.input_names)
+        if not isinstance(node, Block):
+            return self._tree(parsed, node)
+        plan = self._block(parsed, node, clauses_apart=True)
+        if isinstance(plan, Plan):
+            prepared = prepare(parsed, node)
+            text.prepared = None if prepared is None else (prepared, plan)
         return plan
 
+    def _block(self, parsed: ParsedQuery, block: Block, clauses_apart: bool) -> Plan | JoinPlan:
+        """The plan of a block; `clauses_apart`: disjunctions over several attributes may have slots of their own."""
+        join = block.join
+        if join is None and block.window.kind is WindowKind.ROWS:
+            # newer rows end older ones: that is told by a group, here of one input
+            join = split(block.condition, [block.stream], [len(block.inputs[0].schema)])
+        if join is not None:
+            return self._join(parsed, block, join)
+        source = self._catalog.sources[block.stream.lower()]
+        outputs = source.shared_outputs(block.columns)
+        condition = normalise(block.condition, clauses_apart=clauses_apart)
+        return Plan(source.name.lower(), block.window, condition, outputs, block.defaults)
+
     def _join(self, parsed: ParsedQuery, bound: Block, join: Join) -> JoinPlan:
-        streams = [(k, self._catalog.sources[name]) for k, name in enumerate(join.names) if name in self._catalog.sources]
-        for number, source in streams:
-            first = streams[0][1].timeline
-            if source.timeline is not first:
-                fact = f'"{source.name}" is on timeline "{source.timeline.name}", not on "{first.name}"'
-                raise parsed.error_at_input(number, fact, "two_timelines", "a query reads streams of one timeline")
+        self._check_timeline(parsed, bound)
         conditions = tuple(normalise(own, clauses_apart=False) for own in join.own)
         return JoinPlan(
             join.names, tuple(item.window for item in bound.inputs), conditions, join,
             bound.columns, bound.update_pattern, bound.defaults,
         )  # fmt: skip
+
+    def _tree(self, parsed: ParsedQuery, bound: Node) -> TreePlan:
+        timeline = self._check_timeline(parsed, bound)
+        root = mapped(bound, _with_extent)
+        blocks = {node: self._block(parsed, node, clauses_apart=False) for node in walk(root) if isinstance(node, Block)}
+        read = list(leaves(root))
+        return TreePlan(
+            root, blocks,
+            tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, BoundInput))),
+            tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, NamedQuery))),
+            timeline,
+            tuple(OutputColumn(ref.name, ref) for ref in column_refs(root.columns)),
+            defaults_of(root),
+        )  # fmt: skip
+
+    def _check_timeline(self, parsed: ParsedQuery, node: Node) -> str:
+        """The one timeline of all that a tree reads."""
+        first: tuple[str, str] | None = None
+        for leaf in leaves(node):
+            line = self._catalog.timeline_name(leaf.name)
+            if line is None:
+                continue
+            if first is not None and line != first[1]:
+                fact = f'"{leaf.name}" is on timeline "{line}", not on "{first[1]}"'
+                raise parsed.source.error(fact, *leaf.span, "two_timelines", "a query reads streams of one timeline")
+            first = first or (leaf.name, line)
+        return MAIN if first is None else first[1]
 
     def _text(self, sql: str) -> _Text:
         found = self._texts.get(sql)
@@ -96,3 +127,13 @@ class Planner:
                 del self._texts[next(iter(self._texts))]
             self._texts[sql] = found
         return found
+
+
+def _with_extent(node: Node) -> Node:
+    """A block below a SLIDE keeps the rows that the extent shown may hold: it is shown until the next boundary."""
+    if not isinstance(node, Slide) or not isinstance(node.child, Block):
+        return node
+    block, window = node.child, node.window
+    (item,) = block.inputs
+    kept = WindowSpec.range(window.width_us + window.slide_us)
+    return replace(node, child=replace(block, inputs=(replace(item, window=kept),)))

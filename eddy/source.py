@@ -92,7 +92,7 @@ class Source:
         self.number = number
         self.schema = schema
         #: the same as queries know it
-        self.readable = Readable(schema)
+        self.readable = Readable(schema, time=time_column)
         self.time_column = time_column
         self.timeline = timeline
         self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in schema.columns]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lineage.schema import Type
 from queries.operands import RESERVED
-from queries.vocabulary import FUNCTIONS, OPERANDS
+from queries.vocabulary import AGGREGATES, FUNCTIONS, OPERANDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +81,4 @@ def is_reserved(name: str) -> bool:
     (True, True, False)
     """
     upper = name.upper()
-    return name.lower() in _BUILT_IN or upper in FUNCTIONS or upper in OPERANDS or upper in RESERVED
+    return name.lower() in _BUILT_IN or any(upper in words for words in (AGGREGATES, FUNCTIONS, OPERANDS, RESERVED))

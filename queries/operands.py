@@ -14,9 +14,9 @@ from filters.calendar import parse_timestamp
 from filters.expression import Literal
 from lineage.errors import did_you_mean
 from lineage.schema import Type
-from queries.syntax import MAX_HEIGHT, MAX_SIZE, Apply, Constant, Convert, Invoke, Name, Param, Syntax
+from queries.syntax import MAX_HEIGHT, MAX_SIZE, Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.tokens import Cursor, Kind, Token
-from queries.vocabulary import ARRAYS, FUNCTIONS, OPERANDS, SUBQUERY, Refusal, never
+from queries.vocabulary import AGGREGATES, ARRAYS, FUNCTIONS, OPERANDS, SUBQUERY, Refusal, never
 from queries.windows import parse_interval, parse_param
 
 #: Words the grammar itself uses: a column of that name must be quoted or qualified.
@@ -39,11 +39,14 @@ _INTERVAL_PARAM = never("INTERVAL with a parameter", "give the parameter a timed
 
 
 class OperandParser(abc.ABC):
-    """Reads operands from a cursor. `params` gathers the names of the parameters it meets."""
+    """Reads operands from a cursor."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
+        #: the names of the parameters met so far
         self.params: set[str] = set()
+        #: how many aggregates were met so far
+        self.n_aggregates = 0
 
     @abc.abstractmethod
     def parse(self) -> Syntax:
@@ -196,6 +199,8 @@ class OperandParser(abc.ABC):
             raise cursor.refuse(FUNCTIONS[upper], name)
         if name.kind is Kind.WORD and upper in OPERANDS:
             raise cursor.refuse(OPERANDS[upper], name)
+        if upper in AGGREGATES:
+            return self._aggregate(name, upper)
         if name.is_word("CAST", "TRY_CAST"):
             cursor.advance()
             value = self.parse()
@@ -211,6 +216,40 @@ class OperandParser(abc.ABC):
             raise cursor.refuse(_TRIM, cursor.peek())
         args, end = self.parse_arguments(_FROM_FORMS.get(upper))
         return self._invoke(cursor.name(name).lower(), args, name.start, end)
+
+    def _aggregate(self, name: Token, upper: str) -> Syntax:
+        cursor = self._cursor
+        cursor.expect_symbol("(")
+        usage = "write COUNT(*), COUNT(x) or COUNT(DISTINCT x)" if upper == "COUNT" else f"write {upper}(x)"
+        distinct_token = cursor.token
+        distinct = cursor.take_word("DISTINCT")
+        arg: Syntax | None = None
+        if upper == "COUNT" and not distinct and cursor.token.is_symbol("*"):
+            cursor.advance()
+        elif cursor.token.is_symbol(")") or cursor.token.is_symbol("*"):
+            raise cursor.error(f"{upper} takes one argument", cursor.token, "wrong_arguments", usage)
+        else:
+            arg = self.parse()
+        if cursor.token.is_symbol(","):
+            raise cursor.error(f"{upper} takes one argument", cursor.token, "wrong_arguments", usage)
+        if distinct and upper != "COUNT":
+            raise cursor.refuse(never(f"DISTINCT in {upper}", "only COUNT(DISTINCT x)"), distinct_token)
+        end = cursor.expect_symbol(")").end
+        condition = None
+        if cursor.token.is_word("FILTER"):
+            condition, end = self._filter()
+        self.n_aggregates += 1
+        parts = tuple(part for part in (arg, condition) if part is not None)
+        return Aggregated(name.start, end, upper.lower(), arg, distinct, condition, *self._measure(parts, name.start, end))
+
+    def _filter(self) -> tuple[Syntax, int]:
+        """FILTER (WHERE p) at the cursor: the condition, and the offset behind it."""
+        cursor = self._cursor
+        cursor.advance()
+        cursor.expect_symbol("(")
+        cursor.expect_word("WHERE")
+        condition = self.parse()
+        return condition, cursor.expect_symbol(")").end
 
     def _extract(self, name: Token) -> Syntax:
         cursor = self._cursor

@@ -14,18 +14,18 @@ from filters.expression import ColumnRef, Expression, Literal
 from lineage.schema import Type
 from queries.bound import OutputColumn
 from queries.scalars import ScalarBinder
-from queries.syntax import Item, ParsedQuery, Star
+from queries.syntax import Item, SelectQuery, Star
 
 
-def bind_outputs(parsed: ParsedQuery, scalars: ScalarBinder, defaults: list[str]) -> tuple[OutputColumn, ...]:
+def bind_outputs(query: SelectQuery, scalars: ScalarBinder, defaults: list[str]) -> tuple[OutputColumn, ...]:
     """The select list; what is assumed for the user is added to `defaults`."""
-    several = len(parsed.from_items) > 1
+    several = len(query.from_items) > 1
     written: set[str] = set()
     if several:
-        written = {item.alias.lower() for item in parsed.items if isinstance(item, Item) and item.alias is not None}
+        written = {item.alias.lower() for item in query.items if isinstance(item, Item) and item.alias is not None}
     columns: list[OutputColumn] = []
     taken: set[str] = set()
-    for number, item in enumerate(parsed.items, start=1):
+    for number, item in enumerate(query.items, start=1):
         for name, expression in _bind_item(item, number, scalars):
             chosen = name
             if several and (isinstance(item, Star) or item.alias is None):
@@ -35,7 +35,7 @@ def bind_outputs(parsed: ParsedQuery, scalars: ScalarBinder, defaults: list[str]
             lowered = chosen.lower()
             if lowered in taken:
                 fact = f'two columns are called "{chosen}"'
-                raise parsed.source.error(fact, item.start, item.end, "duplicate_column", "give one another name: expr AS name")
+                raise scalars.source.error(fact, item.start, item.end, "duplicate_column", "give one another name: expr AS name")
             taken.add(lowered)
             if expression.type is Type.NULL:
                 defaults.append(f'column "{chosen}" is NULL of type int')
@@ -56,7 +56,8 @@ def _bind_item(item: Item | Star, number: int, scalars: ScalarBinder) -> Sequenc
 
 
 def _name(expression: Expression, number: int) -> str:
-    return expression.name if isinstance(expression, ColumnRef) else f"expr_{number}"
+    # the place of an aggregate has no name of its own (`queries/grouping.py`)
+    return (expression.name if isinstance(expression, ColumnRef) else "") or f"expr_{number}"
 
 
 def _free_name(name: str, taken: set[str]) -> str:

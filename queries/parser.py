@@ -1,42 +1,58 @@
 """From the text of a query to its syntax tree.
 
-    query  : SELECT item {, item} FROM source {, source | [INNER] JOIN source ON expression} [WHERE expression] [;]
-    item   : * | alias.* | expression [AS name]
-    source : stream [window] [[AS] alias] | table [[AS] alias]
+    statement : query [;]
+    query     : [WITH name AS (query) {, name AS (query)}] sets
+    sets      : meets {UNION|EXCEPT [ALL] meets}
+    meets     : primary {INTERSECT [ALL] primary}
+    primary   : select | (query) | ISTREAM|DSTREAM|RSTREAM (query)
+    select    : SELECT [DISTINCT] item {, item} FROM sources [WHERE expression]
+                [GROUP BY expression {, expression}] [HAVING expression]
+    item      : * | alias.* | expression [AS name]
 
-`parse` needs no schema and no parameters, so its result is kept per text and bound many times. Everything else of SQL is
-refused by name with the place of its first token; nothing is skipped or taken for an alias. Cost: linear in the text.
+`sources` is `queries/sources.py`, `expression` is `queries/expressions.py`. `parse` needs no schema and no parameters, so its
+result is kept per text and bound many times. Everything else of SQL is refused by name with the place of its first token;
+nothing is skipped or taken for an alias. Cost: linear in the text. The recursion is bounded: parentheses by
+`guards.MAX_DEPTH`, queries inside each other by `syntax.MAX_LEVELS`.
 """
 
 from __future__ import annotations
 
-from lineage.errors import SchemaError
-from lineage.schema import check_name
-from queries.expressions import ExpressionParser
+from collections.abc import Callable
+
 from queries.guards import check_text
-from queries.operands import RESERVED
 from queries.source import Source
-from queries.syntax import MAX_INPUTS, Item, ParsedQuery, SourceItem, Star, Syntax, Window
-from queries.tokens import Cursor, Kind, Token, tokenize
+from queries.sources import SourceParser, take_name
+from queries.syntax import (
+    MAX_LEVELS,
+    MAX_SELECTS,
+    Item,
+    ParsedQuery,
+    QuerySyntax,
+    SelectQuery,
+    SetQuery,
+    Star,
+    StreamQuery,
+    Syntax,
+    WithName,
+    WithQuery,
+)
+from queries.tokens import Cursor, Kind, tokenize
 from queries.vocabulary import (
-    CLAUSES,
+    BY_NAME,
+    CLAUSE_WORDS,
+    COLUMN_LIST,
+    DISTINCT_ON,
+    FUNCTIONS,
+    GROUP_BY_ALL,
     MANY_STATEMENTS,
-    OPERANDS,
-    PARENTHESES_IN_FROM,
-    SOURCES,
+    RECURSIVE,
     STATEMENTS,
-    SUBQUERY_IN_FROM,
-    USING,
+    STREAM_OPERATORS,
     never,
 )
-from queries.windows import params_of, parse_window
-from windows.spec import WindowSpec
 
-#: Words between FROM items: not an alias unless behind AS.
-_JOIN_WORDS = ("JOIN", "INNER", "ON")
-_STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
 _ALIAS_HINT = "write AS before a column's name: expr AS name"
-_WINDOW_ORDER = "the window stands right behind the stream: FROM s [RANGE 5 MINUTES] AS a"
+_FORM = "SELECT ... FROM stream"
 
 
 def parse(sql: str) -> ParsedQuery:
@@ -48,156 +64,18 @@ def parse(sql: str) -> ParsedQuery:
     source = Source(sql)
     check_text(source)
     cursor = Cursor(source, tokenize(source))
-    expressions = ExpressionParser(cursor)
-    _take_select(cursor)
-    items = _parse_items(cursor, expressions)
-    from_items = _parse_sources(cursor, expressions)
-    condition = expressions.parse() if cursor.take_word("WHERE") else None
+    _check_begin(cursor)
+    parser = _QueryParser(cursor)
+    query = parser.parse_query()
     _take_end(cursor)
-    params = expressions.params.union(*(params_of(item.window) for item in from_items))
-    return ParsedQuery(source, items, from_items, condition, frozenset(params))
+    return ParsedQuery(source, query, frozenset(parser.params))
 
 
-def _take_select(cursor: Cursor) -> None:
-    token = cursor.token
-    if token.kind is Kind.END:
-        raise cursor.error("the query is empty", token, hint="SELECT ... FROM stream")
-    if token.is_symbol(";"):
+def _check_begin(cursor: Cursor) -> None:
+    if cursor.token.kind is Kind.END:
+        raise cursor.error("the query is empty", cursor.token, hint=_FORM)
+    if cursor.token.is_symbol(";"):
         raise cursor.refuse(MANY_STATEMENTS)
-    if token.kind is Kind.WORD and token.text in STATEMENTS:
-        raise cursor.refuse(STATEMENTS[token.text])
-    if not token.is_word("SELECT"):
-        raise cursor.error("a query begins with SELECT", token, hint="SELECT ... FROM stream")
-    cursor.advance()
-    token, following = cursor.token, cursor.peek()
-    if token.is_word(*_STREAM_OPERATORS) and not following.is_word("FROM", "AS"):
-        # A column may have that name: only an operand behind it, or a * that multiplies nothing, makes it the operator.
-        star = following.is_symbol("*") and (cursor.peek(2).is_word("FROM") or cursor.peek(2).is_symbol(","))
-        if star or following.is_symbol(":") or following.kind not in (Kind.SYMBOL, Kind.END):
-            raise cursor.refuse(STATEMENTS[token.text])
-    if token.is_word("FROM"):
-        raise cursor.error("the select list is empty", token, hint="SELECT * FROM stream")
-
-
-def _parse_items(cursor: Cursor, expressions: ExpressionParser) -> tuple[Item | Star, ...]:
-    items: list[Item | Star] = []
-    while True:
-        items.append(_parse_item(cursor, expressions))
-        if not cursor.take_symbol(","):
-            break
-    token = cursor.token
-    if token.is_word("FROM"):
-        cursor.advance()
-        return tuple(items)
-    if token.kind is Kind.END or token.is_word("WHERE"):
-        raise cursor.error("FROM is missing", token, hint="SELECT ... FROM stream")
-    raise cursor.unexpected(_ALIAS_HINT if token.named else "")
-
-
-def _parse_item(cursor: Cursor, expressions: ExpressionParser) -> Item | Star:
-    first = cursor.token
-    if cursor.take_symbol("*"):
-        return Star(first.start, first.end, None)
-    if first.named and cursor.peek().is_symbol(".") and cursor.peek(2).is_symbol("*"):
-        cursor.advance()
-        cursor.advance()
-        return Star(first.start, cursor.advance().end, cursor.name(first))
-    expression = expressions.parse()
-    alias = _parse_alias(cursor, "column") if cursor.take_word("AS") else None
-    return Item(first.start, expression.end, expression, alias)
-
-
-def _parse_sources(cursor: Cursor, expressions: ExpressionParser) -> tuple[SourceItem, ...]:
-    """All FROM items; the cursor then stands behind the last one."""
-    found = [_parse_source(cursor, expressions, [], joined=False)]
-    while True:
-        joined = cursor.token.is_word("JOIN", "INNER")
-        if cursor.take_word("INNER"):
-            cursor.expect_word("JOIN")
-        elif not cursor.take_word("JOIN") and not cursor.take_symbol(","):
-            return tuple(found)
-        found.append(_parse_source(cursor, expressions, found, joined))
-
-
-def _parse_source(cursor: Cursor, expressions: ExpressionParser, before: list[SourceItem], joined: bool) -> SourceItem:
-    token = _take_source_name(cursor)
-    name = cursor.name(token)
-    window: Window = WindowSpec.none()
-    span = None
-    if cursor.token.is_symbol("["):
-        window, span = parse_window(cursor)
-    alias = None
-    alias_token = cursor.token
-    if cursor.take_word("AS") or (alias_token.named and not (alias_token.kind is Kind.WORD and _is_keyword(alias_token))):
-        alias = _parse_alias(cursor, "stream")
-    if cursor.token.is_symbol("["):
-        fact = "the alias stands before the window" if span is None else "a stream has one window"
-        raise cursor.error(fact, alias_token if alias else cursor.token, hint=_WINDOW_ORDER)
-    if len(before) == MAX_INPUTS:
-        hint = "read fewer, or join some of them outside"
-        raise cursor.error(f"the query has more than {MAX_INPUTS} FROM items", token, "too_many_inputs", hint)
-    _check_alias(cursor, token, cursor.peek(-1) if alias else None, name, alias, before)
-    on = _parse_on(cursor, expressions) if joined else None
-    return SourceItem(token.start, token.end, name, alias, window, span, on)
-
-
-def _take_source_name(cursor: Cursor) -> Token:
-    token, following = cursor.token, cursor.peek()
-    if token.is_symbol("("):
-        nested = following.named and not following.is_word("SELECT", "WITH", "VALUES", "FROM")
-        raise cursor.refuse(PARENTHESES_IN_FROM if nested else SUBQUERY_IN_FROM)
-    if not token.named:
-        raise cursor.unexpected("the name of a stream is missing")
-    if token.kind is Kind.WORD:
-        if token.text in SOURCES and (following.is_symbol("(") or following.named):
-            raise cursor.refuse(SOURCES[token.text])
-        if token.text in RESERVED or token.text in OPERANDS or " " in token.text:
-            raise cursor.unexpected("the name of a stream is missing")
-    if following.is_symbol("("):
-        raise cursor.refuse(never("a table function", "FROM takes the name of a stream"))
-    cursor.advance()
-    if cursor.token.is_symbol("."):
-        raise cursor.refuse(never("a name of two parts in FROM", "stream names have no prefix"))
-    return token
-
-
-def _check_alias(
-    cursor: Cursor, name_token: Token, alias_token: Token | None, name: str, alias: str | None, before: list[SourceItem]
-) -> None:
-    """No two FROM items answer to the same word."""
-    called = (alias or name).lower()
-    other = next((item for item in before if (item.alias or item.name).lower() == called), None)
-    if other is None:
-        return
-    if alias is None and other.alias is None:
-        fact, hint = f'"{name}" stands twice in FROM', f"give each an alias: {name} AS a, {name} AS b"
-    else:
-        fact, hint = f'two FROM items are called "{alias or name}"', f"give one another alias: {name} AS a"
-    raise cursor.error(fact, alias_token or name_token, "duplicate_alias", hint)
-
-
-def _parse_on(cursor: Cursor, expressions: ExpressionParser) -> Syntax:
-    if cursor.token.is_word("USING"):
-        raise cursor.refuse(USING)
-    if not cursor.take_word("ON"):
-        raise cursor.unexpected("JOIN needs ON: a JOIN b ON a.x = b.x")
-    return expressions.parse()
-
-
-def _is_keyword(token: Token) -> bool:
-    text = token.text
-    return text in RESERVED or text in _JOIN_WORDS or text in CLAUSES or text in OPERANDS or " " in text
-
-
-def _parse_alias(cursor: Cursor, what: str) -> str:
-    token = cursor.token
-    if not token.named or (token.kind is Kind.WORD and (token.text in RESERVED or " " in token.text)):
-        raise cursor.unexpected("a name is missing behind AS")
-    cursor.advance()
-    try:
-        return check_name(cursor.name(token), what)
-    except SchemaError as error:
-        raise cursor.error(error.fact, token, error.code, error.hint) from None
 
 
 def _take_end(cursor: Cursor) -> None:
@@ -205,3 +83,187 @@ def _take_end(cursor: Cursor) -> None:
         raise cursor.refuse(MANY_STATEMENTS)
     if cursor.token.kind is not Kind.END:
         raise cursor.unexpected()
+
+
+class _QueryParser(SourceParser):
+    """Reads queries from a cursor."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        super().__init__(cursor)
+        self._level = 1
+        #: queries that are being read: the statement, and those in parentheses around the cursor
+        self._n_open = 0
+        self._n_selects = 0
+
+    @property
+    def params(self) -> set[str]:
+        """The names of all parameters met so far."""
+        return self._expressions.params
+
+    def parse_nested(self, primary: bool = False) -> QuerySyntax:
+        self._level += 1
+        if self._level > MAX_LEVELS:
+            fact = f"queries stand inside each other deeper than {MAX_LEVELS} levels"
+            raise self._cursor.error(fact, self._cursor.token, "query_too_deep", "submit an inner one by itself, with a name")
+        query = self._primary() if primary else self.parse_query()
+        self._level -= 1
+        return query
+
+    def parse_query(self) -> QuerySyntax:
+        self._n_open += 1
+        query = self._with() if self._cursor.token.is_word("WITH") else self._sets()
+        self._n_open -= 1
+        return query
+
+    def _with(self) -> WithQuery:
+        cursor = self._cursor
+        first = cursor.advance()
+        if cursor.token.is_word("RECURSIVE"):
+            raise cursor.refuse(RECURSIVE)
+        names = [self._with_name([])]
+        while cursor.take_symbol(","):
+            names.append(self._with_name(names))
+        return WithQuery(first.start, first.end, tuple(names), self._sets())
+
+    def _with_name(self, before: list[WithName]) -> WithName:
+        """`name AS (query)`."""
+        cursor = self._cursor
+        token = cursor.token
+        name = take_name(cursor, "query")
+        if cursor.token.is_symbol("("):
+            raise cursor.refuse(COLUMN_LIST)
+        cursor.expect_word("AS")
+        if cursor.token.is_word("MATERIALIZED", "NOT"):
+            raise cursor.refuse(never("MATERIALIZED", "leave it out"))
+        cursor.expect_symbol("(")
+        query = self.parse_nested()
+        cursor.expect_symbol(")")
+        if any(other.name.lower() == name.lower() for other in before):
+            raise cursor.error(f'two queries behind WITH are called "{name}"', token, "duplicate_alias", "rename one of them")
+        return WithName(token.start, token.end, name, query)
+
+    # -- set operators
+
+    def _sets(self) -> QuerySyntax:
+        left = self._meets()
+        while self._cursor.token.is_word("UNION", "EXCEPT"):
+            left = self._set_query(left, self._meets)
+        return left
+
+    def _meets(self) -> QuerySyntax:
+        left = self._primary()
+        while self._cursor.token.is_word("INTERSECT"):
+            left = self._set_query(left, self._primary)
+        return left
+
+    def _set_query(self, left: QuerySyntax, parse_right: Callable[[], QuerySyntax]) -> SetQuery:
+        cursor = self._cursor
+        operator = cursor.advance()
+        every = cursor.take_word("ALL")
+        if cursor.token.is_word("DISTINCT"):
+            raise cursor.refuse(never(f"{operator.text} DISTINCT", f"{operator.text} alone is distinct"))
+        if cursor.token.is_word("BY") and cursor.peek().is_word("NAME"):
+            raise cursor.refuse(BY_NAME)
+        return SetQuery(operator.start, operator.end, operator.text.lower(), every, left, parse_right())
+
+    def _primary(self) -> QuerySyntax:
+        cursor = self._cursor
+        token = cursor.token
+        if token.is_symbol("("):
+            cursor.advance()
+            query = self.parse_query()
+            cursor.expect_symbol(")")
+            return query
+        if token.is_word(*STREAM_OPERATORS):
+            cursor.advance()
+            if not cursor.token.is_symbol("("):
+                hint = f"{token.text} (SELECT ...)"
+                raise cursor.error(f"{token.text} takes a query in parentheses", token, hint=hint)
+            cursor.advance()
+            query = self.parse_query()
+            cursor.expect_symbol(")")
+            return StreamQuery(token.start, token.end, token.text.lower(), query)
+        if token.kind is Kind.WORD and token.text in STATEMENTS:
+            raise cursor.refuse(STATEMENTS[token.text])
+        if token.is_word("WITH"):
+            raise cursor.error("WITH stands first in its query", token, hint="put the query into parentheses: (WITH ...)")
+        if not token.is_word("SELECT"):
+            if token.kind is Kind.END:
+                raise cursor.unexpected(_FORM)
+            raise cursor.error("a query begins with SELECT", token, hint=_FORM)
+        return self._select()
+
+    # -- one SELECT
+
+    def _select(self) -> SelectQuery:
+        cursor, expressions = self._cursor, self._expressions
+        first = cursor.advance()
+        self._n_selects += 1
+        if self._n_selects > MAX_SELECTS:
+            fact = f"the query has more than {MAX_SELECTS} SELECTs"
+            raise cursor.error(fact, first, "query_too_large", "submit a part by itself, with a name")
+        distinct = cursor.take_word("DISTINCT")
+        if distinct and cursor.token.is_word("ON") and cursor.peek().is_symbol("("):
+            raise cursor.refuse(DISTINCT_ON)
+        self._check_items()
+        before = expressions.n_aggregates
+        items = self._items()
+        in_items = expressions.n_aggregates - before
+        from_items = self.parse_sources()
+        condition = expressions.parse() if cursor.take_word("WHERE") else None
+        group_by = self._group_by()
+        before = expressions.n_aggregates
+        having = expressions.parse() if cursor.take_word("HAVING") else None
+        has_aggregates = in_items + expressions.n_aggregates - before > 0
+        end = cursor.peek(-1).end
+        return SelectQuery(first.start, end, distinct, items, from_items, condition, group_by, having, has_aggregates)
+
+    def _check_items(self) -> None:
+        """Refuse what can only be meant as something else than a select list."""
+        cursor = self._cursor
+        token, following = cursor.token, cursor.peek()
+        if token.is_word(*STREAM_OPERATORS) and not following.is_word("FROM", "AS"):
+            # A column may have that name: only an operand behind it, or a * that multiplies nothing, makes it the operator.
+            star = following.is_symbol("*") and (cursor.peek(2).is_word("FROM") or cursor.peek(2).is_symbol(","))
+            if star or following.is_symbol(":") or following.kind not in (Kind.SYMBOL, Kind.END):
+                raise cursor.refuse(FUNCTIONS[token.text])
+        if token.is_word("FROM"):
+            raise cursor.error("the select list is empty", token, hint="SELECT * FROM stream")
+
+    def _items(self) -> tuple[Item | Star, ...]:
+        cursor = self._cursor
+        items = [self._item()]
+        while cursor.take_symbol(","):
+            items.append(self._item())
+        token = cursor.token
+        if cursor.take_word("FROM"):
+            return tuple(items)
+        if token.kind is Kind.END or token.is_word("WHERE", *CLAUSE_WORDS) or (token.is_symbol(")") and self._n_open > 1):
+            raise cursor.error("FROM is missing", token, hint=_FORM)
+        raise cursor.unexpected(_ALIAS_HINT if token.named else "")
+
+    def _item(self) -> Item | Star:
+        cursor = self._cursor
+        first = cursor.token
+        if cursor.take_symbol("*"):
+            return Star(first.start, first.end, None)
+        if first.named and cursor.peek().is_symbol(".") and cursor.peek(2).is_symbol("*"):
+            cursor.advance()
+            cursor.advance()
+            return Star(first.start, cursor.advance().end, cursor.name(first))
+        expression = self._expressions.parse()
+        alias = take_name(cursor, "column") if cursor.take_word("AS") else None
+        return Item(first.start, expression.end, expression, alias)
+
+    def _group_by(self) -> tuple[Syntax, ...]:
+        cursor = self._cursor
+        if cursor.take_word("GROUP"):
+            cursor.expect_word("BY")
+        elif not cursor.take_word("GROUP BY"):
+            return ()
+        if cursor.token.is_word("ALL"):
+            raise cursor.refuse(GROUP_BY_ALL)
+        keys = [self._expressions.parse()]
+        while cursor.take_symbol(","):
+            keys.append(self._expressions.parse())
+        return tuple(keys)

@@ -19,7 +19,7 @@ from filters.predicate import FLIPPED, Condition, IndexAtom, conjunction
 from lineage.schema import Type
 from queries.bound import Block, Readable
 from queries.literals import check_params, param_literal, param_value
-from queries.syntax import Apply, Constant, Name, Param, ParsedQuery, Syntax
+from queries.syntax import Apply, Constant, Name, Param, ParsedQuery, SelectQuery, Syntax
 from windows.spec import WindowSpec
 
 
@@ -61,12 +61,13 @@ class Prepared:
 
 def prepare(parsed: ParsedQuery, bound: Block) -> Prepared | None:
     """The prepared form of a text that was bound; None when it has none."""
-    if len(bound.inputs) > 1 or not isinstance(parsed.from_items[0].window, WindowSpec):
+    query = parsed.query
+    if len(bound.inputs) > 1 or not isinstance(query, SelectQuery) or not isinstance(query.from_items[0].window, WindowSpec):
         return None
     schema = bound.inputs[0].schema
     comparisons = []
     seen: set[str] = set()
-    for node in _conjuncts(parsed.condition):
+    for node in _conjuncts(query.condition):
         if not isinstance(node, Apply) or node.op not in FLIPPED:
             return None
         left, right = node.args

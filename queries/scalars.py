@@ -18,20 +18,32 @@ from queries.functions import SIGNATURES, SPECIAL, Signature
 from queries.literals import as_timestamp, param_literal, param_value
 from queries.scope import Scope
 from queries.source import Source
-from queries.syntax import Apply, Constant, Convert, Invoke, Name, Param, Syntax
+from queries.syntax import Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.types import comparable, convert, is_text, mismatch, unify
 
+_NO_ALIASES: Mapping[str, Syntax] = {}
+_MISPLACED = {
+    "WHERE": "a condition on groups stands in HAVING",
+    "ON": "a condition on groups stands in HAVING",
+    "an aggregate": "group first, in a query in FROM: SELECT MAX(n) FROM (SELECT COUNT(*) AS n ...) AS a",
+}
 _TIME_DIFFERENCE = "take EPOCH_MS(a) - EPOCH_MS(b), in milliseconds"
 
 
 class ScalarBinder:
     """Binds the expressions of one query over the inputs in its scope."""
 
-    __slots__ = ("source", "scope", "has_constant_call", "_params", "_functions")
+    __slots__ = ("source", "scope", "clause", "aggregate", "aliases", "has_constant_call", "_params", "_functions")
 
     def __init__(self, source: Source, scope: Scope, params: Mapping[str, object], functions: Mapping[str, UserFunction]) -> None:
         self.source = source
         self.scope = scope
+        #: what is being bound, in the words of an error
+        self.clause = "the select list"
+        #: binds an aggregate; None iff none can stand where the expression does
+        self.aggregate: Callable[[Aggregated], Expression] | None = None
+        #: names of the select list that stand for its expressions where no column has the name, in lower case
+        self.aliases: Mapping[str, Syntax] = _NO_ALIASES
         #: whether any call over literals only was made: then folding is worth a walk
         self.has_constant_call = False
         self._params = params
@@ -56,7 +68,20 @@ class ScalarBinder:
     # -- leaves
 
     def _column(self, node: Name) -> Expression:
+        if self.aliases and node.qualifier is None and node.name.lower() in self.aliases and not self.scope.has(node.name):
+            known, self.aliases = self.aliases, _NO_ALIASES
+            try:
+                return self.bind(known[node.name.lower()])
+            finally:
+                self.aliases = known
         return self.scope.column(node)
+
+    def _aggregated(self, node: Aggregated) -> Expression:
+        if self.aggregate is not None:
+            return self.aggregate(node)
+        hint = _MISPLACED.get(self.clause, "an aggregate stands in the select list or in HAVING")
+        fact = f"{node.name.upper()} cannot stand in {self.clause}"
+        raise self.source.error(fact, node.start, node.end, "misplaced_aggregate", hint)
 
     def _constant(self, node: Constant) -> Expression:
         return node.literal
@@ -272,6 +297,7 @@ _BINDERS: dict[type, Callable[..., Expression]] = {
     Apply: ScalarBinder._apply,
     Invoke: ScalarBinder._invoke,
     Convert: ScalarBinder._convert,
+    Aggregated: ScalarBinder._aggregated,
 }
 
 _OPERATORS: dict[str, Callable[[ScalarBinder, Apply], Expression]] = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from filters.expression import ColumnRef
 from lineage.errors import QueryError, did_you_mean
-from queries.bound import BoundInput
+from queries.inputs import Input
 from queries.source import Source
 from queries.syntax import Name, Star
 
@@ -23,11 +23,15 @@ class Scope:
 
     __slots__ = ("visible", "_source", "_inputs")
 
-    def __init__(self, source: Source, inputs: tuple[BoundInput, ...]) -> None:
+    def __init__(self, source: Source, inputs: tuple[Input, ...]) -> None:
         #: how many inputs can be named now, from the first
         self.visible = len(inputs)
         self._source = source
         self._inputs = inputs
+
+    def has(self, name: str) -> bool:
+        """Whether any visible input has a column of that name."""
+        return any(owner.schema.find(name) is not None for owner in self._inputs[: self.visible])
 
     def column(self, node: Name) -> ColumnRef:
         """The column a name means; raises `QueryError` when there is none, or more than one."""
@@ -60,7 +64,7 @@ class Scope:
             for at, column in enumerate(owner.schema.columns)
         ]
 
-    def _owner(self, node: Name | Star, qualifier: str) -> BoundInput:
+    def _owner(self, node: Name | Star, qualifier: str) -> Input:
         """The input a qualifier means."""
         lowered = qualifier.lower()
         visible = self._inputs[: self.visible]
@@ -81,10 +85,10 @@ class Scope:
         fact = f'"{qualifier}" is no {_kinds(visible)} of this query'
         raise self._source.error(fact, start, end, "unknown_stream", did_you_mean(qualifier, known))
 
-    def _unknown(self, node: Name, owner: BoundInput | None) -> QueryError:
+    def _unknown(self, node: Name, owner: Input | None) -> QueryError:
         visible = self._inputs[: self.visible] if owner is None else (owner,)
         if owner is not None:
-            where = f'{"table" if owner.is_table else "stream"} "{owner.name}"'
+            where = f'{owner.kind} "{owner.name}"'
         else:
             where = _list([item.alias for item in visible], "or")
         fact = f'column "{node.name}" does not exist in {where}'
@@ -92,15 +96,16 @@ class Scope:
         return self._source.error(fact, node.start, node.end, "unknown_column", did_you_mean(node.name, known))
 
 
-def _find(owner: BoundInput, name: str) -> ColumnRef | None:
+def _find(owner: Input, name: str) -> ColumnRef | None:
     column = owner.schema.find(name)
     if column is None:
         return None
     return ColumnRef(column.type, column.name, owner.offset + owner.schema.position(column.name))
 
 
-def _kinds(inputs: tuple[BoundInput, ...]) -> str:
-    return "stream or table" if any(item.is_table for item in inputs) else "stream"
+def _kinds(inputs: tuple[Input, ...]) -> str:
+    kinds = {item.kind for item in inputs}
+    return " or ".join(kind for kind in ("stream", "table", "query") if kind in kinds)
 
 
 def _list(words: list[str], last: str) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from filters.expression import Literal
-from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.source import Source
 from windows.spec import WindowSpec
@@ -23,8 +22,12 @@ MAX_HEIGHT = 64
 #: Nodes of an expression tree, repeated ones counted each time: BETWEEN, CASE and IN repeat their first operand, and nested
 #: they would grow a short text exponentially.
 MAX_SIZE = 8_000
-#: FROM items of a query.
+#: FROM items of a SELECT.
 MAX_INPUTS = 8
+#: SELECTs inside each other, by parentheses in FROM or by the names of WITH.
+MAX_LEVELS = 16
+#: SELECTs of a query, those of a WITH name counted each time it is read: they bound the tree that is bound.
+MAX_SELECTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,23 @@ class Convert:
     size: int
 
 
-Syntax = Constant | Param | Name | Apply | Invoke | Convert
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """An aggregate: COUNT(*), SUM(arg), COUNT(DISTINCT arg), each perhaps with FILTER (WHERE filter)."""
+
+    start: int
+    end: int
+    #: the function in lower case
+    name: str
+    #: None iff it is COUNT(*)
+    arg: Syntax | None
+    distinct: bool
+    filter: Syntax | None
+    depth: int
+    size: int
+
+
+Syntax = Constant | Param | Name | Apply | Invoke | Convert | Aggregated
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,23 +155,110 @@ class RowsWindow:
     width: WindowSpec | WindowParam | None
 
 
+@dataclass(frozen=True, slots=True)
+class SlideWindow:
+    """`[RANGE width SLIDE slide]`, TUMBLE and HOP with a parameter in it."""
+
+    start: int
+    end: int
+    width: WindowSpec | WindowParam
+    slide: WindowSpec | WindowParam
+
+
 #: A window that needs nothing more, or one that is finished by the binder.
-Window = WindowSpec | WindowParam | RowsWindow
+Window = WindowSpec | WindowParam | RowsWindow | SlideWindow
 
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """One FROM item: a stream or a table, its window and its alias."""
+    """One FROM item: a name or a query in parentheses, its window and its alias."""
+
+    start: int
+    end: int
+    #: of a stream, a table, a WITH name or a running query; the alias of a query in parentheses
+    name: str
+    alias: str | None
+    window: Window
+    #: what stands between the brackets of the window, or behind the name in TUMBLE and HOP; None iff there is no window
+    window_span: tuple[int, int] | None
+    #: the condition of `JOIN this ON condition`; None behind FROM or a comma
+    on: Syntax | None = None
+    #: what stands in the parentheses; None iff the item is a name
+    query: QuerySyntax | None = None
+    #: whether it is TUMBLE or HOP, which give the bounds of the window as columns
+    bounds: bool = False
+    #: the second argument of TUMBLE or HOP where that is a column
+    time: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectQuery:
+    """SELECT .. FROM .. WHERE .. GROUP BY .. HAVING."""
+
+    start: int
+    end: int
+    distinct: bool
+    items: tuple[Item | Star, ...]
+    #: in the order of the text, 1 to `MAX_INPUTS`; no two answer to the same alias
+    from_items: tuple[SourceItem, ...]
+    #: the WHERE clause; ON conditions are with their FROM items
+    condition: Syntax | None
+    group_by: tuple[Syntax, ...] = ()
+    having: Syntax | None = None
+    #: whether an aggregate stands in the select list or HAVING
+    has_aggregates: bool = False
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether its rows are those of groups."""
+        return bool(self.group_by) or self.having is not None or self.has_aggregates
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuery:
+    """`left UNION [ALL] right`, and the same for EXCEPT and INTERSECT; the span is that of the operator."""
+
+    start: int
+    end: int
+    #: "union", "except" or "intersect"
+    kind: str
+    all: bool
+    left: QuerySyntax
+    right: QuerySyntax
+
+
+@dataclass(frozen=True, slots=True)
+class StreamQuery:
+    """ISTREAM (query), DSTREAM (query) or RSTREAM (query); the span is that of the word."""
+
+    start: int
+    end: int
+    #: "istream", "dstream" or "rstream"
+    kind: str
+    query: QuerySyntax
+
+
+@dataclass(frozen=True, slots=True)
+class WithName:
+    """`name AS (query)` behind WITH; the span is that of the name."""
 
     start: int
     end: int
     name: str
-    alias: str | None
-    window: Window
-    #: what stands between the brackets of the window; None iff there are none
-    window_span: tuple[int, int] | None
-    #: the condition of `JOIN this ON condition`; None behind FROM or a comma
-    on: Syntax | None = None
+    query: QuerySyntax
+
+
+@dataclass(frozen=True, slots=True)
+class WithQuery:
+    """`WITH names query`: a name is seen by those behind it and by the query."""
+
+    start: int
+    end: int
+    names: tuple[WithName, ...]
+    query: QuerySyntax
+
+
+QuerySyntax = SelectQuery | SetQuery | StreamQuery | WithQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,21 +266,6 @@ class ParsedQuery:
     """A query whose text is in order; `bind` gives it a meaning. Immutable: one serves every query of the same text."""
 
     source: Source
-    items: tuple[Item | Star, ...]
-    #: in the order of the text, 1 to `MAX_INPUTS`; no two answer to the same alias
-    from_items: tuple[SourceItem, ...]
-    #: the WHERE clause; ON conditions are with their FROM items
-    condition: Syntax | None
+    query: QuerySyntax
     #: names of all parameters in the text, as written
     params: frozenset[str]
-
-    def error_at_input(self, number: int, fact: str, code: str, hint: str = "") -> QueryError:
-        """The error for one FROM item, counted from 0; the caller raises it."""
-        item = self.from_items[number]
-        return self.source.error(fact, item.start, item.end, code, hint)
-
-    def error_at_window(self, number: int, fact: str, code: str, hint: str = "") -> QueryError:
-        """The error for the window of one FROM item, counted from 0; the caller raises it."""
-        item = self.from_items[number]
-        start, end = item.window_span or (item.start, item.end)
-        return self.source.error(fact, start, end, code, hint)

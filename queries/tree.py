@@ -23,12 +23,14 @@ binder assumed, do not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from filters.expression import ColumnRef, Expression
 from lineage.schema import Column, Schema, Type
-from queries.bound import NOWHERE, Block, BoundInput, OutputColumn, QueryFacts
+from queries.bound import NOWHERE, BoundInput, OutputColumn, QueryFacts
+from queries.bound import Block as Block
 from queries.joins import Join
 from windows import patterns
 from windows.spec import WindowKind, WindowSpec
@@ -463,6 +465,15 @@ def walk(node: Node) -> Iterator[Node]:
         found = stack.pop()
         yield found
         stack.extend(reversed(found.children))
+
+
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The tree with every node changed, children first."""
+    below = {"child", "left", "right"} & {field.name for field in fields(node)}
+    parts: dict[str, Any] = {name: mapped(getattr(node, name), change) for name in sorted(below)}
+    if isinstance(node, JoinNode):
+        parts["inputs"] = tuple(mapped(item, change) for item in node.inputs)
+    return change(replace(node, **parts) if parts else node)
 
 
 def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:

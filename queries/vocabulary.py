@@ -34,23 +34,30 @@ def never(what: str, hint: str = "") -> Refusal:
     return Refusal(what, False, hint)
 
 
-SUBQUERY = later("a sub-query")
-SUBQUERY_IN_FROM = later("a sub-query in FROM")
+SUBQUERY = later("a sub-query outside FROM")
 IN_QUERY = later("IN (query)", "list the values: x IN (1, 2, 3)")
-PARENTHESES_IN_FROM = never("a parenthesis in FROM", "joins are read from left to right: a JOIN b ON .. JOIN c ON ..")
+PARENTHESES_IN_FROM = never(
+    "a parenthesis in FROM without a query", "joins are read from left to right: a JOIN b ON .. JOIN c ON .."
+)
+COLUMN_LIST = never("a list of column names", "name the columns inside the query: expr AS name")
+RECURSIVE = never("WITH RECURSIVE")
+DISTINCT_ON = never("DISTINCT ON", "SELECT DISTINCT takes whole rows; or GROUP BY with FIRST or LAST")
+GROUP_BY_ALL = never("GROUP BY ALL", "list the keys: GROUP BY a, b")
+BY_NAME = never("BY NAME", "columns are matched by their place: list them in the same order")
 MANY_STATEMENTS = never("more than one statement", "submit each query on its own")
 ARRAYS = never("an array or subscript")
 _INNER_ONLY = "write a JOIN b ON a.x = b.x, which keeps matching rows only"
 USING = never("USING", "name the columns: a JOIN b ON a.x = b.x")
 _SAMPLE = never("TABLESAMPLE")
-_ISTREAM = later("ISTREAM", "it comes with a later version; without a window a query already gives only new rows")
-_STREAM_OPERATORS = {"ISTREAM": _ISTREAM, "DSTREAM": later("DSTREAM"), "RSTREAM": later("RSTREAM")}
+#: What makes a stream of a relation.
+STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
+_STREAM_OPERATORS = {
+    word: never(f"{word} inside a SELECT", f"it stands around a query: {word} (SELECT ...)") for word in STREAM_OPERATORS
+}
 _WINDOW_FUNCTION = never("OVER", "a window stands behind the stream: FROM s [RANGE 5 MINUTES]")
 
 #: What may not begin a statement. Any other word than SELECT is a syntax error.
 STATEMENTS = {
-    "WITH": later("WITH"),
-    **_STREAM_OPERATORS,
     "FROM": never("FROM before SELECT", "write SELECT ... FROM ..."),
     "VALUES": never("VALUES"),
 } | {
@@ -61,20 +68,17 @@ STATEMENTS = {
     ).split()
 }
 
+#: Words that begin a clause of the language: never an alias unless behind AS.
+CLAUSE_WORDS = frozenset(("GROUP", "GROUP BY", "HAVING", "UNION", "EXCEPT", "INTERSECT", "WITH"))
+
 #: Words that begin a clause or follow an operand.
 CLAUSES = {
-    "GROUP": later("GROUP BY"),
-    "GROUP BY": later("GROUP BY"),
-    "HAVING": later("HAVING"),
     "ORDER": later("ORDER BY"),
     "ORDER BY": later("ORDER BY"),
     "LIMIT": later("LIMIT"),
     "OFFSET": never("OFFSET"),
     "FETCH": later("FETCH"),
-    "UNION": later("UNION"),
-    "EXCEPT": later("EXCEPT"),
-    "MINUS": later("MINUS"),
-    "INTERSECT": later("INTERSECT"),
+    "MINUS": never("MINUS", "write EXCEPT"),
     "LEFT": later("LEFT JOIN"),
     "RIGHT": never("RIGHT JOIN", _INNER_ONLY),
     "FULL": never("FULL JOIN", _INNER_ONLY),
@@ -96,16 +100,16 @@ CLAUSES = {
     "UNPIVOT": never("UNPIVOT"),
     "MATCH_RECOGNIZE": never("MATCH_RECOGNIZE"),
     "OVER": _WINDOW_FUNCTION,
-    "FILTER": later("FILTER"),
+    "FILTER": never("FILTER behind what is no aggregate", "SUM(x) FILTER (WHERE y > 0)"),
     "WITHIN": never("WITHIN GROUP"),
     "FOR": never("FOR"),
     "INTO": never("INTO"),
-    "SLIDE": later("SLIDE", "it stands inside the window, and comes with a later version"),
+    "SLIDE": never("SLIDE outside a window", "write [RANGE 5 MINUTES SLIDE 1 MINUTE]"),
     "CLUSTER BY": never("CLUSTER BY"),
     "DISTRIBUTE BY": never("DISTRIBUTE BY"),
     "CONNECT BY": never("CONNECT BY"),
-    "PARTITION BY": later("PARTITION BY"),
-    "WITH": later("WITH"),
+    "PARTITION BY": never("PARTITION BY outside a window", "write [PARTITION BY key ROWS 10]"),
+    "GROUPING SETS": never("GROUPING SETS", "submit one query for each set of keys"),
     "ILIKE": never("ILIKE", "LOWER(a) LIKE 'x%'"),
     "GLOB": never("GLOB", "use LIKE with % and _"),
     "SIMILAR TO": never("SIMILAR TO", "use LIKE with % and _"),
@@ -125,7 +129,7 @@ _CLOCK_HINT = "there is no current time in a continuous query: use a window"
 
 #: Words in the place of an operand.
 OPERANDS = {
-    "DISTINCT": later("DISTINCT"),
+    "DISTINCT": never("DISTINCT here", "write SELECT DISTINCT, or COUNT(DISTINCT x)"),
     "ALL": never("ALL"),
     "EXISTS": later("EXISTS"),
     "SELECT": SUBQUERY,
@@ -133,20 +137,24 @@ OPERANDS = {
     "VALUES": SUBQUERY,
 } | {word: never(word, _CLOCK_HINT) for word in _CLOCKS.split()}
 
-_AGGREGATES = "COUNT SUM AVG MIN MAX STDDEV VARIANCE MEDIAN FIRST LAST"
+AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "MEDIAN", "FIRST", "LAST")
 _OTHER_AGGREGATES = "STDDEV_SAMP STDDEV_POP VAR_SAMP VAR_POP MEAN ANY_VALUE BOOL_AND BOOL_OR MODE ARG_MIN ARG_MAX STRING_AGG CORR"
 _NESTED = "ARRAY_AGG LIST LIST_VALUE STRUCT_PACK ROW MAP UNNEST ARRAY STRUCT JSON JSON_EXTRACT LIST_FILTER LIST_TRANSFORM"
 _RANKS = "ROW_NUMBER RANK DENSE_RANK NTILE LAG LEAD FIRST_VALUE LAST_VALUE NTH_VALUE PERCENT_RANK CUME_DIST"
 
+#: Windows written as functions in FROM, and how.
+SLIDE_FUNCTIONS = {
+    "TUMBLE": "TUMBLE(stream, 5 MINUTES)",
+    "HOP": "HOP(stream, 1 MINUTE, 5 MINUTES)",
+}
+
 #: Function names. A registered function cannot have one of these names either.
 FUNCTIONS = (
-    {word: later(f"the aggregate {word}") for word in _AGGREGATES.split()}
-    | {
-        word: never(f"the aggregate {word}", f"there are: {_AGGREGATES}, in a later version")
-        for word in _OTHER_AGGREGATES.split()
-    }
+    {word: never(f"the aggregate {word}", f"there are: {' '.join(AGGREGATES)}") for word in _OTHER_AGGREGATES.split()}
     | {word: later(word) for word in ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "APPROX_QUANTILE", "PERCENTILE_CONT")}
-    | {word: later(f"{word} outside FROM") for word in ("TUMBLE", "HOP", "SESSION")}
+    | {"SESSION": later("SESSION")}
+    | {word: never(f"{word} outside FROM", f"FROM {usage}") for word, usage in SLIDE_FUNCTIONS.items()}
+    | {word: never(word, "submit one query for each set of keys") for word in ("ROLLUP", "CUBE", "GROUPING", "GROUPING_ID")}
     | _STREAM_OPERATORS
     | {word: never(f"{word} (nested types)") for word in _NESTED.split()}
     | {word: never(f"the window function {word}", _WINDOW_FUNCTION.hint) for word in _RANKS.split()}
@@ -157,21 +165,12 @@ FUNCTIONS = (
 )
 
 #: Table functions in FROM.
-SOURCES = {
-    "TUMBLE": later("TUMBLE"),
-    "HOP": later("HOP"),
-    "SESSION": later("SESSION"),
-    "LATERAL": CLAUSES["LATERAL"],
-    "SELECT": SUBQUERY_IN_FROM,
-    **_STREAM_OPERATORS,
-}
+SOURCES = {"SESSION": later("SESSION"), "LATERAL": CLAUSES["LATERAL"]}
 
 #: Words in the brackets of a window that `queries/windows.py` does not read.
 WINDOWS = {
     "SESSION": later("a SESSION window", "it comes with a later version; [RANGE 5 MINUTES] works now"),
-    "SLIDE": later("SLIDE", "it comes with a later version; [RANGE 5 MINUTES] works now"),
-    "TUMBLE": later("TUMBLE"),
-    "HOP": later("HOP"),
+    **{word: never(f"{word} in the brackets of a window", f"FROM {usage}") for word, usage in SLIDE_FUNCTIONS.items()},
 }
 
 #: Operator symbols.

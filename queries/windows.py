@@ -1,10 +1,11 @@
 """The window behind a stream in FROM, such as `[RANGE 5 MINUTES]`, and INTERVAL literals.
 
-    window   : [ NOW ] | [ RANGE UNBOUNDED ] | [ RANGE width ] | [ [PARTITION BY name {, name}] ROWS count [RANGE width] ]
+    window   : [ NOW ] | [ RANGE UNBOUNDED ] | [ RANGE width [SLIDE width] ]
+             | [ [PARTITION BY name {, name}] ROWS count [RANGE width] ]
     width    : count unit {count unit} | 'text' | INTERVAL interval | :param
     interval : 'count' unit | count unit | 'text'
 
-A width is at least one microsecond and has no months; a count is 1 to `MAX_ROWS`, or a parameter. SLIDE is refused by name.
+A width is at least one microsecond and has no months; a count is 1 to `MAX_ROWS`, or a parameter.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 from filters.expression import Interval
 from queries.durations import UNIT_MONTHS, UNITS_HINT, DurationError, add, find_unit, measure, parse_duration
 from queries.source import Source
-from queries.syntax import Name, RowsWindow, Window, WindowParam
+from queries.syntax import Name, RowsWindow, SlideWindow, Window, WindowParam
 from queries.tokens import Cursor, Kind, Token
 from queries.vocabulary import ARRAYS, WINDOWS
 from windows.spec import FOREVER, MAX_ROWS, WindowSpec
 
 _FORMS = "windows are [RANGE 5 MINUTES], [ROWS 100], [RANGE UNBOUNDED] and [NOW]"
+_SLIDE_FORM = "write [RANGE 5 MINUTES SLIDE 1 MINUTE]"
 _ROWS_FORMS = "[ROWS 100], [PARTITION BY key ROWS 100], [ROWS 100 RANGE 5 MINUTES]"
 
 
@@ -29,7 +31,7 @@ def parse_window(cursor: Cursor) -> tuple[Window, tuple[int, int]]:
     if cursor.take_word("NOW"):
         window = WindowSpec.now()
     elif cursor.take_word("RANGE"):
-        window = WindowSpec.unbounded() if cursor.take_word("UNBOUNDED") else _parse_width(cursor)
+        window = WindowSpec.unbounded() if cursor.take_word("UNBOUNDED") else _parse_range(cursor)
         if cursor.token.is_word("ROWS", "PARTITION BY", "PARTITION"):
             raise cursor.error("RANGE stands behind ROWS", cursor.token, hint=_ROWS_FORMS)
     elif token.is_word("ROWS", "PARTITION BY", "PARTITION"):
@@ -41,6 +43,8 @@ def parse_window(cursor: Cursor) -> tuple[Window, tuple[int, int]]:
     else:
         raise cursor.unexpected(_FORMS)
     token = cursor.token
+    if token.is_word("SLIDE"):
+        raise cursor.error("SLIDE stands behind RANGE alone", token, hint=_SLIDE_FORM)
     if token.kind is Kind.WORD and token.text in WINDOWS:
         raise cursor.refuse(WINDOWS[token.text])
     if not token.is_symbol("]"):
@@ -52,8 +56,30 @@ def parse_window(cursor: Cursor) -> tuple[Window, tuple[int, int]]:
 
 def params_of(window: Window) -> list[str]:
     """The names of the parameters in a window."""
-    parts = (window.rows, window.width) if isinstance(window, RowsWindow) else (window,)
+    parts: tuple[object, ...] = (window,)
+    if isinstance(window, RowsWindow):
+        parts = (window.rows, window.width)
+    elif isinstance(window, SlideWindow):
+        parts = (window.width, window.slide)
     return [part.name for part in parts if isinstance(part, WindowParam)]
+
+
+def make_slide(start: int, end: int, width: WindowSpec | WindowParam, slide: WindowSpec | WindowParam) -> Window:
+    """The window of that width which moves in steps of `slide`; both as `parse_width` reads them."""
+    if isinstance(width, WindowSpec) and isinstance(slide, WindowSpec):
+        return WindowSpec.sliding(width.width_us, slide.width_us)
+    return SlideWindow(start, end, width, slide)
+
+
+def _parse_range(cursor: Cursor) -> Window:
+    """What stands behind RANGE, but UNBOUNDED."""
+    first = cursor.token
+    width = parse_width(cursor)
+    if not cursor.take_word("SLIDE"):
+        return width
+    if cursor.token.is_word("UNBOUNDED"):
+        raise cursor.unexpected(_SLIDE_FORM)
+    return make_slide(first.start, cursor.peek(-1).end, width, parse_width(cursor))
 
 
 def _parse_rows(cursor: Cursor) -> RowsWindow:
@@ -73,7 +99,7 @@ def _parse_rows(cursor: Cursor) -> RowsWindow:
     if cursor.take_word("RANGE"):
         if cursor.token.is_word("UNBOUNDED"):
             raise cursor.error("ROWS has no UNBOUNDED beside it", cursor.token, hint="leave RANGE UNBOUNDED out")
-        width = _parse_width(cursor)
+        width = parse_width(cursor)
     return RowsWindow(first.start, cursor.peek(-1).end, rows, tuple(partition), width)
 
 
@@ -143,7 +169,8 @@ def parse_interval(cursor: Cursor) -> Interval:
         raise cursor.error(str(error), token, "bad_interval", UNITS_HINT) from None
 
 
-def _parse_width(cursor: Cursor) -> WindowSpec | WindowParam:
+def parse_width(cursor: Cursor) -> WindowSpec | WindowParam:
+    """Read a length of time, as a [RANGE] window of that length."""
     first = cursor.token
     if first.is_symbol(":"):
         param = parse_param(cursor)
