@@ -159,7 +159,22 @@ class Catalog:
     def readable(self, name: str) -> Readable | None:
         """What a query may read by that name."""
         source = self.sources.get(name.lower()) or self.tables.get(name.lower())
-        return None if source is None else source.readable
+        if source is not None:
+            return source.readable
+        query = self._query_by_name.get(name.lower())
+        return query.readable if query is not None and query.running else None
+
+    def timeline_name(self, name: str) -> str | None:
+        """The timeline of a stream or a running query; None for a table, which is on none."""
+        source = self.sources.get(name.lower())
+        if source is not None:
+            return source.timeline.name
+        query = self._query_by_name.get(name.lower())
+        return None if query is None else self.timeline_of(query).name
+
+    def timeline_of(self, query: Query) -> Timeline:
+        """The timeline that a query is on."""
+        return query.timeline or self.sources[query.stream].timeline
 
     def timeline(self, name: str) -> Timeline:
         found = self.timelines.get(name) if isinstance(name, str) else None

@@ -36,7 +36,7 @@ from eddy.planner import Planner
 from eddy.policies import make
 from eddy.query import JoinPlan, Query
 from eddy.reader import Results, to_table
-from eddy.readers import reader_of, timeline_of
+from eddy.readers import reader_of
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
@@ -315,7 +315,7 @@ class Engine:
         """The answer of a query now, with `time` and `seq` in the table's metadata."""
         with self._turn:
             found = self._catalog.query(query)
-            now = timeline_of(found, self._catalog).now
+            now = self._catalog.timeline_of(found).now
             reader = reader_of(found, self._catalog)
             results = reader.answer(now)
             found.errors = reader.errors
@@ -344,7 +344,7 @@ class Engine:
         for version in (*query.earlier, query):
             if isinstance(version, TreeQuery):
                 lost = max(lost, version.log.lost)
-            gone = timeline_of(version, self._catalog).log.gone
+            gone = self._catalog.timeline_of(version).log.gone
             for run in version.runs:
                 if run.after < gone:
                     lost = max(lost, gone if run.until is None else min(gone, run.until))
@@ -366,13 +366,13 @@ class Engine:
             errors = 0
             if cursor.snapshot:
                 reader = reader_of(query, self._catalog)
-                results = reader.answer(timeline_of(query, self._catalog).now)
+                results = reader.answer(self._catalog.timeline_of(query).now)
                 found = [(seq, results)] if len(results) else []
                 errors = reader.errors
             else:
                 self._check_held(query, cursor.seq)
                 for version in (*query.earlier, query):
-                    reader, records = reader_of(version, self._catalog), timeline_of(version, self._catalog).log.after(cursor.seq)
+                    reader, records = reader_of(version, self._catalog), self._catalog.timeline_of(version).log.after(cursor.seq)
                     found += [(record.seq, part) for record in records for part in reader.changes(record)]
                     errors += reader.errors
             query.errors = errors

@@ -23,7 +23,7 @@ from eddy.join_query import JoinQuery
 from eddy.planner import Planner
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run, TreePlan
 from eddy.reader import Results
-from eddy.readers import reader_of, timeline_of
+from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
 from eddy.state_cap import StateCap
@@ -96,7 +96,7 @@ class Lifecycle:
         if not query.running:
             raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
         self._check_unread(query, "paused")
-        kept = reader_of(query, self._catalog).keep(timeline_of(query, self._catalog).now)
+        kept = reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
         self._end_run(query)
         query.kept = kept
 
@@ -108,14 +108,14 @@ class Lifecycle:
             query.birth = self._catalog.birth(self._committer.seq)
         self._start(query)
         self._open(query, before, left)
-        query.forget_runs(timeline_of(query, self._catalog).log.gone)
+        query.forget_runs(self._catalog.timeline_of(query).log.gone)
 
     def replace(self, query: Query, sql: str, params: Mapping[str, Any] | None) -> None:
         plan = self._planner.plan(sql, params)
         check_replaces(query, plan)
         self._check_unread(query, "replaced")
         before, left = self._before(query)
-        log, seq = timeline_of(query, self._catalog).log, self._committer.seq
+        log, seq = self._catalog.timeline_of(query).log, self._committer.seq
         self._end_run(query)
         version = query.become(self._make(query.id, query.name, sql, query.tags, plan, True))
         log.hold(seq, partial(self.forget_version, query, version))
@@ -167,7 +167,7 @@ class Lifecycle:
             return
         sources = self._sources(query)
         births = self._births(query, sources, query.windows)
-        query.complete_since_us = complete_since(timeline_of(query, self._catalog).now, sources, query.windows, births)
+        query.complete_since_us = complete_since(self._catalog.timeline_of(query).now, sources, query.windows, births)
         if isinstance(query, JoinQuery):
             query.start(seq, births)
             return
@@ -185,7 +185,7 @@ class Lifecycle:
 
     def _open(self, query: Query, before: Results | None, left: Held | None) -> None:
         """The commit that gives a query what it sees at once, net of the answer it had `before`; `left` are its rows."""
-        timeline, run = timeline_of(query, self._catalog), query.runs[-1]
+        timeline, run = self._catalog.timeline_of(query), query.runs[-1]
         now = run.opened_us = timeline.now
         at_us = effect_time(now)
         taken_back = None
@@ -206,14 +206,14 @@ class Lifecycle:
         """The answer that a query is about to take back, none if it is a stream, and its rows."""
         if query.is_stream:
             return None, None
-        return reader_of(query, self._catalog).answer(timeline_of(query, self._catalog).now), self._rows_of(query)
+        return reader_of(query, self._catalog).answer(self._catalog.timeline_of(query).now), self._rows_of(query)
 
     def _rows_of(self, query: Query) -> Held | None:
         """The rows or matches of the answer of a relation; None if nobody listens, or operators made them."""
         if not self._committer.listeners or query.is_stream or isinstance(query, TreeQuery):
             return None
         of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
-        return of, query.kept or reader_of(query, self._catalog).keep(timeline_of(query, self._catalog).now)
+        return of, query.kept or reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
 
     def _sources(self, query: Query) -> list[Source]:
         return [self._catalog.input(name) for name in query.streams]

@@ -131,3 +131,53 @@ def at_once(delta: Delta, record: Record) -> Delta:
     plus, now = delta.plus, effect_time(record.after)
     n = len(plus)
     return Delta(Plus(plus.ids, np.full(n, now), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())
+
+
+class QueryStage(Stage):
+    """The result of a running query with operators, read by its name."""
+
+    def __init__(self, root: Stage) -> None:
+        super().__init__()
+        self._root = root
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        return self._root.types
+
+    @property
+    def sends_ends(self) -> bool:
+        return self._root.sends_ends
+
+    def _process(self, step: Step) -> Delta:
+        return self._root.delta(step)
+
+    def _open(self, record: Record) -> Delta:
+        return self._root.answer(record)
+
+    def answer(self, record: Record) -> Delta:
+        return self._root.answer(record)
+
+
+class Operation:
+    """A query's operators over its cores, and its answer."""
+
+    def __init__(self, root: Stage, cores: list[Core], recipient: Recipient) -> None:
+        self.root = root
+        self.cores = cores
+        self._recipient = recipient
+        #: the commit that opened it; it has been taken then
+        self._opened = -1
+        #: results so far
+        self.n_results = 0
+
+    def open(self, record: Record) -> Results:
+        """What the query sees at once, in the commit that opens it."""
+        self._opened = record.seq
+        parts = self._take(self.root.opened(record), record)
+        ...
+
+    def take(self, step: Step) -> list[Results]:
+        """What a commit that was just logged changes for the query."""
+        if step.record.seq == self._opened:
+            return []
+        return self._take(self.root.delta(step), step.record)

@@ -17,17 +17,21 @@ import pyarrow as pa
 
 from filters.predicate import Condition
 from filters.vector import ListFrame, Vector
+from lineage.schema import Column, Schema
 from lineage.times import MAX_US, to_datetime
-from queries.bound import Block, OutputColumn
+from queries.bound import Block, OutputColumn, QueryFacts, Readable
 from queries.joins import Join
 from queries.tree import GroupBy, NamedQuery, Node, walk
+from windows.patterns import STRICT
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.changes import Changes
     from eddy.engine import Engine
     from eddy.legs import Leg
+    from eddy.operation import Operation
     from eddy.reader import Results
+    from eddy.timeline import Timeline
 
 
 @dataclass(slots=True, eq=False)
@@ -204,6 +208,28 @@ class Query:
     def streams(self) -> tuple[str, ...]:
         """The names of the streams it reads, in lower case, by input."""
         return (self.plan.stream,)
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """The timeline that it is on; None: that of its stream."""
+        return None
+
+    @property
+    def readable(self) -> Readable:
+        """What a query that reads it by name has to know."""
+        schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
+        pattern = self.update_pattern
+        return Readable(schema, query=QueryFacts(self.is_stream, pattern, self.ends_known, self.levels))
+
+    @property
+    def ends_known(self) -> bool:
+        """Whether every result's end is known when it begins."""
+        return self.update_pattern != STRICT
+
+    @property
+    def levels(self) -> int:
+        """How many running queries stand above each other, itself with them."""
+        return 1
 
     @property
     def reads(self) -> tuple[str, ...]:

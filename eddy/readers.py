@@ -1,4 +1,4 @@
-"""Which reader reads a query, and on which timeline it is."""
+"""Which reader reads a query."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from eddy.query import Query
 from eddy.reader import Reader
 from eddy.table_query import TableQuery
 from eddy.table_reader import TableReader
-from eddy.timeline import Timeline
 from eddy.tree_query import TreeQuery, TreeReader
-
-
-def timeline_of(query: Query, catalog: Catalog) -> Timeline:
-    if isinstance(query, JoinQuery | TreeQuery):
-        return query.timeline
-    return catalog.sources[query.stream].timeline
 
 
 def reader_of(query: Query, catalog: Catalog) -> Reader | JoinReader | TreeReader:

@@ -17,6 +17,7 @@ from eddy.reader import Results, net
 from eddy.result_log import Record
 from eddy.timeline import Timeline
 from filters.predicate import Condition, normalise
+from queries.tree import levels
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -120,6 +121,14 @@ class TreeQuery(Query):
     @property
     def update_pattern(self) -> str:
         return self.tree_plan.root.update_pattern
+
+    @property
+    def ends_known(self) -> bool:
+        return self.tree_plan.root.ends_known
+
+    @property
+    def levels(self) -> int:
+        return levels(self.tree_plan.root)
 
     def start(self, seq: int, operation: Operation) -> None:
         """Run from the next commit on."""
