@@ -37,7 +37,7 @@ from eddy.join_reader import JoinReader
 from eddy.planner import Planner
 from eddy.policies import make
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
-from eddy.reader import Reader, Results, to_table
+from eddy.reader import NETTING, Reader, Results, to_table
 from eddy.recall import recall
 from eddy.replacing import check_replaces
 from eddy.result_log import LOG_ROWS
@@ -206,12 +206,13 @@ class Engine:
         """Start a query; it is in effect when this returns, for the rows taken from now on.
 
         With `history="window"` also for the rows that are still stored: a commit gives it what it sees of them at once.
+        With `emit="event"` its changes are net within each instant of a commit, not over the whole of it.
         """
         with self._turn:
             if history not in ("new", "window"):
                 raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
-            if emit != "commit":
-                raise _not_yet(f'emit="{emit}"')
+            if emit not in NETTING:
+                raise EddyError(f"emit is {emit!r}", code="bad_option", hint='"commit" or "event"')
             if expiry not in (None, "auto"):
                 raise _not_yet(f'expiry="{expiry}"')
             number, chosen = self._catalog.new_query(name)
@@ -220,6 +221,7 @@ class Engine:
             plan = self._planner.plan(sql, params)
             self._cap.charge_query()
             query = self._make(number, chosen, sql, tuple(tags), plan, history == "window")
+            query.emit = emit
             query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
             self._start(query)
             self._catalog.add_query(query)

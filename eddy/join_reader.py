@@ -16,7 +16,7 @@ import numpy as np
 
 from eddy.join_query import JoinQuery, JoinRun
 from eddy.query import Kept
-from eddy.reader import Results, net
+from eddy.reader import NETTING, Results
 from eddy.result_log import Record
 from eddy.walk import Combinations, Reach
 from eddy.window_rows import WindowRows
@@ -42,6 +42,7 @@ class JoinReader:
         run = query.runs[-1]
         assert isinstance(run, JoinRun)
         self._run = run
+        self._net = NETTING[query.emit]
         #: values that could not be computed
         self.errors = 0
 
@@ -146,15 +147,15 @@ class JoinReader:
     # ---- changes
 
     def changes(self, record: Record) -> list[Results]:
-        """The net changes of a commit: - first, then +, each in order of time."""
+        """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []
         assert isinstance(run, JoinRun)
         self._run = run
         if run.opened_in(record.seq):
-            return net(run.taken_back, self._results(self._opened(record), 1))
-        return net(self._results(self._ended(record), -1), self._results(self._begun(record), 1))
+            return self._net(run.taken_back, self._results(self._opened(record), 1))
+        return self._net(self._results(self._ended(record), -1), self._results(self._begun(record), 1))
 
     def _opened(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """What was there at once in the commit that opened the run."""
