@@ -62,11 +62,12 @@ class Changes:
         while self._pending or self._read():
             seq, results = self._pending[0]
             times = Vector(Type.TIMESTAMP, results.times).to_pylist()
-            rows = list(zip(times, *(column.to_pylist() for column in results.columns), strict=True))
+            signs = results.signs.tolist()
+            rows = list(zip(times, signs, *(column.to_pylist() for column in results.columns), strict=True))
             while self._row < len(rows):
-                time, *values = rows[self._row]
+                time, sign, *values = rows[self._row]
                 self._row += 1
-                yield Change(seq, time, results.sign, dict(zip(names, values, strict=True)))
+                yield Change(seq, time, sign, dict(zip(names, values, strict=True)))
             self._pending.popleft()
             self._row = 0
 
@@ -82,7 +83,7 @@ class Changes:
             head = [
                 arrow_cells(pa.int64(), np.full(len(results), seq)),
                 Vector(Type.TIMESTAMP, results.times).to_arrow(),
-                arrow_cells(pa.int8(), np.full(len(results), results.sign, np.int8)),
+                arrow_cells(pa.int8(), results.signs),
             ]
             tables.append(pa.Table.from_arrays([*head, *(column.to_arrow() for column in results.columns)], names=names))
         if tables:

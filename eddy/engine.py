@@ -200,6 +200,7 @@ class Engine:
         """Start a query; it is in effect when this returns, for the rows taken from now on.
 
         With `history="window"` also for the rows that are still stored: a commit gives it what it sees of them at once.
+        With `emit="event"` its changes are net within each instant of a commit, not over the whole of it.
         """
         with self._turn:
             return self._lives.submit(sql, name, params, tags, history, emit, expiry)

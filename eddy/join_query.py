@@ -1,4 +1,6 @@
-"""A query over several inputs, or over one whose rows are ended by more than the clock: its legs, its births, and the group whose walks it shares.
+"""A query that runs in a group: its legs, its births, and the group whose walks it shares.
+
+It has several inputs, or one whose rows are ended by more than the clock.
 
 Every input holds a leg on its stream (`Source.hold`): the stream's rows are matched for it and kept as long as its window
 says. The group with the indexes it needs, and the ends of rows, stay over a pause, for the log can still be read.

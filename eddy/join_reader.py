@@ -17,7 +17,7 @@ import numpy as np
 from eddy.join_query import JoinQuery, JoinRun
 from eddy.query import Kept
 from eddy.ranks import Ranks
-from eddy.reader import Results, net
+from eddy.reader import NETTING, Results
 from eddy.result_log import Record
 from eddy.walk import Combinations, Reach
 from eddy.window_rows import WindowRows
@@ -44,6 +44,7 @@ class JoinReader:
         run = query.runs[-1]
         assert isinstance(run, JoinRun)
         self._run = run
+        self._net = NETTING[query.emit]
         #: values that could not be computed
         self.errors = 0
 
@@ -148,15 +149,15 @@ class JoinReader:
     # ---- changes
 
     def changes(self, record: Record) -> list[Results]:
-        """The net changes of a commit: - first, then +, each in order of time."""
+        """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []
         assert isinstance(run, JoinRun)
         self._run = run
         if run.opened_in(record.seq):
-            return net(run.taken_back, self._results(self.alive(record), 1))
-        return net(self._results(self.ended(record), -1), self._results(self.begun(record), 1))
+            return self._net(run.taken_back, self._results(self.alive(record), 1))
+        return self._net(self._results(self.ended(record), -1), self._results(self.begun(record), 1))
 
     def alive(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """The matches after a commit, and their starts, none before the run was opened."""

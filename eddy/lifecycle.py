@@ -37,9 +37,8 @@ from lineage.errors import ConflictError, EddyError, InUseError
 if TYPE_CHECKING:
     from eddy.engine import Engine
 
-#: Words of contract 5 for how ends are found, and the two ways to emit.
+#: Words of contract 5 for how ends are found.
 EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "update-pattern", "auto")
-EMIT = ("commit", "event")
 
 
 class Lifecycle:
@@ -62,7 +61,7 @@ class Lifecycle:
     ) -> Query:  # fmt: skip
         if history not in ("new", "window"):
             raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
-        if emit not in EMIT:
+        if emit not in NETTING:
             raise EddyError(f"emit is {emit!r}", code="bad_option", hint='"commit" or "event"')
         if expiry is not None:
             check_expiry(expiry)

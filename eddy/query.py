@@ -157,7 +157,7 @@ class Query:
 
     __slots__ = (
         "_engine", "id", "name", "sql", "tags", "plan", "leg", "runs", "kept", "complete_since_us", "_results_before",
-        "_results_at_start", "errors", "birth", "earlier", "lost_until", "__weakref__",
+        "_results_at_start", "errors", "birth", "earlier", "lost_until", "emit", "__weakref__",
         # of a join
         "join_plan", "legs", "sources", "group", "slot",
         # of a query with tables
@@ -198,6 +198,8 @@ class Query:
         self.earlier: tuple[Query, ...] = ()
         #: of the runs that it no longer has, the last commit
         self.lost_until = 0
+        #: whether its changes are net over a "commit" or over each "event"
+        self.emit = "commit"
 
     @property
     def stream(self) -> str:

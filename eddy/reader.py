@@ -29,17 +29,24 @@ NEWEST = 1000
 
 @dataclass(slots=True)
 class Results:
-    """Output rows of one sign, in order of time: vectors of the output columns, and when each takes effect."""
+    """Output rows, in order of time: vectors of the output columns, when each takes effect, and their sign, one for all or each
+    its own."""
 
     columns: list[Vector]
     times: np.ndarray
-    sign: int
+    sign: int | np.ndarray
 
     def __len__(self) -> int:
         return len(self.times)
 
     def take(self, rows: np.ndarray) -> Results:
-        return Results([column.take(rows) for column in self.columns], self.times[rows], self.sign)
+        sign = self.sign if isinstance(self.sign, int) else self.sign[rows]
+        return Results([column.take(rows) for column in self.columns], self.times[rows], sign)
+
+    @property
+    def signs(self) -> np.ndarray:
+        """+1 or -1 for each row."""
+        return np.full(len(self), self.sign, np.int8) if isinstance(self.sign, int) else self.sign
 
 
 class Reader:
@@ -51,6 +58,7 @@ class Reader:
         self.window = query.window
         self._condition = query.plan.condition
         self._run = query.runs[-1]
+        self._net = NETTING[query.emit]
         #: output values that could not be computed
         self.errors = 0
 
@@ -146,7 +154,7 @@ class Reader:
     # ---- changes
 
     def changes(self, record: Record) -> list[Results]:
-        """The net changes of a commit: - first, then +, each in order of time."""
+        """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []
@@ -154,14 +162,14 @@ class Reader:
         source = self.source
         before, after = source.end_at(record.seq - 1), source.end_at(record.seq)
         if self.window.is_stream:
-            return net(None, self.results(before, after, 1))
+            return self._net(None, self.results(before, after, 1))
         if run.opened_in(record.seq):
-            return net(run.taken_back, self.results(self.oldest_alive(record.after, after), after, 1))
+            return self._net(run.taken_back, self.results(self.oldest_alive(record.after, after), after, 1))
         # rows that come and go inside the commit take part in the netting: their ends may be the latest of their value
         first = self.oldest_alive(record.before, after)
         plus = self.results(max(before, first), after, 1)
         minus = self.results(first, self.oldest_alive(record.after, after), -1) if self.window.ends else None
-        return net(minus, plus)
+        return self._net(minus, plus)
 
 
 def net(minus: Results | None, plus: Results) -> list[Results]:
@@ -171,6 +179,25 @@ def net(minus: Results | None, plus: Results) -> list[Results]:
     if minus is not None and len(minus) and len(plus):
         minus, plus = _cancel(minus, plus)
     return [part for part in (minus, plus) if part is not None and len(part)]
+
+
+def net_by_instant(minus: Results | None, plus: Results) -> list[Results]:
+    """The same for each distinct instant of the commit alone, in order of time: what lives for a while inside it is shown."""
+    # with the time as a value among the others, only changes of one instant cancel
+    parts = net(None if minus is None else _stamped(minus), _stamped(plus))
+    if not parts:
+        return []
+    times, signs = np.concatenate([part.times for part in parts]), np.concatenate([part.signs for part in parts])
+    columns = [concatenate([part.columns[i] for part in parts]) for i in range(1, len(parts[0].columns))]
+    return [Results(columns, times, signs).take(np.lexsort((signs, times)))]
+
+
+def _stamped(results: Results) -> Results:
+    return Results([Vector(Type.TIMESTAMP, results.times), *results.columns], results.times, results.sign)
+
+
+#: How the changes of a commit are netted, by the `emit` of a query (semantics 12).
+NETTING = {"commit": net, "event": net_by_instant}
 
 
 def _cancel(minus: Results, plus: Results) -> tuple[Results, Results]:

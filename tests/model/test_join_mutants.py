@@ -54,8 +54,8 @@ class EndlessStore(Naive):
 class HistoryIsNew(Naive):
     """history="window" is ignored."""
 
-    def submit(self, meaning: Meaning, history: str = "new") -> int:
-        number = super().submit(meaning, history)
+    def submit(self, meaning: Meaning, history: str = "new", emit: str = "commit") -> int:
+        number = super().submit(meaning, history, emit)
         if history == "window" and self.queries[number].streams:
             query = self.queries[number]
             query.results, query.parts = [], [[] if k in query.streams else parts for k, parts in enumerate(query.parts)]

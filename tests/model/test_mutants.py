@@ -62,8 +62,8 @@ class ReusesSlotDirty(Naive):
         self.left = self.queries[number]
         super().cancel(number)
 
-    def submit(self, meaning: Meaning, history: str = "new") -> int:
-        number = super().submit(meaning, history)
+    def submit(self, meaning: Meaning, history: str = "new", emit: str = "commit") -> int:
+        number = super().submit(meaning, history, emit)
         left: Query | None = getattr(self, "left", None)
         if left and left.meaning.inputs[0].source == meaning.inputs[0].source:
             results = [Result(r.parts, canonical_row(meaning.select([r.parts[0].row])), r.gone) for r in left.results]

@@ -84,6 +84,8 @@ class Query:
     #: the answer at the pause; None iff running
     kept: list[Value] | None = None
     complete_since: int | None = None
+    #: whether its changes are net over a "commit" or within each "event"
+    emit: str = "commit"
 
 
 class Naive(Timelines):
@@ -159,7 +161,7 @@ class Naive(Timelines):
         for result in ended:
             result.gone = True
         query.parts = [[part for part in parts if part.end > now] for parts in query.parts]
-        return self._net(pluses, [Change(-1, _at(result.end), result.value) for result in ended])
+        return self._emitted(query, pluses, [Change(-1, _at(result.end), result.value) for result in ended])
 
     def _arrive(self, query: Query, k: int) -> None:
         """Give an input what came in this commit; newer rows and versions end older ones."""
@@ -204,14 +206,24 @@ class Naive(Timelines):
     def _passes(self, condition: Condition, rows: Rows) -> bool:
         return condition.holds(rows) is True
 
+    def _emitted(self, query: Query, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+        """The changes of a commit as the query wants them: net over all of it, or instant by instant."""
+        if query.emit == "commit":
+            return self._net(pluses, minuses)
+        found = []
+        for time in sorted({change.time for change in pluses + minuses}):
+            found += self._net([c for c in pluses if c.time == time], [c for c in minuses if c.time == time])
+        return found
+
     def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
         return net(pluses, minuses)
 
     # -- queries -------------------------------------------------------------------------------------------------
 
-    def submit(self, meaning: Meaning, history: str = "new") -> int:
+    def submit(self, meaning: Meaning, history: str = "new", emit: str = "commit") -> int:
         number = self._next_query
         query = self._bound(meaning, history, self.seq)
+        query.emit = emit
         self._next_query += 1
         self.queries[number] = query
         if history == "window" or not query.streams:
@@ -226,6 +238,7 @@ class Naive(Timelines):
         new = self._bound(meaning, old.history, old.born)
         if old.kept is not None or new.is_stream != old.is_stream:
             raise ValueError("a paused query is not replaced, nor a relation by a stream")
+        new.emit = old.emit
         before = self.answer(number)
         self.queries[number] = new
         self._open_in_commit(number, new, before)
@@ -266,7 +279,7 @@ class Naive(Timelines):
         changes = []
         if not query.is_stream:
             pluses = [Change(1, now, result.value) for result in query.results]
-            changes = self._net(pluses, [Change(-1, now, value) for value in before])
+            changes = self._emitted(query, pluses, [Change(-1, now, value) for value in before])
         self._finish({number: changes} if changes else {})
 
     def _open(self, query: Query) -> None:

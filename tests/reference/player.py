@@ -37,7 +37,7 @@ class Player:
             case Delete():
                 self.model.delete(step.table, step.keys)
             case Submit():
-                self.numbers[step.label] = self.model.submit(step.spec.meaning, step.history)
+                self.numbers[step.label] = self.model.submit(step.spec.meaning, step.history, step.emit)
             case Replace():
                 if step.label not in self.numbers or self.paused(step.label):
                     return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.reference.functions import FUNCTIONS
@@ -69,6 +69,7 @@ class Submit:
     label: int
     spec: Spec
     history: str = "new"
+    emit: str = "commit"
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,17 @@ class Script:
     functions: tuple[str, ...] = ()
 
 
+def with_events(script: Script) -> Script:
+    """The same with changes by instant for every query."""
+
+    def event(step: Step) -> Step:
+        if isinstance(step, Crowd):
+            return Crowd([replace(member, emit="event") for member in step.members])
+        return replace(step, emit="event") if isinstance(step, Submit) else step
+
+    return replace(script, steps=[event(step) for step in script.steps])
+
+
 def as_python(script: Script) -> str:
     """The script as calls that can be pasted after `from eddy import Engine`."""
     lines = [f"engine = Engine(policy={script.policy!r}, batch_rows={script.batch_rows})"]
@@ -141,8 +153,9 @@ def as_python(script: Script) -> str:
                 lines.append(f"engine.upsert({table!r}, {encode(rows, columns[table], 'dicts')})")
             case Delete(table, keys):
                 lines.append(f"engine.delete({table!r}, {keys})")
-            case Submit(label, spec, history):
+            case Submit(label, spec, history, emit):
                 asked = "" if history == "new" else f", history={history!r}"
+                asked += "" if emit == "commit" else f", emit={emit!r}"
                 lines.append(f"q{label} = engine.submit({spec.sql!r}, params={spec.params or None}{asked})")
             case Replace(label, spec):
                 lines.append(f"engine.replace(q{label}, {spec.sql!r}, params={spec.params or None})")

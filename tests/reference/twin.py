@@ -133,9 +133,9 @@ class Twin:
         if self.model.advance(canonical(time), timeline):
             self._tell()
 
-    def submit(self, sql: str, *, params: dict[str, Any] | None = None, history: str = "new") -> TwinQuery:
+    def submit(self, sql: str, *, params: dict[str, Any] | None = None, history: str = "new", emit: str = "commit") -> TwinQuery:
         spec = self._known(sql, params)
-        number = self.model.submit(spec.meaning, history)
+        number = self.model.submit(spec.meaning, history, emit)
         self._running[number] = spec
         self._told[number] = []
         self._tell()

@@ -180,8 +180,22 @@ def test_point_12_changes_of_a_commit_are_net_by_value_minus_before_plus() -> No
     push(engine, "s", (105, 9), (120, 1), (121, 3))
     # 9 comes and goes; of the two 1s that end, the one with the latest end remains, the + at 120 nets with the other
     assert changes(query, 1) == [(111, -1, 1), (112, -1, 2), (121, 1, 3)]
-    with pytest.raises(EddyError, match='emit="event" is not supported yet'):
-        engine.submit("SELECT v FROM s", emit="event")
+
+
+def test_point_12_by_event_changes_are_net_within_each_instant_in_event_time_order() -> None:
+    engine = make()
+    query = engine.submit("SELECT v FROM s [RANGE 10 MILLISECONDS]", emit="event")
+    push(engine, "s", (100, 1), (101, 1), (102, 2))
+    push(engine, "s", (105, 9), (111, 1), (112, 3))
+    # the 1 that ends at 111 nets with the one that comes then, the one at 110 does not
+    assert changes(query, 1) == [(105, 1, 9), (110, -1, 1), (112, -1, 2), (112, 1, 3)]
+    engine.advance(130)
+    assert changes(query, 2) == [(115, -1, 9), (121, -1, 1), (122, -1, 3)]
+    table = query.changes(1).arrow()
+    assert table.column("sign").to_pylist() == [1, -1, -1, 1, -1, -1, -1] and table.column("v").to_pylist()[:2] == [9, 1]
+    with pytest.raises(EddyError) as error:
+        engine.submit("SELECT v FROM s", emit="row")
+    assert error.value.code == "bad_option" and '"event"' in error.value.hint
 
 
 def test_point_13_a_minus_takes_back_what_its_plus_gave_and_cancel_says_nothing() -> None:
