@@ -87,7 +87,7 @@ def random_history(
 ) -> History:
     """Arrivals that begin and end rows of small ids and values; all rows have ended by the last one or will.
 
-    `known`: how many rows have a scheduled end; `premature`: how often one of those is ended before; `in_order`: ends come in order.
+    `known`: how many rows have a scheduled end; `premature`: how often one of those ends before; `in_order`: no end overtakes.
     """
     rng = random.Random(seed)
     draw = values or (lambda rng: (rng.choice([None, 1, 2, 3]),))
