@@ -6,8 +6,8 @@
 
 Both parts of a delta are in order of (time, rank), and times never go back from one commit to the next. An id names a row from
 its + to its end and may come again after that; within one event an id ends before it begins (a hand-over), never the other way.
-A row's scheduled end travels with its + only, in `ends`: whoever keeps the row finds it due. An edge that *sends ends* has a - for
-those too, of rank SCHEDULED, and its reader waits for it. Any other - is premature: its row ends before its scheduled end.
+A row's scheduled end travels with its + only, in `ends`: whoever keeps the row finds it due. An edge that *sends ends* has a -
+for those too, of rank SCHEDULED, and its reader waits for it. Any other - is premature: its row ends before its scheduled end.
 
 Consequences of an event carry its time and rank, so several deltas of one commit are merged by them: `merged_order`.
 """
@@ -39,6 +39,8 @@ class Plus:
     #: when each ends unless something ends it before; FOREVER if that is not known or never
     ends: Array
     columns: list[Vector]
+    #: of rows of a stream, the times by which windows hold them; None: those at which they begin, for no row lags
+    effective: Array | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -46,7 +48,12 @@ class Plus:
     def take(self, rows: Array) -> Plus:
         """Some of them; `rows` ascend, or are a mask."""
         columns = [column.take(rows) for column in self.columns]
-        return Plus(self.ids[rows], self.times[rows], self.ranks[rows], self.ends[rows], columns)
+        effective = None if self.effective is None else self.effective[rows]
+        return Plus(self.ids[rows], self.times[rows], self.ranks[rows], self.ends[rows], columns, effective)
+
+    @property
+    def effective_times(self) -> Array:
+        return self.times if self.effective is None else self.effective
 
     @property
     def bytes(self) -> int:
@@ -118,6 +125,7 @@ def _joined(types: Sequence[Type], pluses: Sequence[Plus]) -> Plus:
         np.concatenate([plus.ranks for plus in pluses]),
         np.concatenate([plus.ends for plus in pluses]),
         [end_to_end(type, [plus.columns[k] for plus in pluses]) for k, type in enumerate(types)],
+        np.concatenate([plus.effective_times for plus in pluses]) if any(p.effective is not None for p in pluses) else None,
     )
 
 
@@ -130,7 +138,7 @@ def end_to_end(type: Type, vectors: Sequence[Vector]) -> Vector:
 
 @kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def merge_runs(times: np.ndarray, ranks: np.ndarray, heads: np.ndarray, stops: np.ndarray, order: np.ndarray) -> None:
-    """Places of sorted runs in order of (time, rank), on ties the earlier run first. Run r is `heads[r] : stops[r]`; heads move."""
+    """Places of sorted runs in order of (time, rank), on ties the earlier run first. Run r is `heads[r]:stops[r]`; heads move."""
     n_runs = len(heads)
     for k in range(len(order)):
         best = np.int64(-1)

@@ -6,8 +6,8 @@ Codes are dense: counts, groups and ranks of values are plain arrays by code. Ea
 rows; `release` gives references back, and a code without any is free for another value. Until then its value can be read back.
 When no value is left everything falls back to the size of nothing.
 
-    table    open addressing; an entry is (32 bits of the hash) << 32 | (code + 1), 0 is free; deletion moves entries back
-    cells    one 64-bit cell and one null byte a column and code, floats in one form, 0 under NULL
+    table    from the hash of a value to its code (`windows/hashing.py`)
+    cells    the values by code (`windows/cells.py`), floats in one form
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from filters.vector import DTYPES, Array, Vector
+from filters.vector import Array, Vector
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import prefetch
 from lineage.schema import Type
 from stems.keys import mix
+from windows.cells import Cells
 from windows.growth import LEAST, fitted, room_for
-from windows.texts import Texts
+from windows.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 
 U64 = np.uint64
 _HASH = U64(0x9E3779B97F4A7C15)
-_LOW = np.int64(0xFFFFFFFF)
 
 #: Rows encoded between two looks at the capacity: a batch of equal rows reserves no room for itself.
 _STEP = 4096
 #: Rows between asking for a table entry and looking at it.
 _AHEAD = 8
-#: Texts that nobody uses are thrown out when they are more than the live values and this many.
-_SLACK_TEXTS = 1024
 
 #: Places of `header`: codes handed out so far, free ones below that, live ones.
 _HIGH, _N_FREE, _LIVE = 0, 1, 2
@@ -84,9 +82,7 @@ def encode_rows(
 ) -> None:
     """The code of each row, one reference more; new values take free codes. There is room for all of them."""
     mask = np.int64(len(table) - 1)
-    shift = np.int64(32)
-    while (np.int64(1) << (np.int64(32) - shift)) < len(table):
-        shift -= 1
+    shift = table_shift(table)
     for row in range(len(codes)):
         if row + _AHEAD < len(codes):
             prefetch(table_address + 8 * (hashes[row + _AHEAD] >> shift))
@@ -94,9 +90,8 @@ def encode_rows(
         at = h >> shift
         code = np.int64(-1)
         while table[at] != 0:
-            entry = table[at]
-            if ((entry >> 32) & _LOW) == h:
-                known = (entry & _LOW) - 1
+            if hash_of(table[at]) == h:
+                known = number_of(table[at])
                 if _same_row(cells, nulls, row, stored, stored_nulls, known):
                     code = known
                     break
@@ -109,7 +104,7 @@ def encode_rows(
                 code = header[_HIGH]
                 header[_HIGH] += 1
             header[_LIVE] += 1
-            table[at] = (h << 32) | (code + 1)
+            table[at] = entry_of(h, code)
             for k in range(len(cells)):
                 stored[k, code] = cells[k, row]
                 stored_nulls[k, code] = nulls[k, row]
@@ -129,9 +124,7 @@ def release_codes(
 ) -> None:
     """One reference of each code less; those without any leave the table."""
     mask = np.int64(len(table) - 1)
-    shift = np.int64(32)
-    while (np.int64(1) << (np.int64(32) - shift)) < len(table):
-        shift -= 1
+    shift = table_shift(table)
     for k in range(len(codes)):
         code = codes[k]
         counts[code] -= 1
@@ -140,36 +133,9 @@ def release_codes(
             header[_N_FREE] += 1
             header[_LIVE] -= 1
             at = _hash_row(stored, stored_nulls, code) >> shift
-            while (table[at] & _LOW) != code + 1:
+            while number_of(table[at]) != code:
                 at = (at + 1) & mask
-            # entries behind the gap move back unless that would put them before their first place
-            then = at
-            while True:
-                then = (then + 1) & mask
-                entry = table[then]
-                if entry == 0:
-                    break
-                first = ((entry >> 32) & _LOW) >> shift
-                if ((then - first) & mask) >= ((then - at) & mask):
-                    table[at] = entry
-                    at = then
-            table[at] = 0
-
-
-@kernel("void(int64[::1], int64[::1])")
-def move_entries(old: np.ndarray, table: np.ndarray) -> None:
-    """Every entry of a table into a larger, empty one."""
-    mask = np.int64(len(table) - 1)
-    shift = np.int64(32)
-    while (np.int64(1) << (np.int64(32) - shift)) < len(table):
-        shift -= 1
-    for place in range(len(old)):
-        entry = old[place]
-        if entry != 0:
-            at = ((entry >> 32) & _LOW) >> shift
-            while table[at] != 0:
-                at = (at + 1) & mask
-            table[at] = entry
+            delete_entry(table, at, shift)
 
 
 class ValueCodes:
@@ -183,73 +149,49 @@ class ValueCodes:
     1
     """
 
-    __slots__ = ("types", "capacity", "_table", "_cells", "_nulls", "_counts", "_free", "_header", "_texts")
+    __slots__ = ("types", "capacity", "_table", "_cells", "_counts", "_free", "_header")
 
     def __init__(self, types: Sequence[Type]) -> None:
         self.types = tuple(types)
         self._reset()
 
     def _reset(self) -> None:
-        width = len(self.types)
         #: every code is below it: the size of arrays by code
         self.capacity = LEAST
         self._table = np.zeros(2 * LEAST, np.int64)
-        self._cells = np.zeros((width, LEAST), np.int64)
-        self._nulls = np.zeros((width, LEAST), np.uint8)
+        self._cells = Cells(self.types)
         #: references of each code; 0 iff it is free
         self._counts = np.zeros(LEAST, np.int64)
         #: a stack of free codes below `_HIGH`
         self._free = np.zeros(LEAST, np.int64)
         self._header = np.zeros(3, np.int64)
-        self._texts = [Texts() if type is Type.STRING else None for type in self.types]
 
     def __len__(self) -> int:
         return int(self._header[_LIVE])
 
     def encode(self, columns: Sequence[Vector], n_rows: int) -> Array:
         """The code of each row, new for values that are not alive; every row takes a reference."""
-        cells = np.empty((len(self.types), n_rows), np.int64)
-        nulls = np.zeros((len(self.types), n_rows), np.uint8)
-        for k, column in enumerate(columns):
-            self._fold(k, column, cells[k], nulls[k])
+        cells, nulls = self._cells.encoded(columns, n_rows, folded=True)
         codes = np.empty(n_rows, np.int64)
         for start in range(0, n_rows, _STEP):
             part = slice(start, min(start + _STEP, n_rows))
             rows = np.ascontiguousarray(cells[:, part])
             row_nulls = np.ascontiguousarray(nulls[:, part])
-            hashes = np.empty(rows.shape[1] if len(rows) else part.stop - start, np.int64)
+            hashes = np.empty(part.stop - start, np.int64)
             hash_rows(rows, row_nulls, hashes)
             self._reserve(len(hashes))
             encode_rows(
-                rows, row_nulls, hashes, self._table, self._table.ctypes.data, self._cells, self._nulls,
+                rows, row_nulls, hashes, self._table, self._table.ctypes.data, self._cells.cells, self._cells.nulls,
                 self._counts, self._free, self._header, codes[part],
             )  # fmt: skip
         return codes
-
-    def _fold(self, k: int, column: Vector, cells: Array, nulls: Array) -> None:
-        """A column as cells in which equal values are equal."""
-        column = column.widened(self.types[k])
-        texts = self._texts[k]
-        if texts is not None:
-            cells[:] = texts.encode(column)
-        elif column.type is Type.FLOAT:
-            # the sum turns -0.0 into 0.0
-            folded = column.values + 0.0
-            folded[np.isnan(folded)] = np.nan
-            cells[:] = folded.view(np.int64)
-        else:
-            cells[:] = column.values
-        if column.nulls is not None:
-            nulls[:] = column.nulls
-            cells[column.nulls] = 0
 
     def _reserve(self, n_rows: int) -> None:
         needed = len(self) + n_rows
         if needed <= self.capacity:
             return
         self.capacity = capacity = room_for(needed, self.capacity)
-        self._cells = fitted(self._cells, capacity)
-        self._nulls = fitted(self._nulls, capacity)
+        self._cells.fit(capacity)
         self._counts = fitted(self._counts, capacity)
         self._free = fitted(self._free, capacity)
         table = np.zeros(2 * capacity, np.int64)
@@ -264,22 +206,20 @@ class ValueCodes:
         """One reference less for each entry. Values without any are gone, their codes free."""
         if len(codes) == 0:
             return
-        release_codes(codes, self._table, self._cells, self._nulls, self._counts, self._free, self._header)
+        stored = self._cells
+        release_codes(codes, self._table, stored.cells, stored.nulls, self._counts, self._free, self._header)
         if len(self) == 0:
             self._reset()
-        elif any(texts is not None and len(texts) > 2 * len(self) + _SLACK_TEXTS for texts in self._texts):
+        elif stored.many_texts(len(self)):
             self._compact_texts()
 
     def _compact_texts(self) -> None:
         """Throw out the texts of values that are gone; cells change, so the table is made anew."""
         live = self.live()
-        for k, texts in enumerate(self._texts):
-            if texts is not None:
-                valid = live[self._nulls[k, live] == 0]
-                remap = texts.compact(self._cells[k, valid])
-                self._cells[k, valid] = remap[self._cells[k, valid]]
+        stored = self._cells
+        stored.compact_texts(live)
         hashes = np.empty(len(live), np.int64)
-        hash_rows(np.ascontiguousarray(self._cells[:, live]), np.ascontiguousarray(self._nulls[:, live]), hashes)
+        hash_rows(np.ascontiguousarray(stored.cells[:, live]), np.ascontiguousarray(stored.nulls[:, live]), hashes)
         self._table[:] = 0
         move_entries((hashes << 32) | (live + 1), self._table)
 
@@ -292,24 +232,11 @@ class ValueCodes:
 
     def take(self, codes: Array) -> list[Vector]:
         """The values of codes, by column."""
-        columns = []
-        for k, type in enumerate(self.types):
-            cells = self._cells[k, codes]
-            null_bytes = self._nulls[k, codes]
-            nulls = null_bytes.view(np.bool_) if null_bytes.any() else None
-            texts = self._texts[k]
-            if texts is not None:
-                columns.append(texts.vector(cells, nulls))
-            elif type is Type.FLOAT:
-                columns.append(Vector(type, cells.view(np.float64), nulls))
-            else:
-                columns.append(Vector(type, cells.astype(DTYPES[type], copy=False), nulls))
-        return columns
+        return self._cells.take(codes)
 
     @property
     def bytes(self) -> int:
-        arrays = (self._table, self._cells, self._nulls, self._counts, self._free)
-        return sum(array.nbytes for array in arrays) + sum(texts.bytes for texts in self._texts if texts is not None)
+        return self._cells.bytes + sum(array.nbytes for array in (self._table, self._counts, self._free))
 
     def check(self) -> None:
         """Assert the invariants; O(values)."""
@@ -320,6 +247,4 @@ class ValueCodes:
         assert len(free) + len(live) == self._header[_HIGH] <= self.capacity, "every code is free or alive"
         entries = self._table[self._table != 0]
         assert sorted((entries & 0xFFFFFFFF) - 1) == live.tolist(), "the table leads to every live code once"
-        for texts in self._texts:
-            if texts is not None:
-                texts.check()
+        self._cells.check()
