@@ -141,7 +141,7 @@ def merge_runs(times: np.ndarray, ranks: np.ndarray, heads: np.ndarray, stops: n
     """Places of sorted runs in order of (time, rank), on ties the earlier run first. Run r is `heads[r]:stops[r]`; heads move."""
     n_runs = len(heads)
     for k in range(len(order)):
-        best = np.int64(-1)
+        best = -1
         for r in range(n_runs):
             at = heads[r]
             if at < stops[r]:

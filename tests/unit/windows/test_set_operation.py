@@ -1,0 +1,100 @@
+"""EXCEPT, INTERSECT, UNION and DISTINCT, event by event, against bags."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eddy.compile import ensure
+from lineage.schema import Type
+from tests.unit.windows.histories import Value, compare, random_history
+from windows.distinct import DeltaStar, distinct
+from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.rows import LiveRows
+from windows.set_operation import KINDS, SetOperation
+from windows.union import UnionAll
+
+ensure()
+
+Bag = Counter[Value]
+
+MEANINGS: dict[tuple[str, bool], Callable[[int, int], int]] = {
+    ("union", False): lambda n, m: int(n + m > 0),
+    ("except", True): lambda n, m: max(0, n - m),
+    ("except", False): lambda n, m: int(n > 0 and m == 0),
+    ("intersect", True): min,
+    ("intersect", False): lambda n, m: int(n > 0 and m > 0),
+}
+
+#: A buffer, and what the histories it can serve look like.
+EXPIRIES: dict[str, tuple[Callable[[], Buffer], dict[str, Any]]] = {
+    "calendar": (Calendar, {}),
+    "scan": (Scan, {}),
+    "fifo": (Fifo, {"in_order": True}),
+    "sent": (Unscheduled, {"sends_ends": True}),
+    "unknown": (Unscheduled, {"known": 0.0}),
+}
+
+
+def by_value(meaning: Callable[[int, int], int]) -> Callable[[list[Bag]], Bag]:
+    return lambda bags: Counter({value: meaning(bags[0][value], bags[1][value]) for value in {**bags[0], **bags[1]}})
+
+
+@pytest.mark.parametrize("expiry", EXPIRIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_every_event_the_output_has_the_copies_that_the_counts_say(kind: tuple[str, bool], expiry: str) -> None:
+    buffer, shape = EXPIRIES[expiry]
+    empty = SetOperation(KINDS[kind], [Type.INT], [LiveRows(buffer()) for _ in range(2)]).bytes
+    for seed in range(12):
+        operator = SetOperation(KINDS[kind], [Type.INT], [LiveRows(buffer()) for _ in range(2)])
+        history = random_history(seed, n_edges=2, **shape)
+        compare(operator, history, [None, seed, seed + 100][seed % 3], by_value(MEANINGS[kind]))
+        assert operator.bytes == empty and operator.stats()["values"] == 0
+
+
+@pytest.mark.parametrize("expiry", EXPIRIES)
+def test_distinct_shows_each_value_once_while_a_row_has_it(expiry: str) -> None:
+    buffer, shape = EXPIRIES[expiry]
+    for seed in range(12):
+        operator = distinct([Type.INT], LiveRows(buffer()))
+        compare(operator, random_history(seed, **shape), seed, lambda bags: Counter(set(+bags[0])))
+
+
+@pytest.mark.parametrize("buffer", [Calendar, Scan])
+@pytest.mark.parametrize("cut", [None, 1, 2])
+def test_delta_star_shows_each_value_once_and_says_when_it_ends(buffer: Callable[[], Buffer], cut: int | None) -> None:
+    for seed in range(20):
+        operator = DeltaStar([Type.INT], buffer())
+        history = random_history(seed, known=1.0, premature=0.0, n_arrivals=60)
+        _, output = compare(operator, history, cut, lambda bags: Counter(set(+bags[0])))
+        assert output.premature == output.dropped == 0
+        assert operator.bytes == DeltaStar([Type.INT], buffer()).bytes
+
+
+def test_delta_star_needs_no_row_by_id() -> None:
+    """Where nothing is premature, an input without a table of ids serves as well."""
+    for seed in range(5):
+        operator = distinct([Type.INT], LiveRows(Calendar(), by_id=False))
+        compare(operator, random_history(seed, known=1.0, premature=0.0), seed, lambda bags: Counter(set(+bags[0])))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_union_all_has_the_rows_of_all_inputs(n: int) -> None:
+    for seed in range(8):
+        history = random_history(seed, n_edges=n)
+        compare(UnionAll([Type.INT]), history, seed, lambda bags: sum(bags, Counter()))
+
+
+def test_strings_and_floats_are_values_by_what_they_say() -> None:
+    types = (Type.STRING, Type.FLOAT)
+
+    def draw(rng: Any) -> Value:
+        return (rng.choice([None, "a", "b"]), rng.choice([None, 0.0, -0.0, float("nan")]))
+
+    for seed in range(8):
+        operator = SetOperation(KINDS["except", True], types, [LiveRows(Calendar()) for _ in range(2)])
+        history = random_history(seed, n_edges=2, types=types, values=draw)
+        compare(operator, history, seed, by_value(MEANINGS["except", True]))

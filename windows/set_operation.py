@@ -1,0 +1,249 @@
+"""EXCEPT, INTERSECT, UNION, with and without ALL, and DISTINCT: one kernel over how often each value is there.
+
+With n copies of a value on the left and m on the right the output has
+
+    union, distinct   n + m > 0            except all      max(0, n - m)        intersect all   min(n, m)
+                                           except          n > 0 and m = 0      intersect       n > 0 and m > 0
+
+copies of it. The kernel walks the events of both inputs in order. After each event it compares, for the values the event
+touched, the copies shown with the copies due: what one event takes and gives back is not seen. Copies of a value are a stack:
+one more goes on top, one less comes off the top, so the oldest stay. Ids number the copies shown, densely; no end is known before
+it comes, so every end of the output is explicit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from filters.vector import Array
+from lineage.elements import FOREVER
+from lineage.kernels import Number, inline, kernel
+from lineage.schema import Type
+from windows.delta import Delta, Minus, Plus, merged_order
+from windows.growth import LEAST, fitted, room_for
+from windows.operator import Child, Operator
+from windows.rows import Events, LiveRows
+from windows.values import ValueCodes
+
+UNION, EXCEPT_ALL, EXCEPT, INTERSECT_ALL, INTERSECT = range(5)
+
+#: By (word, ALL); UNION ALL keeps no counts: `windows/union.py`.
+KINDS = {
+    ("union", False): UNION,
+    ("except", True): EXCEPT_ALL,
+    ("except", False): EXCEPT,
+    ("intersect", True): INTERSECT_ALL,
+    ("intersect", False): INTERSECT,
+}
+
+#: Places of `header`: ids handed out so far, free ones below that.
+_HIGH, _N_FREE = 0, 1
+
+
+@inline
+def _copies(kind: Number, n: Number, m: Number) -> Number:
+    """How many copies of a value the output has."""
+    if kind == UNION:
+        return np.int64(n + m > 0)
+    if kind == EXCEPT_ALL:
+        return max(n - m, np.int64(0))
+    if kind == EXCEPT:
+        return np.int64((n > 0) & (m == 0))
+    if kind == INTERSECT_ALL:
+        return min(n, m)
+    return np.int64((n > 0) & (m > 0))
+
+
+@kernel(
+    "void(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1],"
+    "int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1])"
+)
+def count_events(
+    kind: int,
+    times: np.ndarray,
+    ranks: np.ndarray,
+    codes: np.ndarray,
+    sides: np.ndarray,
+    signs: np.ndarray,
+    by_code: np.ndarray,
+    by_id: np.ndarray,
+    free: np.ndarray,
+    header: np.ndarray,
+    touched: np.ndarray,
+    plus: np.ndarray,
+    minus: np.ndarray,
+    sizes: np.ndarray,
+) -> None:
+    """Walk events; `by_code[v]` is (n, m, id on top or -1, copies, touched), `by_id[id]` (id below, code).
+
+    `plus` and `minus` get (id, event).
+    """
+    n_plus = np.int64(0)
+    n_minus = np.int64(0)
+    k = np.int64(0)
+    while k < len(codes):
+        n_touched = np.int64(0)
+        last = k
+        while last < len(codes) and times[last] == times[k] and ranks[last] == ranks[k]:
+            code = codes[last]
+            by_code[code, sides[last]] += signs[last]
+            if by_code[code, 4] == 0:
+                by_code[code, 4] = 1
+                touched[n_touched] = code
+                n_touched += 1
+            last += 1
+        for j in range(n_touched):
+            code = touched[j]
+            by_code[code, 4] = 0
+            due = _copies(kind, by_code[code, 0], by_code[code, 1])
+            while by_code[code, 3] > due:
+                id = by_code[code, 2]
+                by_code[code, 2] = by_id[id, 0]
+                by_code[code, 3] -= 1
+                by_id[id, 1] = -1
+                free[header[_N_FREE]] = id
+                header[_N_FREE] += 1
+                minus[0, n_minus] = id
+                minus[1, n_minus] = k
+                n_minus += 1
+        for j in range(n_touched):
+            code = touched[j]
+            due = _copies(kind, by_code[code, 0], by_code[code, 1])
+            while by_code[code, 3] < due:
+                if header[_N_FREE] > 0:
+                    header[_N_FREE] -= 1
+                    id = free[header[_N_FREE]]
+                else:
+                    id = header[_HIGH]
+                    header[_HIGH] += 1
+                by_id[id, 0] = by_code[code, 2]
+                by_id[id, 1] = code
+                by_code[code, 2] = id
+                by_code[code, 3] += 1
+                plus[0, n_plus] = id
+                plus[1, n_plus] = k
+                plus[2, n_plus] = code
+                n_plus += 1
+        k = last
+    sizes[0] = n_plus
+    sizes[1] = n_minus
+
+
+class SetOperation(Operator):
+    """One of `KINDS` over two inputs, or UNION over one: DISTINCT."""
+
+    sends_ends = True
+
+    def __init__(self, kind: int, types: Sequence[Type], rows: Sequence[LiveRows]) -> None:
+        self.types = tuple(types)
+        self._kind = kind
+        #: the live rows of each input
+        self._rows = list(rows)
+        #: the value of each row, by slot
+        self._codes = [np.zeros(LEAST, np.int64) for _ in rows]
+        self._values = ValueCodes(types)
+        self._reset()
+
+    def _reset(self) -> None:
+        #: by code: rows on the left, on the right, the newest copy shown or -1, copies shown, touched by the event (0 between)
+        self._by_code = _new_codes(LEAST)
+        #: by id of a copy shown: the one below it or -1, its code or -1 if the id is free
+        self._by_id = np.full((LEAST, 2), -1, np.int64)
+        self._free = np.zeros(LEAST, np.int64)
+        self._header = np.zeros(2, np.int64)
+
+    def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
+        events = [self._applied(k, delta, upto) for k, delta in enumerate(inputs)]
+        found = self._walked(events)
+        for k, (rows, event) in enumerate(zip(self._rows, events)):
+            self._values.release(self._codes[k][event.ended])
+            rows.settle()
+            self._codes[k] = fitted(self._codes[k], rows.capacity)
+        if not len(self._values):
+            self._reset()
+        return found
+
+    def _applied(self, k: int, delta: Delta, upto: int) -> Events:
+        rows = self._rows[k]
+        slots, events = rows.apply(delta, upto)
+        self._codes[k] = fitted(self._codes[k], rows.capacity)
+        self._codes[k][slots] = self._values.encode(delta.plus.columns, len(slots))
+        return events
+
+    def _walked(self, events: Sequence[Events]) -> Delta:
+        order = merged_order([(event.times, event.ranks) for event in events])
+        times = np.concatenate([event.times for event in events])[order]
+        ranks = np.concatenate([event.ranks for event in events])[order]
+        codes = np.concatenate([self._codes[k][event.slots] for k, event in enumerate(events)])[order]
+        sides = np.concatenate([np.full(len(event), k, np.int64) for k, event in enumerate(events)])[order]
+        signs = np.concatenate([event.signs for event in events])[order]
+        n = len(order)
+        self._reserve(n)
+        plus, minus, touched = np.empty((3, n), np.int64), np.empty((2, n), np.int64), np.empty(n, np.int64)
+        sizes = np.zeros(2, np.int64)
+        count_events(
+            self._kind, times, ranks, codes, sides, signs, self._by_code, self._by_id, self._free, self._header, touched,
+            plus, minus, sizes,
+        )  # fmt: skip
+        began, ended = plus[:, : sizes[0]], minus[:, : sizes[1]]
+        ends = np.full(len(began[0]), FOREVER, np.int64)
+        columns = self._values.take(began[2])
+        return Delta(
+            Plus(began[0], times[began[1]], ranks[began[1]], ends, columns), Minus(ended[0], times[ended[1]], ranks[ended[1]])
+        )
+
+    def _reserve(self, n_events: int) -> None:
+        """Room for every value, and for a copy more with every event."""
+        if len(self._by_code) < self._values.capacity:
+            longer = _new_codes(self._values.capacity)
+            longer[: len(self._by_code)] = self._by_code
+            self._by_code = longer
+        needed = int(self._header[_HIGH]) - int(self._header[_N_FREE]) + n_events
+        if needed > len(self._by_id):
+            capacity = room_for(needed, len(self._by_id))
+            by_id = np.full((capacity, 2), -1, np.int64)
+            by_id[: len(self._by_id)] = self._by_id
+            self._by_id = by_id
+            self._free = fitted(self._free, capacity)
+
+    def answer(self, children: Sequence[Child], now: int) -> Delta:
+        ids = np.flatnonzero(self._by_id[:, 1] >= 0)
+        return standing(ids, now, self._values, self._by_id[ids, 1])
+
+    @property
+    def bytes(self) -> int:
+        own = self._by_code.nbytes + self._by_id.nbytes + self._free.nbytes + sum(codes.nbytes for codes in self._codes)
+        return own + self._values.bytes + sum(rows.bytes for rows in self._rows)
+
+    def stats(self) -> dict[str, int]:
+        return {**super().stats(), "values": len(self._values), "rows": sum(map(len, self._rows))}
+
+    def check(self) -> None:
+        self._values.check()
+        by_code = np.zeros((self._values.capacity, 2), np.int64)
+        for k, rows in enumerate(self._rows):
+            rows.check()
+            np.add.at(by_code[:, k], self._codes[k][rows.live()], 1)
+        counted = self._by_code[: len(by_code)]
+        assert (counted[:, :2] == by_code[: len(counted)]).all(), "the rows of every value are counted"
+        live = np.flatnonzero(self._by_id[:, 1] >= 0)
+        copies = np.bincount(self._by_id[live, 1], minlength=len(counted))
+        for code, (n, m, _, shown, touched) in enumerate(counted.tolist()):
+            assert touched == 0 and shown == copies[code] == _copies.py_func(self._kind, n, m), "as many copies as the counts say"
+
+
+def _new_codes(capacity: int) -> Array:
+    by_code = np.zeros((capacity, 5), np.int64)
+    by_code[:, 2] = -1
+    return by_code
+
+
+def standing(ids: Array, now: int, values: ValueCodes, codes: Array, ends: Array | None = None) -> Delta:
+    """Live rows as + at one instant."""
+    n = len(ids)
+    none = np.zeros(0, np.int64)
+    known = np.full(n, FOREVER, np.int64) if ends is None else ends
+    plus = Plus(ids, np.full(n, now, np.int64), np.zeros(n, np.int64), known, values.take(codes))
+    return Delta(plus, Minus(none, none, none))
