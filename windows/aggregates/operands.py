@@ -88,10 +88,13 @@ class Column:
             self._keys = self._order.labels[np.minimum(self.cells, len(self.texts) - 1)]
         self._keys[slots] = self._order.labels[self.cells[slots]]
 
-    def forget_texts(self, live: Array, n_rows: int) -> Array | None:
-        """Throw out texts that no live slot has, if they are many; returns old code -> new code."""
-        if self.texts is None or len(self.texts) <= 2 * n_rows + _SLACK_TEXTS:
-            return None
+    def many_texts(self, n_live: int) -> bool:
+        """Whether most texts belong to no live row."""
+        return self.texts is not None and len(self.texts) > 2 * n_live + _SLACK_TEXTS
+
+    def forget_texts(self, live: Array) -> Array:
+        """Throw out texts that no live slot has; returns old code -> new code, -1 for what is gone."""
+        assert self.texts is not None, "only a text column has texts"
         used = live[self.nulls[live] == 0]
         remap = self.texts.compact(self.cells[used])
         self.cells[used] = remap[self.cells[used]]
