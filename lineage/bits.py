@@ -99,6 +99,16 @@ def trailing_zeros(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
+def leading_zeros(typing: Any, x: Any) -> Any:
+    """Number of zero bits above the highest set one; undefined for 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return numba.uint64(numba.uint64), generate
+
+
+@intrinsic
 def count_ones(typing: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(args[0])

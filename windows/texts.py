@@ -71,6 +71,10 @@ class Texts:
         del self._translations[:-REMEMBERED]
         return table
 
+    def since(self, code: int) -> list[str]:
+        """The texts from this code on."""
+        return self._dictionary.strings[code:]
+
     def vector(self, codes: Array, nulls: Array | None) -> Vector:
         return Vector(Type.STRING, codes, nulls, self._dictionary.as_array())
 

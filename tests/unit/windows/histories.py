@@ -68,8 +68,8 @@ def plain(cell: Any) -> Any:
 def rows_of(vectors: Sequence[Vector], n_rows: int) -> list[Value]:
     cells = []
     for vector in vectors:
-        values = vector.values.tolist() if vector.type is Type.TIMESTAMP else vector.to_pylist()
-        cells.append([plain(cell) for cell in values])
+        # times as microseconds
+        cells.append([plain(vector.cell(row)) for row in range(n_rows)])
     return [tuple(column[row] for column in cells) for row in range(n_rows)]
 
 
@@ -248,9 +248,13 @@ def at(states: list[tuple[Key, Counter[Value]]], keys: Iterable[Key]) -> list[Co
 
 
 def compare(
-    operator: Operator, history: History, seed: int | None, function: Callable[[list[Counter[Value]]], Counter[Value]]
+    operator: Operator,
+    history: History,
+    seed: int | None,
+    function: Callable[[list[Counter[Value]]], Counter[Value]],
+    since: Key = (-(2**63), 0),
 ) -> tuple[list[Bags], Bags]:
-    """Run an operator over a history cut by `seed`; after each event its output is the function of its inputs."""
+    """Run an operator over a history cut by `seed`; after each event from `since` on its output is the function of its inputs."""
     inputs = [Bags(history.sends_ends) for _ in history.types]
     output = Bags(operator.sends_ends)
     for deltas, upto in commits(history, seed):
@@ -267,7 +271,7 @@ def compare(
             "the answer is what the deltas amount to"
         )
         assert set(standing.plus.ids.tolist()) == set(output.live), "the answer has the ids of the deltas"
-    keys = sorted({key for edge in [*inputs, output] for key, _ in edge.states})
+    keys = sorted({key for edge in [*inputs, output] for key, _ in edge.states if key >= since})
     bags = [at(edge.states, keys) for edge in inputs]
     for key, found_bag, *input_bags in zip(keys, at(output.states, keys), *bags):
         assert +found_bag == +function(input_bags), f"after {key}"

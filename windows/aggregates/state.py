@@ -1,0 +1,172 @@
+"""The state of all aggregates of one group-by: columns and operands by slot, parts by group, shared where aggregates allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from filters.vector import DTYPES, Array, Vector
+from lineage.schema import Type
+from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.chains import Chains
+from windows.aggregates.distinct_counts import DistinctCounts
+from windows.aggregates.extremes import Extremes, Medians
+from windows.aggregates.operands import Column, Operand
+from windows.aggregates.part import Part
+from windows.aggregates.steps import Steps
+from windows.aggregates.sums import Counts, FloatSums, IntSums, Variances
+from windows.growth import LEAST
+
+T = TypeVar("T")
+
+
+class AggregateState:
+    """Columns, operands and parts of some aggregates over an input with these column types."""
+
+    def __init__(self, types: Sequence[Type], aggregates: Sequence[Aggregate]) -> None:
+        self._types = types
+        self.aggregates = tuple(aggregates)
+        self._columns: dict[Any, Column] = {}
+        self._operands: dict[Any, Operand] = {}
+        self._parts: dict[Any, Part] = {}
+        #: rows of each group, whatever any FILTER says
+        self._rows = self._made(self._parts, "rows", lambda: Counts(self._operand(None, None)))
+        #: the part of each aggregate
+        self._of = [self._part(aggregate) for aggregate in aggregates]
+        self._n_groups = self._n_slots = LEAST
+
+    # ---- what the aggregates need
+
+    def _made(self, things: dict[Any, T], key: Any, make: Any) -> T:
+        if key not in things:
+            things[key] = make()
+        return things[key]
+
+    def _column(self, place: int, type: Type) -> Column:
+        return self._made(self._columns, (place, type), lambda: Column(place, type))
+
+    def _operand(self, column: Column | None, filter: int | None, with_nulls: bool = False) -> Operand:
+        key = (None if column is None else (column.place, column.type), filter, with_nulls)
+        return self._made(self._operands, key, lambda: Operand(column, filter, with_nulls))
+
+    def _part(self, aggregate: Aggregate) -> Part:
+        kind, place = aggregate.kind, aggregate.argument
+        if place is None:
+            assert kind is Kind.COUNT, "only COUNT has no argument"
+            operand = self._operand(None, aggregate.filter)
+            return self._made(self._parts, ("rows" if aggregate.filter is None else id(operand)), lambda: Counts(operand))
+        type = self._types[place]
+        if kind in (Kind.VARIANCE, Kind.STDDEV):
+            # as in DuckDB, ints are floats first
+            type = Type.FLOAT
+        operand = self._operand(self._column(place, type), aggregate.filter, kind in (Kind.FIRST, Kind.LAST))
+        assert not aggregate.distinct or kind is Kind.COUNT, "DISTINCT is for COUNT"
+        if aggregate.distinct:
+            return self._made(self._parts, ("distinct", id(operand)), lambda: DistinctCounts(operand))
+        match kind:
+            case Kind.COUNT:
+                return self._made(self._parts, ("count", id(operand)), lambda: Counts(operand))
+            case Kind.SUM | Kind.AVG:
+                sums = self._made(
+                    self._parts, ("sums", id(operand)), lambda: FloatSums(operand) if type is Type.FLOAT else IntSums(operand)
+                )
+                assert isinstance(sums, FloatSums | IntSums), "made just so"
+                sums.kinds.add(kind)
+                return sums
+            case Kind.VARIANCE | Kind.STDDEV:
+                return self._made(self._parts, ("variances", id(operand)), lambda: Variances(operand))
+            case Kind.MIN | Kind.MAX:
+                return self._made(self._parts, (kind, id(operand)), lambda: Extremes(operand, kind))
+            case Kind.MEDIAN:
+                return self._made(self._parts, ("medians", id(operand)), lambda: Medians(operand))
+            case Kind.FIRST | Kind.LAST:
+                return self._made(self._parts, ("chains", id(operand)), lambda: Chains(operand))
+
+    # ---- a commit
+
+    def hold(self, n_groups: int, n_slots: int) -> None:
+        """Have room for so many groups and slots."""
+        if (n_groups, n_slots) == (self._n_groups, self._n_slots):
+            return
+        self._n_groups, self._n_slots = n_groups, n_slots
+        for column in self._columns.values():
+            column.hold(n_slots)
+        for operand in self._operands.values():
+            operand.hold(n_slots)
+        for part in self._parts.values():
+            part.hold(n_groups, n_slots)
+
+    def enter(self, slots: Array, groups: Array, columns: list[Vector]) -> None:
+        """Rows begin in this commit, in groups with these codes."""
+        if len(slots) == 0:
+            return
+        for column in self._columns.values():
+            column.enter(slots, columns)
+        for operand in self._operands.values():
+            operand.enter(slots, columns)
+        for part in self._parts.values():
+            part.enter(slots, groups)
+
+    def walk(self, steps: Steps) -> tuple[Array, Array, Array]:
+        """Apply all steps. Gives rows of the group at each reading, and cells and null bytes of the aggregates, `[aggregate, reading]`."""
+        for part in self._parts.values():
+            part.walk(steps)
+        cells = np.empty((len(self._of), steps.n_readings), np.int64)
+        nulls = np.empty((len(self._of), steps.n_readings), np.uint8)
+        for k, (part, aggregate) in enumerate(zip(self._of, self.aggregates)):
+            cells[k], nulls[k] = part.values(aggregate.kind)
+            if aggregate.type is Type.FLOAT:
+                # one form for equal floats
+                floats = cells[k].view(np.float64)
+                floats += 0.0
+                floats[np.isnan(floats)] = np.nan
+        cells[nulls != 0] = 0
+        return self._rows.values(Kind.COUNT)[0], cells, nulls
+
+    def leave(self, slots: Array) -> None:
+        """Rows have ended in this commit."""
+        for part in self._parts.values():
+            part.leave(slots)
+
+    def clear(self) -> None:
+        """No row is alive: fall back to the size of nothing."""
+        self._n_groups = self._n_slots = LEAST
+        for thing in (*self._columns.values(), *self._operands.values(), *self._parts.values()):
+            thing.clear()
+
+    # ---- values
+
+    def vector(self, k: int, cells: Array, nulls: Array) -> Vector:
+        """Cells of aggregate k as values."""
+        aggregate = self.aggregates[k]
+        if aggregate.type is Type.STRING:
+            assert aggregate.argument is not None, "a text comes from a column"
+            return self._column(aggregate.argument, Type.STRING).vector(cells, nulls)
+        mask = nulls.astype(np.bool_) if nulls.any() else None
+        if aggregate.type is Type.FLOAT:
+            return Vector(Type.FLOAT, cells.view(np.float64), mask)
+        return Vector(aggregate.type, cells.astype(DTYPES[aggregate.type], copy=False), mask)
+
+    def many_texts(self, n_live: int) -> bool:
+        """Whether most texts of a column belong to no live row."""
+        return any(column.many_texts(n_live) for column in self._columns.values())
+
+    def forget_texts(self, live: Array, shown: Array) -> None:
+        """Throw out the texts that no live row has; `shown` are cells `[aggregate, group]`, codes of live rows' texts among them."""
+        for column in self._columns.values():
+            if column.type is Type.STRING:
+                remap = column.forget_texts(live)
+                for k, aggregate in enumerate(self.aggregates):
+                    if aggregate.type is Type.STRING and aggregate.argument == column.place:
+                        # groups that are gone may show any code
+                        shown[k] = np.maximum(remap[np.minimum(shown[k], len(remap) - 1)], 0)
+
+    @property
+    def errors(self) -> int:
+        return sum(part.errors for part in self._parts.values())
+
+    @property
+    def bytes(self) -> int:
+        return sum(thing.bytes for thing in (*self._columns.values(), *self._operands.values(), *self._parts.values()))

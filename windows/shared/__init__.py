@@ -1,0 +1,1 @@
+"""Aggregates of many queries over one stream, kept together."""

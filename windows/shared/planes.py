@@ -1,0 +1,173 @@
+"""Which integers make up the sums of one (query, group) or one (region, group): one **plane** each, all added and subtracted alike.
+
+    plane 0                   rows
+    of each value column      its limbs (`windows/exact_sums.py`), and of their squares where variances are asked for;
+                              rows whose value is not NULL, once there has been a NULL; NaN, +inf, -inf, once there has been one
+
+What a row adds to the planes is its **row vector**; taking it back subtracts the same. So every sum over rows, and every difference of
+such sums, is exact, and is 0 in all planes of no rows. The planes follow the values: where a value needs another limb, or the first
+NULL comes, the layout grows, and whoever keeps planes moves them (`moved`).
+
+What is read from the planes of one cell are its **measures**, 64 bits each:
+
+    measure 0      rows
+    int column     rows not NULL, once there has been a NULL; the sum as 128 bits, lower half first
+    float column   rows not NULL, likewise; the bits of the float nearest to the sum; those of the variance, if asked for, NaN of less than two
+
+They decide whether a cell changed, and SUM, AVG, COUNT, STDDEV and VARIANCE follow from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from filters.vector import Array
+from lineage.kernels import kernel
+from lineage.schema import Type
+from windows.exact_sums import NO_BITS, Limbs, add_float, add_int, add_square, is_finite, measure
+
+#: Places in the description of a column, as kernels take it.
+IS_FLOAT, COUNT, LIMBS, N_LIMBS, LOWEST, SPECIAL, SQUARES, N_SQUARES, LOWEST_SQUARE, MEASURE = range(10)
+N_FIELDS = 10
+
+
+@kernel("void(int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], int64)")
+def fill_vectors(
+    cells: np.ndarray, nulls: np.ndarray, signs: np.ndarray, column: np.ndarray, flat: np.ndarray, width: int
+) -> None:  # fmt: skip
+    """Add one column to the row vectors, which hold zeros there; `nulls` is empty iff no row is NULL."""
+    for i in range(len(cells)):
+        if len(nulls) > 0 and nulls[i] != 0:
+            continue
+        at = i * width
+        sign, word = signs[i], cells[i]
+        if column[COUNT] > 0:
+            flat[at + column[COUNT]] += sign
+        if column[IS_FLOAT] == 0:
+            add_int(flat, at + column[LIMBS], 1, word, sign)
+        elif is_finite(word):
+            add_float(flat, at + column[LIMBS], 1, column[LOWEST], word, sign)
+            if column[SQUARES] > 0:
+                add_square(flat, at + column[SQUARES], 1, column[LOWEST_SQUARE], word, sign)
+        else:
+            special = 0 if (word & np.int64(0xFFFFFFFFFFFFF)) != 0 else 1 if word > 0 else 2
+            flat[at + column[SPECIAL] + special] += sign
+
+
+@kernel("int64(int64[::1], uint8[::1])")
+def has_special(cells: np.ndarray, nulls: np.ndarray) -> int:
+    """Whether any value is NaN or infinite."""
+    for i in range(len(cells)):
+        if not is_finite(cells[i]) and (len(nulls) == 0 or nulls[i] == 0):
+            return 1
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ValueColumn:
+    """A column that is summed: INT (also of bools) or FLOAT."""
+
+    type: Type
+    variance: bool = False
+
+
+class _Column:
+    """What one column needs so far."""
+
+    __slots__ = ("limbs", "squares", "counts", "special")
+
+    def __init__(self, column: ValueColumn) -> None:
+        assert column.type in (Type.INT, Type.FLOAT), "sums are of numbers"
+        assert column.type is Type.FLOAT or not column.variance, "variances are of floats"
+        self.limbs = Limbs()
+        self.squares = Limbs(2) if column.variance else None
+        if column.type is Type.INT:
+            self.limbs.cover(0, 62)
+        #: whether there has been a NULL; a value without digits
+        self.counts = False
+        self.special = False
+
+
+class Planes:
+    """The layout of planes; see the module."""
+
+    def __init__(self, columns: Sequence[ValueColumn]) -> None:
+        self.columns = tuple(columns)
+        self._state = [_Column(column) for column in columns]
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        self.fields = np.zeros((len(self.columns), N_FIELDS), np.int64)
+        at, place = 1, 1
+        for k, (column, state) in enumerate(zip(self.columns, self._state)):
+            fields = self.fields[k]
+            fields[IS_FLOAT] = column.type is Type.FLOAT
+            fields[MEASURE] = place
+            place += state.counts + (2 if column.type is Type.INT or column.variance else 1)
+            fields[LIMBS], fields[N_LIMBS], fields[LOWEST] = at, state.limbs.n, state.limbs.lowest
+            at += state.limbs.n
+            if state.squares is not None:
+                fields[SQUARES], fields[N_SQUARES], fields[LOWEST_SQUARE] = at, state.squares.n, state.squares.lowest
+                at += state.squares.n
+            if state.counts:
+                fields[COUNT] = at
+                at += 1
+            if state.special:
+                fields[SPECIAL] = at
+                at += 3
+        #: planes, and measures, of a cell
+        self.n, self.n_measures = at, place
+
+    @property
+    def scratch(self) -> int:
+        """Words that `read_measures` needs beside its arrays."""
+        needed = [6 * state.limbs.n + 2 * state.squares.n + 16 for state in self._state if state.squares is not None]
+        return max(needed, default=1)
+
+    def cover(self, values: Sequence[tuple[Array, Array]]) -> Array | None:
+        """Make the layout fit for rows with these cells and null bytes (empty iff none is NULL).
+
+        Returns None if it fits already, else where each plane comes from in the old layout: -1 is a plane of zeros.
+        """
+        before, n_before = self.fields, self.n
+        grew = False
+        for column, state, (cells, nulls) in zip(self.columns, self._state, values, strict=True):
+            if not state.counts and nulls.any():
+                state.counts = grew = True
+            if column.type is Type.FLOAT:
+                if not state.special and has_special(cells, nulls):
+                    state.special = grew = True
+                bits = np.array(NO_BITS, np.int64)
+                measure(cells, bits)
+                for limbs in (state.limbs, state.squares):
+                    grew |= limbs is not None and limbs.cover(int(bits[0]), int(bits[1]))
+        if not grew:
+            return None
+        self._lay_out()
+        return self._origins(before, n_before)
+
+    def _origins(self, before: Array, n_before: int) -> Array:
+        origins = np.full(self.n, -1, np.int64)
+        origins[0] = 0
+        for old, new in zip(before, self.fields):
+            for first, n, lowest in ((LIMBS, N_LIMBS, LOWEST), (SQUARES, N_SQUARES, LOWEST_SQUARE)):
+                at = int(new[first] + old[lowest] - new[lowest])
+                origins[at : at + int(old[n])] = np.arange(old[first], old[first] + old[n])
+            if new[COUNT]:
+                # until now no row was NULL
+                origins[new[COUNT]] = old[COUNT]
+            if old[SPECIAL]:
+                origins[new[SPECIAL] : new[SPECIAL] + 3] = np.arange(old[SPECIAL], old[SPECIAL] + 3)
+        assert (origins < n_before).all(), "planes come from planes"
+        return origins
+
+    def vectors(self, values: Sequence[tuple[Array, Array]], signs: Array, width: int) -> Array:
+        """The row vectors of rows that the layout covers, `width` integers each."""
+        found = np.zeros((len(signs), width), np.int64)
+        found[:, 0] = signs
+        for fields, (cells, nulls) in zip(self.fields, values, strict=True):
+            fill_vectors(cells, nulls, signs, fields, found.reshape(-1), width)
+        return found

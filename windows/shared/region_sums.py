@@ -1,0 +1,227 @@
+"""Sums of many queries that differ in one interval on one attribute: one set of planes for each (region, group).
+
+A region is the values of the attribute between two neighbouring constants of any query (`filters/grouped.py`), so a query's interval is a
+range of ranks of regions, and
+
+    planes of (query, group) = prefix(group, high) - prefix(group, low)        prefix = sum over regions of lower rank
+
+An arrival adds its row vector at its region, an end subtracts it at the region **stored** with the row, whatever became of that region
+since: a new constant splits a region, rows from before keep the id of the lower part, and only queries that are older than the
+split count them, for which both parts are alike. An id that is handed out again has lost all its rows, and so is 0 in all planes.
+
+    acc[page, region, plane, lane]      group = page * LANES + lane
+
+A commit of rows costs its rows, whatever the queries. Cells are read, and compared with what was last shown, only for queries with a
+reader: one walk over the regions in order of rank for each page of groups that the commit touched, with running sums.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from filters.vector import Array
+from lineage.kernels import Number, inline, kernel
+from lineage.memory import prefetch
+from windows.growth import LEAST, fitted, room_for
+from windows.shared.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
+from windows.shared.planes import Planes
+from windows.shared.reading import read_measures
+from windows.shared.shown import Changes, Shown
+
+
+#: Rows between asking for a cell and adding to it.
+_AHEAD = 8
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], int64, int64, int64, int64[::1], int64, uint8[::1])")
+def scatter(
+    groups: np.ndarray, regions: np.ndarray, vectors: np.ndarray, width: int, n_planes: int, n_regions: int, acc: np.ndarray,
+    address: int, touched: np.ndarray,
+) -> None:  # fmt: skip
+    """Add row vectors to the planes of their cells, and note the pages; `address` is that of `acc`."""
+    n = len(groups)
+    for i in range(n):
+        if i + _AHEAD < n:
+            group = groups[i + _AHEAD]
+            at = (group // LANES * n_regions + regions[i + _AHEAD]) * n_planes * LANES + group % LANES
+            for plane in range(n_planes):
+                prefetch(address + 8 * (at + plane * LANES))
+        page = groups[i] // LANES
+        at = (page * n_regions + regions[i]) * n_planes * LANES + groups[i] % LANES
+        touched[page] = 1
+        for plane in range(n_planes):
+            acc[at + plane * LANES] += vectors[i * width + plane]
+
+
+@inline
+def _advance(
+    acc: Number, address: Number, base: Number, n_planes: Number, order: Number, start: Number, stop: Number, work: Number
+) -> None:  # fmt: skip
+    """Add regions to the running sums at the front of `work`; `address` is that of `acc`."""
+    for k in range(start, stop):
+        if k + _AHEAD < len(order):
+            for plane in range(n_planes):
+                prefetch(address + 8 * (base + (order[k + _AHEAD] * n_planes + plane) * LANES))
+        at = base + order[k] * n_planes * LANES
+        for plane in range(n_planes):
+            add_lanes(work, plane * LANES, acc, at + plane * LANES)
+
+
+@inline
+def _capture(
+    fresh: Number, n_measures: Number, shown: Number, at: Number, cell: Number, list: Number, capacity: Number, n: Number,
+) -> Number:  # fmt: skip
+    """List the cells of a run that are not as shown, with what was shown, and show them; returns how many are listed then."""
+    mask = differing_lanes(fresh, 0, shown, at)
+    for m in range(1, n_measures):
+        mask |= differing_lanes(fresh, m * LANES, shown, at + m * LANES)
+    if mask == (1 << LANES) - 1:
+        count_lanes(list, n, cell)
+        for m in range(n_measures):
+            copy_lanes(list, n + (m + 1) * capacity, shown, at + m * LANES)
+        n += LANES
+    elif mask != 0:
+        for lane in range(LANES):
+            if (mask >> lane) & 1:
+                list[n] = cell + lane
+                for m in range(n_measures):
+                    list[n + (m + 1) * capacity] = shown[at + m * LANES + lane]
+                n += 1
+    if mask != 0:
+        for m in range(n_measures):
+            copy_lanes(shown, at + m * LANES, fresh, m * LANES)
+    return n
+
+
+@kernel(
+    "int64(int64[::1], int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
+    "int64, int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64, int64, int64, int64)"
+)
+def walk_regions(
+    acc: np.ndarray, n_planes: int, n_regions: int, pages: np.ndarray, order: np.ndarray, saves: np.ndarray, lows: np.ndarray,
+    highs: np.ndarray, places: np.ndarray, columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray,
+    scratch: np.ndarray, shown: np.ndarray, n_places: int, list: np.ndarray, capacity: int, acc_address: int, shown_address: int,
+    n: int,
+) -> int:  # fmt: skip
+    """List the cells that changed, of queries in order of `highs`, behind the n that are listed; returns how many are then.
+
+    Bounds are places in `order`. `saves` are the different lower bounds above 0, ascending; `lows[j]` is the number of query j's, or -1.
+    `work` is a run of zeros, then the running sums, a difference, and the running sums at each save.
+    """
+    size = n_planes * LANES
+    difference, saved = LANES + size, LANES + 2 * size
+    sums = work[LANES:]
+    for p in range(len(pages)):
+        base = pages[p] * n_regions * size
+        for i in range(LANES + size):
+            work[i] = 0
+        place, save = np.int64(0), np.int64(0)
+        row = n_measures * LANES
+        showing = pages[p] * n_places * row
+        for j in range(len(highs)):
+            if j + _AHEAD < len(highs):
+                for m in range(n_measures):
+                    prefetch(shown_address + 8 * (showing + places[j + _AHEAD] * row + m * LANES))
+            while save < len(saves) and saves[save] <= highs[j]:
+                _advance(acc, acc_address, base, n_planes, order, place, saves[save], sums)
+                place = saves[save]
+                for plane in range(n_planes):
+                    copy_lanes(work, saved + save * size + plane * LANES, sums, plane * LANES)
+                save += 1
+            _advance(acc, acc_address, base, n_planes, order, place, highs[j], sums)
+            place = highs[j]
+            at = np.int64(LANES)
+            if lows[j] >= 0:
+                at = np.int64(difference)
+                low = saved + lows[j] * size
+                for plane in range(n_planes):
+                    subtract_lanes(work, at + plane * LANES, sums, plane * LANES, work, low + plane * LANES)
+            read_measures(work, at, 0, columns, fresh, scratch)
+            cell = (places[j] << np.int64(32)) + pages[p] * LANES
+            n = _capture(fresh, n_measures, shown, showing + places[j] * row, cell, list, capacity, n)
+    return int(n)
+
+
+class RegionSums:
+    """The planes of every (region, group)."""
+
+    def __init__(self, planes: Planes) -> None:
+        self._planes = planes
+        self.n_groups = LANES
+        self.n_regions = LEAST
+        self._acc = np.zeros((1, LEAST, planes.n, LANES), np.int64)
+        #: pages with groups that changed since the last `changes`
+        self._touched = np.zeros(1, np.uint8)
+
+    def hold(self, n_groups: int, n_regions: int) -> None:
+        """Have room for so many groups and region ids."""
+        pages, rows = room_for(-(-n_groups // LANES), len(self._touched)), room_for(n_regions, self.n_regions)
+        if len(self._touched) == 1 and n_groups <= LANES:
+            pages = 1
+        if (pages, rows) == (len(self._touched), self.n_regions):
+            return
+        acc = np.zeros((pages, rows, self._planes.n, LANES), np.int64)
+        acc[: len(self._acc), : self.n_regions] = self._acc
+        self._acc = acc
+        self._touched = fitted(self._touched, pages)
+        self.n_groups, self.n_regions = pages * LANES, rows
+
+    def move(self, origins: Array) -> None:
+        """The layout of planes has changed; see `Planes.cover`."""
+        acc = self._acc[:, :, np.maximum(origins, 0)]
+        acc[:, :, origins < 0] = 0
+        self._acc = np.ascontiguousarray(acc)
+
+    def add(self, groups: Array, regions: Array, vectors: Array) -> None:
+        """Rows come or go; there is room for their groups and regions."""
+        scatter(
+            groups, regions, vectors.reshape(-1), vectors.shape[1], self._planes.n, self.n_regions, self._acc.reshape(-1),
+            self._acc.ctypes.data, self._touched,
+        )  # fmt: skip
+
+    def touched(self) -> Array:
+        """The pages that changed since this was last asked."""
+        pages = np.flatnonzero(self._touched)
+        self._touched[pages] = 0
+        return pages
+
+    def changes(
+        self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: Shown
+    ) -> Changes:  # fmt: skip
+        """The cells on these pages that are not as shown, for queries with these ranges of ranks; they are shown then."""
+        ids = np.flatnonzero(rank_of >= 0)
+        order = ids[np.argsort(rank_of[ids], kind="stable")]
+        ranks = rank_of[order]
+        first = np.searchsorted(ranks, low)
+        last = np.maximum(first, np.searchsorted(ranks, high))
+        shown.room((len(low) * len(pages) + 1) * LANES)
+        # a range up to the last region begins the order when that is turned round
+        turned = (first > 0) & (last == len(order))
+        n = self._walk(pages, order, first[~turned], last[~turned], places[~turned], shown, 0)
+        upper = len(order) - first[turned]
+        n = self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
+        return shown.changes(n)
+
+    def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: Shown, n: int) -> int:
+        """List what changed behind the n cells that are listed."""
+        if len(first) == 0:
+            return n
+        planes = self._planes
+        by_last = np.argsort(last, kind="stable")
+        first, last = first[by_last], last[by_last]
+        saves = np.unique(first[first > 0])
+        lows = np.where(first > 0, np.searchsorted(saves, first), -1)
+        work = np.empty(LANES + (2 + len(saves)) * planes.n * LANES, np.int64)
+        fresh, scratch = np.empty(planes.n_measures * LANES, np.int64), np.empty(planes.scratch, np.int64)
+        return walk_regions(
+            self._acc.reshape(-1), planes.n, self.n_regions, pages, order, saves, lows, last, places[by_last], planes.fields,
+            planes.n_measures, work, fresh, scratch, shown.cells.reshape(-1), shown.n_places, shown.list.reshape(-1),
+            shown.list.shape[1], self._acc.ctypes.data, shown.cells.ctypes.data, n,
+        )  # fmt: skip
+
+    @property
+    def bytes(self) -> int:
+        return self._acc.nbytes + self._touched.nbytes
+
+    def check(self) -> None:
+        assert self._acc.shape == (len(self._touched), self.n_regions, self._planes.n, LANES), "a page has every plane"

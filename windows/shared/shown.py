@@ -1,0 +1,98 @@
+"""What the readers of shared aggregates were last shown, and what of it a commit changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from filters.vector import Array
+from windows.growth import LEAST, room_for
+from windows.shared.lanes import LANES
+
+
+class Shown:
+    """Measures of every (reader, group), by the reader's place: 0 where nothing is shown.
+
+    cells[page, place, measure, lane]      group = page * LANES + lane
+    """
+
+    __slots__ = ("cells", "_free", "list")
+
+    def __init__(self, n_measures: int) -> None:
+        self.cells = np.zeros((1, LEAST, n_measures, LANES), np.int64)
+        #: places nobody has, the lowest last
+        self._free = list(range(LEAST - 1, -1, -1))
+        #: cells that changed, then a row for each measure that was shown there
+        self.list = np.zeros((1 + n_measures, LEAST), np.int64)
+
+    @property
+    def n_places(self) -> int:
+        return self.cells.shape[1]
+
+    def hold(self, n_pages: int) -> None:
+        """Have room for so many pages of groups."""
+        self._fit(n_pages, self.n_places)
+
+    def _fit(self, n_pages: int, n_places: int) -> None:
+        have = self.cells.shape
+        if (n_pages, n_places) != have[:2]:
+            cells = np.zeros((n_pages, n_places, *have[2:]), np.int64)
+            cells[: have[0], : have[1]] = self.cells
+            self.cells = cells
+
+    def move(self, origins: Array) -> None:
+        """Measures have come between the others; see `Planes.measure_origins`."""
+        self.cells = np.ascontiguousarray(self.cells[:, :, origins])
+
+    def take_place(self) -> int:
+        """A place whose cells are 0."""
+        if not self._free:
+            have = self.n_places
+            more = room_for(have + 1, have)
+            self._fit(len(self.cells), more)
+            self._free = list(range(more - 1, have - 1, -1))
+        return self._free.pop()
+
+    def leave_place(self, place: int) -> None:
+        self.cells[:, place] = 0
+        self._free.append(place)
+
+    def room(self, capacity: int) -> None:
+        """Have a list for so many cells: memory that is used again, for fresh memory costs more than the walk."""
+        rows = 1 + self.cells.shape[2]
+        if self.list.shape[0] != rows or self.list.shape[1] < capacity:
+            self.list = np.empty((rows, room_for(capacity, LEAST)), np.int64)
+
+    def changes(self, n: int) -> Changes:
+        """The first n cells of the list."""
+        return Changes(self.list[0, :n], self.list[1:, :n])
+
+    def now(self, places: Array, groups: Array) -> Array:
+        """What is shown in these cells: `[measure, cell]`."""
+        return self.cells[groups // LANES, places, :, groups % LANES].T
+
+    @property
+    def bytes(self) -> int:
+        return self.cells.nbytes + self.list.nbytes
+
+
+@dataclass(slots=True)
+class Changes:
+    """Cells whose measures changed: what they were. What they are is in `Shown`. Valid until the next changes are asked for."""
+
+    #: place of the reader << 32 | group
+    cells: Array
+    #: `[measure, cell]`
+    former: Array
+
+    @property
+    def places(self) -> Array:
+        return self.cells >> 32
+
+    @property
+    def groups(self) -> Array:
+        return self.cells & 0xFFFFFFFF
+
+    def __len__(self) -> int:
+        return len(self.cells)
