@@ -73,6 +73,10 @@ def _count_before(rows: Rows, cut: tuple[int, int], k: int) -> int:
     return int(rows.times.searchsorted(time, "right" if k < stream else "left"))
 
 
+def _by_sign(parts: list[Results]) -> list[tuple[int, Results]]:
+    return [signed for part in parts for signed in part.by_sign()]
+
+
 class Committer:
     """Runs the commits of an engine."""
 
@@ -206,14 +210,15 @@ class Committer:
     def _operate(self, timeline: Timeline, record: Record, ranks: Ranks) -> None:
         """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
         for query, parts in self.operations.run(timeline, record, ranks):
-            for part in parts if self.listeners else ():
-                self._send(query.name, query.column_names, ResultRows(query.id, part), part.sign, False)
+            for sign, part in _by_sign(parts) if self.listeners else ():
+                self._send(query.name, query.column_names, ResultRows(query.id, part), sign, False)
 
     def open(self, query: TreeQuery, taken_back: Results | None) -> None:
         """The commit that gives a query with operators what it sees at once, net of what it takes back."""
         timeline = query.timeline
         parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
-        self.run(timeline, [], timeline.now, False, [(query, ResultRows(query.id, part), part.sign) for part in parts])
+        opening = [(query, ResultRows(query.id, part), sign) for sign, part in _by_sign(parts)]
+        self.run(timeline, [], timeline.now, False, opening)
 
     # ---- rows that leave
 

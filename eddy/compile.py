@@ -14,9 +14,8 @@ def ensure() -> None:
     """Compile every kernel, or load it from the cache; says on stderr when it has to compile."""
     global _done
     if not _done:
-        # importing a module declares its kernels; the engine's ends, the indexes and the operators import all the others
-        for module in ("eddy.committer", "stems.frame", "stems.indexes", "windows.distinct", "windows.group_by"):
-            importlib.import_module(module)
+        # importing a module declares its kernels, and the engine imports all that have any
+        importlib.import_module("eddy.engine")
         compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True))
         _done = True
 

@@ -20,6 +20,7 @@ class StreamCore:
 
     def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
         self.query = query
+        self.sources = [source]
         self._source = source
         self.feed: Feed = StreamFeed(query, source, sends_ends)
 
@@ -46,6 +47,7 @@ class JoinCore:
 
     def __init__(self, query: JoinQuery, joiner: Joiner, sends_ends: bool) -> None:
         self.query = query
+        self.sources = query.sources
         self._joiner = joiner
         self.feed: Feed = JoinFeed(query, sends_ends)
 

@@ -30,11 +30,12 @@ from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
+from eddy.explain_tree import explain_tree
 from eddy.join_query import JoinQuery
 from eddy.lifecycle import Lifecycle, check_expiry
 from eddy.planner import Planner
 from eddy.policies import make
-from eddy.query import JoinPlan, Query
+from eddy.query import JoinPlan, Query, TreePlan
 from eddy.reader import Results, to_table
 from eddy.readers import reader_of
 from eddy.result_log import LOG_ROWS
@@ -393,12 +394,17 @@ class Engine:
         with self._turn:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, None)
+                if isinstance(plan, TreePlan):
+                    return explain_tree(plan, self._catalog, self._eddy.policy, self._lives.expiry, None)
                 if isinstance(plan, JoinPlan):
                     group = self._committer.joiner.find(plan.join, plan.windows)
                     return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
                 source = self._catalog.sources[plan.stream]
                 return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
             query = self._catalog.query(sql_or_query)
+            if isinstance(query, TreeQuery):
+                found = explain_tree(query.tree_plan, self._catalog, self._eddy.policy, query.expiry, query)
+                return {"query": query.name, "id": query.id, "state": query.state, **found}
             if isinstance(query, JoinQuery):
                 found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
                 found["shared_with"] -= query.slot is not None
@@ -428,12 +434,16 @@ class Engine:
             for source in self._catalog.inputs():
                 source.check()
             for query in self._catalog.queries.values():
+                if isinstance(query, TreeQuery):
+                    query.check()
+                    continue
                 source = self._catalog.input(query.stream)
                 assert query.running == (query.kept is None), "a query runs or keeps its answer"
                 if query.leg is not None:
                     assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
                 assert query.born <= source.store.end, "no query is born in the future"
             versions = [version for query in self._catalog.queries.values() for version in (*query.earlier, query)]
+            versions += [core.query for query in versions if isinstance(query, TreeQuery) for core in query.cores]
             self._committer.joiner.check([version for version in versions if isinstance(version, JoinQuery)])
             for timeline in self._catalog.timelines.values():
                 for source in timeline.sources:

@@ -18,14 +18,20 @@ import numpy as np
 
 from eddy.catalog import MAIN, Catalog
 from eddy.committer import Committer
+from eddy.core import Core, JoinCore, StreamCore
+from eddy.feed import Feed, StreamFeed
 from eddy.history import Held, complete_since, first_seen, opening_parts
 from eddy.join_query import JoinQuery
+from eddy.join_feed import JoinFeed
+from eddy.operation import FeedStage, Operation, QueryStage, Stage
 from eddy.planner import Planner
 from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run, TreePlan
-from eddy.reader import Results
+from eddy.reader import NETTING, Results
 from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
+from eddy.source import Source
+from eddy.stages import SENDING, Builder
 from eddy.state_cap import StateCap
 from eddy.table_group import TableGroup
 from eddy.table_query import TableQuery
@@ -33,6 +39,9 @@ from eddy.table_source import TableSource
 from eddy.timeline import effect_time
 from eddy.tree_query import TreeQuery
 from lineage.errors import ConflictError, EddyError, InUseError
+from queries.bound import Block
+from queries.tree import NamedQuery, ToStream, walk
+from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.engine import Engine
@@ -44,14 +53,16 @@ EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "updat
 class Lifecycle:
     """Starts and ends the queries of one engine."""
 
-    def __init__(self, engine: Engine, catalog: Catalog, committer: Committer, planner: Planner, cap: StateCap, expiry: str) -> None:
+    def __init__(
+        self, engine: Engine, catalog: Catalog, committer: Committer, planner: Planner, cap: StateCap, expiry: str
+    ) -> None:  # fmt: skip
         self._engine = engine
         self._catalog = catalog
         self._committer = committer
         self._planner = planner
         self._cap = cap
         #: what a query that says nothing has
-        self._expiry = expiry
+        self.expiry = expiry
 
     # ---- from the outside
 
@@ -72,7 +83,7 @@ class Lifecycle:
         self._cap.charge_query()
         query = self._make(number, chosen, sql, tuple(tags), plan, history == "window")
         query.emit = emit
-        query.expiry = expiry or self._expiry
+        query.expiry = expiry or self.expiry
         query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
         self._start(query)
         self._catalog.add_query(query)
@@ -145,7 +156,8 @@ class Lifecycle:
         if isinstance(plan, Plan):
             return Query(self._engine, number, name, sql, tags, plan)
         if isinstance(plan, TreePlan):
-            return TreeQuery(self._engine, number, name, sql, tags, plan, self._catalog.timeline_from(plan.timeline, self._committer.seq))
+            timeline = self._catalog.timeline_from(plan.timeline, self._committer.seq)
+            return TreeQuery(self._engine, number, name, sql, tags, plan, timeline, self._committer.log_rows)
         return self._make_join(number, name, sql, tags, plan, looks_back)
 
     def _make_join(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan, looks_back: bool) -> JoinQuery:
@@ -179,6 +191,48 @@ class Lifecycle:
 
     def _births(self, query: Query, sources: Sequence[Source], windows: Sequence[WindowSpec]) -> tuple[int, ...]:
         return tuple(first_seen(query.birth, *item, self._committer.seq) for item in zip(sources, windows, strict=True))
+
+    # ---- operators
+
+    def _operation(self, query: TreeQuery) -> Operation:
+        """The operators of a query, over cores that run from the next commit on."""
+        cores: list[Core] = []
+        sends_ends = query.expiry in SENDING
+
+        def feed(block: Block) -> Feed:
+            core = self._core(query, query.tree_plan.blocks[block], sends_ends)
+            cores.append(core)
+            return core.feed
+
+        root = query.tree_plan.root
+        per_event = query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root))
+        builder = Builder(feed, self._named_stage, query.expiry, per_event)
+        operation = Operation(builder.stage(root), cores, builder.recipient(root, query.emit))
+        births = [self._births(query, core.sources, core.query.windows) for core in cores]
+        inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
+        sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())
+        query.complete_since_us = complete_since(query.timeline.now, sources, windows, firsts)
+        for core, born in zip(cores, births):
+            core.start(self._committer.seq, born)
+        return operation
+
+    def _core(self, query: TreeQuery, plan: Plan | JoinPlan, sends_ends: bool) -> Core:
+        """A block of a query, as a hidden query of its own."""
+        if isinstance(plan, Plan):
+            hidden = Query(self._engine, query.id, query.name, query.sql, (), plan)
+            return StreamCore(hidden, self._catalog.sources[plan.stream], sends_ends)
+        joined = self._make_join(query.id, query.name, query.sql, (), plan, query.birth is None)
+        return JoinCore(joined, self._committer.joiner, sends_ends)
+
+    def _named_stage(self, node: NamedQuery) -> Stage:
+        """The result of a running query."""
+        query = self._catalog.query(node.name)
+        if isinstance(query, TreeQuery):
+            assert query.operation is not None, "only running queries are read"
+            return QueryStage(query.operation.root)
+        if isinstance(query, JoinQuery):
+            return FeedStage(JoinFeed(query, False))
+        return FeedStage(StreamFeed(query, self._catalog.sources[query.stream], False))
 
     # ---- opening
 

@@ -8,17 +8,22 @@ for its readers. Depth is bounded by the language (`queries/binder.py`), so the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from eddy.core import Core
 from eddy.feed import Feed
 from eddy.ranks import Ranks
+from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.timeline import effect_time
 from lineage.schema import Type
 from windows.delta import Delta, Plus, no_minus
 from windows.operator import Operator
+from windows.recipient import Recipient, StreamRecipient
+from windows.slide import Slide
 
 
 class Step(NamedTuple):
@@ -70,6 +75,30 @@ class Stage(ABC):
         """Nobody asks for the delta of the last commit any more."""
         self._delta = None
 
+    def stages(self) -> list[Stage]:
+        """This stage and all below it that are its query's own, each once, children first."""
+        found: dict[Stage, None] = {}
+        for child in self.children:
+            found.update(dict.fromkeys(child.stages()))
+        found[self] = None
+        return list(found)
+
+    @property
+    def children(self) -> list[Stage]:
+        return []
+
+    @property
+    def errors(self) -> int:
+        """Values that could not be computed so far."""
+        return 0
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+    def check(self) -> None:
+        """Assert every invariant of its state."""
+
 
 class FeedStage(Stage):
     """The rows of a block."""
@@ -83,6 +112,10 @@ class FeedStage(Stage):
     @property
     def types(self) -> tuple[Type, ...]:
         return self.feed.types
+
+    @property
+    def errors(self) -> int:
+        return self.feed.errors
 
     @property
     def sends_ends(self) -> bool:
@@ -105,7 +138,22 @@ class OperatorStage(Stage):
     def __init__(self, operator: Operator, children: list[Stage]) -> None:
         super().__init__()
         self.operator = operator
-        self.children = children
+        self._children = children
+
+    @property
+    def children(self) -> list[Stage]:
+        return self._children
+
+    @property
+    def errors(self) -> int:
+        return self.operator.errors
+
+    @property
+    def bytes(self) -> int:
+        return self.operator.bytes
+
+    def check(self) -> None:
+        self.operator.check()
 
     @property
     def types(self) -> tuple[Type, ...]:
@@ -119,18 +167,16 @@ class OperatorStage(Stage):
         return self.operator.process([child.delta(step) for child in self.children], step.record.after)
 
     def _open(self, record: Record) -> Delta:
-        return self.operator.process([child.opened(record) for child in self.children], effect_time(record.after))
+        now = effect_time(record.after)
+        found = self.operator.process([child.opened(record) for child in self.children], now)
+        if not isinstance(self.operator, Slide):
+            return found
+        # rows came with the starts that they had, and boundaries have passed since
+        return self.operator.answer([], now)
 
     def answer(self, record: Record) -> Delta:
-        children = [lambda child=child: child.answer(record) for child in self.children]
+        children = [partial(child.answer, record) for child in self.children]
         return self.operator.answer(children, effect_time(record.after))
-
-
-def at_once(delta: Delta, record: Record) -> Delta:
-    """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
-    plus, now = delta.plus, effect_time(record.after)
-    n = len(plus)
-    return Delta(Plus(plus.ids, np.full(n, now), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())
 
 
 class QueryStage(Stage):
@@ -161,11 +207,11 @@ class QueryStage(Stage):
 class Operation:
     """A query's operators over its cores, and its answer."""
 
-    def __init__(self, root: Stage, cores: list[Core], recipient: Recipient) -> None:
+    def __init__(self, root: Stage, cores: list[Core], recipient: Recipient | StreamRecipient) -> None:
         self.root = root
         self.cores = cores
         self._recipient = recipient
-        #: the commit that opened it; it has been taken then
+        #: the commit that opened it: that has been taken when it comes
         self._opened = -1
         #: results so far
         self.n_results = 0
@@ -173,11 +219,50 @@ class Operation:
     def open(self, record: Record) -> Results:
         """What the query sees at once, in the commit that opens it."""
         self._opened = record.seq
-        parts = self._take(self.root.opened(record), record)
-        ...
+        self._received(self.root.opened(record), record)
+        return self.answer(record.after)
 
     def take(self, step: Step) -> list[Results]:
         """What a commit that was just logged changes for the query."""
-        if step.record.seq == self._opened:
-            return []
-        return self._take(self.root.delta(step), step.record)
+        return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
+
+    def _received(self, delta: Delta, record: Record) -> list[Results]:
+        found = self._recipient.process(delta, effect_time(record.after))
+        self.n_results += int(np.count_nonzero(found.signs > 0))
+        return [Results(found.columns, found.times, found.signs)] if len(found) else []
+
+    def answer(self, clock: int) -> Results:
+        """The rows alive, or the newest of a stream, as + at the clock."""
+        _, columns = self._recipient.answer()
+        return Results(columns, np.full(len(self._recipient), effect_time(clock)), 1)
+
+    def forget(self) -> None:
+        """The commit is over: nobody asks for its deltas any more."""
+        for stage in self.root.stages():
+            stage.forget()
+
+    def stop(self, seq: int) -> None:
+        """Run no more, after a commit."""
+        for core in self.cores:
+            core.stop(seq)
+
+    @property
+    def errors(self) -> int:
+        """Values that could not be computed so far."""
+        return sum(stage.errors for stage in self.root.stages())
+
+    @property
+    def bytes(self) -> int:
+        return self._recipient.bytes + sum(stage.bytes for stage in self.root.stages())
+
+    def check(self) -> None:
+        self._recipient.check()
+        for stage in self.root.stages():
+            stage.check()
+
+
+def at_once(delta: Delta, record: Record) -> Delta:
+    """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
+    plus, now = delta.plus, effect_time(record.after)
+    n = len(plus)
+    return Delta(Plus(plus.ids, np.full(n, now), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())

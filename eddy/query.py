@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from eddy.changes import Changes
     from eddy.engine import Engine
     from eddy.legs import Leg
-    from eddy.operation import Operation
     from eddy.reader import Results
     from eddy.timeline import Timeline
 
@@ -157,7 +156,7 @@ class Query:
 
     __slots__ = (
         "_engine", "id", "name", "sql", "tags", "plan", "leg", "runs", "kept", "complete_since_us", "_results_before",
-        "_results_at_start", "errors", "birth", "earlier", "lost_until", "emit", "__weakref__",
+        "_results_at_start", "errors", "birth", "earlier", "lost_until", "emit", "expiry", "__weakref__",
         # of a join
         "join_plan", "legs", "sources", "group", "slot",
         # of a query with tables
@@ -200,6 +199,8 @@ class Query:
         self.lost_until = 0
         #: whether its changes are net over a "commit" or over each "event"
         self.emit = "commit"
+        #: how ends are found, a word of contract 5
+        self.expiry = "auto"
 
     @property
     def stream(self) -> str:

@@ -41,10 +41,13 @@ class Ranks:
         if first is None:
             return np.full(len(positions), EARLIER)
         new = positions - first
+        found: np.ndarray
         if len(self._first) > 1:
             ranks = self._merged()[source]
-            return np.where(new >= 0, ranks[np.maximum(new, 0)], EARLIER)
-        return np.maximum(new, EARLIER)
+            found = np.where(new >= 0, ranks[np.maximum(new, 0)], EARLIER)
+            return found
+        found = np.maximum(new, EARLIER)
+        return found
 
     def _merged(self) -> dict[Source, np.ndarray]:
         if self._ranks is None:

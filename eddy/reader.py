@@ -48,6 +48,13 @@ class Results:
         """+1 or -1 for each row."""
         return np.full(len(self), self.sign, np.int8) if isinstance(self.sign, int) else self.sign
 
+    def by_sign(self) -> list[tuple[int, Results]]:
+        """The rows of either sign, - before +, as far as there are any."""
+        if isinstance(self.sign, int):
+            return [(self.sign, self)] if len(self) else []
+        parts = [(sign, np.flatnonzero(self.sign == sign)) for sign in (-1, 1)]
+        return [(sign, Results([column.take(rows) for column in self.columns], self.times[rows], sign)) for sign, rows in parts if len(rows)]
+
 
 class Reader:
     """Reads one query over its source."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from eddy.query import JoinPlan, Plan, Query
+from eddy.query import JoinPlan, Plan, Query, TreePlan
 from lineage.errors import ConflictError
 
 
-def check_replaces(query: Query, plan: Plan | JoinPlan) -> None:
+def check_replaces(query: Query, plan: Plan | JoinPlan | TreePlan) -> None:
     """Raise `ConflictError` if a query of this plan cannot go on where `query` is."""
     if not query.running:
         raise ConflictError(f'query "{query.name}" is paused', code="paused", hint="resume it first")

@@ -13,6 +13,7 @@ from eddy.query import Query
 from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING
+from eddy.tree_query import TreeQuery
 from filters.predicate import IndexAtom
 from lineage.times import to_datetime
 
@@ -30,7 +31,7 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
         eddy.learn(source)
     streams = {source.name: _stream(source) for source in sources.values()}
     tables = {table.name: _table(table) for table in catalog.tables.values()}
-    per_query = {query.name: _query(query, catalog.input(query.stream)) for query in queries.values()}
+    per_query = {query.name: _query(query, catalog) for query in queries.values()}
     own = sum(entry["own_bytes"] for entry in per_query.values())
     return {
         "seq": committer.seq,
@@ -123,7 +124,17 @@ def _module(ledger: Ledger, number: int) -> dict[str, Any]:
     }
 
 
-def _query(query: Query, source: Source) -> dict[str, Any]:
+def _query(query: Query, catalog: Catalog) -> dict[str, Any]:
+    if isinstance(query, TreeQuery):
+        sources = {catalog.input(name) for name in query.streams}
+        return {
+            "id": query.id,
+            "state": query.state,
+            "results": query.n_results(),
+            "own_bytes": own_bytes(query),
+            "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in sources),
+            "errors": query.errors if query.operation is None else query.operation.errors,
+        }
     if isinstance(query, JoinQuery):
         return {
             "id": query.id,
@@ -133,7 +144,7 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
             "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources)),
             "errors": query.errors + query.group.walker.errors,
         }
-    leg = query.leg
+    source, leg = catalog.input(query.stream), query.leg
     modules = (
         [] if leg is None else [source.modules[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]
     )
@@ -148,10 +159,14 @@ def _query(query: Query, source: Source) -> dict[str, Any]:
 
 
 def own_bytes(query: Query) -> int:
-    """Bytes that cancelling the query frees at once, by a fixed account of its parts."""
-    if isinstance(query, JoinQuery):
+    """Bytes that cancelling the query frees at once, by a fixed account of its parts; of operators what they really hold."""
+    atoms: float
+    state = 0
+    if isinstance(query, TreeQuery):
+        atoms, state = 0, query.log.bytes + (0 if query.operation is None else query.operation.bytes)
+    elif isinstance(query, JoinQuery):
         atoms = sum(sum(1 for _ in leg.condition.atoms()) / leg.n_joins for leg in query.legs) + len(query.legs)
     else:
         atoms = 0 if query.leg is None else sum(1 for _ in query.leg.condition.atoms()) / len(query.leg.queries)
     kept = 0 if query.kept is None else sum(vector.values.nbytes for vector in query.kept.vectors)
-    return int(_QUERY_BYTES + len(query.sql) + _COLUMN_BYTES * len(query.outputs) + _ATOM_BYTES * atoms + kept)
+    return int(_QUERY_BYTES + len(query.sql) + _COLUMN_BYTES * len(query.outputs) + _ATOM_BYTES * atoms + kept + state)

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.join_reader import JoinReader, Span
+from eddy.ranks import Ranks
 from eddy.reader import NEWEST
 from eddy.result_log import Record
 from eddy.table_group import Counting

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eddy.core import Core
 from eddy.operation import Operation
 from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
 from eddy.reader import Results, net
@@ -139,7 +140,8 @@ class TreeQuery(Query):
     def open(self, record: Record, taken_back: Results | None) -> list[Results]:
         """What the commit that opens it changes: what it sees at once, net of what it takes back."""
         assert self.operation is not None, "a query that runs"
-        parts = net(taken_back, self.operation.open(record))
+        came = self.operation.open(record)
+        parts = net(taken_back, came)
         self.log.append(record.seq, parts)
         return parts
 
@@ -150,6 +152,17 @@ class TreeQuery(Query):
         self._results_before += self.operation.n_results
         self.operation.stop(until)
         self.operation = None
+
+    @property
+    def cores(self) -> list[Core]:
+        """The blocks that run hidden."""
+        return [] if self.operation is None else self.operation.cores
+
+    def check(self) -> None:
+        """All invariants of its operators."""
+        assert self.running == (self.kept is None), "a query runs or keeps its answer"
+        if self.operation is not None:
+            self.operation.check()
 
     def n_results(self) -> int:
         """Results so far."""
@@ -170,7 +183,7 @@ class TreeReader:
         if kept is not None:
             return Results(kept.vectors, kept.starts, 1)
         assert operation is not None, "a query runs or keeps its answer"
-        return operation.answer()
+        return operation.answer(clock)
 
     def keep(self, clock: int) -> Kept:
         """The rows of the answer, to keep over a pause."""
