@@ -15,7 +15,16 @@ def ensure() -> None:
     global _done
     if not _done:
         # importing a module declares its kernels; the engine's ends, the indexes and the operators import all the others
-        for module in ("eddy.committer", "stems.frame", "stems.indexes", "windows.distinct", "windows.join"):
+        for module in (
+            "eddy.committer",
+            "stems.frame",
+            "stems.indexes",
+            "windows.distinct",
+            "windows.join",
+            "windows.recipient",
+            "windows.to_stream",
+            "windows.window",
+        ):
             importlib.import_module(module)
         compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True))
         _done = True

@@ -5,9 +5,9 @@
            scheduled does so only if the output sends ends
 
 Two inputs meet in a `PairJoin`; more are a cascade: the combinations so far are one side of the next. The rows of each side hang
-in a list by key code. The kernel walks the events of both sides in order (ends of either side before beginnings), so a combination
-exists exactly as long as all its parts do, whatever stands in one commit. It stops when its room for pairs is full: the condition
-is then computed on those, and it goes on. Ids pair the slots of the parts.
+in a list by key code. The kernel walks the events of both sides in order (ends of either side before beginnings), so that a
+combination exists exactly as long as all its parts do, whatever stands in one commit. It stops when its room for pairs is full:
+the condition is then computed on those, and it goes on. Ids pair the slots of the parts.
 """
 
 from __future__ import annotations
