@@ -270,8 +270,8 @@ class PairJoin(Operator):
         lefts, rights = self._sides
         while state[_EVENT] < len(slots):
             walk_pairs(
-                times, sides, slots, signs, self.sends_ends, *self._codes, lefts.rows.ends, rights.rows.ends, self._first,
-                *self._links, part[0], part[1], state,
+                times, sides, slots, signs, self.sends_ends, self._codes[0], self._codes[1], lefts.rows.ends, rights.rows.ends,
+                self._first, self._links[0], self._links[1], part[0], part[1], state,
             )  # fmt: skip
             begun.append(self._met(part[0, :, : state[_BEGUN]], count=True))
             left = part[1, :, : state[_ENDED]]
@@ -284,7 +284,7 @@ class PairJoin(Operator):
         if self._condition is None or pairs.shape[1] == 0:
             met = pairs.copy()
         else:
-            frame = PairFrame(self._sides, self._width, pairs[:2])
+            frame = PairFrame(self._sides, self._width, (pairs[0], pairs[1]))
             met = pairs[:, true_rows(self._condition, frame)]
             self.errors += frame.errors * count
         if count:

@@ -195,7 +195,8 @@ class LiveRows:
         counts = np.zeros(3, np.int64)
         walk_events(
             order, np.concatenate([times for times, _ in runs]), np.concatenate([ranks for _, ranks in runs]), due, minus.ids,
-            slots, upto, self._by_id, self.ids, self.ends, self.alive, self._table, *found, early, counts,
+            slots, upto, self._by_id, self.ids, self.ends, self.alive, self._table, found[0],
+            found[1], found[2], found[3], early, counts,
         )  # fmt: skip
         n, n_early, dropped = counts.tolist()
         self.dropped += dropped

@@ -57,6 +57,12 @@ def _copies(kind: Number, n: Number, m: Number) -> Number:
     return np.int64((n > 0) & (m > 0))
 
 
+@kernel("int64(int64, int64, int64)")
+def copies_of(kind: int, n: int, m: int) -> int:
+    """As `_copies`, for checks."""
+    return int(_copies(kind, n, m))
+
+
 @kernel(
     "void(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1],"
     "int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1])"
@@ -221,7 +227,7 @@ class SetOperation(Operator):
         live = np.flatnonzero(self._by_id[:, 1] >= 0)
         copies = np.bincount(self._by_id[live, 1], minlength=len(counted))
         for code, (n, m, _, shown, touched) in enumerate(counted.tolist()):
-            assert touched == 0 and shown == copies[code] == _copies.py_func(self._kind, n, m), "as many copies as the counts say"
+            assert touched == 0 and shown == copies[code] == copies_of(self._kind, n, m), "as many copies as the counts say"
 
 
 def _new_codes(capacity: int) -> Array:
