@@ -5,9 +5,9 @@
            scheduled does so only if the output sends ends
 
 Two inputs meet in a `PairJoin`; more are a cascade: the combinations so far are one side of the next. The rows of each side hang
-in a list by key code. The kernel walks the events of both sides in order (ends of either side before beginnings), so a combination
-exists exactly as long as all its parts do, whatever stands in one commit. It stops when its room for pairs is full: the condition
-is then computed on those, and it goes on. Ids pair the slots of the parts.
+in a list by key code. The kernel walks the events of both sides in order (ends of either side before beginnings), so that a
+combination exists exactly as long as all its parts do, whatever stands in one commit. It stops when its room for pairs is full:
+the condition is then computed on those, and it goes on. Ids pair the slots of the parts.
 """
 
 from __future__ import annotations
@@ -270,8 +270,8 @@ class PairJoin(Operator):
         lefts, rights = self._sides
         while state[_EVENT] < len(slots):
             walk_pairs(
-                times, sides, slots, signs, self.sends_ends, *self._codes, lefts.rows.ends, rights.rows.ends, self._first,
-                *self._links, part[0], part[1], state,
+                times, sides, slots, signs, self.sends_ends, self._codes[0], self._codes[1], lefts.rows.ends, rights.rows.ends,
+                self._first, self._links[0], self._links[1], part[0], part[1], state,
             )  # fmt: skip
             begun.append(self._met(part[0, :, : state[_BEGUN]], count=True))
             left = part[1, :, : state[_ENDED]]
@@ -284,7 +284,7 @@ class PairJoin(Operator):
         if self._condition is None or pairs.shape[1] == 0:
             met = pairs.copy()
         else:
-            frame = PairFrame(self._sides, self._width, pairs[:2])
+            frame = PairFrame(self._sides, self._width, (pairs[0], pairs[1]))
             met = pairs[:, true_rows(self._condition, frame)]
             self.errors += frame.errors * count
         if count:
