@@ -105,7 +105,9 @@ def _find(owner: Input, name: str) -> ColumnRef | None:
 
 def _kinds(inputs: tuple[Input, ...]) -> str:
     kinds = {item.kind for item in inputs}
-    return " or ".join(kind for kind in ("stream", "table", "query") if kind in kinds)
+    if "query" in kinds:
+        return "source"
+    return "stream or table" if "table" in kinds else "stream"
 
 
 def _list(words: list[str], last: str) -> str:

@@ -15,8 +15,9 @@ from queries.bound import Block, OutputColumn
 from queries.inputs import Derived
 from queries.source import Source
 from queries.syntax import Item, QuerySyntax, SelectQuery, SetQuery, WithQuery
-from queries.tree import Distinct, JoinNode, Node, Select, SetOperation, column_refs
+from queries.tree import Distinct, JoinNode, Node, Select, SetOperation, ToStream, column_refs
 
+_AS_SOURCE = "give it a window as a source: SELECT * FROM (ISTREAM (...)) [RANGE 5 MINUTES] AS a"
 _WINDOWS = "choose [RANGE 5 MINUTES], [ROWS 100], [NOW] or [RANGE UNBOUNDED]"
 
 
@@ -24,6 +25,9 @@ def combine(source: Source, query: SetQuery, left: Derived, right: Derived) -> N
     """The set operation over two bound queries; raises `QueryError` when they do not fit each other."""
     word = query.kind.upper()
     for side in (left, right):
+        if isinstance(side.node, ToStream):
+            fact = f"{side.node.kind.upper()} gives a stream, and {word} takes relations"
+            raise source.error(fact, *side.span, "missing_window", _AS_SOURCE)
         if side.node.is_stream:
             raise stream_error(source, side.stream, side.span, word)
     names = (left.node.columns, right.node.columns)

@@ -109,7 +109,6 @@ CLAUSES = {
     "DISTRIBUTE BY": never("DISTRIBUTE BY"),
     "CONNECT BY": never("CONNECT BY"),
     "PARTITION BY": never("PARTITION BY outside a window", "write [PARTITION BY key ROWS 10]"),
-    "GROUPING SETS": never("GROUPING SETS", "submit one query for each set of keys"),
     "ILIKE": never("ILIKE", "LOWER(a) LIKE 'x%'"),
     "GLOB": never("GLOB", "use LIKE with % and _"),
     "SIMILAR TO": never("SIMILAR TO", "use LIKE with % and _"),
@@ -140,6 +139,7 @@ OPERANDS = {
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "MEDIAN", "FIRST", "LAST")
 _OTHER_AGGREGATES = "STDDEV_SAMP STDDEV_POP VAR_SAMP VAR_POP MEAN ANY_VALUE BOOL_AND BOOL_OR MODE ARG_MIN ARG_MAX STRING_AGG CORR"
 _NESTED = "ARRAY_AGG LIST LIST_VALUE STRUCT_PACK ROW MAP UNNEST ARRAY STRUCT JSON JSON_EXTRACT LIST_FILTER LIST_TRANSFORM"
+_SETS_OF_KEYS = "GROUPING SETS,ROLLUP,CUBE,GROUPING,GROUPING_ID"
 _RANKS = "ROW_NUMBER RANK DENSE_RANK NTILE LAG LEAD FIRST_VALUE LAST_VALUE NTH_VALUE PERCENT_RANK CUME_DIST"
 
 #: Windows written as functions in FROM, and how.
@@ -154,7 +154,7 @@ FUNCTIONS = (
     | {word: later(word) for word in ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "APPROX_QUANTILE", "PERCENTILE_CONT")}
     | {"SESSION": later("SESSION")}
     | {word: never(f"{word} outside FROM", f"FROM {usage}") for word, usage in SLIDE_FUNCTIONS.items()}
-    | {word: never(word, "submit one query for each set of keys") for word in ("ROLLUP", "CUBE", "GROUPING", "GROUPING_ID")}
+    | {word: never(word, "submit one query for each set of keys") for word in _SETS_OF_KEYS.split(",")}
     | _STREAM_OPERATORS
     | {word: never(f"{word} (nested types)") for word in _NESTED.split()}
     | {word: never(f"the window function {word}", _WINDOW_FUNCTION.hint) for word in _RANKS.split()}

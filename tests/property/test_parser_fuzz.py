@@ -14,13 +14,19 @@ from filters.expression import Literal
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind
-from queries.bound import Readable
+from queries.bound import QueryFacts, Readable
 from queries.parser import parse
 
 SCHEMA = Schema.parse({"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}, "readings")
 ORDERS = Schema.parse({"id": "int", "sensor": "int", "price": "float", "at": "timestamp"}, "orders")
 ROOMS = Schema.parse({"room": "string", "floor": "int"}, "rooms")
-KNOWN = {"readings": Readable(SCHEMA), "orders": Readable(ORDERS), "rooms": Readable(ROOMS, is_table=True, key=(0,))}
+KNOWN = {
+    "readings": Readable(SCHEMA, time=4),
+    "orders": Readable(ORDERS),
+    "rooms": Readable(ROOMS, is_table=True, key=(0,)),
+    "hot": Readable(SCHEMA, query=QueryFacts(False, "weak", True)),
+    "fresh": Readable(SCHEMA, query=QueryFacts(True, "monotonic", True)),
+}
 PARAMS = {"p": 1}
 
 #: Python calls: 6,000 random texts took at most 4.4 a character, with 100 characters' worth for hints and folding.
@@ -31,6 +37,7 @@ WORDS = (
     "SELECT FROM WHERE AND OR NOT IN IS NULL LIKE BETWEEN ESCAPE CASE WHEN THEN ELSE END AS TRUE FALSE INTERVAL RANGE NOW "
     "UNBOUNDED MINUTES DAY ROWS SLIDE PARTITION BY GROUP ORDER LIMIT DISTINCT JOIN ON UNION WITH EXISTS CAST EXTRACT POSITION "
     "TRIM COALESCE NULLIF GREATEST DATE_TRUNC STRFTIME EPOCH_MS COUNT OVER CURRENT_TIMESTAMP TIMESTAMP INT VARCHAR ISTREAM "
+    'HAVING EXCEPT INTERSECT ALL FILTER SUM MEDIAN LAST DSTREAM RSTREAM TUMBLE HOP hot fresh GROUP "GROUP BY" 5 MINUTES '
     "TABLESAMPLE DATE ANY INNER LEFT CROSS USING orders rooms a b a.sensor b.sensor b.at a.ts "
     "readings sensor room temp ok ts x 1 0 2.5 .5 1e3 1e999 9223372036854775808 'a' '1970-01-01' '%' '' :p :q \"temp\" \"a b\" "
     "( ) ( ) , , . + - * / % || = <> < <= > >= :: : [ ] ; // -> ? $1 { } ' \" -- /* */ /*+ ! ~ @ # \\ \u00e9 \U0001f600 \n \t"
@@ -46,11 +53,20 @@ VALID = [
     "SELECT * FROM readings [PARTITION BY room, sensor ROWS 5 RANGE 1 DAY] a, orders [NOW] b, rooms WHERE a.room = rooms.room",
     "SELECT 1 AS one FROM readings a INNER JOIN rooms ON a.room = rooms.room AND floor BETWEEN a.sensor - 5 AND a.sensor + 5",
     "SELECT a.ok FROM readings [NOW] a JOIN readings [NOW] b ON b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts WHERE b.ok",
+    "SELECT room, COUNT(*) AS n, SUM(temp) FILTER (WHERE ok) / 2 AS s FROM readings [NOW] GROUP BY room HAVING n > 1",
+    "SELECT DISTINCT sensor + 1 AS s, COUNT(DISTINCT room) AS c FROM readings [ROWS 5] GROUP BY 1 , ok",
+    "SELECT sensor FROM hot UNION ALL (SELECT temp FROM hot EXCEPT SELECT floor FROM rooms) INTERSECT SELECT NULL FROM rooms",
+    "WITH a AS (SELECT LAST(temp) AS t FROM hot GROUP BY room), b AS (SELECT t FROM a) SELECT b.* FROM a JOIN b ON a.t = b.t",
+    "SELECT x.n FROM (ISTREAM (SELECT COUNT(*) AS n FROM readings [RANGE 5 MINUTES SLIDE 1 DAY])) [ROWS :p] AS x WHERE n > :p",
+    "DSTREAM (SELECT MEDIAN(temp) AS m, window_end FROM HOP(readings, ts, 1 DAY, INTERVAL '5' DAY) AS h GROUP BY window_end)",
+    "SELECT t.temp FROM TUMBLE(fresh, 5 MINUTES) t, orders [NOW] o, rooms r WHERE t.sensor = o.id AND r.floor < o.sensor",
     "SELECT ((sensor)) AS s FROM readings [RANGE INTERVAL '5' MINUTE] WHERE ((ok AND (temp / 2 % 3 > 1 OR ok)))",
 ]
 
 soup = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join)
 framed = st.tuples(soup, soup).map(lambda parts: f"SELECT {parts[0]} FROM readings WHERE {parts[1]}")
+grouped = st.tuples(soup, soup).map(lambda parts: f"SELECT {parts[0]} FROM hot GROUP BY {parts[1]}")
+nested = st.tuples(soup, soup).map(lambda parts: f"WITH a AS (SELECT sensor {parts[0]}) SELECT room FROM a UNION {parts[1]}")
 joined = st.tuples(soup, soup).map(
     lambda parts: f"SELECT a.ok FROM readings [NOW] a JOIN orders [NOW] b ON {parts[0]}, {parts[1]}"
 )
@@ -103,7 +119,7 @@ def test_the_seeds_are_valid(sql: str) -> None:
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.one_of(soup, framed, joined, mutated(), st.text(max_size=80)))
+@given(st.one_of(soup, framed, joined, grouped, nested, mutated(), st.text(max_size=80)))
 def test_any_text_gives_a_query_or_a_query_error(sql: str) -> None:
     assert attempt(sql) < WORK + WORK_PER_CHARACTER * len(sql)
 

@@ -64,7 +64,7 @@ SQL: list[Bad] = [
     (lambda e: e.submit(""), QueryError, "syntax_error", {"line": 1, "column": 1}, "SELECT"),
     (lambda e: e.submit("SELECT * FROM readings WHERE room = 'open"), QueryError, "syntax_error", {"line": 1, "column": 37}, "quote"),
     (lambda e: e.submit("SELECT * FROM readings; SELECT 1"), QueryError, "not_supported", {"line": 1}, ""),
-    (lambda e: e.submit("SELECT COUNT(*) FROM readings"), QueryError, "not_supported", {"line": 1, "column": 8}, "later version"),
+    (lambda e: e.submit("SELECT COUNT(*) FROM readings"), QueryError, "missing_window", {"line": 1, "column": 22}, "[ROWS 100]"),
     (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, readings b"), QueryError, "missing_window", {"column": 33}, "[ROWS 100]"),
     (lambda e: e.submit("SELECT 1 FROM readings [NOW] a JOIN readings [RANGE UNBOUNDED] b ON a.ts = b.ts"), QueryError, "unbounded_join", {"column": 47}, "for ever"),
     (lambda e: e.submit("SELECT 1 FROM readings [NOW] a, elsewhere [NOW] b"), QueryError, "two_timelines", {"column": 33}, "one timeline"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from lineage.errors import QueryError
-from tests.unit.queries.bindings import run
+from tests.unit.queries.bindings import run, tree
 
 Row = tuple[str, str, int, int, str, str]
 
@@ -206,6 +206,129 @@ SYNTAX: list[Row] = [
     ('SELECT temp FROM HOP(readings, 1, 2)', 'bad_interval', 1, 33, 'the duration needs a unit', 'units are MICROSECONDS MILLISECONDS SECONDS MINUTES HOURS DAYS WEEKS'),
 ]
 
+#: Groups, sets, queries in FROM, streams of changes, SLIDE.
+QUERIES: list[Row] = [
+    ('SELECT temp, COUNT(*) FROM readings [NOW] GROUP BY room', 'not_grouped', 1, 8, 'column "temp" is neither grouped nor aggregated', 'put it into GROUP BY, or into an aggregate such as MAX or LAST'),
+    ('SELECT * FROM readings [NOW] GROUP BY room', 'not_grouped', 1, 8, 'column "sensor" is neither grouped nor aggregated', 'put it into GROUP BY, or into an aggregate such as MAX or LAST'),
+    ('SELECT room FROM readings [NOW] GROUP BY room HAVING temp > 1', 'not_grouped', 1, 54, 'column "temp" is neither grouped nor aggregated', 'put it into GROUP BY, or into an aggregate such as MAX or LAST'),
+    ('SELECT COUNT(*), room FROM readings [NOW]', 'not_grouped', 1, 18, 'column "room" is neither grouped nor aggregated', 'put it into GROUP BY, or into an aggregate such as MAX or LAST'),
+    ('SELECT ABS(temp) + SUM(temp) FROM readings [NOW] GROUP BY temp + 1', 'not_grouped', 1, 12, 'column "temp" is neither grouped nor aggregated', 'put it into GROUP BY, or into an aggregate such as MAX or LAST'),
+    ('SELECT room FROM readings [NOW] HAVING temp > 1', 'not_grouped', 1, 8, 'column "room" is neither grouped nor aggregated', 'put it into GROUP BY, or into an aggregate such as MAX or LAST'),
+    ('SELECT room FROM readings [NOW] WHERE COUNT(*) > 1', 'misplaced_aggregate', 1, 39, 'COUNT cannot stand in WHERE', 'a condition on groups stands in HAVING'),
+    ('SELECT a.room FROM readings [NOW] a JOIN orders [NOW] b ON MAX(a.temp) > 1', 'misplaced_aggregate', 1, 60, 'MAX cannot stand in ON', 'a condition on groups stands in HAVING'),
+    ('SELECT room FROM readings [NOW] GROUP BY COUNT(*)', 'misplaced_aggregate', 1, 42, 'COUNT cannot stand in GROUP BY', 'an aggregate stands in the select list or in HAVING'),
+    ('SELECT COUNT(*) AS n FROM readings [NOW] GROUP BY n', 'misplaced_aggregate', 1, 8, 'COUNT cannot stand in GROUP BY', 'an aggregate stands in the select list or in HAVING'),
+    ('SELECT SUM(COUNT(*)) FROM readings [NOW]', 'misplaced_aggregate', 1, 12, 'COUNT cannot stand in an aggregate', 'group first, in a query in FROM: SELECT MAX(n) FROM (SELECT COUNT(*) AS n ...) AS a'),
+    ('SELECT SUM(temp) FILTER (WHERE COUNT(*) > 1) FROM readings [NOW]', 'misplaced_aggregate', 1, 32, 'COUNT cannot stand in FILTER', 'an aggregate stands in the select list or in HAVING'),
+    ('SELECT SUM(temp) FILTER (WHERE temp) FROM readings [NOW]', 'type_mismatch', 1, 32, 'FILTER needs a bool, not a value of type float', 'compare it: x <> 0'),
+    ('SELECT SUM(temp) FILTER WHERE ok FROM readings [NOW]', 'syntax_error', 1, 25, 'unexpected "WHERE"', '"(" is missing'),
+    ('SELECT SUM(temp) FILTER (ok) FROM readings [NOW]', 'syntax_error', 1, 26, 'unexpected "ok"', 'WHERE is missing'),
+    ('SELECT SUM(room) FROM readings [NOW]', 'type_mismatch', 1, 12, 'SUM needs a number, not a value of type string', 'MIN, MAX, FIRST, LAST and COUNT take any column'),
+    ('SELECT AVG(ok) FROM readings [NOW]', 'type_mismatch', 1, 12, 'AVG needs a number, not a value of type bool', 'MIN, MAX, FIRST, LAST and COUNT take any column'),
+    ('SELECT MEDIAN(ts) FROM readings [NOW]', 'type_mismatch', 1, 15, 'MEDIAN needs a number, not a value of type timestamp', 'MIN, MAX, FIRST, LAST and COUNT take any column'),
+    ("SELECT MAX(INTERVAL '5' MINUTE) FROM readings [NOW]", 'type_mismatch', 1, 12, 'MAX needs a value, not a value of type interval', 'MIN, MAX, FIRST, LAST and COUNT take any column'),
+    ('SELECT SUM(DISTINCT temp) FROM readings [NOW]', 'not_supported', 1, 12, 'DISTINCT in SUM is not part of the language', 'only COUNT(DISTINCT x)'),
+    ('SELECT COUNT(DISTINCT *) FROM readings [NOW]', 'wrong_arguments', 1, 23, 'COUNT takes one argument', 'write COUNT(*), COUNT(x) or COUNT(DISTINCT x)'),
+    ('SELECT COUNT() FROM readings [NOW]', 'wrong_arguments', 1, 14, 'COUNT takes one argument', 'write COUNT(*), COUNT(x) or COUNT(DISTINCT x)'),
+    ('SELECT SUM(*) FROM readings [NOW]', 'wrong_arguments', 1, 12, 'SUM takes one argument', 'write SUM(x)'),
+    ('SELECT SUM(temp, sensor) FROM readings [NOW]', 'wrong_arguments', 1, 16, 'SUM takes one argument', 'write SUM(x)'),
+    ('SELECT COUNT(DISTINCT temp, sensor) FROM readings [NOW]', 'wrong_arguments', 1, 27, 'COUNT takes one argument', 'write COUNT(*), COUNT(x) or COUNT(DISTINCT x)'),
+    ('SELECT FIRST(temp ORDER BY ts) FROM readings [NOW]', 'not_supported', 1, 19, 'ORDER BY is not supported yet', 'it comes with a later version'),
+    ('SELECT SUM(temp) OVER () FROM readings [NOW]', 'not_supported', 1, 18, 'OVER is not part of the language', 'a window stands behind the stream: FROM s [RANGE 5 MINUTES]'),
+    ('SELECT room FROM readings [NOW] GROUP BY 2', 'bad_group', 1, 42, 'GROUP BY 2: the select list has 1 column', 'a number is the place of a column in the select list, from 1'),
+    ('SELECT room FROM readings [NOW] GROUP BY -1', 'bad_group', 1, 42, 'GROUP BY -1: the select list has 1 column', 'a number is the place of a column in the select list, from 1'),
+    ('SELECT room FROM readings [NOW] GROUP BY x', 'unknown_column', 1, 42, 'column "x" does not exist in stream "readings"', 'there are: sensor, room, temp, ok, ts'),
+    ("SELECT room FROM readings [NOW] GROUP BY INTERVAL '5' MINUTE", 'type_mismatch', 1, 42, 'a key cannot be an interval', 'an interval only moves a timestamp'),
+    ('SELECT room FROM readings [NOW] GROUP BY ALL', 'not_supported', 1, 42, 'GROUP BY ALL is not part of the language', 'list the keys: GROUP BY a, b'),
+    ('SELECT room FROM readings [NOW] GROUP BY GROUPING SETS (room)', 'not_supported', 1, 42, 'GROUPING SETS is not part of the language', 'submit one query for each set of keys'),
+    ('SELECT room FROM readings [NOW] GROUP BY ROLLUP (room)', 'not_supported', 1, 42, 'ROLLUP is not part of the language', 'submit one query for each set of keys'),
+    ('SELECT room FROM readings [NOW] GROUP room', 'syntax_error', 1, 39, 'unexpected "room"', 'BY is missing'),
+    ('SELECT room FROM readings [NOW] GROUP BY', 'syntax_error', 1, 41, 'the query ends too early', 'a column, a value or an expression is missing'),
+    ('SELECT room FROM readings [NOW] HAVING', 'syntax_error', 1, 39, 'the query ends too early', 'a column, a value or an expression is missing'),
+    ('SELECT room FROM readings [NOW] HAVING ok GROUP BY room', 'syntax_error', 1, 43, 'unexpected "GROUP BY"', ''),
+    ('SELECT room FROM readings [NOW] GROUP BY room WHERE ok', 'syntax_error', 1, 47, 'unexpected "WHERE"', ''),
+    ('SELECT room FROM readings [NOW] GROUP BY room HAVING room', 'type_mismatch', 1, 54, 'HAVING needs a bool, not a value of type string', 'compare it with a value'),
+    ('SELECT MEDIAN(temp) FROM readings [RANGE UNBOUNDED]', 'unbounded_aggregate', 1, 8, 'MEDIAN cannot be kept over [RANGE UNBOUNDED]', 'it would keep every value for ever: choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]'),
+    ('SELECT 1 FROM readings [RANGE UNBOUNDED] GROUP BY room HAVING COUNT(DISTINCT temp) > 1', 'unbounded_aggregate', 1, 63, 'COUNT(DISTINCT ..) cannot be kept over [RANGE UNBOUNDED]', 'it would keep every value for ever: choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]'),
+    ('SELECT MEDIAN(temp) FROM (SELECT temp FROM readings [RANGE UNBOUNDED] WHERE ok) AS a', 'unbounded_aggregate', 1, 8, 'MEDIAN cannot be kept over [RANGE UNBOUNDED]', 'it would keep every value for ever: choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]'),
+    ('SELECT DISTINCT ON (room) room FROM readings [NOW]', 'not_supported', 1, 17, 'DISTINCT ON is not part of the language', 'SELECT DISTINCT takes whole rows; or GROUP BY with FIRST or LAST'),
+    ('SELECT COUNT(ALL temp) FROM readings [NOW]', 'not_supported', 1, 14, 'ALL is not part of the language', ''),
+    ('SELECT temp FROM readings [NOW] UNION SELECT temp, ok FROM readings [NOW]', 'column_count', 1, 33, 'the queries of UNION have 1 and 2 columns', 'columns are matched by their place'),
+    ('SELECT temp FROM readings [NOW] UNION SELECT room FROM readings [NOW]', 'type_mismatch', 1, 46, 'column 1 of UNION is of type float on the left and string on the right', 'CAST one side'),
+    ('SELECT temp FROM readings [NOW] EXCEPT SELECT * FROM (SELECT room FROM rooms) AS a', 'type_mismatch', 1, 33, 'column 1 of EXCEPT is of type float on the left and string on the right', 'CAST one side'),
+    ('SELECT temp FROM readings [NOW] UNION DISTINCT SELECT temp FROM readings [NOW]', 'not_supported', 1, 39, 'UNION DISTINCT is not part of the language', 'UNION alone is distinct'),
+    ('SELECT temp FROM readings [NOW] UNION BY NAME SELECT temp FROM readings [NOW]', 'not_supported', 1, 39, 'BY NAME is not part of the language', 'columns are matched by their place: list them in the same order'),
+    ('SELECT temp FROM readings [NOW] MINUS SELECT temp FROM readings [NOW]', 'not_supported', 1, 33, 'MINUS is not part of the language', 'write EXCEPT'),
+    ('SELECT temp FROM readings [NOW] UNION', 'syntax_error', 1, 38, 'the query ends too early', 'SELECT ... FROM stream'),
+    ('SELECT temp FROM readings [NOW] UNION temp', 'syntax_error', 1, 39, 'a query begins with SELECT', 'SELECT ... FROM stream'),
+    ('SELECT temp FROM readings [NOW] UNION SELECT temp FROM readings [NOW] ORDER BY temp', 'not_supported', 1, 71, 'ORDER BY is not supported yet', 'it comes with a later version'),
+    ('SELECT room FROM rooms UNION ISTREAM (SELECT room FROM readings [NOW])', 'missing_window', 1, 30, 'ISTREAM gives a stream, and UNION takes relations', 'give it a window as a source: SELECT * FROM (ISTREAM (...)) [RANGE 5 MINUTES] AS a'),
+    ('SELECT room FROM rooms UNION SELECT room FROM (ISTREAM (SELECT room FROM readings [NOW])) AS a', 'missing_window', 1, 47, 'ISTREAM gives a stream, and UNION takes relations', 'give it a window as a source: SELECT * FROM (ISTREAM (...)) [RANGE 5 MINUTES] AS a'),
+    ('SELECT room FROM rooms UNION WITH a AS (SELECT room FROM rooms) SELECT room FROM a', 'syntax_error', 1, 30, 'WITH stands first in its query', 'put the query into parentheses: (WITH ...)'),
+    ('WITH a AS (SELECT room FROM rooms), A AS (SELECT room FROM rooms) SELECT room FROM a', 'duplicate_alias', 1, 37, 'two queries behind WITH are called "A"', 'rename one of them'),
+    ('WITH a (x) AS (SELECT room FROM rooms) SELECT x FROM a', 'not_supported', 1, 8, 'a list of column names is not part of the language', 'name the columns inside the query: expr AS name'),
+    ('WITH RECURSIVE a AS (SELECT room FROM rooms) SELECT room FROM a', 'not_supported', 1, 6, 'WITH RECURSIVE is not part of the language', ''),
+    ('WITH a AS MATERIALIZED (SELECT room FROM rooms) SELECT room FROM a', 'not_supported', 1, 11, 'MATERIALIZED is not part of the language', 'leave it out'),
+    ('WITH a AS SELECT room FROM rooms SELECT room FROM a', 'syntax_error', 1, 11, 'unexpected "SELECT"', '"(" is missing'),
+    ('WITH a SELECT room FROM rooms', 'syntax_error', 1, 8, 'unexpected "SELECT"', 'AS is missing'),
+    ('WITH a AS (SELECT room FROM a) SELECT room FROM a', 'unknown_stream', 1, 29, 'stream "a" does not exist', 'there are: readings, orders, rooms, prices, hot, fresh, deep'),
+    ('WITH later AS (SELECT room FROM rooms) SELECT room FROM latter', 'unknown_stream', 1, 57, 'stream "latter" does not exist', 'did you mean "later"?'),
+    ('WITH a AS (SELECT nothing FROM rooms) SELECT room FROM rooms', 'unknown_column', 1, 19, 'column "nothing" does not exist in table "rooms"', 'there are: room, floor, size'),
+    ('SELECT room FROM (SELECT room FROM rooms)', 'missing_alias', 1, 18, 'a query in FROM needs a name', 'write AS behind it: (SELECT ...) AS a'),
+    ("SELECT room FROM (SELECT room FROM rooms) WHERE room = 'a'", 'missing_alias', 1, 18, 'a query in FROM needs a name', 'write AS behind it: (SELECT ...) AS a'),
+    ('SELECT room FROM (SELECT room FROM rooms) AS a (x)', 'not_supported', 1, 48, 'a list of column names is not part of the language', 'name the columns inside the query: expr AS name'),
+    ('SELECT room FROM (SELECT room FROM rooms) [NOW] AS a', 'relation_window', 1, 44, 'query "a" is a relation and takes no window', 'only a stream has a window: FROM (ISTREAM (SELECT ...)) [RANGE 5 MINUTES] AS a'),
+    ('SELECT nothing FROM (SELECT room FROM rooms) AS a', 'unknown_column', 1, 8, 'column "nothing" does not exist in query "a"', 'there are: room'),
+    ('SELECT b.room FROM (SELECT room FROM rooms) AS a', 'unknown_stream', 1, 8, '"b" is no source of this query', 'there are: a'),
+    ('SELECT room FROM (VALUES (1)) AS a', 'not_supported', 1, 19, 'VALUES is not part of the language', ''),
+    ('SELECT room FROM (SELECT room FROM rooms ORDER BY room) AS a', 'not_supported', 1, 42, 'ORDER BY is not supported yet', 'it comes with a later version'),
+    ('SELECT room FROM (SELECT room FROM rooms LIMIT 5) AS a', 'not_supported', 1, 42, 'LIMIT is not supported yet', 'it comes with a later version'),
+    ('SELECT 1 FROM hot [NOW]', 'relation_window', 1, 20, 'query "hot" is a relation and takes no window', 'only a stream has a window: FROM (ISTREAM (SELECT ...)) [RANGE 5 MINUTES] AS a'),
+    ('SELECT 1 FROM deep', 'query_too_deep', 1, 15, 'running queries stand above each other deeper than 16 levels', 'read what "deep" reads'),
+    ('SELECT a.room FROM readings [NOW] a, (SELECT room FROM readings) AS b', 'missing_window', 1, 38, 'query "b" is a stream and needs a window in a join', 'choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]'),
+    ('SELECT a.room FROM readings a, (SELECT room FROM rooms) AS b', 'missing_window', 1, 20, 'stream "readings" needs a window in a join of streams', 'choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]'),
+    ('SELECT a.room FROM readings [RANGE UNBOUNDED] a, hot', 'unbounded_join', 1, 30, '[RANGE UNBOUNDED] cannot stand in a join of streams', 'it would keep every row for ever: choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]'),
+    ('SELECT a.room FROM readings [NOW] a, (SELECT room FROM readings [RANGE UNBOUNDED]) AS b', 'unbounded_join', 1, 38, 'query "b" reads [RANGE UNBOUNDED] and cannot stand in a join', 'it would keep every row for ever: choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]'),
+    ('SELECT COUNT(*) FROM (SELECT room FROM readings) AS a', 'missing_window', 1, 22, 'query "a", which is a stream, needs a window under an aggregate', 'choose [RANGE 5 MINUTES], [ROWS 100], [NOW] or [RANGE UNBOUNDED]'),
+    ('SELECT DISTINCT room FROM readings a, rooms b', 'missing_window', 1, 27, 'stream "readings" needs a window under DISTINCT', 'choose [RANGE 5 MINUTES], [ROWS 100], [NOW] or [RANGE UNBOUNDED]'),
+    ('SELECT DISTINCT price FROM fresh', 'missing_window', 1, 28, 'query "fresh", which is a stream, needs a window under DISTINCT', 'choose [RANGE 5 MINUTES], [ROWS 100], [NOW] or [RANGE UNBOUNDED]'),
+    ('ISTREAM SELECT room FROM rooms', 'syntax_error', 1, 1, 'ISTREAM takes a query in parentheses', 'ISTREAM (SELECT ...)'),
+    ('SELECT room FROM ISTREAM SELECT room FROM rooms', 'syntax_error', 1, 18, 'ISTREAM takes a query in parentheses', 'ISTREAM (SELECT ...)'),
+    ('DSTREAM (SELECT room FROM readings)', 'missing_window', 1, 1, 'DSTREAM needs a relation, and stream "readings" has no window', 'a stream only gains rows: leave it out'),
+    ('RSTREAM (SELECT price FROM fresh)', 'missing_window', 1, 1, 'RSTREAM needs a relation, and query "fresh", which is a stream, has no window', 'a stream only gains rows: leave it out'),
+    ('ISTREAM (SELECT room FROM readings', 'syntax_error', 1, 35, 'the query ends too early', '")" is missing'),
+    ('ISTREAM (5)', 'syntax_error', 1, 10, 'a query begins with SELECT', 'SELECT ... FROM stream'),
+    ('SELECT room FROM TUMBLE(readings)', 'syntax_error', 1, 33, 'unexpected ")"', 'write TUMBLE(stream, 5 MINUTES)'),
+    ('SELECT room FROM TUMBLE(readings, 5 MINUTES, 1 MINUTE)', 'syntax_error', 1, 44, 'unexpected ","', 'write TUMBLE(stream, 5 MINUTES)'),
+    ('SELECT room FROM HOP(readings, 5 MINUTES)', 'syntax_error', 1, 41, 'unexpected ")"', 'write HOP(stream, 1 MINUTE, 5 MINUTES)'),
+    ('SELECT room FROM TUMBLE(readings, at, 5 MINUTES)', 'unknown_column', 1, 35, 'column "at" does not exist in stream "readings"', 'there are: sensor, room, temp, ok, ts'),
+    ('SELECT room FROM TUMBLE(readings, sensor, 5 MINUTES)', 'bad_window', 1, 35, 'column "sensor" is not the time column of stream "readings"', 'that is "ts"; the column may be left out'),
+    ('SELECT 1 FROM TUMBLE(orders, at, 5 MINUTES)', 'bad_window', 1, 30, 'column "at" is not the time column of stream "orders"', 'it has none; the column may be left out'),
+    ('SELECT room FROM TUMBLE(rooms, 5 MINUTES)', 'table_window', 1, 32, 'table "rooms" takes no window', 'only a stream has a window; a table counts as it is'),
+    ('SELECT 1 FROM TUMBLE(hot, 5 MINUTES)', 'relation_window', 1, 27, 'query "hot" is a relation and takes no window', 'only a stream has a window: FROM (ISTREAM (SELECT ...)) [RANGE 5 MINUTES] AS a'),
+    ('SELECT 1 FROM TUMBLE(fresh, at, 5 MINUTES)', 'bad_window', 1, 29, 'query "fresh" has no time column', 'its rows are timed by their change: leave the column out'),
+    ('SELECT room FROM TUMBLE((SELECT room FROM readings), 5 MINUTES)', 'syntax_error', 1, 25, 'TUMBLE takes a name', 'name the query: WITH a AS (...)'),
+    ("SELECT room FROM TUMBLE(TABLE readings, DESCRIPTOR(ts), INTERVAL '5' MINUTE)", 'syntax_error', 1, 31, 'unexpected "readings"', 'write TUMBLE(stream, 5 MINUTES)'),
+    ('SELECT room FROM TUMBLE(readings, 0 MINUTES)', 'bad_window', 1, 35, 'a window must be longer than zero', '[NOW] holds the rows of this instant'),
+    ('SELECT room FROM TUMBLE(readings, 1 MONTH)', 'bad_window', 1, 35, 'a window cannot be months long', 'months vary in length: use DAYS'),
+    ('SELECT room FROM TUMBLE(readings, 5 MINUTES) [NOW]', 'syntax_error', 1, 46, 'a stream has one window', 'the window stands right behind the stream: FROM s [RANGE 5 MINUTES] AS a'),
+    ('SELECT room FROM TUMBLE(nothing, 5 MINUTES)', 'unknown_stream', 1, 25, 'stream "nothing" does not exist', 'there are: readings, orders, rooms, prices, hot, fresh, deep'),
+    ('WITH a AS (SELECT 1 AS window_end, temp FROM readings) SELECT temp FROM TUMBLE(a, 5 MINUTES)', 'duplicate_column', 1, 80, '"a" has a column "window_end" already', '[RANGE 5 MINUTES SLIDE 1 MINUTE] adds no columns'),
+    ('SELECT room FROM readings [RANGE 5 MINUTES SLIDE 0 MINUTES]', 'bad_window', 1, 50, 'a window must be longer than zero', '[NOW] holds the rows of this instant'),
+    ('SELECT room FROM readings [RANGE 5 MINUTES SLIDE UNBOUNDED]', 'syntax_error', 1, 50, 'unexpected "UNBOUNDED"', 'write [RANGE 5 MINUTES SLIDE 1 MINUTE]'),
+    ('SELECT room FROM readings [RANGE UNBOUNDED SLIDE 5 MINUTES]', 'syntax_error', 1, 44, 'SLIDE stands behind RANGE alone', 'write [RANGE 5 MINUTES SLIDE 1 MINUTE]'),
+    ('SELECT room FROM readings [NOW SLIDE 5 MINUTES]', 'syntax_error', 1, 32, 'SLIDE stands behind RANGE alone', 'write [RANGE 5 MINUTES SLIDE 1 MINUTE]'),
+    ('SELECT room FROM readings [TUMBLE 5 MINUTES]', 'not_supported', 1, 28, 'TUMBLE in the brackets of a window is not part of the language', 'FROM TUMBLE(stream, 5 MINUTES)'),
+    ('SELECT room FROM readings [RANGE 5 MINUTES] SLIDE 5 MINUTES', 'not_supported', 1, 45, 'SLIDE outside a window is not part of the language', 'write [RANGE 5 MINUTES SLIDE 1 MINUTE]'),
+    ('SELECT window_start FROM readings [RANGE 5 MINUTES SLIDE 1 MINUTE]', 'unknown_column', 1, 8, 'column "window_start" does not exist in stream "readings"', 'there are: sensor, room, temp, ok, ts'),
+    ('SELECT SESSION(ts) FROM readings', 'not_supported', 1, 8, 'SESSION is not supported yet', 'it comes with a later version'),
+    ('SELECT room, COUNT(*) AS n, n + 1 FROM readings [NOW] GROUP BY room', 'unknown_column', 1, 29, 'column "n" does not exist in stream "readings"', 'there are: sensor, room, temp, ok, ts'),
+    ('SELECT ROW_NUMBER() FROM readings [NOW] GROUP BY room', 'not_supported', 1, 8, 'the window function ROW_NUMBER is not part of the language', 'a window stands behind the stream: FROM s [RANGE 5 MINUTES]'),
+    ('SELECT ISTREAM(room) FROM readings [NOW]', 'not_supported', 1, 8, 'ISTREAM inside a SELECT is not part of the language', 'it stands around a query: ISTREAM (SELECT ...)'),
+    ('SELECT room FROM rooms GROUP BY room HAVING EXISTS (SELECT 1)', 'not_supported', 1, 45, 'EXISTS is not supported yet', 'it comes with a later version'),
+    ('SELECT room FROM rooms WHERE room IN (SELECT room FROM rooms)', 'not_supported', 1, 35, 'IN (query) is not supported yet', 'list the values: x IN (1, 2, 3)'),
+]
+
 BINDING: list[Row] = [
     ('SELECT temprature FROM readings', 'unknown_column', 1, 8, 'column "temprature" does not exist in stream "readings"', 'there are: sensor, room, temp, ok, ts'),
     ('SELECT x FROM readings', 'unknown_column', 1, 8, 'column "x" does not exist in stream "readings"', 'there are: sensor, room, temp, ok, ts'),
@@ -340,13 +463,13 @@ JOINS: list[Row] = [
 ]
 # fmt: on
 
-ROWS = LATER + NEVER + SYNTAX + BINDING + JOINS
+ROWS = LATER + NEVER + SYNTAX + QUERIES + BINDING + JOINS
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 def test_a_text_is_refused_with_its_place_and_a_hint(row: Row) -> None:
     with pytest.raises(QueryError) as caught:
-        run(row[0])
+        tree(row[0])
     error = caught.value
     assert (row[0], error.code, error.line, error.column, error.fact, error.hint) == row
 
