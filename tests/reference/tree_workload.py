@@ -158,10 +158,11 @@ def _column(k: int, alias: str, name: str, type: str) -> Expression:
 
 
 class TreeMaker:
-    """Draws trees; one object makes the queries of one script."""
+    """Draws trees; one object makes the queries of one script. Windows are `scale` times as wide as their names here say."""
 
-    def __init__(self, rng: random.Random, sources: Sequence[Source]) -> None:
+    def __init__(self, rng: random.Random, sources: Sequence[Source], scale: int = 1) -> None:
         self.rng = rng
+        self._scale = scale
         self.streams = [source for source in sources if not source.is_table]
         self.tables = [source for source in sources if source.is_table]
         #: running queries that may be read
@@ -348,7 +349,13 @@ class TreeMaker:
                 columns |= {"window_start": "timestamp", "window_end": "timestamp"}
         else:
             window = Window() if kind == "unbounded" else rng.choice(RANGES)
-        return Item(self._alias(), source.name, columns, window)
+        return Item(self._alias(), source.name, columns, self._scaled(window))
+
+    def _scaled(self, window: Window | Slide) -> Window | Slide:
+        if isinstance(window, Slide):
+            return replace(window, width=window.width * self._scale, slide=window.slide * self._scale)
+        width = window.width * self._scale if window.width > 2 else window.width
+        return replace(window, width=width, rows=None if window.rows is None else window.rows * self._scale)
 
     def _windowed(self, tree: Tree) -> Item:
         """A window over a stream that a query gives."""
@@ -360,7 +367,7 @@ class TreeMaker:
             keys = tuple(name for name in tree.columns if rng.random() < 0.8)
             if keys and one_an_event(tree, keys):
                 window = replace(rng.choice(ROWS), partition=keys)
-        return replace(self._derived(tree), window=window)
+        return replace(self._derived(tree), window=self._scaled(window))
 
     def _derived(self, tree: Tree) -> Item:
         shared = None

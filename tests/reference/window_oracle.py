@@ -113,28 +113,30 @@ class WindowOracle:
             self._compare(opening, f"{what}: emitted by {self._model.events[event]}", found[event], expected[event])
 
     def _check_relation(self, opening: Opening, last: int, what: str) -> int:
-        points = [
-            (number, event, tau, self._model.events[event].seq)
-            for number, (event, tau) in enumerate(self._points(opening.event, last))
-        ]
-        names = ["p_", "e_", "tau_", "seq_"]
-        columns = [pa.array(values, pa.int64()) for values in zip(*points, strict=True)]
-        self.connection.register("w_points_", pa.table(dict(zip(names, columns, strict=True))))
-        questions = Questions(_named, '"w_events_"', last)
-        name = questions.relation(opening.tree, opening, "w_points_")
-        found: dict[int, list[Value]] = defaultdict(list)
-        for point, *row in self.connection.execute(questions.text(f"SELECT * FROM {name}")).fetchall():
-            found[point].append(canonical_row(row))
-        self.connection.unregister("w_points_")
+        points = self._points(opening.event, last)
+        found = self.answers(opening, points)
         answers = iter([*opening.answers, (NEVER, Counter())])
         answer: Counter[Value] = Counter()
         number, following = next(answers)
-        for point, event, tau, _ in points:
+        for (event, tau), got in zip(points, found, strict=True):
             while number <= event:
                 answer = following
                 number, following = next(answers)
-            self._compare(opening, f"{what}: at {tau}, after {self._model.events[event]}", found[point], list(answer.elements()))
+            self._compare(opening, f"{what}: at {tau}, after {self._model.events[event]}", got, list(answer.elements()))
         return len(points)
+
+    def answers(self, opening: Opening, points: Sequence[tuple[int, int]]) -> list[list[Value]]:
+        """A relation's answer at points (event, time); the time lies between the event and the next."""
+        numbered = [(number, event, tau, self._model.events[event].seq) for number, (event, tau) in enumerate(points)]
+        columns = [pa.array(values, pa.int64()) for values in zip(*numbered, strict=True)]
+        self.connection.register("w_points_", pa.table(dict(zip(["p_", "e_", "tau_", "seq_"], columns, strict=True))))
+        questions = Questions(_named, '"w_events_"', max(event for event, _ in points))
+        name = questions.relation(opening.tree, opening, "w_points_")
+        found: list[list[Value]] = [[] for _ in points]
+        for point, *row in self.connection.execute(questions.text(f"SELECT * FROM {name}")).fetchall():
+            found[point].append(canonical_row(row))
+        self.connection.unregister("w_points_")
+        return found
 
     def _points(self, first: int, last: int) -> list[tuple[int, int]]:
         """(event, time): every event, and times between it and the next one."""

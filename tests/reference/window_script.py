@@ -42,6 +42,8 @@ class Open:
     history: str = "new"
     emit: str = "commit"
     name: str | None = None
+    #: None: what the engine was made with
+    expiry: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,12 @@ def _lines(step: Step, columns: dict[str, dict[str, str]]) -> list[str]:
             return [f"engine.delete({table!r}, {written_keys(keys)})"]
         case Retract(stream, keys, time):
             return [f"engine.retract({stream!r}, {written_keys(keys)}, {time / MS})"]
-        case Open(label, tree, history, emit, name):
+        case Open(label, tree, history, emit, name, expiry):
             asked = f", params={parameters(tree)}" if parameters(tree) else ""
             asked += f", history={history!r}" if history != "new" else ""
             asked += f", emit={emit!r}" if emit != "commit" else ""
             asked += f", name={name!r}" if name else ""
+            asked += f", expiry={expiry!r}" if expiry else ""
             return [f"q{label} = engine.submit({as_sql(tree)!r}{asked})"]
         case Rewrite(label, tree):
             return [f"engine.replace(q{label}, {as_sql(tree)!r})"]

@@ -49,9 +49,10 @@ def random_sources(rng: random.Random, plain: bool = False) -> tuple[list[Stream
     return streams, tables
 
 
-def tree_maker(rng: random.Random, streams: list[StreamPlan], tables: list[TablePlan]) -> TreeMaker:
+def tree_maker(rng: random.Random, streams: list[StreamPlan], tables: list[TablePlan], scale: int = 1) -> TreeMaker:
     sources = [Source(stream.name, stream.columns) for stream in streams]
-    return TreeMaker(rng, [*sources, *(Source(table.name, table.columns, True, table.retroactive) for table in tables)])
+    sources += [Source(table.name, table.columns, True, table.retroactive) for table in tables]
+    return TreeMaker(rng, sources, scale)
 
 
 def random_row(rng: random.Random, stream: StreamPlan, time: int) -> Row:
@@ -145,7 +146,7 @@ class WindowStepMaker:
         self.running[label] = tree, name
         self._list_named()
         history = "window" if self._kept and not _makes_streams(tree) and rng.random() < 0.4 else "new"
-        return Open(label, tree, history, rng.choice(["commit", "event"]), name)
+        return Open(label, tree, history, rng.choice(["commit", "event"]), name, rng.choice([None, None, *EXPIRIES]))
 
     @property
     def _kept(self) -> bool:
@@ -216,6 +217,38 @@ def make_window_script(seed: int, n_steps: int, plain: bool = False, **options: 
     steps += [maker.open() for _ in range(rng.randint(3, 5))]
     steps += [maker.any() for _ in range(n_steps)]
     steps.append(maker.finish())
+    drawn = {"policy": rng.choice(POLICIES), "expiry": rng.choice(EXPIRIES), "batch_rows": rng.choice(BATCH_ROWS)}
+    return WindowScript(streams, tables, steps=steps, **{**drawn, **options})
+
+
+def make_long_script(seed: int, n_steps: int, **options: Any) -> WindowScript:
+    """Many rows against wider windows; all queries are relations and are opened before the first row."""
+    rng = random.Random(seed)
+    streams, tables = random_sources(rng)
+    trees = tree_maker(rng, streams, tables, scale=4)
+    steps: list[Step] = [Advance(0, "main")]
+    while len(steps) < 6:
+        tree = trees.query(stream=False)
+        if not _makes_streams(tree):
+            steps.append(Open(len(steps), tree, "new", rng.choice(["commit", "event"]), None, rng.choice([None, *EXPIRIES])))
+    time = 0
+    for _ in range(n_steps):
+        kind = rng.choice(["push"] * 8 + ["advance", "upsert"])
+        if kind == "push":
+            names = rng.sample(list(streams), rng.randint(1, len(streams)))
+            size, spread = rng.choice([1, 10, 40, 100]), rng.choice([1, 5, 20])
+            sent = {s.name: sorted(time + rng.randint(0, spread * 250) * 4 for _ in range(size)) for s in names}
+            time = max([time, *(times[-1] for times in sent.values())]) - rng.choice([0, 0, 0, MS])
+            batches = {s.name: [random_row(rng, s, at) for at in sent[s.name]] for s in names}
+            steps.append(Push(batches, rng.choice(["columns", "arrow"]), many=True))
+        elif kind == "advance":
+            time += rng.choice([0, 1, MS, 10 * MS])
+            steps.append(Advance(time, "main"))
+        elif tables:
+            table = rng.choice(tables)
+            steps.append(
+                Upsert(table.name, [{name: rng.choice(VALUES[name]) for name in table.columns} | {"k": rng.randint(0, 2)}])
+            )
     drawn = {"policy": rng.choice(POLICIES), "expiry": rng.choice(EXPIRIES), "batch_rows": rng.choice(BATCH_ROWS)}
     return WindowScript(streams, tables, steps=steps, **{**drawn, **options})
 
