@@ -65,7 +65,7 @@ class View:
 
 
 @functools.cache
-def _database() -> duckdb.DuckDBPyConnection:
+def database() -> duckdb.DuckDBPyConnection:
     """One database for all oracles of a process: opening one costs more than a short run."""
     connection = duckdb.connect(":memory:", config={"threads": 1})
     connection.execute("SET TimeZone = 'UTC'")
@@ -76,7 +76,7 @@ class Oracle:
     """A DuckDB database with a table per stream and table of the model; `close` drops them."""
 
     def __init__(self) -> None:
-        self.connection = _database()
+        self.connection = database()
         #: put before table names, so that two oracles never share one
         self._prefix = f"o{next(_numbers)}_"
         #: rows of a stream, changes of a table loaded so far
