@@ -407,16 +407,13 @@ class Source:
 
     def _add_atom(self, leg: Leg, slot: int, atom: Atom) -> None:
         if isinstance(atom, IndexAtom):
-            n_filters = len(self.bank.filters)
-            self.bank.add(slot, atom.position, atom.intervals)
-            if len(self.bank.filters) > n_filters:
+            f = self.bank.add(slot, atom.position, atom.intervals)
+            if f == len(self.filter_module):
                 number = self.ledger.add(f"filter:{self.name}.{atom.name}", _FILTER_COST_NS)
                 self.filter_module = np.append(self.filter_module, number)
                 if number == len(self.filter_of):
                     self.filter_of = np.append(self.filter_of, np.int32(-1))
-                self.filter_of[number] = n_filters
-            f = self.bank.index(atom.position)
-            assert f is not None
+                self.filter_of[number] = f
             self._count_predicate(self.filter_module[f], 1)
             return
         text = str(atom)
@@ -442,9 +439,7 @@ class Source:
 
     def _remove_atom(self, slot: int, atom: Atom) -> None:
         if isinstance(atom, IndexAtom):
-            self.bank.remove(slot, atom.position, atom.intervals, self.store.end)
-            f = self.bank.index(atom.position)
-            assert f is not None
+            f = self.bank.remove(slot, atom.position, atom.intervals, self.store.end)
             self._count_predicate(self.filter_module[f], -1)
             return
         module = self.modules[str(atom)]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from filters.expression import Call, ColumnRef, Expression, Literal
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare
@@ -30,8 +31,7 @@ NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
-@dataclass(frozen=True, slots=True)
-class IndexAtom:
+class IndexAtom(NamedTuple):
     """`column in intervals`: served by the column's grouped filter."""
 
     position: int
@@ -42,8 +42,7 @@ class IndexAtom:
         return f"{self.name} in {self.intervals}"
 
 
-@dataclass(frozen=True, slots=True)
-class ResidualAtom:
+class ResidualAtom(NamedTuple):
     """A boolean expression no index serves."""
 
     expression: Expression
@@ -56,8 +55,7 @@ Atom = IndexAtom | ResidualAtom
 Clause = tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     #: one set of values per constrained attribute, by column position
     conjuncts: tuple[IndexAtom, ...]
     residuals: tuple[ResidualAtom, ...]
