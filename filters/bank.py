@@ -171,9 +171,7 @@ class FilterBank:
         return f
 
     def on_assign(self, slot: int) -> None:
-        """A slot has a new owner, which has no predicate yet."""
-        self.low[:, slot] = 0
-        self.high[:, slot] = NO_LIMIT
+        """A slot has a new owner: nothing is held for it, for free slots admit everything."""
 
     def resize(self, n_words: int) -> None:
         """Make room for more slots, which admit everything, or give up those beyond the width."""

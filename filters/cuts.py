@@ -1,12 +1,12 @@
 """The cuts of all grouped filters of a bank, end to end in arrays as kernels take them.
 
-    keys[at[f] : at[f] + n[f]]       the cuts of filter f, ascending; of a string column the texts are elsewhere and these mean nothing
+    keys[at[f] : at[f] + n[f]]       the cuts of filter f, ascending; those of a string column are elsewhere, these mean nothing
     uses[at[f] : at[f] + n[f]]       how many bounds of predicates stand on each
     ids[at[f] : at[f] + n[f] + 2]    the id of each region by rank, that of NULL last
 
-Behind the cuts of a filter at least two entries of `keys` are free, up to at[f + 1], and hold `KEY_MAX`: a search may read that far.
-A cut that comes or goes moves those behind it and the ranks of predicates, in one kernel. When a filter has no room left all are laid
-out anew with a quarter more for it: amortised constant per cut. Views are valid until the next change.
+Behind the cuts of a filter at least two entries of `keys` are free, up to at[f + 1], and hold `KEY_MAX`: a search may read that
+far. A cut that comes or goes moves those behind it and the ranks of predicates, in one kernel. When a filter has no room left all
+are laid out anew with a quarter more for it: amortised constant per cut. Views are valid until the next change.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from lineage.schema import KEY_MAX
 
 #: `rank_high` of a slot without a predicate: above every rank.
 NO_LIMIT = 1 << 30
+#: What `use_cut` says when a filter is full: no place, nor the complement of one.
+NO_ROOM = -(1 << 62)
 #: Free entries behind the cuts of a filter.
 _SPARE = 2
 
@@ -44,14 +46,11 @@ def find_cut(keys: np.ndarray, at: np.ndarray, n: np.ndarray, f: int, key: int) 
     return int(i - 1 if i and keys[at[f] + i - 1] == key else ~i)
 
 
-@kernel(
-    "void(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int32[:,::1], int32[:,::1], int64, int64, int64, int64, int64)"
-)
-def insert_cut(
+@inline
+def _insert(
     keys: np.ndarray, uses: np.ndarray, ids: np.ndarray, at: np.ndarray, n: np.ndarray, low: np.ndarray, high: np.ndarray,
-    f: int, top: int, i: int, key: int, new_id: int,
+    f: Number, top: Number, i: Number, key: Number, new_id: Number,
 ) -> None:  # fmt: skip
-    """Put a cut with one use before cut i: region i is split, its upper part has the new id. Moves the ranks of slots below `top`."""
     place, behind = at[f] + i, n[f] - i
     move(keys, place + 1, place, behind)
     move(uses, place + 1, place, behind)
@@ -63,13 +62,49 @@ def insert_cut(
     shift_ranks(low[f, :top], high[f, :top], i, 1)
 
 
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int32[:,::1], int32[:,::1], int64, int64, int64, int64, "
+    "int64)"
+)
+def insert_cut(
+    keys: np.ndarray, uses: np.ndarray, ids: np.ndarray, at: np.ndarray, n: np.ndarray, low: np.ndarray, high: np.ndarray,
+    f: int, top: int, i: int, key: int, new_id: int,
+) -> None:  # fmt: skip
+    """Put a cut with one use before cut i, where there is room: region i is split, its upper part has the new id.
+
+    Moves the ranks of the slots below `top`.
+    """
+    _insert(keys, uses, ids, at, n, low, high, f, top, i, key, new_id)
+
+
+@kernel(
+    "int64(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int32[:,::1], int32[:,::1], int64, int64, int64, int64)"
+)
+def use_cut(
+    keys: np.ndarray, uses: np.ndarray, ids: np.ndarray, at: np.ndarray, n: np.ndarray, low: np.ndarray, high: np.ndarray,
+    f: int, top: int, key: int, new_id: int,
+) -> int:  # fmt: skip
+    """One more use of the cut with that key: where it is, ~i if it was put there, or `NO_ROOM` and nothing has changed."""
+    i = find_rank(key, keys, at[f], n[f])
+    if i and keys[at[f] + i - 1] == key:
+        uses[at[f] + i - 1] += 1
+        return int(i - 1)
+    if at[f] + n[f] + 1 + _SPARE > at[f + 1]:
+        return NO_ROOM
+    _insert(keys, uses, ids, at, n, low, high, f, top, i, key, new_id)
+    return int(~i)
+
+
 @kernel("int64(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int32[:,::1], int32[:,::1], int64, int64, int64)")
-def delete_cut(
+def unuse_cut(
     keys: np.ndarray, uses: np.ndarray, ids: np.ndarray, at: np.ndarray, n: np.ndarray, low: np.ndarray, high: np.ndarray,
     f: int, top: int, i: int,
 ) -> int:  # fmt: skip
-    """Take cut i out: region i takes in the next one, whose id is returned."""
+    """One use less of cut i. If it was the last the cut goes: region i takes in the next one, whose id is returned; else -1."""
     place, behind = at[f] + i, n[f] - i - 1
+    uses[place] -= 1
+    if uses[place]:
+        return -1
     retired = ids[place + 1]
     move(keys, place, place + 1, behind)
     move(uses, place, place + 1, behind)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from filters.cuts import NO_LIMIT, Cuts, delete_cut, find_cut, insert_cut
+from filters.cuts import NO_LIMIT, NO_ROOM, Cuts, find_cut, insert_cut, unuse_cut, use_cut
 from filters.intervals import Intervals, Key
 from filters.regions import (
     CELL_FLOAT,
@@ -99,7 +99,7 @@ class GroupedFilter:
         self._rank_of: np.ndarray | None = None
         self._next_id = 2
         self._free_ids: list[int] = []
-        #: of each retired id, oldest first: the id, the one that took its region in, the store position from which no row carries it
+        #: of each retired id, oldest first: it, the one that took its region in, the store position from which no row carries it
         self._aliases = array("q")
         self.multi = Multi()
         self.n_predicates = 0
@@ -135,7 +135,7 @@ class GroupedFilter:
     # ---- predicates
 
     def add(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray, top: int) -> list[int]:
-        """Put a predicate on a slot; `low` and `high` are the bank's ranks, 0 and none from slot `top` on. Returns the ranks split."""
+        """Put a predicate on a slot; `low` and `high` are the bank's, no slot from `top` on has any. Returns the ranks split."""
         splits: list[int] = []
         pairs = []
         # bounds ascend, so a cut that one adds moves none of those found before
@@ -156,12 +156,13 @@ class GroupedFilter:
         self.multi.ranks.pop(slot, None)
         self.n_predicates -= 1
         merged = []
+        cuts = self._cuts
         for bound in reversed(intervals.bounds()):
             at = self._find_cut(bound)
-            uses = self.uses
-            uses[at] -= 1
-            if not uses[at]:
-                self._drop_cut(bound, at, low, high, top, position)
+            retired = unuse_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, at)
+            if retired >= 0:
+                self._dropped(bound, at)
+                self._aliases.extend((retired, self.ids[at], position))
                 merged.append(at + 1)
         return merged
 
@@ -194,45 +195,53 @@ class GroupedFilter:
 
     def _add_cut(self, key: Key, low: np.ndarray, high: np.ndarray, top: int, splits: list[int]) -> int:
         """Count one more bound on a cut and return where it is; a new one splits the rank of that number."""
-        at = self._find_cut(key)
+        fresh = self._free_ids[-1] if self._free_ids else self._next_id
+        at = (self._use_key if self.dictionary is None else self._use_text)(key, low, high, top, fresh)
         if at >= 0:
-            self.uses[at] += 1
             return at
         at = ~at
         splits.append(at)
-        if self.dictionary is not None:
-            self._texts.insert(at, key)
-            key = KEY_MAX
-        else:
-            self._unfound(key, True)
         if self._free_ids:
-            fresh = self._free_ids.pop()
+            self._free_ids.pop()
         else:
-            fresh = self._next_id
             self._next_id += 1
-        cuts = self._cuts
-        cuts.make_room(self._number)
-        insert_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, at, key, fresh)
         self.n_cuts += 1
-        self.multi.shift(at, 1)
-        self._stale()
+        if self.multi.ranks:
+            self.multi.shift(at, 1)
+        self._rank_of = self._rank_of_code = None
         return at
 
-    def _drop_cut(self, key: Key, at: int, low: np.ndarray, high: np.ndarray, top: int, position: int) -> None:
+    def _use_key(self, key: int, low: np.ndarray, high: np.ndarray, top: int, fresh: int) -> int:
+        cuts = self._cuts
+        at = use_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, key, fresh)
+        if at == NO_ROOM:
+            cuts.make_room(self._number)
+            return self._use_key(key, low, high, top, fresh)
+        if at < 0 and self._finder is not None:
+            self._unfound(key, True)
+        return at
+
+    def _use_text(self, key: str, low: np.ndarray, high: np.ndarray, top: int, fresh: int) -> int:
+        at = self._find_cut(key)
+        if at >= 0:
+            self.uses[at] += 1
+        else:
+            cuts = self._cuts
+            cuts.make_room(self._number)
+            insert_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, ~at, KEY_MAX, fresh)
+            self._texts.insert(~at, key)
+        return at
+
+    def _dropped(self, key: Key, at: int) -> None:
+        """A cut has gone."""
         if self.dictionary is not None:
             del self._texts[at]
-        else:
+        elif self._finder is not None:
             self._unfound(key, False)
-        cuts = self._cuts
-        retired = delete_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, at)
         self.n_cuts -= 1
-        self.multi.shift(at, -1)
-        self._aliases.extend((retired, self.ids[at], position))
-        self._stale()
-
-    def _stale(self) -> None:
-        self._rank_of = None
-        self._rank_of_code = None
+        if self.multi.ranks:
+            self.multi.shift(at, -1)
+        self._rank_of = self._rank_of_code = None
 
     # ---- regions
 
@@ -271,11 +280,10 @@ class GroupedFilter:
 
     def _unfound(self, key: int, came: bool) -> None:
         """A cut came or went: the finder follows when it is asked, if that is less work than making it anew."""
-        if self._finder is not None:
-            self._behind.append((key, came))
-            if len(self._behind) > MAX_BEHIND:
-                self._finder = None
-                self._behind.clear()
+        self._behind.append((key, came))
+        if len(self._behind) > MAX_BEHIND:
+            self._finder = None
+            self._behind.clear()
 
     def _narrow(self) -> bool:
         """Whether the cuts are ints close enough together for a look-up table."""

@@ -167,7 +167,10 @@ def compare(type_: Type, op: str, constant: Any) -> Intervals:
 def _edges(type_: Type, constant: Any) -> tuple[Key | None, Key | None]:
     """`(a, b)`: the first key not below the constant, and the first key above it; None when there is none."""
     if type_ is Type.FLOAT:
-        nearest = constant if type(constant) is float else _nearest_float(constant)
+        if type(constant) is float and constant == constant:
+            key = float_key(constant)
+            return key, key + 1
+        nearest = _nearest_float(constant)
         key = float_key(nearest)
         if nearest == constant or nearest != nearest:
             return key, (None if key == NAN_KEY else key + 1)

@@ -119,12 +119,14 @@ def conjunction(atoms: list[IndexAtom]) -> Condition:
     """The condition that all atoms hold, atoms on one attribute met."""
     attributes: dict[int, IndexAtom] = {}
     for atom in atoms:
-        before = attributes.get(atom.position)
+        position, name, intervals = atom
+        before = attributes.get(position)
         if before is not None:
-            atom = IndexAtom(atom.position, atom.name, before.intervals.intersect(atom.intervals))
-        if atom.intervals.empty:
+            intervals = before.intervals.intersect(intervals)
+            atom = IndexAtom(position, name, intervals)
+        if intervals.empty:
             return NO_ROW
-        attributes[atom.position] = atom
+        attributes[position] = atom
     kept = tuple([attributes[at] for at in sorted(attributes) if not attributes[at].intervals.everything])
     return Condition(kept, (), ()) if kept else EVERY_ROW
 

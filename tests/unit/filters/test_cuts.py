@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eddy.compile import ensure
-from filters.cuts import NO_LIMIT, Cuts, delete_cut, find_cut, insert_cut
+from filters.cuts import NO_LIMIT, NO_ROOM, Cuts, find_cut, insert_cut, unuse_cut, use_cut
 
 ensure()
 
@@ -31,11 +31,11 @@ def test_cuts_that_come_and_go_give_what_lists_give(seed: int) -> None:
         key = rng.randrange(200)
         at = find_cut(cuts.keys, cuts.at, cuts.n, f, key)
         if at >= 0:
-            retired = delete_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, f, SLOTS, at)
+            retired = unuse_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, f, SLOTS, at)
             assert keys[f].pop(at) == key and ids[f].pop(at + 1) == retired
         else:
-            cuts.make_room(f)
-            insert_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, f, SLOTS, ~at, key, step + 2)
+            while use_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, f, SLOTS, key, step + 2) == NO_ROOM:
+                cuts.make_room(f)
             keys[f].insert(~at, key)
             ids[f].insert(~at + 1, step + 2)
         cuts.check()
@@ -53,7 +53,7 @@ def test_ranks_move_in_one_filter_and_below_the_top_only() -> None:
     cuts.make_room(1)
     insert_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, 1, 4, 0, 10, 2)
     assert low.tolist() == [[3] * 8, [4] * 4 + [3] * 4] and high.tolist() == [[5] * 8, [6] * 4 + [5] * 4]
-    delete_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, 1, 4, 0)
+    unuse_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, 1, 4, 0)
     assert (low == 3).all() and (high == 5).all()
 
 
@@ -69,3 +69,13 @@ def test_a_filter_that_grows_is_laid_out_seldom() -> None:
         layouts.add(len(cuts.keys))
     assert cuts.keys_of(0).tolist() == list(range(10_000)) and cuts.ids_of(1).tolist() == [0, 1]
     assert len(cuts.keys) < 1.3 * 10_000 and len(layouts) < 40
+
+
+def test_a_cut_goes_with_its_last_use() -> None:
+    cuts = Cuts()
+    cuts.append()
+    low, high = np.zeros((1, 1), np.int32), np.full((1, 1), NO_LIMIT, np.int32)
+    arrays = cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, 0, 1
+    assert [use_cut(*arrays, key, 7) for key in (10, 10, 5)] == [~0, 0, ~0]
+    assert cuts.uses_of(0).tolist() == [1, 2] and cuts.keys_of(0).tolist() == [5, 10]
+    assert [unuse_cut(*arrays, 1) for _ in range(2)] == [-1, 7] and cuts.keys_of(0).tolist() == [5]
