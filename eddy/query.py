@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -86,7 +86,8 @@ class Run:
         self.taken_back = None
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Plan:
     """What is left of a query's text once it is bound: few and shared objects, for there are thousands of queries."""
 
     #: the stream's name in lower case
@@ -207,7 +208,8 @@ class Query:
     def begin(self, leg: Leg, run: Run, leg_results: int) -> None:
         """Start to run on a leg that has had `leg_results` results so far."""
         self.leg = leg
-        self.runs.append(run)
+        # not appended: that leaves room for more, of which most queries never have any
+        self.runs = self.runs + [run]
         self._results_at_start = leg_results
         self.kept = None
 

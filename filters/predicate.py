@@ -31,8 +31,13 @@ NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
-class IndexAtom(NamedTuple):
-    """`column in intervals`: served by the column's grouped filter."""
+@dataclass(slots=True, unsafe_hash=True)
+class IndexAtom:
+    """`column in intervals`: served by the column's grouped filter.
+
+    Nobody changes one. It is not frozen because that triples what making one costs, nor a tuple because that takes more memory:
+    a query has several.
+    """
 
     position: int
     name: str
@@ -119,14 +124,12 @@ def conjunction(atoms: list[IndexAtom]) -> Condition:
     """The condition that all atoms hold, atoms on one attribute met."""
     attributes: dict[int, IndexAtom] = {}
     for atom in atoms:
-        position, name, intervals = atom
-        before = attributes.get(position)
+        before = attributes.get(atom.position)
         if before is not None:
-            intervals = before.intervals.intersect(intervals)
-            atom = IndexAtom(position, name, intervals)
-        if intervals.empty:
+            atom = IndexAtom(atom.position, atom.name, before.intervals.intersect(atom.intervals))
+        if atom.intervals.empty:
             return NO_ROW
-        attributes[position] = atom
+        attributes[atom.position] = atom
     kept = tuple([attributes[at] for at in sorted(attributes) if not attributes[at].intervals.everything])
     return Condition(kept, (), ()) if kept else EVERY_ROW
 
