@@ -158,10 +158,11 @@ class Catalog:
 
     def readable(self, name: str) -> Readable | None:
         """What a query may read by that name."""
-        source = self.sources.get(name.lower()) or self.tables.get(name.lower())
+        name = name.lower()
+        source = self.sources.get(name) or self.tables.get(name)
         if source is not None:
             return source.readable
-        query = self._query_by_name.get(name.lower())
+        query = self._query_by_name.get(name)
         return query.readable if query is not None and query.running else None
 
     def timeline_name(self, name: str) -> str | None:

@@ -185,12 +185,13 @@ class Lifecycle:
         source = sources[0]
         leg = source.leg(query.window, query.plan.condition, query.name)
         recall(source, leg, births[0])
-        run = Run(seq, None, births[0], source.module_numbers(leg.condition) or NO_MODULES)
+        run = Run(seq, None, births[0], source.module_numbers(leg.condition))
         query.begin(leg, run, source.leg_results(leg))
         source.add_reader(leg, query)
 
     def _births(self, query: Query, sources: Sequence[Source], windows: Sequence[WindowSpec]) -> tuple[int, ...]:
-        return tuple(first_seen(query.birth, *item, self._committer.seq) for item in zip(sources, windows, strict=True))
+        seq = self._committer.seq
+        return tuple([first_seen(query.birth, source, window, seq) for source, window in zip(sources, windows)])
 
     # ---- operators
 
@@ -272,7 +273,7 @@ class Lifecycle:
         return [self._catalog.input(name) for name in query.streams]
 
     def _reads_streams(self, query: Query) -> bool:
-        return any(name in self._catalog.sources for name in query.streams)
+        return not isinstance(query, JoinQuery) or any(name in self._catalog.sources for name in query.streams)
 
     # ---- ending
 

@@ -47,6 +47,11 @@ class TableQuery(JoinQuery):
         return self.group
 
     @property
+    def opens(self) -> bool:
+        """Tables alone are there at once."""
+        return not self.table_group.stream_inputs
+
+    @property
     def is_stream(self) -> bool:
         return self.join_plan.is_stream
 
