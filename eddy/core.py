@@ -10,7 +10,7 @@ from eddy.feed import Feed, StreamFeed
 from eddy.join_feed import JoinFeed
 from eddy.join_query import JoinQuery
 from eddy.joiner import Joiner
-from eddy.query import NO_MODULES, Query, Run
+from eddy.query import Query, Run
 from eddy.recall import recall
 from eddy.source import Source
 
@@ -29,7 +29,7 @@ class StreamCore:
         source, plan = self._source, self.query.plan
         leg = source.hold(plan.window, plan.condition, self.query.name)
         recall(source, leg, births[0])
-        self.query.begin(leg, Run(seq, None, births[0], source.module_numbers(plan.condition) or NO_MODULES), 0)
+        self.query.begin(leg, Run(seq, None, births[0], source.module_numbers(plan.condition)), 0)
         source.deferral.n_readers += 1
 
     def stop(self, seq: int) -> None:

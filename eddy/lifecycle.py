@@ -21,11 +21,11 @@ from eddy.committer import Committer
 from eddy.core import Core, JoinCore, StreamCore
 from eddy.feed import Feed, StreamFeed
 from eddy.history import Held, complete_since, first_seen, opening_parts
-from eddy.join_query import JoinQuery
 from eddy.join_feed import JoinFeed
+from eddy.join_query import JoinQuery
 from eddy.operation import FeedStage, Operation, QueryStage, Stage
 from eddy.planner import Planner
-from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run, TreePlan
+from eddy.query import JoinPlan, Plan, Query, Run, TreePlan
 from eddy.reader import NETTING, Results
 from eddy.readers import reader_of
 from eddy.recall import recall

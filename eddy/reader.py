@@ -53,7 +53,11 @@ class Results:
         if isinstance(self.sign, int):
             return [(self.sign, self)] if len(self) else []
         parts = [(sign, np.flatnonzero(self.sign == sign)) for sign in (-1, 1)]
-        return [(sign, Results([column.take(rows) for column in self.columns], self.times[rows], sign)) for sign, rows in parts if len(rows)]
+        return [
+            (sign, Results([column.take(rows) for column in self.columns], self.times[rows], sign))
+            for sign, rows in parts
+            if len(rows)
+        ]
 
 
 class Reader:

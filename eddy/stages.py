@@ -128,7 +128,8 @@ class Builder:
     def _group_by(self, node: GroupBy) -> Stage:
         below = self.stage(node.child)
         aggregates = [
-            Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter) for item in node.aggregates
+            Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
+            for item in node.aggregates
         ]
         operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=self._per_event)
         return OperatorStage(operator, [below])
@@ -141,9 +142,7 @@ class Builder:
         steps = []
         for k in range(1, len(children)):
             edges = [edge for edge in node.join.equalities if edge.right == k]
-            pairs = [
-                KeyPair(offsets[edge.left] + left.position, right.position) for edge in edges for left, right in edge.pairs
-            ]
+            pairs = [KeyPair(offsets[edge.left] + left.position, right.position) for edge in edges for left, right in edge.pairs]
             steps.append(JoinStep(tuple(pairs), _condition(node, k, offsets)))
         sends = all(child.sends_ends for child in children)
         known = all(item.ends_known for item in node.inputs)

@@ -18,7 +18,16 @@ from lineage.memory import bits_of, float_of
 from windows.exact_sums import nearest_float, variance
 from windows.shared.lanes import LANES, copy_lanes, round_lanes, sum_lanes
 from windows.shared.planes import (
-    COUNT, IS_FLOAT, LIMBS, LOWEST, LOWEST_SQUARE, MEASURE, N_LIMBS, N_SQUARES, SPECIAL, SQUARES,
+    COUNT,
+    IS_FLOAT,
+    LIMBS,
+    LOWEST,
+    LOWEST_SQUARE,
+    MEASURE,
+    N_LIMBS,
+    N_SQUARES,
+    SPECIAL,
+    SQUARES,
 )  # fmt: skip
 
 

@@ -28,7 +28,6 @@ from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
 from windows.shared.shown import Changes, Shown
 
-
 #: Rows between asking for a cell and adding to it.
 _AHEAD = 8
 

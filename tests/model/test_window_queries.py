@@ -1,0 +1,89 @@
+"""Random trees of operators: the engine, the model of the whole language and DuckDB after every step."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from eddy import Engine
+from tests.reference.limits import make_small
+from tests.reference.operators import ToStream
+from tests.reference.script import Advance
+from tests.reference.window_harness import replay, run, sample
+from tests.reference.window_script import Open, Step, WindowScript
+from tests.reference.window_steps import (
+    EXPIRIES,
+    POLICIES,
+    cut,
+    make_long_script,
+    make_window_script,
+    ordered_rows,
+    random_sources,
+    tree_maker,
+)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_seed_passes(seed: int) -> None:
+    run(seed, 25, Engine, use_duckdb=seed % 4 == 0)
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_a_seed_without_keys_and_ends_passes(seed: int) -> None:
+    run(seed, 25, Engine, plain=True)
+
+
+@pytest.mark.parametrize("expiry", EXPIRIES)
+@pytest.mark.parametrize("emit", ["commit", "event"])
+@pytest.mark.parametrize("batch_rows", [1, 7, 4096])
+def test_a_script_passes_under_every_strategy_emission_and_batch_size(expiry: str, emit: str, batch_rows: int) -> None:
+    script = make_window_script(3, 25, expiry=expiry, batch_rows=batch_rows)
+    steps = [replace(step, emit=emit, expiry=None) if isinstance(step, Open) else step for step in script.steps]
+    assert sum(isinstance(step, Open) for step in steps) >= 3
+    replay(replace(script, steps=steps), Engine)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_script_passes_under_every_policy(policy: str) -> None:
+    script = make_window_script(5, 25, policy=policy)
+    assert replay(script, Engine).model.events
+
+
+@pytest.mark.parametrize("seed", range(200, 208))
+def test_a_seed_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+    run(seed, 25, Engine)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("largest", [1, 3, 40])
+def test_any_cutting_of_the_same_rows_into_commits_emits_what_the_model_emits(seed: int, largest: int) -> None:
+    """What the model emits does not depend on the cutting (`test_window_oracle.py`), so neither does what the engine emits."""
+    rng = random.Random(seed)
+    drawn, tables = random_sources(rng, plain=True)
+    streams = [replace(stream, lateness_us=0) for stream in drawn]
+    maker = tree_maker(rng, streams, tables)
+    trees = [ToStream(rng.choice(["istream", "dstream"]), maker.relation(rng.choice([1, 2]))) for _ in range(4)]
+    rows = ordered_rows(rng, streams, 40)
+    steps: list[Step] = [Open(label, tree) for label, tree in enumerate(trees)]
+    steps += [*cut(rng, rows, largest), Advance(rows[-1][1]["ts"] + 100_000, "main")]
+    assert replay(WindowScript(streams, tables, steps=steps), Engine).model.events
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_longer_run_has_duckdb_s_answers_at_samples(seed: int) -> None:
+    assert sample(make_long_script(seed, 60), Engine, 6) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1_000, 1_150))
+def test_one_of_many_seeds_passes(seed: int) -> None:
+    run(seed, 50, Engine, use_duckdb=seed % 8 == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_a_much_longer_run_has_duckdb_s_answers_at_samples(seed: int) -> None:
+    assert sample(make_long_script(seed, 400), Engine, 20) > 0
