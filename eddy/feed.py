@@ -94,7 +94,8 @@ class StreamFeed(Feed):
             ids = offsets + page.base
             known = ends if window.ends else np.full(len(ids), FOREVER)
             places = np.zeros(len(ids), np.int64) if ranks is None else ranks.at(self._source, ids)
-            parts.append(Delta(Plus(ids, starts, places, known, columns), no_minus()))
+            effective = None if page.starts is None else page.times[offsets]
+            parts.append(Delta(Plus(ids, starts, places, known, columns, effective), no_minus()))
         return concatenated(self.types, parts)
 
     def _ended(self, first: int, last: int) -> Minus:

@@ -31,7 +31,7 @@ from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
 from eddy.source import Source
-from eddy.stages import SENDING, Builder
+from eddy.stages import Builder
 from eddy.state_cap import StateCap
 from eddy.table_group import TableGroup
 from eddy.table_query import TableQuery
@@ -198,9 +198,8 @@ class Lifecycle:
     def _operation(self, query: TreeQuery) -> Operation:
         """The operators of a query, over cores that run from the next commit on."""
         cores: list[Core] = []
-        sends_ends = query.expiry in SENDING
 
-        def feed(block: Block) -> Feed:
+        def feed(block: Block, sends_ends: bool) -> Feed:
             core = self._core(query, query.tree_plan.blocks[block], sends_ends)
             cores.append(core)
             return core.feed

@@ -20,10 +20,11 @@ from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.timeline import effect_time
 from lineage.schema import Type
-from windows.delta import Delta, Plus, no_minus
+from windows.delta import Delta, Plus, empty, no_minus
 from windows.operator import Operator
 from windows.recipient import Recipient, StreamRecipient
-from windows.slide import Slide
+from windows.slide import Slide as SlideOperator
+from windows.to_stream import AnswerStream, ChangeStream
 
 
 class Step(NamedTuple):
@@ -169,10 +170,13 @@ class OperatorStage(Stage):
     def _open(self, record: Record) -> Delta:
         now = effect_time(record.after)
         found = self.operator.process([child.opened(record) for child in self.children], now)
-        if not isinstance(self.operator, Slide):
-            return found
-        # rows came with the starts that they had, and boundaries have passed since
-        return self.operator.answer([], now)
+        if isinstance(self.operator, ChangeStream | AnswerStream):
+            # what was there before the query is no change
+            return empty(self.types)
+        if isinstance(self.operator, SlideOperator):
+            # rows came with the starts that they had, and boundaries have passed since
+            return self.operator.answer([], now)
+        return found
 
     def answer(self, record: Record) -> Delta:
         children = [partial(child.answer, record) for child in self.children]

@@ -58,9 +58,9 @@ SCANNING = frozenset({"input", "direct"})
 
 
 class Builder:
-    """Makes the stages of one query; equal nodes are one stage."""
+    """Makes the stages of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
 
-    def __init__(self, feed: Callable[[Block], Feed], named: Callable[[NamedQuery], Stage], expiry: str, per_event: bool) -> None:
+    def __init__(self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str, per_event: bool) -> None:
         self._feed = feed
         self._named = named
         self._expiry = expiry
@@ -82,10 +82,10 @@ class Builder:
     def _make(self, node: Node) -> Stage:
         match node:
             case Block():
-                return FeedStage(self._feed(node))
+                return FeedStage(self._feed(node, self._expiry in SENDING))
             case Slide(child=child, window=window, bounds=bounds):
                 # extents that are shown may hold rows from before the query: they need the starts that those had
-                below = FeedStage(self._feed(child), keeps_starts=True) if isinstance(child, Block) else self.stage(child)
+                below = FeedStage(self._feed(child, False), keeps_starts=True) if isinstance(child, Block) else self.stage(child)
                 return OperatorStage(SlideOperator(below.types, window.width_us, window.slide_us, bounds=bounds), [below])
             case Window(child=child, window=window):
                 below = self.stage(child)

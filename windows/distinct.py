@@ -162,7 +162,9 @@ class DeltaStar(Operator):
         return found
 
     def _in_order(self, out: np.ndarray) -> Delta:
-        codes, times, ranks, ends = out[:, np.lexsort((out[2], out[1]))]
+        # row by row, for numpy would lay the whole out column by column
+        order = np.lexsort((out[2], out[1]))
+        codes, times, ranks, ends = (row[order] for row in out)
         return Delta(Plus(codes, times, ranks, ends, self._values.take(codes)), no_minus())
 
     def _fit(self) -> None:
