@@ -40,7 +40,7 @@ Feed = Sequence[TimedRow | Retraction]
 def lives(source: Source, feed: Feed) -> list[tuple[Values, int, int]]:
     """Values, start and end of every row of a source."""
     rows: list[list[object]] = []
-    for k, item in enumerate(feed):
+    for item in feed:
         if isinstance(item, Retraction):
             for row in rows:
                 if tuple(row[0][c] for c in source._key) == item.key and row[2] > item.time_us:

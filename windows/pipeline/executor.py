@@ -2,7 +2,8 @@
 
     now          virtual time; sources deliver a row at its time and, where ends travel, its end at its end
     a turn       an operator takes up to `packet` messages, is busy for their service times, and then sends what they gave
-    processors   how many operators may be busy at once; None: each has its own
+    processors   how many operators may be busy at once, in turn; None: each has its own
+    patience     how often an operator is passed over whose queue holds only ends that a later flag could speak for
 
 Answers between turns may be late or wrong, as the papers describe; `settle` works off everything at the present time and makes
 the answer exact. With service times of zero every event is worked off at its own instant. Nothing here depends on wall clocks
@@ -61,12 +62,13 @@ class Pipeline:
         maintenance: Maintenance | None = None,
         packet: int = 1,
         processors: int | None = None,
+        patience: int = 1000,
         compresses: bool = False,
         start_us: int = 0,
     ) -> None:
         check_word(expiry)
-        if packet < 1 or (processors is not None and processors < 1):
-            raise EddyError("packet and processors are at least 1", code="bad_option")
+        if packet < 1 or patience < 0 or (processors is not None and processors < 1):
+            raise EddyError("packet and processors are at least 1, patience at least 0", code="bad_option")
         self.now_us = start_us
         self.recipient = root if isinstance(root, Recipient) else Recipient(root)
         self.maintenance = maintenance or Maintenance()
@@ -87,6 +89,9 @@ class Pipeline:
         self._packet = packet
         self._processors = len(self._operators) if processors is None else processors
         self._next = 0
+        self._patience = patience
+        #: turns of others since an operator had something to do
+        self._passed_over = {op.name: 0 for op in self._operators}
         self._compresses = compresses
         for op in self._operators:
             self._deliver(op, op.start(start_us))
@@ -170,6 +175,9 @@ class Pipeline:
         while (place := self._free_operator()) is not None:
             self._next = (place + 1) % len(self._operators)
             op = self._operators[place]
+            for other in self._operators:
+                self._passed_over[other.name] += self._is_ready(other.name)
+            self._passed_over[op.name] = 0
             sent: list[Message] = []
             service_us = 0
             for _ in range(min(self._packet, len(self._queues[op.name]))):
@@ -190,16 +198,24 @@ class Pipeline:
         return sent, took_us
 
     def _free_operator(self) -> int | None:
-        """The next operator, in turn, that has something to do and a processor to do it on."""
+        """The next operator, in turn, that has something to do and a processor to do it on.
+
+        One whose queue could wait for a flag lets the others go first, but only so often: ends are worked off when there
+        is a lack of rows (N 7), and at the latest then.
+        """
         if len(self._turns) >= self._processors:
             return None
         n_operators = len(self._operators)
-        for step in range(n_operators):
-            place = (self._next + step) % n_operators
-            name = self._operators[place].name
-            if len(self._queues[name]) and name not in self._turns:
-                return place
-        return None
+        places = [(self._next + step) % n_operators for step in range(n_operators)]
+        ready = [place for place in places if self._is_ready(self._operators[place].name)]
+        pressing = [place for place in ready if self._is_pressing(self._operators[place].name)]
+        return next(iter(pressing or ready), None)
+
+    def _is_ready(self, name: str) -> bool:
+        return bool(len(self._queues[name])) and name not in self._turns
+
+    def _is_pressing(self, name: str) -> bool:
+        return not self._queues[name].can_wait or self._passed_over[name] >= self._patience
 
     def _finish_turns(self, all_of_them: bool = False) -> None:
         for op in self._operators:

@@ -28,6 +28,11 @@ class Queue:
         return len(self._waiting)
 
     @property
+    def can_wait(self) -> bool:
+        """Whether all that waits would be spoken for by the flag of whatever comes next."""
+        return self._piggybacks and self._covered == len(self._waiting)
+
+    @property
     def first_time(self) -> int | None:
         """The least time that waits; inputs may lag each other, so it need not be the first's."""
         return min((message.time for message, _ in self._waiting), default=None)
