@@ -76,10 +76,6 @@ class Buffer(ABC):
             self._unplace(stored)
         return stored
 
-    def get(self, element: Element) -> Element | None:
-        """The row with this id, as it was kept."""
-        return self._rows.get(element.id)
-
     def find(self, key: Hashable, by: int = 0) -> list[Element]:
         """The rows with this key, in order of insertion; rows that are over may be among them."""
         return list(self._found[by].get(key, {}).values())

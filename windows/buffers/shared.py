@@ -39,10 +39,6 @@ class SharedBuffer(Buffer):
         # the producer has taken it out already, or has another one with this id by now
         return element if element.number <= self._seen else None
 
-    def get(self, element: Element) -> Element | None:
-        stored = self._owner.get(element)
-        return stored if stored is not None and stored.number <= self._seen else None
-
     def find(self, key: Hashable, by: int = 0) -> list[Element]:
         return [row for row in self._owner.find(key, self._by) if row.number <= self._seen]
 

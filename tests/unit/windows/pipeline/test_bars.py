@@ -25,7 +25,7 @@ def _many_to_many(multiplicity: int) -> tuple[list[tuple[int, int]], list[tuple[
     """As many rows of a key on each side, in any order."""
     rng = random.Random(3)
     sides = [
-        sorted((50 * multiplicity * k + rng.randrange(900), k) for k in range(300 // multiplicity) for _ in range(multiplicity))
+        sorted((50 * multiplicity * k + rng.randrange(900), k) for k in range(100 // multiplicity) for _ in range(multiplicity))
         for _ in range(2)
     ]
     return sides[0], sides[1]
@@ -65,7 +65,7 @@ def _favourites(rate: float, selectivity: float, rng: random.Random) -> tuple[No
     """Q1: a stream joined with a table, counted; so much of the stream joins."""
     sales = Source("sales", WindowSpec.range(2 * SECOND))
     items = Table([0], [(item,) for item in range(int(1000 * selectivity))])
-    rows = [TimedRow(time, (rng.randrange(1000),)) for time in _arrivals(rng, rate, 500)]
+    rows = [TimedRow(time, (rng.randrange(1000),)) for time in _arrivals(rng, rate, 300)]
     return GroupBy(TableJoin(sales, items, [0]), [], [Aggregate("COUNT")]), {sales: rows}
 
 

@@ -207,6 +207,13 @@ def test_what_would_be_wrong_is_refused(call, code: str, says: str) -> None:
     assert says in caught.value.fact
 
 
+def test_a_scalar_aggregate_has_a_result_from_the_start() -> None:
+    pipeline = Pipeline(GroupBy(_s(), [], [Aggregate("COUNT"), Aggregate("SUM", 0)]), "direct", start_us=70)
+    pipeline.run(70)
+    assert pipeline.answer == [(0, None)]
+    assert [row.start for row in pipeline.recipient._answer] == [70]
+
+
 def test_a_row_older_than_the_pipeline_is_refused() -> None:
     source = _s()
     pipeline = Pipeline(source)
