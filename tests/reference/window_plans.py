@@ -1,0 +1,235 @@
+"""Plans of the queued pipeline: answers recomputed from all that was fed, and random plans and histories to compare with.
+
+The recomputation knows lives and the meaning of operators as bags, nothing of messages, states or strategies.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from lineage.elements import FOREVER
+from windows.buffers.element import Values, canonical
+from windows.pipeline import (
+    Aggregate,
+    DeltaStar,
+    Distinct,
+    GroupBy,
+    Intersect,
+    Join,
+    Minus,
+    OverwritingAggregate,
+    Project,
+    Recipient,
+    Retraction,
+    Select,
+    Source,
+    Table,
+    TableJoin,
+    TimedRow,
+    Union,
+)
+from windows.pipeline.node import Node
+from windows.spec import WindowSpec
+
+Bag = Counter[Values]
+Feed = Sequence[TimedRow | Retraction]
+
+
+def lives(source: Source, feed: Feed) -> list[tuple[Values, int, int]]:
+    """Values, start and end of every row of a source."""
+    rows: list[list[object]] = []
+    for item in feed:
+        if isinstance(item, Retraction):
+            for row in rows:
+                if tuple(row[0][c] for c in source._key) == item.key and row[2] > item.time_us:
+                    row[2] = item.time_us
+            continue
+        end = min(item.time_us + source.window.width_us, item.end_us, FOREVER)
+        if end <= item.time_us:
+            continue
+        for row in rows:
+            same_key = source._key and all(row[0][c] == item.values[c] for c in source._key)
+            if same_key and row[2] > item.time_us:
+                row[2] = item.time_us
+        rows.append([canonical(item.values), item.time_us, end])
+        if source.window.rows:
+            part = [row for row in rows if all(row[0][c] == item.values[c] for c in source.window.partition)]
+            if len(part) > source.window.rows:
+                oldest = part[-source.window.rows - 1]
+                oldest[2] = min(oldest[2], item.time_us)
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def answer_at(node: Node, feeds: dict[str, Feed], at_us: int) -> Bag:
+    """What the plan's answer must be at an instant."""
+    if isinstance(node, Source):
+        return Counter(values for values, start, end in lives(node, feeds[node.name]) if start <= at_us < end)
+    inputs = [answer_at(below, feeds, at_us) for below in node.inputs]
+    match node:
+        case Recipient():
+            return inputs[0]
+        case Select():
+            return Counter({values: n for values, n in inputs[0].items() if node._condition(values)})
+        case Project():
+            return _mapped(inputs[0], lambda values: canonical(node._columns(values)))
+        case Union():
+            return inputs[0] + inputs[1]
+        case Join():
+            return _joined(node, *inputs)
+        case TableJoin():
+            return Counter({left + row: n for left, n in inputs[0].items() for _, row in node._table.find(node._key(left))})
+        case Distinct() | DeltaStar():
+            return Counter(dict.fromkeys(inputs[0], 1))
+        case Minus():
+            if node._duplicates:
+                return inputs[0] - inputs[1]
+            return Counter({values: 1 for values in inputs[0] if not inputs[1][values]})
+        case Intersect():
+            return inputs[0] & inputs[1] if node._duplicates else Counter({v: 1 for v in inputs[0] if inputs[1][v]})
+        case GroupBy():
+            return _grouped(node, inputs[0])
+    raise AssertionError(node)
+
+
+def _mapped(bag: Bag, function: Callable[[Values], Values]) -> Bag:
+    found: Bag = Counter()
+    for values, n in bag.items():
+        found[function(values)] += n
+    return found
+
+
+def _joined(node: Join, left: Bag, right: Bag) -> Bag:
+    found: Bag = Counter()
+    for l, n in left.items():
+        for r, m in right.items():
+            key = node._keys[0](l)
+            if key is not None and key == node._keys[1](r) and (node._condition is None or node._condition(l, r)):
+                found[l + r] += n * m
+    return found
+
+
+def _grouped(node: GroupBy, bag: Bag) -> Bag:
+    groups: dict[Values, list[Values]] = {} if node._columns else {(): []}
+    for values, n in bag.items():
+        groups.setdefault(tuple(values[c] for c in node._columns), []).extend([values] * n)
+    return Counter(group + tuple(aggregate.of(rows) for aggregate in node._aggregates) for group, rows in groups.items())
+
+
+ALL_AGGREGATES = (
+    Aggregate("COUNT"),
+    Aggregate("COUNT", 1),
+    Aggregate("SUM", 1),
+    Aggregate("AVG", 1),
+    Aggregate("MIN", 1),
+    Aggregate("MAX", 1),
+)
+
+
+def _a(width: int = 7) -> Source:
+    return Source("a", WindowSpec.range(width))
+
+
+def _b(width: int = 5) -> Source:
+    return Source("b", WindowSpec.range(width))
+
+
+def _weak() -> Source:
+    return Source("a", WindowSpec.range(12), has_end=True)
+
+
+def _keyed() -> Source:
+    return Source("a", WindowSpec.range(9), key=(1,), has_end=True)
+
+
+def _top_join() -> Node:
+    """Minus over join over distinct."""
+    c = Source("c", WindowSpec.range(6))
+    return Minus(Join(Distinct(_a()), _b(), [0], [0]), Join(c, Source("d", WindowSpec.range(4)), [0], [0]))
+
+
+def _two_readers() -> Node:
+    """(A join C) - (B join C), one source read twice."""
+    c = Source("c", WindowSpec.range(6))
+    return Minus(Join(_a(), c, [0], [0]), Join(_b(), c, [0], [0]))
+
+
+#: name -> a new plan; rows have two columns, small values and NULLs
+PLANS: dict[str, Callable[[], Node]] = {
+    "source": _a,
+    "rows": lambda: Source("a", WindowSpec.newest(3, width_us=8)),
+    "partitioned rows": lambda: Source("a", WindowSpec.newest(2, [0])),
+    "unbounded": lambda: Distinct(Source("a", WindowSpec.unbounded())),
+    "select": lambda: Select(_a(), lambda row: row[0] in (1, 2)),
+    "project": lambda: Project(_a(), lambda row: (row[0],)),
+    "union": lambda: Union(_a(), _b()),
+    "join": lambda: Join(_a(), _b(), [0], [0]),
+    "join with condition": lambda: Join(_a(), _b(), [0], [0], lambda l, r: l[1] != r[1]),
+    "join of keyed": lambda: Join(_keyed(), _b(), [0], [0]),
+    "join of rows": lambda: Join(Source("a", WindowSpec.newest(2)), _b(), [0], [0]),
+    "table join": lambda: TableJoin(_a(), Table([0], [(1, "x"), (1, "y"), (3, "z")]), [0]),
+    "table join of keyed": lambda: TableJoin(_keyed(), Table([0], [(1, "x"), (1, "y"), (3, "z")]), [0]),
+    "distinct": lambda: Distinct(Project(_a(), lambda row: (row[0],))),
+    "distinct of keyed": lambda: Distinct(Project(_keyed(), lambda row: (row[0],))),
+    "distinct of join": lambda: Distinct(Project(Join(_a(), _b(), [0], [0]), lambda row: (row[0], row[1]))),
+    "delta-star": lambda: DeltaStar(Project(_a(), lambda row: (row[0],))),
+    "delta-star of weak": lambda: DeltaStar(Project(_weak(), lambda row: (row[0],))),
+    "delta-star of join": lambda: DeltaStar(Project(Join(_a(), _b(), [0], [0]), lambda row: (row[0], row[1]))),
+    "minus": lambda: Minus(Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
+    "minus of weak": lambda: Minus(Project(_weak(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
+    "set minus": lambda: Minus(Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],)), duplicates=False),
+    "intersect": lambda: Intersect(Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
+    "intersect of keyed": lambda: Intersect(Project(_keyed(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
+    "set intersect": lambda: Intersect(
+        Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],)), duplicates=False
+    ),
+    "group-by": lambda: GroupBy(_a(), [0], ALL_AGGREGATES),
+    "group-by of keyed": lambda: GroupBy(_keyed(), [0], ALL_AGGREGATES),
+    "scalar": lambda: GroupBy(_a(), [], ALL_AGGREGATES),
+    "overwriting": lambda: OverwritingAggregate(_a(), [0], ALL_AGGREGATES),
+    "overwriting scalar": lambda: OverwritingAggregate(_keyed(), [], ALL_AGGREGATES),
+    "group-by of join": lambda: GroupBy(Join(_a(), _b(), [0], [0]), [0], [Aggregate("MAX", 3)]),
+    "group-by of minus": lambda: GroupBy(Minus(_a(), _b()), [0], ALL_AGGREGATES),
+    "group-by of group-by": lambda: GroupBy(GroupBy(_a(), [0], [Aggregate("COUNT")]), [1], [Aggregate("COUNT")]),
+    "distinct of group-by": lambda: Distinct(Project(GroupBy(_a(), [0], [Aggregate("COUNT")]), lambda row: (row[1],))),
+    "join of group-by": lambda: Join(GroupBy(_a(), [0], [Aggregate("COUNT")]), _b(), [0], [0]),
+    "select of distinct of union": lambda: Select(Distinct(Union(_a(), _b())), lambda row: row[0] != 2),
+    "join of distincts": lambda: Join(
+        DeltaStar(Project(_a(), lambda row: (row[0],))), DeltaStar(Project(_b(), lambda row: (row[0],))), [0], [0]
+    ),
+    "join of joins": lambda: Join(
+        Join(_a(), _b(), [0], [0]), Join(Source("c", WindowSpec.range(6)), Source("d", WindowSpec.range(6)), [0], [0]), [0], [0]
+    ),
+    "join of minus": lambda: Join(Minus(_a(), _b()), Source("c", WindowSpec.range(6)), [0], [0]),
+    "minus of minus": lambda: Minus(Minus(_a(), _b()), Source("c", WindowSpec.range(6))),
+    "union of minus": lambda: Distinct(
+        Union(Minus(_a(), _b()), Join(Source("c", WindowSpec.range(3)), Source("d", WindowSpec.range(9)), [0], [0]))
+    ),
+    "minus over join over distinct": _top_join,
+    "one source twice": _two_readers,
+    "self-join": lambda: (lambda a: Join(a, a, [0], [1]))(_a()),
+    "intersect of minus": lambda: Intersect(Minus(_a(), _b()), Minus(_a(), Source("c", WindowSpec.range(6)))),
+}
+
+
+def sources(plan: Node) -> list[Source]:
+    return [node for node in plan.walk() if isinstance(node, Source)]
+
+
+def random_feeds(plan: Node, seed: int, n_rows: int = 30, span_us: int = 40) -> dict[str, Feed]:
+    """Rows for every source of a plan: equal times, values that come again, NULLs, ends and retractions where there are keys."""
+    rng = random.Random(seed)
+    return {source.name: _random_feed(source, rng, n_rows, span_us) for source in sources(plan)}
+
+
+def _random_feed(source: Source, rng: random.Random, n_rows: int, span_us: int) -> Feed:
+    feed: list[TimedRow | Retraction] = []
+    for time in sorted(rng.randrange(span_us) for _ in range(n_rows)):
+        values = (rng.choice([1, 1, 2, 2, 3, None]), rng.choice([1, 2, 3, None]))
+        if source._key and rng.random() < 0.2:
+            feed.append(Retraction(time, (values[1],)))
+        else:
+            end = time + rng.randrange(10) if source._has_end and rng.random() < 0.7 else FOREVER
+            feed.append(TimedRow(time, values, end))
+    return feed
