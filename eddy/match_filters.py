@@ -23,9 +23,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddy.source import Source
-from filters.bank import Layout, Pool, Prepared
+from filters.bank import Layout, Places, Pool, Prepared
 from filters.grouped import NO_LIMIT
 from filters.residual import TRUE
+from lineage.bits import words
 
 #: The bounds of an age: alive at one clock, alive at a second one, not alive at a clock.
 ALIVE, ALIVE_TOO, ENDED = 0, 1, 2
@@ -78,6 +79,8 @@ class MatchFilters:
         self._births: list[int] = []
         self._regions: list[int] = []
         self._multi: tuple[np.ndarray, ...] = ()
+        #: by route and words of a batch, the route as kernels take it, and where the sets of its attributes lie
+        self._places: dict[tuple[tuple[int, ...], int], tuple[np.ndarray, Places]] = {}
         self._pool = Pool()
 
     def multi(self) -> tuple[np.ndarray, ...]:
@@ -107,6 +110,7 @@ class MatchFilters:
         self._narrowest = np.array([distinct[0] for distinct in self.widths])
         self.low, self.high, self._multi = bounds.arrays()
         self._regions = bounds.regions
+        self._places = {}
 
     def widest(self) -> np.ndarray:
         """By input, the largest window width."""
@@ -140,9 +144,15 @@ class MatchFilters:
     def birth(self, k: int) -> int:
         return self._births[k]
 
-    @property
-    def regions(self) -> list[int]:
-        return self._regions
+    def places(self, route: tuple[int, ...], n_words: int) -> tuple[np.ndarray, Places]:
+        """The attributes of a route, and where their sets lie in a batch of so many words."""
+        found = self._places.get((route, n_words))
+        if found is None:
+            regions = [0] * len(self._regions)
+            for number in route:
+                regions[number] = self._regions[number]
+            found = self._places[route, n_words] = np.array(route, np.int32), Places(regions, n_words)
+        return found
 
     @property
     def pool(self) -> Pool:
@@ -187,13 +197,12 @@ class MatchBatch:
 
     def prepare(self) -> Prepared:
         """The batch made ready, for all attributes given."""
-        filters, regions = self._filters, [0] * len(self._filters.regions)
-        for number in self._route:
-            regions[number] = filters.regions[number]
-        layout = Layout(regions, self._n_rows, filters.pool)
+        filters = self._filters
+        route, places = filters.places(tuple(self._route), words(self._n_rows))
+        layout = Layout(places, self._n_rows, filters.pool)
         for number, ranks in zip(self._route, self._ranks, strict=True):
             layout.build_sets(number, ranks)
-        return Prepared(filters, layout, np.array(self._route, np.int32), True)
+        return Prepared(filters, layout, route, True)
 
 
 class _Bounds:

@@ -65,6 +65,13 @@ def find_cut(data: np.ndarray, at: np.ndarray, n: np.ndarray, number: int, key: 
     return int(i - 1 if i and data[at[number] + i - 1] == key else ~i)
 
 
+@kernel("void(int32[::1], int32[::1], int32[::1])")
+def ids_of_ranks(ranks: np.ndarray, id_of: np.ndarray, ids: np.ndarray) -> None:
+    """`ids[i]` = the region id of row i; there may be more ranks."""
+    for i in range(len(ids)):
+        ids[i] = id_of[np.uint64(ranks[i])]
+
+
 class Multi:
     """The predicates of more than one interval on one attribute: ranks per slot, few and short."""
 
@@ -328,6 +335,10 @@ class GroupedFilter:
         if self._id_array is None:
             self._id_array = np.array(self.ids, np.int32)
         return self._id_array
+
+    def write_ids(self, ranks: np.ndarray, ids: np.ndarray) -> None:
+        """Fill in the region ids of rows by their ranks."""
+        ids_of_ranks(ranks, self.id_array(), ids)
 
     def rank_of(self) -> np.ndarray:
         """The rank of every region id that a stored row may carry."""
