@@ -28,6 +28,9 @@ U64 = np.uint64
 #: Widest span of int cuts served by a look-up table: 256 KB of int32.
 MAX_SPAN = 1 << 16
 
+#: Cuts that are compared one by one, several values at a time, instead of by a bucket.
+FEW_CUTS = 4
+
 #: Buckets of a grid that are counted from one place: 2 ** BLOCK_BITS.
 BLOCK_BITS = 8
 
@@ -106,7 +109,14 @@ def rank_by_grid(
     last = U64(len(grid) - 2)
     n = U64(n_cuts)
     column_cells = cells[column, first : first + n_rows]
-    for i in range(n_rows):
+    if n_cuts <= FEW_CUTS:
+        for i in range(n_rows):
+            ranks[i] = 0
+        for k in range(n_cuts):
+            cut = cuts[k]
+            for i in range(n_rows):
+                ranks[i] += np.int32(cut <= order_key(column_cells[i], is_float))
+    for i in range(n_rows if n_cuts > FEW_CUTS else 0):
         key = order_key(column_cells[i], is_float)
         distance = U64(0) if key < lowest else U64(key) - U64(lowest)
         bucket = min(distance >> U64(shift), last)
