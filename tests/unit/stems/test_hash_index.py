@@ -240,6 +240,27 @@ def test_a_probe_goes_on_while_rows_are_built_and_deleted(n_keys: int, room: int
         assert positions == sorted(positions, reverse=True), "the rows of a key come newest first"
 
 
+def test_rows_that_come_seldom_are_not_sealed_until_they_come_often() -> None:
+    store = RowStore(SCHEMA)
+    index = HashIndex(store, [SCHEMA.names.index("a")], seal_at=100)
+
+    def push(keys: np.ndarray) -> None:
+        cells = [np.zeros(len(keys), np.float64 if column.type is Type.FLOAT else np.int64) for column in SCHEMA.columns]
+        cells[SCHEMA.names.index("a")] = keys
+        store.room()
+        page, at = store.append(cells, [None] * len(cells), 0, len(keys), 0, 0, store.end)
+        index.build(page, at, at + len(keys))
+
+    for start in range(0, 12_000, 500):
+        push(np.where(np.arange(start, start + 500) % 80 == 0, 7, np.arange(start, start + 500) + 1000))
+        store.forget(max(0, start - 4000))
+        index.forget()
+    assert index.stats()["blocks"] == 0, "of 150 rows some 60 are held at any time"
+    push(np.full(300, 7))
+    assert index.stats()["blocks"] >= 2
+    index.check()
+
+
 @pytest.mark.parametrize("room", [1, 5, 121, 122, 123])
 def test_a_part_may_end_anywhere_in_a_block(room: int) -> None:
     both = Both(4, ("b",), 1, nulls=0.0)

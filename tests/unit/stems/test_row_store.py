@@ -208,6 +208,20 @@ def test_first_after_is_the_first_row_of_a_later_time_with_ties() -> None:
     assert both.store.first_after(-1) == PAGE_ROWS, "what was given back is not looked at"
 
 
+def test_a_search_for_many_times_goes_on_from_where_each_begins() -> None:
+    both = Both(3)
+    for _ in range(5):
+        both.push(PAGE_ROWS // 2 + 77, step=300)
+    both.store.forget(PAGE_ROWS + 5)
+    times = [row.time for row in both.rows]
+    rng = np.random.default_rng(1)
+    lows = rng.integers(PAGE_ROWS + 5, len(times) + 1, 400)
+    wanted = rng.integers(-5, times[-1] + 5, 400)
+    found = both.store.first_after_each(wanted, lows)
+    expected = [max(int(low), bisect_right(times, int(time))) for low, time in zip(lows, wanted)]
+    assert found.tolist() == expected
+
+
 def test_first_after_is_right_when_room_was_made_but_not_used() -> None:
     both = Both()
     both.push(2 * PAGE_ROWS, step=100)
