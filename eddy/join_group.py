@@ -322,21 +322,21 @@ class JoinGroup:
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         """What some query may still want; of whole matches that is seen when they are listed."""
-        bound = found.inputs
-        if len(bound) == len(self.sources) or not len(found) or not any(self._filters.stored(k) for k in bound):
+        bound, n_found = found.inputs, len(found)
+        if len(bound) == len(self.sources) or not n_found:
             return found
         # where all is wanted, it is asked now and then only
         self._unasked[added] -= 1
         if self._unasked[added] > 0:
             return found
-        batch = self._filters.batch(len(found))
+        batch = self._filters.batch(n_found)
         for k in bound:
             batch.add_stored(k, found.at(k))
-        union = np.empty(words(len(found)), np.uint64)
+        union = np.empty(words(n_found), np.uint64)
         if batch.prepare().wanted(self.active, union):
             self._unasked[added] = ASK_EVERY
             return found
-        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)]))
+        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[:n_found]))
 
     # ---- functions that wait for a partner
 
