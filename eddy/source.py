@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from eddy.deferral import Deferral
+from eddy.expiry import Expiry
 from eddy.legs import Clauses, Leg, WindowClass, claim_slot, release_slot
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
@@ -113,6 +114,7 @@ class Source:
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
         self._class_numbers: list[int] = []
+        self.expiry = Expiry(self)
         #: predicate modules by the text of their expression
         self.modules: dict[str, PredicateModule] = {}
         self._retained = Retained()

@@ -137,7 +137,7 @@ class TableGroup(JoinGroup):
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
-                    self._add_age(batch, found, k, after, before.ends[k], ALIVE)
+                    self._add_age(batch, found, k, reach[k].low, after, before.ends[k], ALIVE)
                 yield Part(found, batch.prepare(), self.active, [FOREVER] * len(reach), effect_time(after))
 
     def leaves(self, before: Before, after: int) -> bool:
@@ -155,12 +155,9 @@ class TableGroup(JoinGroup):
         # of a window that holds rows for ever the births alone say where it begins
         return max(self.sources[k].store.watermark, int(self._filters.births[k][0]))
 
-    def _leaving(self, before: Before, after: int) -> list[Rows]:
-        found = super()._leaving(before, after)
-        for k, window in enumerate(self._narrowest):
-            if not (k in self.stream_inputs and window.window.ends):
-                found[k] = Reach(0, 0)
-        return found
+    def _leaving(self, k: int, before: Before, after: int) -> Rows:
+        ends = k in self.stream_inputs and self._narrowest[k].window.ends
+        return super()._leaving(k, before, after) if ends else Reach(0, 0)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         return super()._keep(self.as_it_counts(found, added, self._counting), added)
@@ -174,10 +171,10 @@ class TableGroup(JoinGroup):
 
     def _as_it_was(self, held: Combinations, opened: int) -> Combinations:
         """Drop frozen versions that had ended when the last row so far came and, once all are there, those written later."""
-        bound = [k for k in self.stream_inputs if held.positions[k] is not None]
+        bound = [k for k in self.stream_inputs if k in held.inputs]
         for k in self.frozen if bound else ():
             table = self.sources[k]
-            if held.positions[k] is None:
+            if k not in held.inputs:
                 continue
             assert isinstance(table, TableSource)
             commits = np.max([table.marks[self.sources[s]].commits_of(held.at(s), opened) for s in bound], axis=0)

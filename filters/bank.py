@@ -87,7 +87,7 @@ class FilterBank:
         self._n_scanning = 0
         self._strings: list[int] = []
         self._multi: tuple[np.ndarray, ...] | None = None
-        self._layout: Layout | None = None
+        self._places: Places | None = None
         #: the arguments of `match_rows` that only change with the predicates; None when they did
         self._few: Any = None
         #: rows in, rows out, bits cleared per filter, by the row-major kernel
@@ -146,7 +146,7 @@ class FilterBank:
     def _changed(self, multi: bool) -> None:
         self.version += 1
         self._few = None
-        self._layout = None
+        self._places = None
         if multi:
             self._multi = None
 
@@ -283,14 +283,15 @@ class FilterBank:
     def prepare_rows(self, batch: TupleBatch, route: np.ndarray) -> Prepared:
         """`prepare` of rows whose ranks nobody else needs."""
         layout = self._layout_of(batch.n_rows)
+        places = layout.places
         ranks = self._pool.ranks(1, batch.n_rows)[0]
         for f in route.tolist():
             filter_ = self.filters[f]
-            finder = None if filter_.dictionary is not None or layout.regions[f] > MAX_PREFIX else filter_.finder()
+            finder = None if filter_.dictionary is not None or places.regions[f] > MAX_PREFIX else filter_.finder()
             if isinstance(finder, KeyTable):
                 prefix_sets_by_table(
                     batch.cells, batch.nulls, batch.has_nulls, filter_.position, batch.first, batch.n_rows, finder.table,
-                    finder.base, filter_.null_rank, layout.regions[f], layout.n_words, layout.sets, layout.at[f],
+                    finder.base, filter_.null_rank, places.regions[f], places.n_words, layout.sets, places.sets_from[f],
                 )  # fmt: skip
             else:
                 filter_.find(batch, ranks)
@@ -305,9 +306,10 @@ class FilterBank:
         return Prepared(self, layout, route, has_nulls)
 
     def _layout_of(self, n_rows: int) -> Layout:
-        if self._layout is None or self._layout.n_rows != n_rows:
-            self._layout = Layout([filter_.n_regions for filter_ in self.filters], n_rows, self._pool)
-        return self._layout
+        places = self._places
+        if places is None or places.n_words != words(n_rows):
+            places = self._places = Places([filter_.n_regions for filter_ in self.filters], words(n_rows))
+        return Layout(places, n_rows, self._pool)
 
     def row_major(
         self, batch: TupleBatch, route: np.ndarray, active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None,
@@ -435,10 +437,10 @@ class Prepared:
     def fill(self, active: np.ndarray, rows_of: np.ndarray, route: np.ndarray | None = None, fresh: bool = True) -> None:
         """`match_queries` over the route, or over the part of it that is given."""
         bank, layout = self._bank, self._layout
-        multi = bank.multi()
+        multi, places = bank.multi(), layout.places
         match_queries(
-            active, layout.n_rows, layout.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
-            layout.n_regions, self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at,
+            active, layout.n_rows, places.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
+            places.n_regions, self._has_nulls, places.by_order, layout.sets, places.sets_at, layout.below, places.below_at,
             layout.order, multi[2], multi[3], rows_of, layout.work,
         )  # fmt: skip
 
@@ -448,57 +450,67 @@ class Prepared:
     ) -> int:  # fmt: skip
         """`list_queries` over the whole route."""
         bank, layout = self._bank, self._layout
-        multi = bank.multi()
+        multi, places = bank.multi(), layout.places
         return list_queries(
-            legs, *outputs, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
-            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
+            legs, *outputs, layout.n_rows, places.n_words, self._route, bank.low, bank.high, places.n_regions, self._has_nulls,
+            places.by_order, layout.sets, places.sets_at, layout.below, places.below_at, layout.order, multi[2], multi[3],
             results, listed, offsets, rows, BYTE_BITS, layout.work,
         )  # fmt: skip
 
     def wanted(self, active: np.ndarray, union: np.ndarray) -> bool:
         """Leave in `union` the rows that some slot of the mask wants; returns whether that is all of them."""
         bank, layout = self._bank, self._layout
-        multi = bank.multi()
+        multi, places = bank.multi(), layout.places
         return match_any(
-            active, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
-            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
+            active, layout.n_rows, places.n_words, self._route, bank.low, bank.high, places.n_regions, self._has_nulls,
+            places.by_order, layout.sets, places.sets_at, layout.below, places.below_at, layout.order, multi[2], multi[3],
             union, layout.work,
         )  # fmt: skip
 
 
-class Layout:
-    """Where the sets of each attribute lie, for batches of one size; `regions` is how many each attribute has."""
+class Places:
+    """Where the sets of each attribute lie, for batches of so many words of rows; `regions` is how many each attribute has."""
 
-    __slots__ = ("n_words", "n_rows", "regions", "n_regions", "by_order", "sets_at", "below_at", "at", "below_from", "sets",
-                 "below", "order", "work")  # fmt: skip
+    __slots__ = ("n_words", "regions", "n_regions", "by_order", "sets_at", "below_at", "sets_from", "below_from")
 
-    def __init__(self, regions: list[int], n_rows: int, pool: Pool) -> None:
-        self.n_words = words(n_rows)
-        self.n_rows = n_rows
+    def __init__(self, regions: list[int], n_words: int) -> None:
+        self.n_words = n_words
         n = len(regions)
         self.regions = regions
         self.n_regions = np.array(self.regions, np.int64)
         self.by_order = np.empty(n, np.uint8)
         self.sets_at = np.empty(n + 1, np.int64)
         self.below_at = np.empty(n + 1, np.int64)
-        lay_out(self.n_regions, MAX_PREFIX, n_rows, self.n_words, self.by_order, self.sets_at, self.below_at)
-        self.at = self.sets_at.tolist()
+        lay_out(self.n_regions, MAX_PREFIX, n_words, self.by_order, self.sets_at, self.below_at)
+        self.sets_from = self.sets_at.tolist()
         self.below_from = self.below_at.tolist()
-        self.sets = pool.array("sets", self.at[-1], np.uint64)
-        self.below = pool.array("below", self.below_from[-1], np.int32)
-        self.work = pool.array("work", work_words(self.n_words, n), np.uint64)
-        self.order = pool.array("order", n * n_rows, np.int32)[: n * n_rows]
+
+
+class Layout:
+    """The sets of rows of one batch: memory of a pool, valid until the next layout in it."""
+
+    __slots__ = ("places", "n_rows", "sets", "below", "order", "work")
+
+    def __init__(self, places: Places, n_rows: int, pool: Pool) -> None:
+        self.places = places
+        self.n_rows = n_rows
+        n = len(places.regions)
+        self.sets = pool.array("sets", places.sets_from[-1], np.uint64)
+        self.below = pool.array("below", places.below_from[-1], np.int32)
+        self.work = pool.array("work", work_words(places.n_words, n), np.uint64)
+        self.order = pool.array("order", n * n_rows, np.int32)
 
     def build_sets(self, f: int, ranks: np.ndarray) -> None:
         """Build the sets of rows by which an attribute is matched, from the ranks of the rows on it."""
-        n_regions, at = self.regions[f], self.at[f]
+        places, n_rows = self.places, self.n_rows
+        n_regions, at = places.regions[f], places.sets_from[f]
         if n_regions > MAX_PREFIX:
             rank_order(
-                ranks, self.n_rows, n_regions, self.n_words, self.sets, at, self.below, self.below_from[f], self.order,
-                f * self.n_rows,
+                ranks, n_rows, n_regions, places.n_words, self.sets, at, self.below, places.below_from[f], self.order,
+                f * n_rows,
             )  # fmt: skip
         else:
-            prefix_sets(ranks, self.n_rows, n_regions, self.n_words, self.sets, at)
+            prefix_sets(ranks, n_rows, n_regions, places.n_words, self.sets, at)
 
 
 class Pool:

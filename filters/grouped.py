@@ -40,10 +40,18 @@ from filters.regions import (
 )
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
+from lineage.kernels import kernel
 from lineage.schema import KEY_MAX, Column, Type
 
 #: Changes of cuts that a finder follows one by one.
 MAX_BEHIND = 4
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1])")
+def ids_of_ranks(ranks: np.ndarray, id_of: np.ndarray, ids: np.ndarray) -> None:
+    """`ids[i]` = the region id of row i; there may be more ranks."""
+    for i in range(len(ids)):
+        ids[i] = id_of[np.uint64(ranks[i])]
 
 
 class Multi:
@@ -310,6 +318,10 @@ class GroupedFilter:
         self._rank_of_code = None
 
     # ---- region ids of stored rows
+
+    def write_ids(self, ranks: np.ndarray, ids: np.ndarray) -> None:
+        """Fill in the region ids of rows by their ranks."""
+        ids_of_ranks(ranks, self.ids, ids)
 
     def rank_of(self) -> np.ndarray:
         """The rank of every region id that a stored row may carry."""

@@ -138,6 +138,7 @@ def test_a_value_on_a_cut_belongs_to_the_region_above() -> None:
         ([*range(0, 3 * MAX_SPAN, 997)], KeyGrid),
         ([*range(100), 2**60, *range(2**61, 2**61 + 300)], KeyGrid),
         ([1 << k for k in range(63)], KeyGrid),
+        ([KEY_MIN + 1, *range(2**40, 2**40 + 10**6, 10**4), 2**62, 2**62 + 1, KEY_MAX], KeyGrid),
     ],
 )
 def test_a_rank_is_the_number_of_cuts_not_above_the_value(cuts: list[int], finder: type) -> None:
@@ -165,6 +166,17 @@ def test_float_cells_fall_in_the_region_of_their_key() -> None:
     expected = [sum(cut <= float_key(value) for cut in cuts) for value in [*values, math.nan, 0.5, -1e300]]
     assert one.ranks(cells) == expected
     assert isinstance(one.filter.finder(), KeyGrid)
+
+
+def test_cuts_far_from_all_others_do_not_stretch_a_grid() -> None:
+    near = np.arange(2**40, 2**40 + 10**6, 10**4)
+    grid, far = KeyGrid(near), KeyGrid(np.array([KEY_MIN, *near.tolist(), 2**62]))
+    assert far.shift <= grid.shift + 1, "buckets are about as wide as without them"
+    for key in (KEY_MIN + 1, 2**62 - 1, KEY_MAX):
+        assert far.insert(key)
+    far.check(np.array([KEY_MIN, KEY_MIN + 1, *near.tolist(), 2**62 - 1, 2**62, KEY_MAX]))
+    assert far.delete(KEY_MIN) and far.delete(KEY_MAX)
+    far.check(np.array([KEY_MIN + 1, *near.tolist(), 2**62 - 1, 2**62]))
 
 
 def test_strings_fall_in_the_region_of_their_text_also_when_they_came_later() -> None:
