@@ -1,7 +1,7 @@
 """The feed of a query over several inputs, or over one whose rows end unscheduled (`eddy/feed.py`).
 
-A match begins with the latest of its rows, in the event of that row, and ends with the first that leaves: by the clock, in the event
-of the row that displaces it, or of the retraction or table change that ends it.
+A match begins with the latest of its rows, in the event of that row, and ends with the first that leaves: by the clock, or in the
+event of the row that displaces it, or of the retraction or table change that ends it.
 """
 
 from __future__ import annotations

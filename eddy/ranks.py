@@ -1,8 +1,8 @@
 """The order of the rows that one commit took: which event of an instant each arrival is.
 
-Rows of one commit take effect in merged order: by effective time, then by the order in which the commit names their streams, then
-by position (semantics 3). The **rank** of a row is its place in that order, so of two rows that begin at the same time the one with the
-smaller rank came first. Rows from earlier commits have none.
+Rows of one commit take effect in merged order: by effective time, then by the order in which the commit names their streams,
+then by position (semantics 3). The **rank** of a row is its place in that order: of two rows that begin at the same time, the
+one with the smaller rank came first. Rows from earlier commits have none.
 
     first[source] <= position < store.end       the rows that the commit took
 """

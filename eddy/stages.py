@@ -60,7 +60,9 @@ SCANNING = frozenset({"input", "direct"})
 class Builder:
     """Makes the stages of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
 
-    def __init__(self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str, per_event: bool) -> None:
+    def __init__(
+        self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str, per_event: bool
+    ) -> None:
         self._feed = feed
         self._named = named
         self._expiry = expiry
