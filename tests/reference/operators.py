@@ -170,6 +170,8 @@ class Named:
     columns: Mapping[str, str]
     is_stream: bool
     exact: bool = True
+    #: whether it holds rows for ever
+    endless: bool = False
 
 
 Tree = Select | Grouped | Distinct | Combined | ToStream | Named

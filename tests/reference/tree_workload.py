@@ -310,16 +310,19 @@ class TreeMaker:
                 types = ["int", *rng.choice([[], ["string"], ["int"]])] if n > 1 and rng.random() < 0.7 else None
                 chosen.append(self._derived(self.relation(depth - 1, types, bounded=bounded or n > 1)))
             elif kind == "stream":
-                chosen.append(self._windowed(self.stream(depth)))
-            elif kind == "named" and self.named:
-                query = rng.choice(self.named)
+                groups = rng.random() < 0.3
+                chosen.append(
+                    self._windowed(ToStream("istream", self.grouped(depth - 1, False, False)) if groups else self.stream(depth))
+                )
+            elif kind == "named" and (fitting := [query for query in self.named if not (query.endless and (bounded or n > 1))]):
+                query = rng.choice(fitting)
                 chosen.append(self._windowed(query) if query.is_stream else self._derived(query))
             else:
                 chosen.append(self._base(joined=n > 1 or bounded))
         relations = any(item.window is None for item in chosen)
-        fitting = [table for table in self.tables if table.retroactive or not relations]
-        if fitting and len(chosen) > 1 and rng.random() < 0.3:
-            table = rng.choice(fitting)
+        tables = [table for table in self.tables if table.retroactive or not relations]
+        if tables and len(chosen) > 1 and rng.random() < 0.3:
+            table = rng.choice(tables)
             chosen[rng.randrange(n)] = Item(self._alias(), table.name, table.columns, is_table=True)
             if all(item.is_table for item in chosen):
                 chosen[0] = self._base(joined=True)
@@ -363,10 +366,8 @@ class TreeMaker:
         window: Window | Slide = rng.choice(RANGES[2:]) if rng.random() < 0.7 else rng.choice(SLIDES)
         if one_an_event(tree) and rng.random() < 0.6:
             window = rng.choice(ROWS)
-        elif rng.random() < 0.6:
-            keys = tuple(name for name in tree.columns if rng.random() < 0.8)
-            if keys and one_an_event(tree, keys):
-                window = replace(rng.choice(ROWS), partition=keys)
+        elif (keys := _group_keys(tree)) and one_an_event(tree, keys) and rng.random() < 0.9:
+            window = replace(rng.choice(ROWS[:4]), partition=keys)
         return replace(self._derived(tree), window=self._scaled(window))
 
     def _derived(self, tree: Tree) -> Item:
@@ -394,7 +395,9 @@ def _all(parts: Sequence[Expression]) -> Expression | None:
 
 
 def unbounded(tree: Tree) -> bool:
-    return any(item.window == Window() for item in items(tree)) or any(isinstance(node, Named) for node in walk(tree))
+    """Whether [RANGE UNBOUNDED] stands in it, or in a query it names."""
+    named = any(isinstance(node, Named) and node.endless for node in walk(tree))
+    return named or any(item.window == Window() for item in items(tree))
 
 
 def one_an_event(source: str | Tree, keys: Sequence[str] = ()) -> bool:
@@ -405,13 +408,20 @@ def one_an_event(source: str | Tree, keys: Sequence[str] = ()) -> bool:
         case Select():
             return [item.is_base for item in source.items] == [True]
         case ToStream("istream", Grouped() as child):
-            names = {name for name, node in child.outputs if any(node.duck == f"k{i}" for i in range(len(child.keys)))}
-            found = {node.duck for name, node in child.outputs if name in set(keys) & names}
+            found = {node.duck for name, node in child.outputs if name in keys}
             return found >= {f"k{i}" for i in range(len(child.keys))}
         case ToStream("istream", Select() as child):
             single = len(child.items) == 1 and child.items[0].is_base
             return single and not isinstance(child.items[0].window, Slide)
     return False
+
+
+def _group_keys(tree: Tree) -> tuple[str, ...]:
+    """The columns of a stream of groups that are keys of the groups."""
+    if not isinstance(tree, ToStream) or not isinstance(tree.child, Grouped):
+        return ()
+    keys = {f"k{i}" for i in range(len(tree.child.keys))}
+    return tuple(name for name, node in tree.child.outputs if node.duck in keys)
 
 
 def _may_be_shown_whole(tree: Tree) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from tests.reference.operators import Named, Tree, exact, named, walk
 from tests.reference.script import Act, Advance, Delete, Push, TablePlan, Upsert
 from tests.reference.steps import BATCH_ROWS
-from tests.reference.tree_workload import COLUMNS, VALUES, Source, TreeMaker
+from tests.reference.tree_workload import COLUMNS, VALUES, Source, TreeMaker, unbounded
 from tests.reference.values import Row
 from tests.reference.window_script import Open, Retract, Rewrite, Step, StreamPlan, WindowScript
 from tests.reference.workload import MS
@@ -158,7 +158,8 @@ class WindowStepMaker:
 
     def _list_named(self) -> None:
         open_ones = [entry for label, entry in self.running.items() if label not in self.paused]
-        self.trees.named = [Named(name, tree.columns, tree.is_stream) for tree, name in open_ones if name]
+        made = [Named(name, tree.columns, tree.is_stream, endless=unbounded(tree)) for tree, name in open_ones if name]
+        self.trees.named = made
 
     def _unread(self) -> list[int]:
         """Queries that no other one reads."""
