@@ -133,7 +133,6 @@ def _with_extent(node: Node) -> Node:
     """A block below a SLIDE keeps the rows that the extent shown may hold: it is shown until the next boundary."""
     if not isinstance(node, Slide) or not isinstance(node.child, Block):
         return node
-    block, window = node.child, node.window
-    (item,) = block.inputs
-    kept = WindowSpec.range(window.width_us + window.slide_us)
-    return replace(node, child=replace(block, inputs=(replace(item, window=kept),)))
+    block, kept = node.child, WindowSpec.range(node.window.width_us + node.window.slide_us)
+    inputs = tuple(item if item.is_table else replace(item, window=kept) for item in block.inputs)
+    return replace(node, child=replace(block, inputs=inputs))

@@ -179,7 +179,7 @@ def _slide_of(node: Node) -> int:
 
 
 def _condition(node: JoinNode, last: int, offsets: list[int]) -> Expression | None:
-    """What has to hold, beside equal keys, when input `last` is added: whatever reads no later one, but is not complete before."""
+    """What has to hold, beside equal keys, when input `last` is added: terms that read it and no later one."""
     if node.condition is None:
         return None
     terms = node.condition.args if isinstance(node.condition, Call) and node.condition.op == "and" else (node.condition,)
