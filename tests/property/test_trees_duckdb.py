@@ -96,7 +96,8 @@ class Texts:
         items = []
         for kind in wanted:
             usable = [key for key in keys if (kind == "string") == self._is_string(key, columns)]
-            text = self.choose(usable) if usable and self._draw(st.booleans()) else self._aggregated(columns, kind)
+            as_key = bool(usable) and self.choose([True, False])
+            text = self.choose(usable) if as_key else self._aggregated(columns, kind)
             items.append((self._fresh("c"), kind, text))
         shown = ", ".join(f"{text} AS {name}" for name, _, text in items)
         by = f" GROUP BY {', '.join(keys)}" if keys else ""

@@ -19,9 +19,11 @@ import numpy as np
 
 from filters.evaluate import evaluate
 from filters.expression import Expression
+from filters.intervals import float_key
 from filters.vector import DTYPES, ListFrame, Vector
 from lineage.schema import Type
 from queries.bound import BoundInput, OutputColumn
+from queries.joins import KeyColumn
 from queries.tree import (
     Aggregate,
     Block,
@@ -58,6 +60,7 @@ def answer(node: Node, contents: Contents) -> list[Row]:
         case JoinNode():
             rows = _product([answer(item, contents) for item in node.inputs])
             types = [kind for item in node.inputs for kind in _types(item)]
+            _check_join(node, rows, types)
             return _select(rows, types, node.condition, node.columns)
         case Distinct():
             return list(dict.fromkeys(answer(node.child, contents)))
@@ -83,6 +86,28 @@ def _select(rows: list[Row], types: list[Type], condition: Expression | None, co
         rows = [row for row, true in zip(rows, kept, strict=True) if true is True]
     values = [_compute(column.expression, rows, types) for column in columns]
     return [tuple(column[at] for column in values) for at in range(len(rows))]
+
+
+def _check_join(node: JoinNode, rows: list[Row], types: list[Type]) -> None:
+    """The parts of a join are TRUE together exactly where its condition is."""
+    offsets = list(itertools.accumulate([len(item.columns) for item in node.inputs], initial=0))
+    condition = [None] * len(rows) if node.condition is None else _compute(node.condition, rows, types)
+    residuals = [_compute(residual.expression, rows, types) for residual in node.join.residuals]
+    for at, row in enumerate(rows):
+
+        def key(number: int, column: KeyColumn, row: Row = row) -> Any:
+            cell = row[offsets[number] + column.position]
+            return float_key(cell) if isinstance(cell, float) else cell
+
+        holds = all(found[at] is True for found in residuals)
+        for edge in node.join.equalities:
+            pairs = [(key(edge.left, left), key(edge.right, right)) for left, right in edge.pairs]
+            holds &= all(left is not None and left == right for left, right in pairs)
+        for band in node.join.bands:
+            left, right = key(band.left, band.left_column), key(band.right, band.right_column)
+            known = left is not None and right is not None
+            holds &= known and (band.low is None or right - left >= band.low) and (band.high is None or right - left <= band.high)
+        assert holds == (node.condition is None or condition[at] is True), f"{node.join} on {row}"
 
 
 def _compute(expression: Expression, rows: list[Row], types: list[Type]) -> list[Any]:
