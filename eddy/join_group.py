@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eddy.legs import WindowClass, put_bit
+from eddy.legs import WindowClass
 from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger, Policy
@@ -31,7 +31,7 @@ from eddy.source import Source
 from eddy.walk import PART_ROWS, Combinations, Reach, Rows, Walker
 from filters.bank import Prepared
 from filters.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
-from lineage.bits import slots_of, words
+from lineage.bits import clear_bit, set_bit, slots_of, words
 from lineage.elements import FOREVER
 from lineage.slots import Slots, resized
 from queries.joins import Join
@@ -185,7 +185,7 @@ class JoinGroup:
             self._leg_slots[k, slot] = leg.slot
             self._widths[k, slot] = window.width_us
             self._births[k, slot] = births[k]
-        put_bit(self.active, slot, True)
+        set_bit(self.active, slot)
         self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
         for source, stem in self._first_stems():
@@ -196,7 +196,7 @@ class JoinGroup:
 
     def remove(self, query: JoinQuery, slot: int) -> None:
         """A query runs no more."""
-        put_bit(self.active, slot, False)
+        clear_bit(self.active, slot)
         del self._members[slot]
         self.outputs.remove(slot, query.id, None)
         for source, stem in self._first_stems():
@@ -230,7 +230,7 @@ class JoinGroup:
         for number, vector in enumerate(vectors.tolist()):
             mask = np.zeros_like(self.active)
             for slot in active[which.ravel() == number].tolist():
-                put_bit(mask, slot, True)
+                set_bit(mask, slot)
             self._classes.append((vector, mask))
 
     # ---- matches

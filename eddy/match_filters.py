@@ -24,7 +24,7 @@ import numpy as np
 
 from eddy.source import Source
 from filters.bank import Layout, Pool, Prepared
-from filters.grouped import NO_LIMIT
+from filters.cuts import NO_LIMIT
 from filters.residual import TRUE
 
 #: The bounds of an age: alive at one clock, alive at a second one, not alive at a clock.

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eddy.join_group import Before, JoinGroup, Part, counts_of
-from eddy.legs import put_bit
 from eddy.match_filters import ALIVE
 from eddy.policies.base import Policy
 from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING, Timeline, effect_time
 from eddy.walk import Combinations, Reach, Rows
+from lineage.bits import set_bit
 from queries.joins import Join
 from stems.table import Versions
 from windows.spec import FOREVER, WindowSpec
@@ -119,7 +119,7 @@ class TableGroup(JoinGroup):
         if self._opening:
             mask = np.zeros_like(self.active)
             for slot in self._opening:
-                put_bit(mask, slot, True)
+                set_bit(mask, slot)
             self._opening.clear()
             reach = [Reach(source.store.watermark, source.store.end) for source in self.sources]
             for found in self._walk(0, reach[0], reach, batch_rows):

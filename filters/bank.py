@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from filters.grouped import NO_LIMIT, GroupedFilter
+from filters.cuts import NO_LIMIT, Cuts
+from filters.grouped import GroupedFilter
 from filters.intervals import Intervals
 from filters.matching import BY_SEARCH, GIVEN, SCAN, TABLE, list_queries, match_any, match_queries, match_rows, work_words
 from filters.regions import CELL_STRING, KeyTable
@@ -28,7 +29,7 @@ from lineage.bits import BYTE_BITS, FULL, U64, clear_bit_of, set_bit, set_bit_of
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.ragged import Ragged
-from lineage.schema import KEY_MAX, Schema
+from lineage.schema import Schema
 
 #: Bytes that the region tables of one stream may take: 256 for each of 8192 queries. Five attributes of 100 values take a
 #: quarter of it at 8192 queries; it stays in the nearer cache levels.
@@ -78,8 +79,8 @@ class FilterBank:
         #: region tables of all filters with a table; rows are handed out from `_free_rows`
         self.table = np.full((16, 1), FULL)
         self._free_rows = list(range(15, -1, -1))
-        #: per filter its cuts, none for strings; per filter the table row of each rank, none when it scans
-        self._cuts = Ragged(np.int64, KEY_MAX, spare=2)
+        self._cuts = Cuts()
+        #: per filter the table row of each rank, none when it scans
         self._rows = Ragged(np.int32)
         #: per filter (column, cell kind, how ranks come, table or scan), as `match_rows` takes it
         self._plan = np.zeros((0, 4), np.int32)
@@ -101,14 +102,15 @@ class FilterBank:
         """The number of the filter on a column, None if there is none."""
         return self._by_position.get(position)
 
-    def add(self, slot: int, position: int, intervals: Intervals) -> None:
-        """Put a predicate on a slot; makes the filter when the column has none."""
+    def add(self, slot: int, position: int, intervals: Intervals) -> int:
+        """Put a predicate on a slot; makes the filter when the column has none. Returns its number."""
         f = self._by_position.get(position)
         if f is None:
             f = self._new_filter(position)
         filter_ = self.filters[f]
-        self._top = top = max(self._top, slot + 1)
-        splits = filter_.add(slot, intervals, self.low[f, :top], self.high[f, :top])
+        if slot >= self._top:
+            self._top = slot + 1
+        splits = filter_.add(slot, intervals, self.low, self.high, self._top)
         set_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             for at in splits:
@@ -121,16 +123,16 @@ class FilterBank:
                 clear_outside(self.table, rows, len(rows), self.low[f, slot], self.high[f, slot], slot)
             else:
                 self._write_bits(rows, slot, several)
+            self._fit_budget()
         self._changed(multi=bool(filter_.multi.ranks))
-        self._fit_budget()
+        return f
 
-    def remove(self, slot: int, position: int, intervals: Intervals, end: int) -> None:
-        """Take a predicate off a slot; `end` is the end of the store."""
+    def remove(self, slot: int, position: int, intervals: Intervals, end: int) -> int:
+        """Take a predicate off a slot; `end` is the end of the store. Returns the number of the filter."""
         f = self._by_position[position]
         filter_ = self.filters[f]
         several = bool(filter_.multi.ranks)
-        top = self._top
-        merged = filter_.remove(slot, intervals, self.low[f, :top], self.high[f, :top], end)
+        merged = filter_.remove(slot, intervals, self.low, self.high, self._top, end)
         clear_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             rows = self._rows.view(f)
@@ -139,6 +141,7 @@ class FilterBank:
                 self._free_rows.append(int(self._rows.view(f)[rank]))
                 self._rows.delete(f, rank)
         self._changed(multi=several)
+        return f
 
     def _changed(self, multi: bool) -> None:
         self.version += 1
@@ -150,7 +153,7 @@ class FilterBank:
     def _new_filter(self, position: int) -> int:
         f = len(self.filters)
         self._by_position[position] = f
-        self._cuts.append(np.zeros(0, np.int64))
+        self._cuts.append()
         filter_ = GroupedFilter(self.schema.columns[position], position, self.dictionaries[position], f, self._cuts)
         self.filters.append(filter_)
         n_slots = self.n_words * 64
@@ -168,9 +171,7 @@ class FilterBank:
         return f
 
     def on_assign(self, slot: int) -> None:
-        """A slot has a new owner, which has no predicate yet."""
-        self.low[:, slot] = 0
-        self.high[:, slot] = NO_LIMIT
+        """A slot has a new owner: nothing is held for it, for free slots admit everything."""
 
     def resize(self, n_words: int) -> None:
         """Make room for more slots, which admit everything, or give up those beyond the width."""
@@ -324,7 +325,7 @@ class FilterBank:
         if few is None:
             cuts, rows = self._cuts, self._rows
             few = self._few = (
-                self._plan, cuts.data, cuts.at, cuts.n, rows.data, rows.at, self.table, self.low, self.high, self.interested,
+                self._plan, cuts.keys, cuts.at, cuts.n, rows.data, rows.at, self.table, self.low, self.high, self.interested,
                 *self.multi(),
             )  # fmt: skip
         call: Any = match_rows  # mypy cannot count a starred tuple

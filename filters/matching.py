@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.grouped import NO_LIMIT
+from filters.cuts import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank
 from filters.row_sets import STRIDE
 from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, next_output, trailing_zeros

@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from eddy import Engine
@@ -71,10 +72,13 @@ def test_a_prepared_text_gives_the_condition_that_binding_gives(seed: int) -> No
         "SELECT i FROM r WHERE i > x AND i > :p",
         "SELECT i FROM r WHERE s LIKE 'a%' AND i > :p",
         "SELECT i FROM r [RANGE :w] WHERE i > :p",
+        "SELECT i FROM (SELECT i FROM r WHERE i > 1) AS x",
+        "WITH x AS (SELECT i FROM r WHERE i > 1) SELECT i FROM x",
+        "ISTREAM (SELECT i FROM r WHERE i > :p)",
     ],
 )
 def test_texts_of_other_shapes_have_no_prepared_form(sql: str) -> None:
-    params: dict[str, Any] = {"p": 1}
+    params: dict[str, Any] = {"p": 1} if ":p" in sql else {}
     if ":w" in sql:
         params["w"] = "5 seconds"
     assert prepared(sql, **params) is None
@@ -94,13 +98,29 @@ def test_values_of_other_kinds_are_left_to_the_binder(sql: str, params: dict[str
     assert one is not None and one.condition(params) is None
 
 
-def test_parameters_are_checked_as_the_binder_checks_them() -> None:
-    one = prepared("SELECT i FROM r WHERE i > :p", p=1)
-    assert one is not None
-    for params, code in (({}, "missing_param"), ({"p": 1, "z": 2}, "unknown_param"), ({"p": 2**70}, "number_too_large")):
-        with pytest.raises(QueryError) as found:
-            one.condition(params)
-        assert found.value.code == code
+@pytest.mark.parametrize("value", [np.int64(7), np.float64(2.5), np.uint8(3)])
+def test_numbers_of_numpy_are_numbers(value: Any) -> None:
+    one = prepared("SELECT i FROM r WHERE i > :p AND x <= :p", p=1)
+    assert one is not None and one.condition({"p": value}) == one.condition({"p": value.item()}) is not None
+
+
+def test_texts_beyond_ascii_are_served_unless_they_are_no_utf_8() -> None:
+    one = prepared("SELECT i FROM r WHERE s = :p", p="a")
+    assert one is not None and one.condition({"p": "Zürich"}) is not None and one.condition({"p": "\ud800"}) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [({}, "missing_param"), ({"p": 1, "z": 2}, "unknown_param"), ({"z": 2}, "unknown_param"), ({"p": 2**70}, "number_too_large")],
+)
+def test_the_binder_says_what_is_wrong_with_parameters_of_a_prepared_text(params: dict[str, Any], code: str) -> None:
+    engine = Engine()
+    engine.create_stream("s", {"i": "int"})
+    text = "SELECT i FROM s WHERE i > :p"
+    engine.submit(text, params={"p": 1})
+    with pytest.raises(QueryError) as found:
+        engine.submit(text, params=params)
+    assert found.value.code == code and len(engine.queries) == 1
 
 
 def test_a_text_is_bound_again_when_its_stream_is_another_one() -> None:
@@ -124,3 +144,11 @@ def test_queries_of_one_text_keep_their_own_constants_and_share_legs() -> None:
     assert [query.answer().column("v").to_pylist() for query in queries] == [[1, 2, 3, 4], [3, 4], [3, 4], []]
     assert engine.stats()["streams"]["s"]["legs"] == 3
     engine.check()
+
+
+def test_a_text_whose_block_stands_in_parentheses_means_the_same_a_second_time() -> None:
+    engine = Engine()
+    engine.create_stream("s", {"v": "int"})
+    queries = [engine.submit("SELECT * FROM (SELECT v FROM s WHERE v >= 6) AS x") for _ in range(2)]
+    engine.push("s", {"v": list(range(8))})
+    assert [query.answer().column("v").to_pylist() for query in queries] == [[6, 7], [6, 7]]
