@@ -131,8 +131,7 @@ class Planner:
 
 def _with_extent(node: Node) -> Node:
     """A block below a SLIDE keeps the rows that the extent shown may hold: it is shown until the next boundary."""
-    if not isinstance(node, Slide) or not isinstance(node.child, Block):
+    if not isinstance(node, Slide) or not isinstance(node.child, Block) or len(node.child.inputs) > 1:
         return node
     block, kept = node.child, WindowSpec.range(node.window.width_us + node.window.slide_us)
-    inputs = tuple(item if item.is_table else replace(item, window=kept) for item in block.inputs)
-    return replace(node, child=replace(block, inputs=inputs))
+    return replace(node, child=replace(block, inputs=(replace(block.inputs[0], window=kept),)))

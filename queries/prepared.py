@@ -66,7 +66,10 @@ class Prepared:
 def prepare(parsed: ParsedQuery, bound: Block) -> Prepared | None:
     """The prepared form of a text that was bound; None when it has none."""
     query = parsed.query
-    if len(bound.inputs) > 1 or not isinstance(query, SelectQuery) or not isinstance(query.from_items[0].window, WindowSpec):
+    if len(bound.inputs) > 1 or not isinstance(query, SelectQuery):
+        return None
+    # the block of a query in parentheses has a condition that does not stand here
+    if query.from_items[0].query is not None or not isinstance(query.from_items[0].window, WindowSpec):
         return None
     schema = bound.inputs[0].schema
     terms: list[_Comparison | IndexAtom] = []

@@ -82,12 +82,11 @@ class NamedQuery:
         return self.name.lower() if self.update_pattern == patterns.WEAKEST else None
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """[RANGE w], [NOW], [RANGE UNBOUNDED] or [ROWS n] over a stream-valued child; a row's time is that of its change."""
+class _Over:
+    """What most operators over one child have in common: a relation of the child's columns whose state is bounded."""
 
+    __slots__ = ()
     child: Node
-    window: WindowSpec
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -100,6 +99,22 @@ class Window:
     @property
     def is_stream(self) -> bool:
         return False
+
+    @property
+    def grows(self) -> bool:
+        return False
+
+    @property
+    def end_order(self) -> object:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Window(_Over):
+    """[RANGE w], [NOW], [RANGE UNBOUNDED] or [ROWS n] over a stream-valued child; a row's time is that of its change."""
+
+    child: Node
+    window: WindowSpec
 
     @property
     def update_pattern(self) -> str:
@@ -123,7 +138,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Slide:
+class Slide(_Over):
     """The extent of a SLIDE window over a stream-valued child at its last boundary."""
 
     child: Node
@@ -132,21 +147,13 @@ class Slide:
     bounds: bool
 
     @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
     def columns(self) -> tuple[Column | OutputColumn, ...]:
         return (*self.child.columns, *BOUNDS) if self.bounds else self.child.columns
 
     @property
-    def is_stream(self) -> bool:
-        return False
-
-    @property
     def update_pattern(self) -> str:
-        """Weakest, unless rows of the stream end by themselves."""
-        own = [leaf for leaf in leaves(self.child) if isinstance(leaf, BoundInput) and not leaf.is_table]
+        """Weakest, unless rows of the stream end by themselves; what a query gives as a stream does not."""
+        own = self.child.inputs if isinstance(self.child, Block) else ()
         keyed, has_end = any(leaf.keyed for leaf in own), any(leaf.readable.end is not None for leaf in own)
         return patterns.window_pattern(self.window, keyed, has_end)
 
@@ -159,12 +166,10 @@ class Slide:
         return patterns.window_cases(self.window)
 
     @property
-    def grows(self) -> bool:
-        return False
-
-    @property
     def end_order(self) -> object:
-        return self if self.update_pattern == patterns.WEAKEST else None
+        if self.update_pattern != patterns.WEAKEST:
+            return None
+        return (self.child.inputs[0].name.lower(), self.window) if isinstance(self.child, Block) else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,22 +264,10 @@ class JoinNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
-    """Each row once, however often the child has it; NULL equals NULL."""
+class Distinct(_Over):
+    """Each row once, however often the child has it; NULL equals NULL. It holds what DISTINCT has to hold anyway."""
 
     child: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
-    def columns(self) -> tuple[Column | OutputColumn, ...]:
-        return self.child.columns
-
-    @property
-    def is_stream(self) -> bool:
-        return False
 
     @property
     def update_pattern(self) -> str:
@@ -287,15 +280,6 @@ class Distinct:
     @property
     def cases(self) -> tuple[str, ...]:
         return patterns.OPERATORS["distinct"].cases
-
-    @property
-    def grows(self) -> bool:
-        """False: what it holds is what DISTINCT has to hold anyway."""
-        return False
-
-    @property
-    def end_order(self) -> object:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +349,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupBy:
+class GroupBy(_Over):
     """One row for each group that has rows: its keys, then its aggregates.
 
     The child's columns are the `n_keys` keys, then arguments and filters; NULL is a key like any other. A *scalar* one, without
@@ -380,17 +364,9 @@ class GroupBy:
     names: tuple[str, ...]
 
     @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
     def columns(self) -> tuple[Column, ...]:
         types = [column.type for column in self.child.columns[: self.n_keys]] + [item.type for item in self.aggregates]
         return tuple(Column(name, kind) for name, kind in zip(self.names, types, strict=True))
-
-    @property
-    def is_stream(self) -> bool:
-        return False
 
     @property
     def update_pattern(self) -> str:
@@ -404,31 +380,14 @@ class GroupBy:
     def cases(self) -> tuple[str, ...]:
         return patterns.OPERATORS["group-by"].cases
 
-    @property
-    def grows(self) -> bool:
-        """False: it holds its groups, not their rows."""
-        return False
-
-    @property
-    def end_order(self) -> object:
-        return None
-
 
 @dataclass(frozen=True, slots=True)
-class ToStream:
+class ToStream(_Over):
     """ISTREAM, DSTREAM or RSTREAM: the changes of a relation, or its answers, as a stream."""
 
     #: "istream", "dstream" or "rstream"
     kind: str
     child: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
-    def columns(self) -> tuple[Column | OutputColumn, ...]:
-        return self.child.columns
 
     @property
     def is_stream(self) -> bool:
@@ -445,14 +404,6 @@ class ToStream:
     @property
     def cases(self) -> tuple[str, ...]:
         return patterns.OPERATORS[self.kind].cases
-
-    @property
-    def grows(self) -> bool:
-        return False
-
-    @property
-    def end_order(self) -> object:
-        return None
 
 
 Node = Block | NamedQuery | Window | Slide | Select | JoinNode | Distinct | SetOperation | GroupBy | ToStream

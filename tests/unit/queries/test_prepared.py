@@ -72,10 +72,13 @@ def test_a_prepared_text_gives_the_condition_that_binding_gives(seed: int) -> No
         "SELECT i FROM r WHERE i > x AND i > :p",
         "SELECT i FROM r WHERE s LIKE 'a%' AND i > :p",
         "SELECT i FROM r [RANGE :w] WHERE i > :p",
+        "SELECT i FROM (SELECT i FROM r WHERE i > 1) AS x",
+        "WITH x AS (SELECT i FROM r WHERE i > 1) SELECT i FROM x",
+        "ISTREAM (SELECT i FROM r WHERE i > :p)",
     ],
 )
 def test_texts_of_other_shapes_have_no_prepared_form(sql: str) -> None:
-    params: dict[str, Any] = {"p": 1}
+    params: dict[str, Any] = {"p": 1} if ":p" in sql else {}
     if ":w" in sql:
         params["w"] = "5 seconds"
     assert prepared(sql, **params) is None
@@ -141,3 +144,11 @@ def test_queries_of_one_text_keep_their_own_constants_and_share_legs() -> None:
     assert [query.answer().column("v").to_pylist() for query in queries] == [[1, 2, 3, 4], [3, 4], [3, 4], []]
     assert engine.stats()["streams"]["s"]["legs"] == 3
     engine.check()
+
+
+def test_a_text_whose_block_stands_in_parentheses_means_the_same_a_second_time() -> None:
+    engine = Engine()
+    engine.create_stream("s", {"v": "int"})
+    queries = [engine.submit("SELECT * FROM (SELECT v FROM s WHERE v >= 6) AS x") for _ in range(2)]
+    engine.push("s", {"v": list(range(8))})
+    assert [query.answer().column("v").to_pylist() for query in queries] == [[6, 7], [6, 7]]
