@@ -32,11 +32,13 @@ from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
+from eddy.retractions import take_out
 from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
 from eddy.table_source import TableChange, TableSource
 from eddy.timeline import Rows, Timeline
 from lineage.batch import TupleBatch
+from stems.own_ends import Retractions
 from stems.row_store import Page
 
 #: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
@@ -130,8 +132,14 @@ class Committer:
             self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._joining)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
+        retracted: dict[Source, Retractions] = {}
+        if timeline.keyed:
+            released, retracted = take_out(released, before)
         if released:
             self._take(released, before, after)
+        for source in timeline.keyed:
+            assert source.own_ends is not None
+            source.own_ends.settle(self.seq, retracted.get(source))
         if joins:
             self._join(joins, before, after)
             self._end_joining()

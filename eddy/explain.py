@@ -110,7 +110,8 @@ def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
 
 
 def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool) -> dict[str, Any]:
-    pattern, ends_known = window.update_pattern, window.update_pattern != "strict"
+    pattern = "monotonic" if window.is_stream else source.readable.leaf_pattern(window)
+    ends_known = pattern != "strict"
     if isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams):
         pattern, ends_known = "strict", False
     return {"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": ends_known}

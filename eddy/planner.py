@@ -63,8 +63,8 @@ class Planner:
         catalog, parsed = self._catalog, text.parsed
         bound = bind(parsed, catalog.readable, params, catalog.functions, catalog.input_names)
         join = bound.join
-        if join is None and bound.window.kind is WindowKind.ROWS:
-            # newer rows end older ones: that is told by a group, here of one input
+        if join is None and (bound.window.kind is WindowKind.ROWS or bound.inputs[0].readable.pattern != "monotonic"):
+            # more than the clock ends its rows: that is told by a group, here of one input
             join = split(bound.condition, [bound.stream], [len(bound.inputs[0].schema)])
         if join is not None:
             return self._join(parsed, bound, join)

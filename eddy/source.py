@@ -42,6 +42,7 @@ from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
 from stems.gathering import Gatherer
 from stems.indexes import Indexes
+from stems.own_ends import OwnEnds
 from stems.row_ends import EndColumns
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowKind, WindowSpec
@@ -86,13 +87,15 @@ class Source:
         module_numbers: Iterator[int],
         number: int = -1,
         keep_us: int | None = None,
+        key: tuple[int, ...] = (),
+        end_column: int | None = None,
     ) -> None:
         self.name = name
         #: tells it from an earlier stream of that name; -1 for what is no stream
         self.number = number
         self.schema = schema
         #: the same as queries know it
-        self.readable = Readable(schema)
+        self.readable = Readable(schema, pattern="strict" if key else "weak" if end_column is not None else "monotonic")
         self.time_column = time_column
         self.timeline = timeline
         self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in schema.columns]
@@ -109,6 +112,8 @@ class Source:
         self.stems = Indexes(self.store)
         #: when rows leave windows that count rows
         self.row_ends = EndColumns(self.store)
+        #: the ends that rows have of their own; None if they have none
+        self.own_ends = OwnEnds(self.store, self.gatherer, key, end_column) if self.readable.pattern != "monotonic" else None
         self.deferral = Deferral(self)
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
@@ -157,6 +162,8 @@ class Source:
         self.ends: list[tuple[int, int]] = []
         #: the end of the store before the first of them
         self.logged_from = 0
+        #: commits up to this one are no longer logged
+        self._log_gone = 0
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
         #: the rows that later queries may see
@@ -558,6 +565,7 @@ class Source:
         if n:
             self.logged_from = self.ends[n - 1][1]
             del self.ends[:n]
+        self._log_gone = gone
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
             for number in self._retained.drop(gone):
@@ -579,7 +587,14 @@ class Source:
                 watermark = min(watermark, alive)
         if self.stored.keep_us:
             watermark = min(watermark, self.store.first_after(self.timeline.now - self.stored.keep_us))
+        if self.own_ends is not None:
+            # whoever was over when the log begins is out for everybody
+            watermark = max(watermark, self.own_ends.move_to(log_clock, self._log_gone))
+            for held in self.classes.values():
+                held.oldest = max(held.oldest, watermark)
         if watermark > self.store.watermark:
+            if self.own_ends is not None:
+                self.own_ends.forget(watermark)
             self.row_ends.forget(watermark)
             self.store.forget(watermark)
             self.stems.forget()
@@ -614,6 +629,8 @@ class Source:
             self.store.recode(column, new_code)
             self.stems.recode(column)
             self.row_ends.recode(column)
+            if self.own_ends is not None:
+                self.own_ends.recode(column)
             self.intake.recode(column, new_code)
             if column in self.indexes:
                 self.indexes[column].recode()
@@ -625,7 +642,7 @@ class Source:
         return {
             "rows": self.store.bytes(),
             "stems": self.stems.bytes(),
-            "row_ends": self.row_ends.bytes(),
+            "row_ends": self.row_ends.bytes() + (0 if self.own_ends is None else self.own_ends.bytes()),
             "waiting": self.intake.bytes(),
             "filters": self.bank.bytes(),
             "candidates": sum(index.bytes() for index in self.indexes.values()),
@@ -690,6 +707,8 @@ class Source:
         self.store.check()
         self.stems.check()
         self.row_ends.check()
+        if self.own_ends is not None:
+            self.own_ends.check()
         self.intake.check()
         if self.keeps_ids:
             self._check_ids()

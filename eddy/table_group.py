@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eddy.early_ends import Standing
 from eddy.join_group import Before, JoinGroup, Part, counts_of
 from eddy.legs import put_bit
 from eddy.match_filters import ALIVE
@@ -72,8 +73,8 @@ class TableGroup(JoinGroup):
         #: inputs by how their tables count; see above
         self.frozen = [k for k in tables if self.stream_inputs and k in as_they_were]
         self.live = [k for k in tables if k not in self.frozen]
-        super().__init__(join, sources, counts_of(windows), policy)
         self.is_stream = any(window.is_stream for window in windows)
+        super().__init__(join, sources, counts_of(windows), policy)
         self.timeline = timeline
         self._owner = owner
         #: the last commit before the owner began; 0 if there is none
@@ -137,7 +138,7 @@ class TableGroup(JoinGroup):
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
-                    self._add_age(batch, found, k, after, before.ends[k], ALIVE)
+                    self._add_age(batch, found, k, Standing(after, before.ends[k], before.commit - 1), ALIVE)
                 yield Part(found, batch.prepare(), self.active, [FOREVER] * len(reach), effect_time(after))
 
     def leaves(self, before: Before, after: int) -> bool:
@@ -146,8 +147,9 @@ class TableGroup(JoinGroup):
         return any(len(self.versions(k).closed_by(before.commit)) for k in self.live)
 
     def _rows_moved(self, before: Before, after: int) -> bool:
-        """Whether a commit took the clock to `after` or brought rows, so that others may have left."""
-        return after > self.timeline.now or any(self.sources[k].store.end > before.ends[k] for k in self.stream_inputs)
+        """Whether a commit took the clock to `after`, brought rows or took some back, so that others may have left."""
+        came = any(self.sources[k].store.end > before.ends[k] for k in self.stream_inputs)
+        return after > self.timeline.now or came or any(ends.lowered_in(before.commit) for ends in self.ends if ends is not None)
 
     def _oldest(self, k: int, clock: int) -> int:
         if k in self.stream_inputs and self._widest[k].window.ends:
@@ -158,7 +160,7 @@ class TableGroup(JoinGroup):
     def _leaving(self, before: Before, after: int) -> list[Rows]:
         found = super()._leaving(before, after)
         for k, window in enumerate(self._narrowest):
-            if not (k in self.stream_inputs and window.window.ends):
+            if not (k in self.stream_inputs and (window.window.ends or self.ends[k] is not None)):
                 found[k] = Reach(0, 0)
         return found
 
@@ -166,7 +168,11 @@ class TableGroup(JoinGroup):
         return super()._keep(self.as_it_counts(found, added, self._counting), added)
 
     def as_it_counts(self, found: Combinations, added: int, counting: Counting) -> Combinations:
-        """Drop combinations with versions that do not count, after the input of that number was added."""
+        """Drop combinations with versions that do not count, after the input of that number was added; of a query without a
+        window also those with a row that was over when it came."""
+        own = self.sources[added].own_ends
+        if self.is_stream and own is not None:
+            found = found.take(np.flatnonzero(own.alive_at_first(found.at(added))))
         if added not in self.live:
             return self._as_it_was(found, counting.opened)
         counts = counting.of(self.versions(added), added, found.at(added))

@@ -18,6 +18,9 @@ from lineage.schema import Schema, Type
 from queries.joins import Join
 from windows.spec import WindowSpec
 
+#: The update patterns, from the one that promises most to the one that promises nothing.
+PATTERNS = ("monotonic", "weakest", "weak", "strict")
+
 
 @dataclass(frozen=True, slots=True)
 class Readable:
@@ -29,6 +32,12 @@ class Readable:
     key: tuple[int, ...] = ()
     #: whether an update of the table also touches results that already stand
     retroactive: bool = False
+    #: how rows of a stream end by themselves: "monotonic" if they do not, "weak" by an end of their own, "strict" also by a key
+    pattern: str = "monotonic"
+
+    def leaf_pattern(self, window: WindowSpec) -> str:
+        """The update pattern of an input that reads a stream through a window."""
+        return max(self.pattern, window.update_pattern, key=PATTERNS.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +114,8 @@ class BoundQuery:
             return "monotonic"
         if any(item.readable.retroactive for item in self.inputs) or all(item.is_table for item in self.inputs):
             return "strict"
-        patterns = [item.window.update_pattern for item in self.inputs if not item.is_table]
+        patterns = [item.readable.leaf_pattern(item.window) for item in self.inputs if not item.is_table]
         if len(patterns) == 1:
             return patterns[0]
-        for pattern in ("strict", "weakest"):
-            if pattern in patterns:
-                return "strict" if pattern == "strict" else "weak"
-        return "monotonic"
+        largest = max(patterns, key=PATTERNS.index)
+        return "weak" if largest == "weakest" else largest

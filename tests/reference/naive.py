@@ -1,6 +1,6 @@
 """The naive model: the engine's calls over Python lists, as short and as plain as the semantics allow.
 
-It follows `semantics.md` points 1-9, 11-16 and 21 word by word, for select-project-join queries over 1 to 8 FROM items:
+It follows `semantics.md` points 1-9, 11-16, 21 and 34 word by word, for select-project-join queries over 1 to 8 FROM items:
 streams with any window but SLIDE, streams without one, and tables. The rules are in the files of their nouns:
 
     timelines.py   when a stream takes a row, its effective time `t` and its start
@@ -120,6 +120,10 @@ class Naive(Timelines):
         self._commit(self._releasable_by(time, timeline), {timeline: time})
         return True
 
+    def retract(self, name: str, keys: Sequence[Sequence[object]], time: int) -> None:
+        self._accept_retractions(self.streams[name], keys, time)
+        self._commit(self._releasable({name: None}))
+
     def upsert(self, table: str, rows: Sequence[Row]) -> None:
         self.tables[table].upsert(rows, self.seq + 1)
         self._commit([])
@@ -168,6 +172,9 @@ class Naive(Timelines):
         source, window = query.meaning.inputs[k].source, query.meaning.inputs[k].window
         if k in query.streams:
             stream = self.streams[source]
+            if window:
+                for part in query.parts[k]:
+                    part.end = min(part.end, stream.own_ends[part.number])
             query.parts[k] += [self._part(query, k, i, stream.taken[i]) for i in stream.positions_of(self.seq)]
             if window:
                 self._displace(window, query.parts[k])
@@ -180,8 +187,13 @@ class Naive(Timelines):
             query.parts[k] += [self._version(query, version) for version in versions if version.opened == self.seq]
 
     def _part(self, query: Query, k: int, position: int, taken: Taken) -> Part:
-        window = query.meaning.inputs[k].window
-        end = UNBOUNDED if window is None else self._end(taken.t, taken.start, window.width)
+        item = query.meaning.inputs[k]
+        window, stream = item.window, self.streams[item.source]
+        if window is None:
+            # nothing ends it, but what was over when it came is not shown
+            end = UNBOUNDED if stream.scheduled[position] > taken.start else taken.start
+        else:
+            end = min(self._end(taken.t, taken.start, window.width), stream.own_ends[position])
         return Part(position, taken.row, self.seq, taken.start, end)
 
     def _end(self, t: int, start: int, width: float) -> float:
