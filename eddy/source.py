@@ -43,7 +43,7 @@ from queries.bound import OutputColumn, Readable
 from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.own_ends import OwnEnds
-from stems.row_ends import EndColumns
+from stems.row_ends import EndColumns, RowEnds
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
@@ -615,8 +615,17 @@ class Source:
             if window.kind is WindowKind.ROWS:
                 column = self.row_ends.find(window.rows, window.partition)
                 assert column is not None, "whoever counts rows holds their ends"
-                found.append(column.oldest_alive(max(self.stored.first, store.first_after(now - window.width_us))))
+                first = max(self.stored.first, store.first_after(now - window.width_us))
+                found.append(
+                    column.oldest_alive(first) if self.own_ends is None else self._oldest_in(column, self.own_ends, first)
+                )
         return min(found)
+
+    def _oldest_in(self, column: RowEnds, own_ends: OwnEnds, first: int) -> int:
+        """The first position from `first` on whose row is neither displaced nor over by itself. O(rows)."""
+        held = np.arange(max(first, column.since, self.store.watermark), self.store.end)
+        alive = (column.ends_at(held, self.store.end) == FOREVER) & (own_ends.ends_at(held, FOREVER) > self.timeline.now)
+        return int(held[np.argmax(alive)]) if alive.any() else self.store.end
 
     def compact_dictionaries(self) -> None:
         """Throw out strings that no row held, waiting or asked for uses, once they are the larger part."""

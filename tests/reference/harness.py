@@ -276,7 +276,7 @@ class Harness:
 
     def _compare_counts(self) -> None:
         """What keyed streams count: rows that were over when they came. Keys are unknown once the store has let go of them."""
-        keyed = [stream for stream in self.model.streams.values() if stream.key or stream.end]
+        keyed = [stream for stream in self.model.streams.values() if stream.has_own_ends]
         if keyed and hasattr(self.engine, "stats"):
             counted = self.engine.stats()["streams"]
             for stream in keyed:

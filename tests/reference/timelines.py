@@ -76,6 +76,10 @@ class Stream:
     n_over: int = 0
     n_unknown: int = 0
 
+    @property
+    def has_own_ends(self) -> bool:
+        return bool(self.key) or self.end is not None
+
     def enter(self, row: Row, start: int) -> None:
         """A row is taken: it has an end of its own, and ends the one of its key."""
         end = math.inf if self.end is None or row[self.end] is None else row[self.end]
