@@ -19,12 +19,14 @@ LENGTHS = [-MS, 0, 1, MS, MS, 2 * MS, 5 * MS, 30 * MS, None]
 
 
 def keyed_streams(rng: random.Random, streams: list[StreamPlan]) -> list[StreamPlan]:
-    """Most of the streams with a key, an end or both; the first one always."""
+    """Most of the streams with a key, an end or both, the first one always; where rows wait, so do retractions."""
     kinds = [(True, True), (True, True), (True, False), (False, True), (False, False)]
     found = []
     for k, stream in enumerate(streams):
         keyed, ends = rng.choice(kinds[: 4 if k == 0 else 5])
-        found.append(replace(stream, key=rng.choice(TABLE_KEYS) if keyed else (), end="at" if ends else None))
+        lateness = rng.choice([0, 0, MS, 5 * MS])
+        key = rng.choice(TABLE_KEYS) if keyed else ()
+        found.append(replace(stream, key=key, end="at" if ends else None, lateness_us=lateness))
     return found
 
 
@@ -54,7 +56,7 @@ class KeyedMaker(StreamJoinMaker):
         return Retract(stream.name, keys, max(self.center.values()) + behind)
 
     def any(self) -> Step:
-        makers: list[tuple[int, Callable[[], Step]]] = [(40, self.retract), (300, super().any)]
+        makers: list[tuple[int, Callable[[], Step]]] = [(60, self.retract), (300, super().any)]
         return self.rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0]()
 
 
