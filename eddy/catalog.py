@@ -65,6 +65,8 @@ class Catalog:
         timeline: str,
         keep: Any,
         seq: int,
+        key: Any = None,
+        end: Any = None,
     ) -> Source:
         """A new stream; `seq` is the last commit, before which a new timeline has no log."""
         check_name(name, "stream")
@@ -77,6 +79,8 @@ class Catalog:
         if lateness_us < 0:
             raise SchemaError("lateness is negative")
         keep_us = None if keep is None else duration_us(keep)
+        positions = () if key is None else _key_columns(schema, "stream", name, key)
+        end_column = None if end is None else _end_column(schema, name, end, time_column)
         check_name(timeline, "timeline")
         if time_column is None:
             timeline = _arrival(timeline, lateness_us)
@@ -85,10 +89,13 @@ class Catalog:
         line = self.timeline_from(timeline, seq)
         number = next(self._stream_numbers)
         source = Source(
-            name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us
+            name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
+            end_column,
         )  # fmt: skip
         self.sources[name.lower()] = source
         line.sources.append(source)
+        if source.own_ends is not None:
+            line.keyed.append(source)
         return source
 
     def timeline_from(self, name: str, seq: int) -> Timeline:
@@ -103,7 +110,7 @@ class Catalog:
         check_name(name, "table")
         self.check_free(name)
         schema = Schema.parse(columns, name)
-        positions = _key_columns(schema, name, key)
+        positions = _key_columns(schema, "table", name, key)
         if not isinstance(retroactive, bool):
             raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
         table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
@@ -124,6 +131,8 @@ class Catalog:
             del self.tables[name.lower()]
             return
         source.timeline.sources.remove(source)
+        if source.own_ends is not None:
+            source.timeline.keyed.remove(source)
         del self.sources[source.name.lower()]
 
     def source(self, name: str) -> Source:
@@ -262,7 +271,12 @@ def describe(source: Source) -> Stream:
     time = None if source.time_column is None else source.schema.names[source.time_column]
     late = "drop" if source.intake.drop_late else "adjust"
     columns = MappingProxyType(source.schema.declared())
-    return Stream(source.name, columns, time, source.timeline.name, source.intake.lateness_us, late, source.stored.keep_us)
+    own, names = source.own_ends, source.schema.names
+    key = () if own is None or own.keys is None else tuple(names[position] for position in own.keys.columns)
+    end = None if own is None or own.end_column is None else names[own.end_column]
+    return Stream(
+        source.name, columns, time, source.timeline.name, source.intake.lateness_us, late, source.stored.keep_us, key, end
+    )  # fmt: skip
 
 
 def describe_table(table: TableSource) -> Table:
@@ -272,20 +286,20 @@ def describe_table(table: TableSource) -> Table:
     return Table(table.name, columns, tuple(names[position] for position in table.key), table.retroactive)
 
 
-def _key_columns(schema: Schema, table: str, key: Any) -> tuple[int, ...]:
-    """The positions of a table's key columns; `key` is a name or a list of names."""
+def _key_columns(schema: Schema, kind: str, of: str, key: Any) -> tuple[int, ...]:
+    """The positions of the key columns of a table or stream; `key` is a name or a list of names."""
     names = [key] if isinstance(key, str) else key
     if not isinstance(names, list | tuple) or not names:
-        raise SchemaError(f'table "{table}" has no key', code="bad_key", hint='key="id", or key=["room", "sensor"]')
+        raise SchemaError(f'{kind} "{of}" has no key', code="bad_key", hint='key="id", or key=["room", "sensor"]')
     found = []
     for name in names:
         column = schema.find(name) if isinstance(name, str) else None
         if column is None:
             hint = did_you_mean(str(name), list(schema.names))
-            raise SchemaError(f'key column "{name}" does not exist in "{table}"', code="bad_key", hint=hint)
+            raise SchemaError(f'key column "{name}" does not exist in "{of}"', code="bad_key", hint=hint)
         found.append(schema.position(column.name))
     if len(set(found)) < len(found):
-        raise SchemaError(f'a column is twice in the key of "{table}"', code="bad_key", hint="name each column once")
+        raise SchemaError(f'a column is twice in the key of "{of}"', code="bad_key", hint="name each column once")
     return tuple(found)
 
 
@@ -297,6 +311,21 @@ def _time_column(schema: Schema, stream: str, name: str) -> int:
     if column.type is not Type.TIMESTAMP:
         raise SchemaError(f'time column "{column.name}" is of type {column.declared}', hint="declare it as timestamp")
     return schema.position(column.name)
+
+
+def _end_column(schema: Schema, stream: str, name: Any, time_column: int | None) -> int:
+    column = schema.find(name) if isinstance(name, str) else None
+    if column is None:
+        hint = did_you_mean(str(name), list(schema.names))
+        raise SchemaError(f'end column "{name}" does not exist in "{stream}"', code="bad_end", hint=hint)
+    if column.type is not Type.TIMESTAMP:
+        fact = f'end column "{column.name}" is of type {column.declared}'
+        raise SchemaError(fact, code="bad_end", hint="declare it as timestamp")
+    position = schema.position(column.name)
+    if position == time_column:
+        fact = f'"{column.name}" is both the time and the end of a row'
+        raise SchemaError(fact, code="bad_end", hint="name another column: a row lives from its time to its end")
+    return position
 
 
 def _arrival(timeline: str, lateness_us: int) -> str:

@@ -37,12 +37,14 @@ from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
 from eddy.result_rows import ResultRows
+from eddy.retractions import take_out
 from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
 from eddy.table_source import TableChange, TableSource
 from eddy.timeline import Rows, Timeline
 from eddy.tree_query import TreeQuery
 from lineage.batch import TupleBatch
+from stems.own_ends import Retractions
 from stems.row_store import Page
 
 #: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
@@ -142,8 +144,14 @@ class Committer:
             self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._more)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
+        retracted: dict[Source, Retractions] = {}
+        if timeline.keyed:
+            released, retracted = take_out(released, before)
         if released:
             self._take(released, before, after)
+        for source in timeline.keyed:
+            assert source.own_ends is not None
+            source.own_ends.settle(self.seq, retracted.get(source))
         if joins:
             self._join(joins, before, after)
         timeline.now = after

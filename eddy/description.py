@@ -28,6 +28,10 @@ class Stream:
     late: str
     #: how long rows are kept for later queries; None: as long as some query needs them
     keep_us: int | None = None
+    #: the columns by which its rows replace each other and are retracted; empty if they are not
+    key: tuple[str, ...] = ()
+    #: the column with the end of a row's life
+    end: str | None = None
 
 
 class TableReceipt(NamedTuple):

@@ -15,14 +15,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from eddy import compile as kernels
 from eddy import explain as explaining
-from eddy import statistics
+from eddy import retractions, statistics
 from eddy import trace as tracing
 from eddy.catalog import Catalog, describe, describe_table
 from eddy.changes import Changes
@@ -124,11 +124,8 @@ class Engine:
     ) -> Stream:
         """Declare a stream; see the contract for the options."""
         with self._turn:
-            for option, value in (("key", key), ("end", end)):
-                if value is not None:
-                    raise _not_yet(f"create_stream({option}=...)")
             seq = self._committer.seq
-            return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, keep, seq))
+            return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, keep, seq, key, end))
 
     def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> Table:
         """Declare a table; `retroactive`: its changes also touch results that stand, not only those of later rows."""
@@ -153,8 +150,19 @@ class Engine:
             self._committer.change_table(found, change)
             return change.receipt
 
-    def retract(self, stream: str, keys: Any, time: Any) -> NoReturn:
-        raise _not_yet("retract")
+    def retract(self, stream: str, keys: Any, time: Any) -> Receipt:
+        """End the live rows of a stream with these keys at a time, in the order of the stream; `keys` as for `delete`.
+
+        Keys without a live row are counted in `stats`, when the retraction takes effect.
+        """
+        with self._turn:
+            source = self._catalog.source(stream)
+            checked, time_us = retractions.check_keys(source, keys), to_us(time)
+            source.intake.check_room(checked.n_rows)
+            released, receipt = retractions.accept(source, checked, time_us)
+            timeline = source.timeline
+            self._committer.run(timeline, [] if released is None else [(source, released)], timeline.now, False)
+            return receipt
 
     def drop(self, name: str) -> None:
         """Remove a stream or table that no query reads."""

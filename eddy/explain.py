@@ -14,6 +14,7 @@ from eddy.table_source import TableSource
 from filters.candidates import key_columns
 from filters.predicate import Condition, IndexAtom
 from filters.wording import say_atom, say_condition
+from windows.patterns import MONOTONIC, window_pattern
 from windows.spec import WindowSpec
 
 
@@ -110,7 +111,9 @@ def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
 
 
 def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool) -> dict[str, Any]:
-    pattern, ends_known = window.update_pattern, window.update_pattern != "strict"
+    own = source.readable
+    pattern = MONOTONIC if window.is_stream else window_pattern(window, bool(own.key) and not own.is_table, own.end is not None)
+    ends_known = pattern != "strict"
     if isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams):
         pattern, ends_known = "strict", False
     return {"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": ends_known}

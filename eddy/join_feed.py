@@ -6,6 +6,8 @@ event of the row that displaces it, or of the retraction or table change that en
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from eddy.feed import Feed
@@ -37,16 +39,34 @@ class JoinFeed(Feed):
 
     def delta(self, record: Record, ranks: Ranks) -> Delta:
         reader = self._reader()
-        plus = self._plus(reader, reader.begun(record), ranks)
-        minus = self._minus(reader, record, ranks) if self.sends_ends else no_minus()
+        if not self.sends_ends:
+            found = Delta(self._plus(reader, reader.begun(record), ranks), no_minus())
+        else:
+            begun = [(matches, starts) for matches, starts, _ in self._shown(reader, reader.begun(record, True), record, ranks)]
+            found = Delta(self._plus(reader, begun, ranks), self._minus(reader, record, ranks))
         self.errors += reader.errors
-        return Delta(plus, minus)
+        return found
 
     def snapshot(self, record: Record) -> Delta:
         reader = self._reader()
         plus = self._plus(reader, reader.alive(record), None) if not self._query.is_stream else no_plus(self.types)
         self.errors += reader.errors
         return Delta(plus, no_minus())
+
+    def _shown(
+        self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: Record, ranks: Ranks
+    ) -> Iterator[tuple[Combinations, np.ndarray, np.ndarray]]:  # fmt: skip
+        """Matches with their times and the ranks of their ends, without those that ended in an event before the one they began in."""
+        before, _ = reader.stood(record)
+        for matches, times in found:
+            if ranks.changes_table:
+                yield matches, times, np.zeros(len(matches), np.int64)
+                continue
+            lives = reader.lives(matches, record)
+            ends = reader.end_ranks(matches, lives.ends, record, ranks)
+            at_once = (lives.starts == lives.ends) & ~reader.there(matches, before)
+            rows = np.flatnonzero(~at_once | (ends > self._ranks(matches, ranks)))
+            yield matches.take(rows), times[rows], ends[rows]
 
     def _reader(self) -> JoinReader:
         return TableReader(self._query) if isinstance(self._query, TableQuery) else JoinReader(self._query)
@@ -69,14 +89,14 @@ class JoinFeed(Feed):
         return latest
 
     def _minus(self, reader: JoinReader, record: Record, ranks: Ranks) -> Minus:
-        found = reader.ended(record)
+        found = list(self._shown(reader, reader.ended(record, True), record, ranks))
         none = np.zeros(0, np.int64)
-        ids = np.concatenate([none, *(self._codes(matches) for matches, _ in found)])
+        ids = np.concatenate([none, *(self._codes(matches) for matches, _, _ in found)])
         # the reference of the row that ended, and the one of having looked
         self._numbers.release(ids)
         self._numbers.release(ids)
-        times = np.concatenate([none, *(times for _, times in found)])
-        places = np.concatenate([none, *(reader.end_ranks(matches, times, ranks) for matches, times in found)])
+        times = np.concatenate([none, *(times for _, times, _ in found)])
+        places = np.concatenate([none, *(places for _, _, places in found)])
         return Minus(ids, times, places).take(np.lexsort((places, times)))
 
     def _number(self, found: Combinations) -> np.ndarray:

@@ -9,8 +9,8 @@ whatever the number of queries, and the filters over matches say who wants it (`
 
 Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
 (semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
-one window length the reach of the walk alone says so. A row that was displaced from a window that
-counts rows is older than any window. Slots number the queries of the group.
+one window length the reach of the walk alone says so. A row that something else than the clock ended (`eddy/early_ends.py`) is
+older than any window. Slots number the queries of the group.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eddy.early_ends import EarlyEnds, Standing
 from eddy.legs import WindowClass
 from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters, count_up_to
 from eddy.outputs import Outputs
@@ -47,6 +48,8 @@ _MAX_BITS = 1 << 25
 ASK_EVERY = 16
 #: Rows of probes between two entries in the ledger, where there is nothing to choose.
 LEARN_ROWS = 1 << 18
+#: After every commit there is.
+_LATEST = 2**62
 #: A guess of the cost of a probe until it is measured.
 _PROBE_COST_NS = 50.0
 
@@ -66,6 +69,8 @@ class Part:
     widths: list[int] | None
     #: when all of them take effect, if it is not their rows that say so
     at: int | None = None
+    #: the clock after the commit: no end is later, but of matches that no query of the mask has
+    upto: int = FOREVER
 
 
 class Before(NamedTuple):
@@ -87,8 +92,10 @@ class JoinGroup:
         self.join = join
         self.counts = counts
         self.sources = sources
-        #: by input, when newer rows displace others; None where windows do not count
-        self.ends = [source.row_ends.hold(*count) if count[0] else None for source, count in zip(sources, counts, strict=True)]
+        #: by input, what ends rows besides the clock; None where nothing does
+        self.ends = [
+            None if self.is_stream else EarlyEnds.of(source, *count) for source, count in zip(sources, counts, strict=True)
+        ]
         self.timeline = sources[0].timeline
         self.name = ", ".join(source.name for source in sources)
         self.column_names = _column_names(sources)
@@ -133,16 +140,16 @@ class JoinGroup:
     def release(self) -> None:
         """Nobody reads it any more."""
         self.walker.release()
-        for source, ends in zip(self.sources, self.ends, strict=True):
+        for ends in self.ends:
             if ends is not None:
-                source.row_ends.release(ends)
+                ends.release()
 
     def recall(self, births: Sequence[int]) -> None:
         """Have indexes know the rows from these positions on, by input, and ends all rows that are stored: they say which are."""
         self.walker.recall(births)
-        for source, ends in zip(self.sources, self.ends, strict=True):
+        for ends in self.ends:
             if ends is not None:
-                source.row_ends.recall(ends, source.stored.first)
+                ends.recall()
 
     def stem_names(self) -> list[str]:
         """By input, the name of the SteM through which it is probed (semantics 23)."""
@@ -249,7 +256,9 @@ class JoinGroup:
         """A position of an input below which no window holds a row now, at that clock."""
         window, store, ends = self._widest[k], self.sources[k].store, self.ends[k]
         return window.oldest if ends is None else max(
-            store.first_after(clock - window.window.width_us), ends.first_alive(store.end)
+            store.watermark,
+            store.first_after(clock - window.window.width_us),
+            ends.first_alive(Standing(clock, store.end, _LATEST)),
         )  # fmt: skip
 
     def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
@@ -267,7 +276,7 @@ class JoinGroup:
                     self._count_partners(found, first, min(batch_rows, ends[first] - begin))
                     batch = self._batch(found, reach)
                     for k in range(len(self.sources)):
-                        self._add_age(batch, found, k, reach[k].low, after, ends[k], ALIVE)
+                        self._add_age(batch, found, k, reach[k].low, Standing(after, ends[k], before.commit), ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
 
     @staticmethod
@@ -287,12 +296,14 @@ class JoinGroup:
                 for found in self._walk(first, leaving, reach, batch_rows):
                     batch = self._batch(found, reach)
                     for k in range(n_inputs):
-                        self._add_age(batch, found, k, reach[k].low, clock, before.ends[k], ALIVE)
+                        stood = Standing(clock, before.ends[k], before.commit - 1)
+                        self._add_age(batch, found, k, reach[k].low, stood, ALIVE)
                         if k <= first:
-                            self._add_age(batch, found, k, reach[k].low, after, taken[k], ENDED if k == first else ALIVE_TOO)
+                            now = Standing(after, taken[k], before.commit)
+                            self._add_age(batch, found, k, reach[k].low, now, ENDED if k == first else ALIVE_TOO)
                     prepared = batch.prepare()
                     for widths, mask in self._classes:
-                        yield Part(found, prepared, mask, widths)
+                        yield Part(found, prepared, mask, widths, upto=after)
 
     def leaves(self, before: Before, after: int) -> bool:
         """Whether rows from before a commit have left some window in it."""
@@ -300,14 +311,15 @@ class JoinGroup:
 
     def _leaving(self, k: int, before: Before, after: int) -> Rows:
         """The rows of an input from the first that some window held before a commit to the last that some holds no more; where
-        windows count rows, those that the clock ends or that rows of the commit displaced."""
+        more ends rows, those that the clock ends or that something else did."""
         low, window, end = before.oldest[k], self._narrowest[k], before.ends[k]
         store, ends = self.sources[k].store, self.ends[k]
         if ends is None:
             return Reach(low, min(window.oldest, end))
         aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
-        displaced = ends.displaced_by(end, store.end)
-        return np.union1d(aged, displaced[(low <= displaced) & (displaced < end)])
+        stood = Standing(self.timeline.now, end, before.commit - 1)
+        ended = ends.ended_between(stood, Standing(after, store.end, before.commit))
+        return np.union1d(aged, ended[(low <= ended) & (ended < end)])
 
     def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
         """Walk from rows of an input, a batch at a time."""
@@ -405,19 +417,19 @@ class JoinGroup:
             batch.add_birth(k, found.at(k), reach[k].low)
         return batch
 
-    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, clock: int, taken: int, bound: int) -> None:
-        """The age at a clock of an input's rows, none of them before `low`, when the rows before `taken` were there."""
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: Standing, bound: int) -> None:
+        """The age of an input's rows, none of them before `low`, as it stood."""
         ends, widths = self.ends[k], self._filters.widths[k]
         if len(widths) > 1 or ends is not None:
             store = self.sources[k].store
             lows = np.full(len(widths), max(low, store.watermark))
             # the wider a window, the earlier the first row that is alive in it
-            alive = store.first_after_each(clock - widths, lows)[::-1]
+            alive = store.first_after_each(at.clock - widths, lows)[::-1]
             ranks = np.empty(len(found), np.int32)
             count_up_to(np.ascontiguousarray(alive), found.at(k), ranks)
             np.subtract(len(widths), ranks, out=ranks)
             if ends is not None:
-                ranks[ends.ends_at(found.at(k), taken) <= clock] = len(widths)
+                ranks[ends.ends_at(found.at(k), at) <= at.clock] = len(widths)
             batch.add_age(k, ranks, bound)
 
     def nothing(self) -> Part:
@@ -435,12 +447,13 @@ class JoinGroup:
         columns = [source.store.numbers_at(found.at(k)) for k, source in enumerate(self.sources)]
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
-    def displaced(self, found: Combinations) -> np.ndarray:
-        """When the first row of each match is displaced."""
+    def early_ends(self, found: Combinations) -> np.ndarray:
+        """When something else than the clock ends the first row of each match."""
         earliest = np.full(len(found), FOREVER)
         for k, ends in enumerate(self.ends):
             if ends is not None:
-                np.minimum(earliest, ends.ends_at(found.at(k), self.sources[k].store.end), out=earliest)
+                now = Standing(self.timeline.now, self.sources[k].store.end, _LATEST)
+                np.minimum(earliest, ends.ends_at(found.at(k), now), out=earliest)
         return earliest
 
     # ---- routing

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from eddy.early_ends import Standing
 from eddy.join_query import JoinQuery, JoinRun
 from eddy.query import Kept
 from eddy.ranks import Ranks
@@ -25,9 +26,10 @@ from filters.evaluate import evaluate
 from filters.vector import Frame
 from lineage.elements import FOREVER, Elements
 from stems.frame import condition_rows
-from windows.delta import SCHEDULED
 
 Span = tuple[int, int]
+#: After every commit there is.
+_LATEST = 2**62
 
 
 class JoinReader:
@@ -50,32 +52,30 @@ class JoinReader:
 
     # ---- rows of an input
 
-    def _alive(self, k: int, clock: int, taken: int, end: int) -> Span:
-        """The positions of an input from the first alive at a clock, when the rows before `taken` were there, up to `end`; none
-        from before the query's birth."""
-        first = self._rows_of[k].first_alive(clock, taken)
+    def _alive(self, k: int, at: Standing, end: int) -> Span:
+        """The positions of an input from the first that was alive up to `end`; none from before the query's birth."""
+        first = self._rows_of[k].first_alive(at)
         return min(max(first, self._run.births[k]), end), end
 
-    def _satisfying(self, k: int, span: Span, taken: int) -> np.ndarray:
-        """For each position of a span, whether its row satisfies the conditions of the input alone and was not displaced by
-        those before `taken`."""
+    def _satisfying(self, k: int, span: Span, at: Standing) -> np.ndarray:
+        """For each position of a span, whether its row satisfies the conditions of the input alone and had not ended."""
         source = self._sources[k]
         found = np.zeros(span[1] - span[0], np.bool_)
-        for page, at, stop in source.store.slices(*span):
-            first = page.base + at - span[0]
-            found[first : first + stop - at] = condition_rows(
-                self._plan.conditions[k], source.store, page, at, stop, source.dictionaries, self._run.modules_of[k]
+        for page, start, stop in source.store.slices(*span):
+            first = page.base + start - span[0]
+            found[first : first + stop - start] = condition_rows(
+                self._plan.conditions[k], source.store, page, start, stop, source.dictionaries, self._run.modules_of[k]
             )
-        return self._rows_of[k].keep_alive(found, span[0], taken)
+        return self._rows_of[k].keep_alive(found, span[0], at)
 
     def _matches(
-        self, first: int, spans: list[Span], taken: list[int], leaving: tuple[int, int] | None = None
-    ) -> Iterator[Combinations]:
-        """The combinations of rows within the spans of their inputs that were alive when the rows before `taken` were there,
-        starting from one input: of that, if a clock and a later `taken` are given, only rows whose life ends by then."""
-        masks = [self._satisfying(k, span, taken[k]) for k, span in enumerate(spans)]
+        self, first: int, spans: list[Span], at: list[Standing], leaving: Standing | None = None
+    ) -> Iterator[Combinations]:  # fmt: skip
+        """The combinations of rows within the spans of their inputs that had not ended, starting from one input: of that, if it
+        is given how that stood later, only rows whose life had ended by then."""
+        masks = [self._satisfying(k, span, at[k]) for k, span in enumerate(spans)]
         if leaving is not None:
-            masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], *leaving)
+            masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], leaving)
 
         def keep(found: Combinations, added: int) -> Combinations:
             mask = masks[added][found.at(added) - spans[added][0]]
@@ -85,11 +85,11 @@ class JoinReader:
         reach = [Reach(*span) for span in spans]
         yield from walker.walk(first, reach[first], walker.order(first), reach, keep)
 
-    def _lives(self, found: Combinations, taken: list[int]) -> tuple[list[Elements], Elements]:
-        """The lives of the rows by input, and of the matches, when of each input the rows before `taken` were there."""
+    def _lives(self, found: Combinations, at: list[Standing]) -> tuple[list[Elements], Elements]:
+        """The lives of the rows by input, and of the matches, as the inputs stood."""
         lives = []
-        for k, (rows, end) in enumerate(zip(self._rows_of, taken, strict=True)):
-            lives.append(rows.lives(found.at(k), end))
+        for k, (rows, stood) in enumerate(zip(self._rows_of, at, strict=True)):
+            lives.append(rows.lives(found.at(k), stood))
         starts = np.max([life.starts for life in lives], axis=0)
         ends = np.min([life.ends for life in lives], axis=0)
         return lives, Elements(starts, ends)
@@ -115,18 +115,22 @@ class JoinReader:
 
     # ---- answers
 
-    def _answer(self, clock: int, taken: list[int]) -> list[tuple[Combinations, np.ndarray]]:
-        """The matches alive at a clock among the rows before `taken`, and their starts, none before the run was opened."""
-        spans = [self._alive(k, clock, end, end) for k, end in enumerate(taken)]
+    def _answer(self, at: list[Standing]) -> list[tuple[Combinations, np.ndarray]]:
+        """The matches that were alive, and their starts, none before the run was opened."""
+        spans = [self._alive(k, stood, stood.taken) for k, stood in enumerate(at)]
         fewest = min(range(len(spans)), key=lambda k: spans[k][1] - spans[k][0])
-        return [(found, self._starts(found, taken)) for found in self._matches(fewest, spans, taken)]
+        return [(found, self._starts(found, at)) for found in self._matches(fewest, spans, at)]
 
-    def _starts(self, found: Combinations, taken: list[int]) -> np.ndarray:
-        starts: np.ndarray = self._lives(found, taken)[1].starts
+    def _starts(self, found: Combinations, at: list[Standing]) -> np.ndarray:
+        starts: np.ndarray = self._lives(found, at)[1].starts
         return starts if self._run.opened_us is None else np.maximum(starts, self._run.opened_us)
 
     def _answer_now(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
-        return self._answer(clock, [source.store.end for source in self._sources])
+        return self._answer(self._now(clock))
+
+    def _now(self, clock: int) -> list[Standing]:
+        """How the inputs stand now, at that clock."""
+        return [Standing(clock, source.store.end, _LATEST) for source in self._sources]
 
     def answer(self, clock: int) -> Results:
         kept = self.query.kept
@@ -159,76 +163,78 @@ class JoinReader:
 
     def alive(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
         """The matches after a commit, and their starts, none before the run was opened."""
-        return self._answer(record.after, self._taken(record.seq))
+        return self._answer(self.stood(record)[1])
 
     def scheduled(self, found: Combinations) -> np.ndarray:
         """When matches end, unless something ends them before."""
-        return self._lives(found, [0] * len(self._sources))[1].ends
+        before_all = [Standing(0, 0, 0)] * len(self._sources)
+        return self._lives(found, before_all)[1].ends
 
-    def end_ranks(self, found: Combinations, times: np.ndarray, ranks: Ranks) -> np.ndarray:
-        """In which event of its instant each match ends: with the row that displaces the first of its rows, if one does, else
-        with the clock."""
+    def lives(self, found: Combinations, record: Record) -> Elements:
+        """The lives of matches, as far as they were known after a commit."""
+        return self._lives(found, self.stood(record)[1])[1]
+
+    def end_ranks(self, found: Combinations, times: np.ndarray, record: Record, ranks: Ranks) -> np.ndarray:
+        """In which event of its instant each match ends: that of the first of its rows to leave."""
+        stood = self.stood(record)[1]
         first = np.full(len(found), FOREVER)
-        for k, source in enumerate(self._sources):
-            by = self._rows_of[k].displacers(found.at(k), times, source.store.end)
-            first = np.where(by >= 0, np.minimum(first, ranks.at(source, by)), first)
-            first[self._by_clock(k, found) == times] = SCHEDULED
-        return np.where(first == FOREVER, SCHEDULED, first)
+        for k, rows in enumerate(self._rows_of):
+            np.minimum(first, rows.end_ranks(found.at(k), times, stood[k], ranks), out=first)
+        return first
 
-    def _by_clock(self, k: int, found: Combinations) -> np.ndarray:
-        """When the clock ends the rows of an input."""
-        ends: np.ndarray = self._sources[k].store.elements_at(found.at(k), self.query.windows[k].width_us).ends
-        return ends
-
-    def begun(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
-        """Matches with a row that came in the commit, and their starts."""
+    def begun(self, record: Record, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
+        """Matches with a row that came in the commit, and their starts; `by_event`: also those that ended at the same instant."""
         found = []
-        before, after = self._taken(record.seq - 1), self._taken(record.seq)
+        before, after = self.stood(record)
         for first in range(len(self._sources)):
             spans = []
             for k in range(len(self._sources)):
-                low, _ = self._alive(k, record.before, before[k], after[k])
+                there, end = before[k].taken, after[k].taken
+                low, _ = self._alive(k, before[k], end)
                 if k < first:
-                    spans.append((min(low, before[k]), before[k]))
+                    spans.append((min(low, there), there))
                 elif k == first:
-                    spans.append((min(max(low, before[k]), after[k]), after[k]))
+                    spans.append((min(max(low, there), end), end))
                 else:
-                    spans.append((low, after[k]))
+                    spans.append((low, end))
             for matches in self._matches(first, spans, before):
                 _, lives = self._lives(matches, after)
-                rows = np.flatnonzero(lives.starts < lives.ends)
+                rows = np.flatnonzero(lives.starts < lives.ends + by_event)
                 found.append((matches.take(rows), lives.starts[rows]))
         return found
 
-    def _taken(self, seq: int) -> list[int]:
-        """By input, the end of the stream's rows after a commit."""
-        return [source.end_at(seq) for source in self._sources]
+    def stood(self, record: Record) -> tuple[list[Standing], list[Standing]]:
+        """How the inputs stood before and after a commit."""
+        seq = record.seq
+        before = [Standing(record.before, source.end_at(seq - 1), seq - 1) for source in self._sources]
+        return before, [Standing(record.after, source.end_at(seq), seq) for source in self._sources]
 
-    def ended(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
-        """Matches whose life ends in the commit, and their ends."""
+    def ended(self, record: Record, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
+        """Matches whose life ends in the commit, and their ends; `by_event`: also those that began at the same instant."""
         found = []
-        before, after = self._taken(record.seq - 1), self._taken(record.seq)
+        before, after = self.stood(record)
         for first in range(len(self._sources)):
-            spans = [self._alive(k, record.before, before[k], after[k]) for k in range(len(self._sources))]
+            spans = [self._alive(k, before[k], after[k].taken) for k in range(len(self._sources))]
             low, end = spans[first]
-            stays = self._rows_of[first].first_staying(record.after, after[first])
+            stays = self._rows_of[first].first_staying(after[first])
             spans[first] = (low, max(low, min(stays, end)))
-            for matches in self._matches(first, spans, before, (record.after, after[first])):
+            for matches in self._matches(first, spans, before, after[first]):
                 lives, whole = self._lives(matches, after)
-                mine = (whole.ends == lives[first].ends) & ((whole.starts < whole.ends) | self._there(matches, before))
+                shown = (whole.starts < whole.ends + by_event) | self.there(matches, before)
+                mine = (whole.ends == lives[first].ends) & shown
                 for earlier in lives[:first]:
                     mine &= earlier.ends > whole.ends
                 rows = np.flatnonzero(mine)
                 found.append((matches.take(rows), whole.ends[rows]))
         return found
 
-    def _there(self, found: Combinations, taken: list[int]) -> np.ndarray:
-        """Which matches have rows from before `taken` alone.
+    def there(self, found: Combinations, at: list[Standing]) -> np.ndarray:
+        """Which matches have rows from before alone.
 
         Such a match was alive after the commit before. If it began at the clock and a row displaces it at the same, its life
         in event time is empty now, but it was shown.
         """
         there = np.ones(len(found), np.bool_)
-        for k, end in enumerate(taken):
-            there &= found.at(k) < end
+        for k, stood in enumerate(at):
+            there &= found.at(k) < stood.taken
         return there

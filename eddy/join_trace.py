@@ -13,14 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from eddy.early_ends import Standing
 from eddy.join_group import input_labels
 from eddy.join_query import JoinQuery, JoinRun
 from eddy.join_reader import JoinReader
 from eddy.source import Source
 from eddy.table_group import Counting, TableGroup
+from eddy.timeline import BEGINNING
 from eddy.walk import Combinations, Reach, Walker
 from lineage.elements import Elements
 from stems.table import OPEN
+
+#: Before anything ended a row: partners are looked for among all that are held.
+_ANY = Standing(BEGINNING, 0, 0)
 
 
 def waits_for(query: JoinQuery, k: int, position: int | None, row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -95,7 +100,7 @@ class _Partners(JoinReader):
             mask = self._masks.get(added)
             if mask is None:
                 end = self._sources[added].store.end
-                mask = self._masks[added] = self._satisfying(added, (min(self.lows[added], end), end), 0)
+                mask = self._masks[added] = self._satisfying(added, (min(self.lows[added], end), end), _ANY)
             found = found.take(np.flatnonzero(mask[found.at(added) - self.lows[added]]))
         found = self._as_it_counts(found, added)
         if len(found):
@@ -122,12 +127,12 @@ class _Partners(JoinReader):
     def overlap(self, found: Combinations) -> bool:
         """Whether the rows of some combination live at one time."""
         lives = []
+        now = self._now(BEGINNING)
         for number in self._living:
-            source = self._sources[number]
             if number == self._k and self._life is not None:
                 lives.append(self._life)
             else:
-                lives.append(self._rows_of[number].lives(found.at(number), source.store.end))
+                lives.append(self._rows_of[number].lives(found.at(number), now[number]))
         if not lives:
             return bool(len(found))
         starts, ends = lives[0]

@@ -40,9 +40,11 @@ class Joiner:
         """
         tables = any(isinstance(source, TableSource) for source in sources)
         owner = looking_back if tables else None
+        # each row of a stream without a window counts once, also where no table is beside it
+        once = any(window.is_stream for window in windows)
         group = self.find(join, windows, owner)
         if group is None:
-            if tables:
+            if tables or once:
                 group = TableGroup(join, sources, windows, self._policy, timeline, owner)
             else:
                 group = JoinGroup(join, sources, counts_of(windows), self._policy)

@@ -53,8 +53,9 @@ class MatchRows:
         times, latest = self._group.lives(part.found)
         if part.widths is None:
             return latest
-        ends: np.ndarray = np.minimum((times + np.array(part.widths)[:, None]).min(axis=0), self._group.displaced(part.found))
-        return ends
+        ends = np.minimum((times + np.array(part.widths)[:, None]).min(axis=0), self._group.early_ends(part.found))
+        settled: np.ndarray = np.minimum(ends, part.upto)
+        return settled
 
     def numbers(self) -> np.ndarray:
         """Row numbers `[matches, inputs]`, of one input `[matches]`."""

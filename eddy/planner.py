@@ -21,7 +21,7 @@ from queries.prepared import Prepared, prepare
 from queries.split import split
 from queries.syntax import ParsedQuery
 from queries.tree import NamedQuery, Node, Slide, column_refs, defaults_of, leaves, mapped, walk
-from windows.spec import WindowKind, WindowSpec
+from windows.spec import WindowSpec
 
 #: Texts that are remembered.
 _TEXTS = 1024
@@ -74,8 +74,8 @@ class Planner:
     def _block(self, parsed: ParsedQuery, block: Block, clauses_apart: bool) -> Plan | JoinPlan:
         """The plan of a block; `clauses_apart`: disjunctions over several attributes may have slots of their own."""
         join = block.join
-        if join is None and block.window.kind is WindowKind.ROWS:
-            # newer rows end older ones: that is told by a group, here of one input
+        if join is None and block.inputs[0].ends_early:
+            # more than the clock ends its rows: that is told by a group, here of one input
             join = split(block.condition, [block.stream], [len(block.inputs[0].schema)])
         if join is not None:
             return self._join(parsed, block, join)

@@ -2,7 +2,7 @@
 
 Rows of one commit take effect in merged order: by effective time, then by the order in which the commit names their streams,
 then by position (semantics 3). The **rank** of a row is its place in that order: of two rows that begin at the same time, the
-one with the smaller rank came first. Rows from earlier commits have none.
+one with the smaller rank came first. Rows have odd ranks, for retractions come between them; rows from earlier commits have none.
 
     first[source] <= position < store.end       the rows that the commit took
 """
@@ -41,13 +41,21 @@ class Ranks:
         if first is None:
             return np.full(len(positions), EARLIER)
         new = positions - first
-        found: np.ndarray
+        places = np.maximum(new, 0)
         if len(self._first) > 1:
-            ranks = self._merged()[source]
-            found = np.where(new >= 0, ranks[np.maximum(new, 0)], EARLIER)
-            return found
-        found = np.maximum(new, EARLIER)
+            places = self._merged()[source][places]
+        found: np.ndarray = np.where(new >= 0, 2 * places + 1, EARLIER)
         return found
+
+    def at_places(self, source: Source, places: np.ndarray) -> np.ndarray:
+        """The ranks of rows and retractions of a stream by their places (`stems/own_ends.py`): a retraction comes just before the
+        row behind it."""
+        first, end = self.first(source), source.store.end
+        if first == end:
+            return np.zeros(len(places), np.int64)
+        behind = places // 2
+        found: np.ndarray = self.at(source, np.minimum(first + behind, end - 1)) - (places % 2 == 0)
+        return np.where(first + behind < end, found, found + 2)
 
     def _merged(self) -> dict[Source, np.ndarray]:
         if self._ranks is None:

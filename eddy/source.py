@@ -43,7 +43,8 @@ from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
 from stems.gathering import Gatherer
 from stems.indexes import Indexes
-from stems.row_ends import EndColumns
+from stems.own_ends import OwnEnds
+from stems.row_ends import EndColumns, RowEnds
 from stems.row_store import RowStore
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
@@ -87,13 +88,15 @@ class Source:
         module_numbers: Iterator[int],
         number: int = -1,
         keep_us: int | None = None,
+        key: tuple[int, ...] = (),
+        end_column: int | None = None,
     ) -> None:
         self.name = name
         #: tells it from an earlier stream of that name; -1 for what is no stream
         self.number = number
         self.schema = schema
         #: the same as queries know it
-        self.readable = Readable(schema, time=time_column)
+        self.readable = Readable(schema, key=key, time=time_column, end=end_column)
         self.time_column = time_column
         self.timeline = timeline
         self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in schema.columns]
@@ -110,6 +113,8 @@ class Source:
         self.stems = Indexes(self.store)
         #: when rows leave windows that count rows
         self.row_ends = EndColumns(self.store)
+        #: the ends that rows have of their own; None if they have none
+        self.own_ends = OwnEnds(self.store, self.gatherer, key, end_column) if key or end_column is not None else None
         self.deferral = Deferral(self)
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
@@ -159,6 +164,8 @@ class Source:
         self.ends: list[tuple[int, int]] = []
         #: the end of the store before the first of them
         self.logged_from = 0
+        #: commits up to this one are no longer logged
+        self._log_gone = 0
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
         #: the rows that later queries may see
@@ -557,6 +564,7 @@ class Source:
         if n:
             self.logged_from = self.ends[n - 1][1]
             del self.ends[:n]
+        self._log_gone = gone
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
             for number in self._retained.drop(gone):
@@ -578,7 +586,14 @@ class Source:
                 watermark = min(watermark, alive)
         if self.stored.keep_us:
             watermark = min(watermark, self.store.first_after(self.timeline.now - self.stored.keep_us))
+        if self.own_ends is not None:
+            # whoever was over when the log begins is out for everybody
+            watermark = max(watermark, self.own_ends.move_to(log_clock, self._log_gone))
+            for held in self.classes.values():
+                held.oldest = max(held.oldest, watermark)
         if watermark > self.store.watermark:
+            if self.own_ends is not None:
+                self.own_ends.forget(watermark)
             self.row_ends.forget(watermark)
             self.store.forget(watermark)
             self.stems.forget()
@@ -600,11 +615,18 @@ class Source:
             if window.kind is WindowKind.ROWS:
                 column = self.row_ends.find(window.rows, window.partition)
                 assert column is not None, "whoever counts rows holds their ends"
-                alive = column.oldest_alive(max(self.stored.first, store.first_after(now - window.width_us)))
-                oldest = min(oldest, alive)
+                first = max(self.stored.first, store.first_after(now - window.width_us))
+                own = self.own_ends
+                oldest = min(oldest, column.oldest_alive(first) if own is None else self._oldest_in(column, own, first))
             elif window.width_us > widest:
                 widest = window.width_us
         return min(oldest, store.first_after(now - widest)) if widest else oldest
+
+    def _oldest_in(self, column: RowEnds, own_ends: OwnEnds, first: int) -> int:
+        """The first position from `first` on whose row is neither displaced nor over by itself. O(rows)."""
+        held = np.arange(max(first, column.since, self.store.watermark), self.store.end)
+        alive = (column.ends_at(held, self.store.end) == FOREVER) & (own_ends.ends_at(held, FOREVER) > self.timeline.now)
+        return int(held[np.argmax(alive)]) if alive.any() else self.store.end
 
     def compact_dictionaries(self) -> None:
         """Throw out strings that no row held, waiting or asked for uses, once they are the larger part."""
@@ -617,6 +639,8 @@ class Source:
             self.store.recode(column, new_code)
             self.stems.recode(column)
             self.row_ends.recode(column)
+            if self.own_ends is not None:
+                self.own_ends.recode(column)
             self.intake.recode(column, new_code)
             if column in self.indexes:
                 self.indexes[column].recode()
@@ -628,7 +652,7 @@ class Source:
         return {
             "rows": self.store.bytes(),
             "stems": self.stems.bytes(),
-            "row_ends": self.row_ends.bytes(),
+            "row_ends": self.row_ends.bytes() + (0 if self.own_ends is None else self.own_ends.bytes()),
             "waiting": self.intake.bytes(),
             "filters": self.bank.bytes(),
             "candidates": sum(index.bytes() for index in self.indexes.values()),
@@ -693,6 +717,8 @@ class Source:
         self.store.check()
         self.stems.check()
         self.row_ends.check()
+        if self.own_ends is not None:
+            self.own_ends.check()
         self.intake.check()
         if self.keeps_ids:
             self._check_ids()

@@ -44,6 +44,7 @@ class StateCap:
         if cost > self._left:
             width = source.store.row_bytes() + 9 * len(source.schema) + 8 + 4 * len(source.bank.filters) + len(source.modules)
             width += _INDEX_BYTES * source.stems.n_indexes + source.row_ends.row_bytes()
+            width += 0 if source.own_ends is None else source.own_ends.row_bytes()
             self._charge(n_rows * width, f"{n_rows} rows of {source.name}")
         else:
             self._left -= cost

@@ -65,6 +65,7 @@ def _stream(source: Source) -> dict[str, Any]:
         "filters": source.bank.stats(),
         "stems": source.stems.stats(),
         "bytes": source.bytes(),
+        **({} if source.own_ends is None else source.own_ends.stats()),
     }
 
 

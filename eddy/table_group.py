@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eddy.early_ends import Standing
 from eddy.join_group import Before, JoinGroup, Part, counts_of
 from eddy.match_filters import ALIVE
 from eddy.policies.base import Policy
@@ -72,8 +73,8 @@ class TableGroup(JoinGroup):
         #: inputs by how their tables count; see above
         self.frozen = [k for k in tables if self.stream_inputs and k in as_they_were]
         self.live = [k for k in tables if k not in self.frozen]
-        super().__init__(join, sources, counts_of(windows), policy)
         self.is_stream = any(window.is_stream for window in windows)
+        super().__init__(join, sources, counts_of(windows), policy)
         self.timeline = timeline
         self._owner = owner
         #: the last commit before the owner began; 0 if there is none
@@ -137,7 +138,8 @@ class TableGroup(JoinGroup):
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
-                    self._add_age(batch, found, k, reach[k].low, after, before.ends[k], ALIVE)
+                    stood = Standing(after, before.ends[k], before.commit - 1)
+                    self._add_age(batch, found, k, reach[k].low, stood, ALIVE)
                 yield Part(found, batch.prepare(), self.active, [FOREVER] * len(reach), effect_time(after))
 
     def leaves(self, before: Before, after: int) -> bool:
@@ -146,8 +148,9 @@ class TableGroup(JoinGroup):
         return any(len(self.versions(k).closed_by(before.commit)) for k in self.live)
 
     def _rows_moved(self, before: Before, after: int) -> bool:
-        """Whether a commit took the clock to `after` or brought rows, so that others may have left."""
-        return after > self.timeline.now or any(self.sources[k].store.end > before.ends[k] for k in self.stream_inputs)
+        """Whether a commit took the clock to `after`, brought rows or took some back, so that others may have left."""
+        came = any(self.sources[k].store.end > before.ends[k] for k in self.stream_inputs)
+        return after > self.timeline.now or came or any(ends.lowered_in(before.commit) for ends in self.ends if ends is not None)
 
     def _oldest(self, k: int, clock: int) -> int:
         if k in self.stream_inputs and self._widest[k].window.ends:
@@ -156,14 +159,18 @@ class TableGroup(JoinGroup):
         return max(self.sources[k].store.watermark, int(self._filters.births[k][0]))
 
     def _leaving(self, k: int, before: Before, after: int) -> Rows:
-        ends = k in self.stream_inputs and self._narrowest[k].window.ends
+        ends = k in self.stream_inputs and (self._narrowest[k].window.ends or self.ends[k] is not None)
         return super()._leaving(k, before, after) if ends else Reach(0, 0)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         return super()._keep(self.as_it_counts(found, added, self._counting), added)
 
     def as_it_counts(self, found: Combinations, added: int, counting: Counting) -> Combinations:
-        """Drop combinations with versions that do not count, after the input of that number was added."""
+        """Drop combinations with versions that do not count, after the input of that number was added; of a query without a
+        window also those with a row that was over when it came."""
+        own = self.sources[added].own_ends
+        if self.is_stream and own is not None:
+            found = found.take(np.flatnonzero(own.alive_at_first(found.at(added))))
         if added not in self.live:
             return self._as_it_was(found, counting.opened)
         counts = counting.of(self.versions(added), added, found.at(added))

@@ -1,4 +1,4 @@
-"""Keys of a table as users write them: what `delete` takes, and which rows of one upsert count."""
+"""Keys as users write them: what `delete` and `retract` take, and which rows of one upsert count."""
 
 from __future__ import annotations
 
@@ -43,10 +43,7 @@ def last_of_each(keys: Keys) -> np.ndarray:
 
 def parse_keys(keys: Any, table: TableSource) -> Keys:
     """Keys of a table as they are looked up: a list of values, or of tuples or lists for a key of several columns."""
-    names = [table.schema.names[position] for position in table.key]
-    if isinstance(keys, str | bytes | dict) or not hasattr(keys, "__len__") or not hasattr(keys, "__iter__"):
-        raise RowError(f"{show(keys)} is no list of keys", code="not_keys", hint=_hint(names))
-    given = {names[0]: keys} if len(names) == 1 else _columns(keys, names)
+    given = given_keys(keys, [table.schema.names[position] for position in table.key])
     # texts that the table does not have must not enter its dictionaries
     columns = [table.schema.columns[position] for position in table.key]
     own = [Dictionary() if column.type is Type.STRING else None for column in columns]
@@ -57,6 +54,13 @@ def parse_keys(keys: Any, table: TableSource) -> Keys:
     cells = [key_cells(taken.cells[at], columns[at].type) for at in ordered]
     nulls = [taken.nulls[at] for at in ordered]
     return KeyFolding.of_probing(probing, stored).fold(cells, [None if null is None else null.astype(np.uint8) for null in nulls])
+
+
+def given_keys(keys: Any, names: list[str]) -> dict[str, Any]:
+    """Keys by column; raises `RowError` for what is no list of them."""
+    if isinstance(keys, str | bytes | dict) or not hasattr(keys, "__len__") or not hasattr(keys, "__iter__"):
+        raise RowError(f"{show(keys)} is no list of keys", code="not_keys", hint=_hint(names))
+    return {names[0]: keys} if len(names) == 1 else _columns(keys, names)
 
 
 def _columns(keys: Any, names: list[str]) -> dict[str, list[Any]]:

@@ -25,6 +25,7 @@ from eddy.description import Receipt
 from eddy.result_log import ResultLog
 from lineage.errors import LimitError
 from lineage.kernels import READ_ONLY_INT64, kernel
+from stems.newest_rows import RETRACTION
 
 if TYPE_CHECKING:
     from eddy.source import Source
@@ -55,7 +56,7 @@ class Rows:
     nulls: list[np.ndarray | None]
     #: effective times, or one time for all
     times: np.ndarray | int
-    #: row numbers, or the number of the first when they are consecutive
+    #: row numbers, or the number of the first when they are consecutive; that of a retraction is `RETRACTION`
     numbers: np.ndarray | int
 
     def time_at(self, i: int) -> int:
@@ -159,6 +160,14 @@ class Intake:
         released = self._release(rows, max(self.largest - self.lateness_us, self.front))
         return released, Receipt(accepted, n_late, first, first + accepted - 1)
 
+    def accept_retractions(
+        self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n: int, time: int
+    ) -> Rows | None:  # fmt: skip
+        """Take in retractions (`eddy/retractions.py`) of one time, at the front if they are late; returns what is released."""
+        self.largest = max(self.largest, time)
+        rows = Rows(n, cells, nulls, np.full(n, max(time, self.front)), np.full(n, RETRACTION))
+        return self._release(rows, max(self.largest - self.lateness_us, self.front))
+
     def _order(self, rows: Rows, times: np.ndarray) -> tuple[Rows, int]:
         """Rows sorted by effective time, late ones adjusted or dropped."""
         front = self.front
@@ -243,6 +252,8 @@ class Timeline:
     advanced: int = BEGINNING
     #: its streams, in order of their creation
     sources: list[Source] = field(default_factory=list)
+    #: those of them whose rows have ends of their own
+    keyed: list[Source] = field(default_factory=list)
     #: the tables that queries on it read
     tables: list[TableSource] = field(default_factory=list)
     log: ResultLog = field(default_factory=ResultLog)

@@ -94,6 +94,11 @@ class BoundInput:
         return not self.is_table and bool(self.readable.key)
 
     @property
+    def ends_early(self) -> bool:
+        """Whether more than the clock ends rows of the stream: newer rows, a key, or a column of ends."""
+        return self.window.kind is WindowKind.ROWS or self.keyed or self.readable.end is not None
+
+    @property
     def update_pattern(self) -> str:
         """The pattern of this leaf; a table's rows are changed at any time."""
         if self.is_table:

@@ -124,13 +124,27 @@ def enter_rows(
     return len(hashes)
 
 
+@inline
+def free_place(table: Number, at: Number) -> None:
+    """Give a place back; whoever was put behind it for want of it moves up."""
+    mask = len(table) - 1
+    table[at, COUNT] = 0
+    later = (at + 1) & mask
+    while table[later, COUNT] != 0:
+        home = table[later, HASH] & mask
+        if (later - home) & mask >= (later - at) & mask:
+            copy_place(table, later, table, at)
+            table[later, COUNT] = 0
+            at = later
+        later = (later + 1) & mask
+
+
 @kernel("void(int64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1], int64)")
 def leave_rows(
     keys: np.ndarray, hashes: np.ndarray, positions: np.ndarray, table: np.ndarray, n_keys: np.ndarray, links: np.ndarray,
     bits: int,
 ) -> None:  # fmt: skip
     """Take rows that are not displaced, the oldest of the store, from their keys; a key that has no other goes."""
-    mask = len(table) - 1
     for i in range(len(positions)):
         at = find_place(table, hashes[i], keys, i)
         table[at, COUNT] -= 1
@@ -138,15 +152,7 @@ def leave_rows(
             table[at, OLDEST] = positions[i] + load_link(links, bits, positions[i])
             continue
         n_keys[0] -= 1
-        # whoever was put behind the place for want of it moves up
-        later = (at + 1) & mask
-        while table[later, COUNT] != 0:
-            home = table[later, HASH] & mask
-            if (later - home) & mask >= (later - at) & mask:
-                copy_place(table, later, table, at)
-                table[later, COUNT] = 0
-                at = later
-            later = (later + 1) & mask
+        free_place(table, at)
 
 
 @kernel("void(int64[:,::1], int64[:,::1])")
@@ -178,13 +184,18 @@ class PartitionTable:
 
     def keys_of(self, page: Page, at: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray]:
         """The keys of rows of a page, `[words, rows]`, and their hashes."""
-        n_rows = len(page.times[at])
+        nulls = [None if page.nulls is None else page.nulls[column, at] for column in self.columns]
+        return self.fold([page.cells[column, at] for column in self.columns], nulls, len(page.times[at]))
+
+    def fold(
+        self, cells: Sequence[np.ndarray], nulls: Sequence[np.ndarray | None], n_rows: int
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """The same of 64-bit cells of the key columns, and their NULL bytes where there are any."""
         keys = np.zeros((self._width - KEY, n_rows), np.int64)
-        for k, column in enumerate(self.columns):
-            cells = page.cells[column, at]
-            keys[k] = float_keys(cells.view(np.float64)) if self._is_float[k] else cells
-            if page.nulls is not None:
-                null = page.nulls[column, at] != 0
+        for k, (column, column_nulls) in enumerate(zip(cells, nulls, strict=True)):
+            keys[k] = float_keys(column.view(np.float64)) if self._is_float[k] else column
+            if column_nulls is not None:
+                null = column_nulls != 0
                 keys[k, null] = 0
                 keys[len(self.columns) + k // 64, null] |= np.int64(1) << np.int64(k % 64)
         hashes = np.empty(n_rows, np.int64)
@@ -209,6 +220,9 @@ class PartitionTable:
         """Rows of a page that were not displaced, the oldest of the store, are forgotten."""
         keys, hashes = self.keys_of(page, offsets)
         leave_rows(keys, hashes, page.base + offsets, self._table, self._n_keys, links, bits)
+        self._shrink()
+
+    def _shrink(self) -> None:
         size = len(self._table)
         while size > _MIN_PLACES and 8 * int(self._n_keys[0]) <= size:
             size //= 2

@@ -97,7 +97,7 @@ def _silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("listeners are told of rows that are displaced")
 def _ageless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eddy.join_group, "_DISPLACED", 0)
+    monkeypatch.setattr(eddy.join_group, "_ENDED", 0)
 
 
 @breaks("rows are kept for windows of the clock alone")

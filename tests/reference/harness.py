@@ -35,6 +35,7 @@ from tests.reference.script import (
     Leave,
     Push,
     Replace,
+    Retract,
     Script,
     Step,
     StreamPlan,
@@ -103,9 +104,15 @@ class Harness:
                 late=plan.late,
                 timeline=plan.timeline,
                 keep=plan.keep_us,
+                key=plan.key,
+                end=plan.end,
             )
         else:
             self.model.create_stream(plan.name, keep=plan.keep_us)
+        if plan.key:
+            options["key"] = list(plan.key)
+        if plan.end is not None:
+            options["end"] = plan.end
         if plan.keep_us is not None:
             options["keep"] = dt.timedelta(microseconds=plan.keep_us)
         self.engine.create_stream(plan.name, plan.columns, **options)
@@ -139,6 +146,11 @@ class Harness:
         match step:
             case Push():
                 self._push(step)
+            case Retract():
+                # the key of one column is written as its value
+                keys = [key[0] if len(key) == 1 else key for key in step.keys]
+                self.engine.retract(step.stream, keys, to_datetime(step.time))
+                self.model.retract(step.stream, step.keys, step.time)
             case Advance():
                 self.engine.advance(to_datetime(step.time), timeline=step.timeline)
                 self.model.advance(step.time, step.timeline)
@@ -254,12 +266,23 @@ class Harness:
     def compare(self, everything: bool = False) -> None:
         """Compare all queries; in a crowd only a few after each step, others after the next, all at the end."""
         self.engine.check()
+        self._compare_counts()
         if not self.last_part[1]:
             raise Mismatch(f"the last part of commit {self.last_part[0]} does not say so")
         turns = 1 if everything else max(1, len(self.followed) // 12)
         for label, query in self.followed.items():
             if (label + self.n_steps) % turns == 0:
                 self._compare_query(f"query {label}: {query.spec.sql} {query.spec.params or ''}", query)
+
+    def _compare_counts(self) -> None:
+        """What keyed streams count: rows that were over when they came. Keys are unknown once the store has let go of them."""
+        keyed = [stream for stream in self.model.streams.values() if stream.has_own_ends]
+        if keyed and hasattr(self.engine, "stats"):
+            counted = self.engine.stats()["streams"]
+            for stream in keyed:
+                same(f"rows of {stream.name} that were over", counted[stream.name]["over"], stream.n_over)
+                if counted[stream.name]["unknown_keys"] < stream.n_unknown:
+                    raise Mismatch(f"{stream.name} knew keys without live rows")
 
     def _compare_query(self, what: str, query: Followed) -> None:
         model_values = self.model.answer(query.number)

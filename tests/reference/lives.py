@@ -85,9 +85,3 @@ def contents(window: Window, taken: Sequence[Taken], first: int, now: int) -> Se
             inside.append(position)
         newer[key] += 1
     return inside[::-1]
-
-
-def oldest(window: Window, taken: Sequence[Taken], first: int, now: int) -> int:
-    """Position of the oldest row in the window, from `first` on; the end if there is none."""
-    inside = contents(window, taken, first, now)
-    return inside[0] if inside else len(taken)

@@ -1,6 +1,6 @@
 """The naive model: the engine's calls over Python lists, as short and as plain as the semantics allow.
 
-It follows `semantics.md` points 1-9, 11-16 and 21 word by word, for select-project-join queries over 1 to 8 FROM items:
+It follows `semantics.md` points 1-9, 11-16, 21 and 34 word by word, for select-project-join queries over 1 to 8 FROM items:
 streams with any window but SLIDE, streams without one, and tables. The rules are in the files of their nouns:
 
     timelines.py   when a stream takes a row, its effective time `t` and its start
@@ -50,7 +50,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.reference.changes import Change, net
-from tests.reference.lives import UNBOUNDED, Part, Window, contents, displace, oldest
+from tests.reference.lives import UNBOUNDED, Part, Window, contents, displace
 from tests.reference.matching import MAX_INPUTS, Condition, Meaning, Result, Rows, life, matches
 from tests.reference.tables import Table, Version
 from tests.reference.timelines import Receipt, Released, Stream, Taken, Timelines
@@ -120,6 +120,10 @@ class Naive(Timelines):
         self._commit(self._releasable_by(time, timeline), {timeline: time})
         return True
 
+    def retract(self, name: str, keys: Sequence[Sequence[object]], time: int) -> None:
+        self._accept_retractions(self.streams[name], keys, time)
+        self._commit(self._releasable({name: None}))
+
     def upsert(self, table: str, rows: Sequence[Row]) -> None:
         self.tables[table].upsert(rows, self.seq + 1)
         self._commit([])
@@ -160,7 +164,7 @@ class Naive(Timelines):
         ended = [result for result in query.results if not result.gone and result.end <= now]
         for result in ended:
             result.gone = True
-        query.parts = [[part for part in parts if part.end > now] for parts in query.parts]
+        query.parts = [self._remaining(query, k, parts, now) for k, parts in enumerate(query.parts)]
         return self._emitted(query, pluses, [Change(-1, _at(result.end), result.value) for result in ended])
 
     def _arrive(self, query: Query, k: int) -> None:
@@ -168,6 +172,9 @@ class Naive(Timelines):
         source, window = query.meaning.inputs[k].source, query.meaning.inputs[k].window
         if k in query.streams:
             stream = self.streams[source]
+            if window:
+                for part in query.parts[k]:
+                    part.end = min(part.end, stream.own_ends[part.number])
             query.parts[k] += [self._part(query, k, i, stream.taken[i]) for i in stream.positions_of(self.seq)]
             if window:
                 self._displace(window, query.parts[k])
@@ -179,9 +186,21 @@ class Naive(Timelines):
                     part.end = now
             query.parts[k] += [self._version(query, version) for version in versions if version.opened == self.seq]
 
+    def _remaining(self, query: Query, k: int, parts: list[Part], now: float) -> list[Part]:
+        """What lives, and of a keyed stream in a window that counts rows all: who was retracted leaves its place empty."""
+        item = query.meaning.inputs[k]
+        if item.window and item.window.rows is not None and self.streams[item.source].has_own_ends:
+            return parts
+        return [part for part in parts if part.end > now]
+
     def _part(self, query: Query, k: int, position: int, taken: Taken) -> Part:
-        window = query.meaning.inputs[k].window
-        end = UNBOUNDED if window is None else self._end(taken.t, taken.start, window.width)
+        item = query.meaning.inputs[k]
+        window, stream = item.window, self.streams[item.source]
+        if window is None:
+            # nothing ends it, but what was over when it came is not shown
+            end = UNBOUNDED if stream.scheduled[position] > taken.start else taken.start
+        else:
+            end = min(self._end(taken.t, taken.start, window.width), stream.own_ends[position])
         return Part(position, taken.row, self.seq, taken.start, end)
 
     def _end(self, t: int, start: int, width: float) -> float:
@@ -196,7 +215,9 @@ class Naive(Timelines):
     def _results(self, query: Query) -> list[Result]:
         """The results with a part that came in this commit."""
         found = []
-        for parts in matches(query.meaning, query.parts, query.frozen, query.streams, self.seq, self._passes):
+        before = self.clocks[-1].get(query.timeline, -math.inf)
+        there = [[part for part in parts if part.end > before] for parts in query.parts]
+        for parts in matches(query.meaning, there, query.frozen, query.streams, self.seq, self._passes):
             start, end = life(parts)
             if start < end:
                 value = canonical_row(query.meaning.select([part.row for part in parts]))
@@ -296,7 +317,7 @@ class Naive(Timelines):
                 entries = enumerate(stream.taken[query.seen_from[k] :], query.seen_from[k])
                 parts = [self._part(query, k, position, taken) for position, taken in entries]
                 self._displace(item.window, parts)
-                query.parts[k] = [part for part in parts if part.end > now]
+                query.parts[k] = self._remaining(query, k, parts, now)
                 for part in query.parts[k]:
                     part.start = now
             elif k not in query.streams and k not in query.frozen:
@@ -323,8 +344,13 @@ class Naive(Timelines):
                 windows |= {item.window for item in items if item.window}
             if stream.taken:
                 now = self.T[stream.timeline]
-                wanted = [oldest(window, stream.taken, stream.stored_from, now) for window in windows]
+                wanted = [self._oldest(stream, window, now) for window in windows]
                 stream.stored_from = max(stream.stored_from, min(wanted, default=len(stream.taken)))
+
+    def _oldest(self, stream: Stream, window: Window, now: int) -> int:
+        """Position of the oldest row that a window holds, of those stored; the end if there is none."""
+        inside = contents(window, stream.taken, stream.stored_from, now)
+        return next((position for position in inside if stream.own_ends[position] > now), len(stream.taken))
 
     def _complete_since(self, query: Query) -> int | None:
         """From when on no row is missing that was taken before the query could see it."""
@@ -335,9 +361,9 @@ class Naive(Timelines):
             stream = self.streams[query.meaning.inputs[k].source]
             if window is None or since is None or now is None:
                 continue
-            missing = [i for i in contents(window, stream.taken, 0, now) if i < query.seen_from[k]]
-            if missing:
-                since = max(since, stream.taken[missing[-1]].t + window.width)
+            for i in contents(window, stream.taken, 0, now):
+                if i < query.seen_from[k] and stream.own_ends[i] > now:
+                    since = max(since, min(stream.taken[i].t + window.width, stream.own_ends[i]))
         return None if since is None or since == math.inf else int(since)
 
     # -- reading -------------------------------------------------------------------------------------------------

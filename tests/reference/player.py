@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.reference.naive import Naive
-from tests.reference.script import Act, Advance, Crowd, Delete, Leave, Push, Replace, Script, Step, Submit, Tick, Upsert
+from tests.reference.script import Act, Advance, Crowd, Delete, Leave, Push, Replace, Retract, Script, Step, Submit, Tick, Upsert
 
 
 class Player:
@@ -18,7 +18,9 @@ class Player:
         self.numbers: dict[int, int] = {}
         for s in script.streams:
             lateness, keep = s.lateness_us, s.keep_us
-            self.model.create_stream(s.name, time=s.time, lateness=lateness, late=s.late, timeline=s.timeline, keep=keep)
+            self.model.create_stream(
+                s.name, time=s.time, lateness=lateness, late=s.late, timeline=s.timeline, keep=keep, key=s.key, end=s.end
+            )  # fmt: skip
         for t in script.tables:
             self.model.create_table(t.name, key=t.key, retroactive=t.retroactive)
 
@@ -30,6 +32,8 @@ class Player:
         match step:
             case Push():
                 self.model.push_many(step.batches)
+            case Retract():
+                self.model.retract(step.stream, step.keys, step.time)
             case Advance():
                 self.model.advance(step.time, step.timeline)
             case Upsert():

@@ -20,6 +20,8 @@ class StreamPlan:
     late: str
     timeline: str
     keep_us: int | None = None
+    key: tuple[str, ...] = ()
+    end: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,13 @@ class Push:
     batches: dict[str, list[Row]]
     form: str
     many: bool
+
+
+@dataclass(frozen=True)
+class Retract:
+    stream: str
+    keys: list[tuple[Any, ...]]
+    time: int
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Act:
     label: int
 
 
-Step = Push | Advance | Tick | Upsert | Delete | Submit | Replace | Crowd | Leave | Act
+Step = Push | Retract | Advance | Tick | Upsert | Delete | Submit | Replace | Crowd | Leave | Act
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,8 @@ def as_python(script: Script) -> str:
                 lines += [f"engine.push_many({sent})"] if many else [f"engine.push({n!r}, {p})" for n, p in sent.items()]
             case Advance(time, timeline):
                 lines.append(f"engine.advance({time / MS}, timeline={timeline!r})  # {time} us")
+            case Retract(stream, keys, time):
+                lines.append(f"engine.retract({stream!r}, {keys}, {time / MS})  # {time} us")
             case Tick(now):
                 lines.append(f"now = {now}  # us, read by the engine's clock")
             case Upsert(table, rows):

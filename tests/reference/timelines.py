@@ -13,15 +13,21 @@ Choices where the text leaves room:
 * Order uses the effective time: a push is sorted by t, and rows of equal t, late ones too, keep the order they were sent in.
   A late row's t is the front, which is never above the bound, so it is released at once.
 * `Receipt.accepted` counts the rows that are kept: all but the dropped ones. Late rows count in `late` under both settings.
+* A retraction is an input of its stream like a row: it moves what the stream has seen, so it is released as a row of its time
+  would be, and the clock with it. It is never dropped: a late one takes effect at once.
+* A row whose `end` is not after its start replaces the live row of its key all the same, and takes its place in [ROWS n]. NULL
+  is a key.
 * A stream created after an `advance` of its timeline starts with that front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from tests.reference.values import Row
+from tests.reference.values import Row, Value, canonical_row
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,10 @@ class Taken:
     start: int
     seq: int
     row: Row
+
+
+class Retraction(dict[str, Any]):
+    """The key columns of a row that a stream takes back; waits among the stream's rows."""
 
 
 @dataclass
@@ -48,13 +58,46 @@ class Stream:
     #: largest t released; None before the first release
     released: int | None = None
     #: (t, order of acceptance, row) of accepted rows above the release bound, sorted
-    waiting: list[tuple[int, int, Row]] = field(default_factory=list)
+    waiting: list[tuple[int, float, Row]] = field(default_factory=list)
     #: every row released, in order of release
     taken: list[Taken] = field(default_factory=list)
     #: `taken` from here on is what the row store still holds
     stored_from: int = 0
     n_accepted: int = 0
     n_late: int = 0
+    #: columns by which rows replace each other, and the column with the end of a row
+    key: tuple[str, ...] = ()
+    end: str | None = None
+    #: by position, the end of each row taken as it came, and as it is: replaced, retracted
+    scheduled: list[float] = field(default_factory=list)
+    own_ends: list[float] = field(default_factory=list)
+    #: position of the newest row of each key
+    newest: dict[Value, int] = field(default_factory=dict)
+    n_over: int = 0
+    n_unknown: int = 0
+
+    @property
+    def has_own_ends(self) -> bool:
+        return bool(self.key) or self.end is not None
+
+    def enter(self, row: Row, start: int) -> None:
+        """A row is taken: it has an end of its own, and ends the one of its key."""
+        end = math.inf if self.end is None or row[self.end] is None else row[self.end]
+        self.n_over += end <= start
+        if self.key:
+            key = canonical_row(row[column] for column in self.key)
+            self.lower(key, start)
+            self.newest[key] = len(self.scheduled)
+        self.scheduled.append(end)
+        self.own_ends.append(end)
+
+    def lower(self, key: Value, time: int) -> bool:
+        """End the live row of a key; returns whether there is one."""
+        position = self.newest.get(key)
+        if position is None or self.own_ends[position] <= time:
+            return False
+        self.own_ends[position] = time
+        return True
 
     def positions_of(self, seq: int) -> range:
         """Positions of the rows taken in commit `seq`, which is the last one."""
@@ -98,8 +141,11 @@ class Timelines:
         late: str = "adjust",
         timeline: str = "main",
         keep: int | None = None,
+        key: Sequence[str] = (),
+        end: str | None = None,
     ) -> None:
-        self.streams[name] = Stream(name, time, lateness, late, timeline if time else "arrival", keep)
+        line = timeline if time else "arrival"
+        self.streams[name] = Stream(name, time, lateness, late, line, keep, key=tuple(key), end=end)
 
     def front(self, stream: Stream) -> int | None:
         return _latest(stream.released, self.advanced.get(stream.timeline))
@@ -125,6 +171,15 @@ class Timelines:
         stream.n_late += n_late
         last = stream.n_accepted - 1
         return Receipt(last + 1 - first, n_late, *((first, last) if last >= first else (None, None)))
+
+    def _accept_retractions(self, stream: Stream, keys: Sequence[Sequence[Any]], time: int) -> None:
+        """Put retractions into the stream's buffer, behind the rows accepted; late ones at its front."""
+        t = _latest(time, self.front(stream))
+        assert t is not None
+        stream.seen = _latest(time, stream.seen) if keys else stream.seen
+        for key in keys:
+            stream.waiting.append((t, stream.n_accepted - 0.5, Retraction(zip(stream.key, key, strict=True))))
+        stream.waiting.sort(key=lambda entry: entry[:2])
 
     def _adjusted(self, t: int, front: int) -> int:
         return front
@@ -159,7 +214,12 @@ class Timelines:
         """Rows take effect in order of (t, order of their stream, row); the clocks follow."""
         before = dict(self.T)
         for t, _, stream, row in sorted(released, key=lambda entry: entry[:2]):
-            stream.taken.append(Taken(t, self._start(t, before.get(stream.timeline)), self.seq, row))
+            start = self._start(t, before.get(stream.timeline))
+            if isinstance(row, Retraction):
+                stream.n_unknown += not stream.lower(canonical_row(row.values()), start)
+            else:
+                stream.taken.append(Taken(t, start, self.seq, row))
+                stream.enter(row, start)
             self._move(stream.timeline, t)
 
     def _move(self, timeline: str, time: int) -> None:

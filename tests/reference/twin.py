@@ -129,6 +129,10 @@ class Twin:
         self._tell()
         return receipts
 
+    def retract(self, stream: str, keys: list[Any], time: dt.datetime) -> None:
+        self.model.retract(stream, [key if isinstance(key, tuple) else (key,) for key in keys], canonical(time))
+        self._tell()
+
     def advance(self, time: dt.datetime, timeline: str = "main") -> None:
         if self.model.advance(canonical(time), timeline):
             self._tell()

@@ -141,6 +141,21 @@ def test_point_08_the_newest_rows_are_counted_before_where_and_by_key() -> None:
     assert newest.update_pattern == by_key.update_pattern == "strict"
 
 
+def test_point_34_keyed_streams_end_rows_by_their_end_by_key_and_by_retraction() -> None:
+    engine = make(s={"lateness": 0})
+    engine.create_stream("keyed", {**V, "until": "timestamp"}, time="ts", key="x", end="until")
+    query = engine.submit("SELECT v FROM keyed [RANGE 100 MILLISECONDS]")
+    engine.push("keyed", {"v": [1, 2, 3], "x": [1, 2, 3], "ts": [10, 10, 10], "until": [15, None, 10]})
+    assert held(query) == [1, 2]  # the third is over: counted, not shown
+    engine.push("keyed", {"v": [4], "x": [2], "ts": [20]})
+    assert changes(query, 1) == [(15, -1, 1), (20, -1, 2), (20, 1, 4)]
+    push(engine, "s", (30, 0))
+    engine.retract("keyed", [2, 9], 25)
+    assert changes(query, 2) == [(30, -1, 4)]  # the stream lags: max(time, T)
+    found = engine.stats()["streams"]["keyed"]
+    assert (found["over"], found["unknown_keys"]) == (1, 1)
+
+
 def test_point_09_without_a_window_a_query_is_a_stream_with_only_plus_and_no_state() -> None:
     engine = make()
     query = engine.submit("SELECT v FROM s")

@@ -90,32 +90,6 @@ def test_a_bad_declaration_is_refused_and_changes_nothing(changed: dict[str, Any
     assert digest(engine) == before
 
 
-@pytest.mark.parametrize("option", ["key", "end"])
-def test_options_of_later_versions_are_refused_by_name(option: str) -> None:
-    engine = Engine()
-    with pytest.raises(EddyError, match=rf"create_stream\({option}=\.\.\.\) is not supported yet") as error:
-        engine.create_stream("s", {"ts": "timestamp"}, time="ts", **{option: "ts"})
-    assert error.value.code == "not_supported"
-    assert error.value.hint
-    assert not engine.streams
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("retract", lambda e: e.retract("readings", [1], 0)),
-    ],
-)
-def test_calls_of_later_versions_are_refused_by_name(name: str, call: Any) -> None:
-    engine = make_engine()
-    engine.submit("SELECT * FROM readings", name="q")
-    before = digest(engine)
-    with pytest.raises(EddyError, match=f"{name} is not supported yet") as error:
-        call(engine)
-    assert error.value.code == "not_supported"
-    assert digest(engine) == before
-
-
 @pytest.mark.parametrize(("option", "word"), [("expiry", "direct"), ("expiry", "negative+message")])
 def test_options_of_a_query_of_later_versions_are_refused_by_name(option: str, word: str) -> None:
     engine = make_engine()
