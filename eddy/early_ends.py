@@ -89,7 +89,7 @@ class EarlyEnds:
         """In which event of the last commit rows were ended at these times, by a row or a retraction; FOREVER where none did."""
         found = np.full(len(positions), FOREVER)
         if self._displaced is not None:
-            rows = np.flatnonzero(self._displaced.ends_at(positions, at.taken) == times)
+            rows = np.flatnonzero((self._displaced.ends_at(positions, at.taken) == times) & (times < FOREVER))
             found[rows] = ranks.at(self._source, self._displaced.displacers(positions[rows]))
         if self._own is not None:
             places = self._own.places_of(positions)

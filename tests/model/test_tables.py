@@ -184,7 +184,7 @@ def _no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("a query over tables alone begins empty")
 def _no_opening(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = TableReader._begun
+    exact = TableReader.begun
 
     def begun(self: TableReader, record: Any) -> Any:
         return [] if self._run.after == record.seq - 1 else exact(self, record)
