@@ -255,10 +255,8 @@ class _Linked(Buffer):
         self._lists = np.full((n_lists, 2), _NONE, np.int64)
 
     def _fit(self, capacity: int) -> None:
-        if len(self._links) < capacity:
-            links = np.zeros((capacity, 2), np.int64)
-            links[: len(self._links)] = self._links
-            self._links = links
+        if len(self._links) != capacity:
+            self._links = np.ascontiguousarray(fitted(self._links.T, capacity).T)
 
     def add(self, slots: Array, ends: Array) -> None:
         self._fit(len(ends))

@@ -1,4 +1,4 @@
-"""Arrays of state that follow the number of live things: capacity doubles, and falls back when nothing is alive."""
+"""Arrays of state that follow a capacity."""
 
 from __future__ import annotations
 

@@ -212,10 +212,7 @@ class PairJoin(Operator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         events = [self._applied(side, delta, upto) for side, delta in enumerate(inputs)]
-        if len(self._first) < self._keys.capacity:
-            first = np.full((self._keys.capacity, 2), _NONE, np.int64)
-            first[: len(self._first)] = self._first
-            self._first = first
+        self._first = np.ascontiguousarray(fitted(self._first.T, self._keys.capacity, _NONE).T)
         found = self._walked(events)
         for side, stored in enumerate(self._sides):
             self._keys.release(self._codes[side][events[side].ended])
@@ -242,10 +239,7 @@ class PairJoin(Operator):
     def _fit(self, side: int) -> None:
         capacity = self._sides[side].rows.capacity
         self._codes[side] = fitted(self._codes[side], capacity)
-        links = self._links[side]
-        if len(links) != capacity:
-            self._links[side] = np.zeros((capacity, 2), np.int64)
-            self._links[side][: min(capacity, len(links))] = links[:capacity]
+        self._links[side] = np.ascontiguousarray(fitted(self._links[side].T, capacity).T)
 
     def _walked(self, events: Sequence[Events]) -> Delta:
         signed = [(side, event, sign) for sign in (-1, 1) for side, event in enumerate(events)]

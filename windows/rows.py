@@ -5,8 +5,8 @@
 
 `apply` gives the + rows of a delta slots and walks explicit changes and due ends together in event order: an id leads to the row
 that has it at that event, an end of a row that is gone is dropped. Slots of rows that ended are used again only after `settle`:
-what an operator keeps for a row can be read until the whole commit is done. When no row is left everything falls back to the size
-of nothing.
+what an operator keeps for a row can be read until the whole commit is done. Capacity follows the number of live rows
+(`windows/numbers.py`).
 
 Ids are looked up in a hash table, which an input that never ends a row explicitly does without (`by_id=False`).
 """
@@ -23,8 +23,9 @@ from lineage.kernels import Number, inline, kernel
 from stems.keys import mix
 from windows.delta import SCHEDULED, Delta, merged_order
 from windows.due import Buffer
-from windows.growth import LEAST, fitted, room_for
+from windows.growth import LEAST, fitted
 from windows.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
+from windows.numbers import Numbers
 
 U64 = np.uint64
 
@@ -136,20 +137,7 @@ def walk_events(
 class LiveRows:
     """The rows of one input that are alive."""
 
-    __slots__ = (
-        "buffer",
-        "capacity",
-        "ids",
-        "ends",
-        "alive",
-        "n_live",
-        "dropped",
-        "_by_id",
-        "_table",
-        "_free",
-        "_high",
-        "_ended",
-    )
+    __slots__ = ("buffer", "ids", "ends", "alive", "n_live", "dropped", "_by_id", "_table", "_numbers", "_ended")
 
     def __init__(self, buffer: Buffer, *, by_id: bool = True) -> None:
         #: finds the rows that are due
@@ -160,8 +148,6 @@ class LiveRows:
         self._reset()
 
     def _reset(self) -> None:
-        #: every slot is below it: the size of arrays by slot
-        self.capacity = LEAST
         self.n_live = 0
         self.ids = np.zeros(LEAST, np.int64)
         #: scheduled ends, FOREVER where there is none
@@ -169,11 +155,15 @@ class LiveRows:
         self.alive = np.zeros(LEAST, np.uint8)
         #: from an id to the slot of the live row that has it
         self._table = np.zeros(2 * LEAST, np.int64)
-        #: slots below `_high` that no row has
-        self._free = np.zeros(0, np.int64)
-        self._high = 0
+        #: the slots
+        self._numbers = Numbers()
         #: slots of rows that ended since the last `settle`
         self._ended: Array = np.zeros(0, np.int64)
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below it: the size of arrays by slot."""
+        return self._numbers.capacity
 
     def __len__(self) -> int:
         return self.n_live
@@ -224,27 +214,21 @@ class LiveRows:
 
     def _enter(self, ids: Array, ends: Array) -> Array:
         """Slots for rows that begin."""
-        n = len(ids)
-        reused = min(n, len(self._free))
-        high = self._high + n - reused
-        self._reserve(high)
-        slots = np.concatenate([self._free[len(self._free) - reused :], np.arange(self._high, high)])
-        self._free = self._free[: len(self._free) - reused]
-        self._high = high
+        if self._numbers.reserve(len(ids), self.alive):
+            self._fit()
+        slots = self._numbers.take(len(ids))
         self.ids[slots] = ids
         self.ends[slots] = ends
         self.buffer.add(slots[ends < FOREVER], self.ends)
         return slots
 
-    def _reserve(self, needed: int) -> None:
-        if needed <= self.capacity:
-            return
-        self.capacity = capacity = room_for(needed, self.capacity)
-        self.ids = fitted(self.ids, capacity)
-        self.ends = fitted(self.ends, capacity)
-        self.alive = fitted(self.alive, capacity)
+    def _fit(self) -> None:
+        """Arrays of the size of the capacity, which has changed."""
+        self.ids = fitted(self.ids, self.capacity)
+        self.ends = fitted(self.ends, self.capacity)
+        self.alive = fitted(self.alive, self.capacity)
         if self._by_id:
-            table = np.zeros(2 * capacity, np.int64)
+            table = np.zeros(2 * self.capacity, np.int64)
             move_entries(self._table, table)
             self._table = table
 
@@ -255,7 +239,9 @@ class LiveRows:
         if self.n_live == 0:
             self._reset()
             return
-        self._free = np.concatenate([self._free, self._ended])
+        self._numbers.give(self._ended)
+        if self._numbers.shrink(len(self._ended), self.alive, self.n_live):
+            self._fit()
         self._ended = np.zeros(0, np.int64)
 
     def live(self) -> Array:
@@ -264,16 +250,15 @@ class LiveRows:
 
     @property
     def bytes(self) -> int:
-        arrays = (self.ids, self.ends, self.alive, self._table, self._free)
-        return sum(array.nbytes for array in arrays) + self.buffer.bytes
+        arrays = (self.ids, self.ends, self.alive, self._table)
+        return sum(array.nbytes for array in arrays) + self._numbers.bytes + self.buffer.bytes
 
     def check(self) -> None:
         """Assert the invariants; O(rows)."""
         live = self.live()
         assert len(live) == self.n_live, "rows are counted"
-        free = self._free.tolist()
-        assert len(set(free)) == len(free) and not set(free) & set(live.tolist()), "a slot is free once, or has a row"
-        assert len(free) + len(live) + len(self._ended) == self._high <= self.capacity, "every slot is free or has a row"
+        assert not len(self._ended), "what ended is settled"
+        self._numbers.check(self.alive)
         waiting = self.buffer.slots()
         assert (self.alive[waiting] != 0).all(), "only live rows wait for their end"
         if self._by_id:

@@ -23,7 +23,8 @@ from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.coded import CodedRows
 from windows.delta import Delta, Minus, Plus, merged_order
-from windows.growth import LEAST, fitted, room_for
+from windows.growth import LEAST, fitted
+from windows.numbers import Numbers, hand_out, take_back
 from windows.operator import Child, Operator
 from windows.rows import Events, LiveRows
 from windows.values import ValueCodes
@@ -38,9 +39,6 @@ KINDS = {
     ("intersect", True): INTERSECT_ALL,
     ("intersect", False): INTERSECT,
 }
-
-#: Places of `header`: ids handed out so far, free ones below that.
-_HIGH, _N_FREE = 0, 1
 
 
 @inline
@@ -83,7 +81,7 @@ def count_events(
     minus: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
-    """Walk events; `by_code[v]` is (n, m, id on top or -1, copies, touched), `by_id[id]` (id below, code).
+    """Walk events; `by_code[v]` is (n, m, id on top or -1, copies, touched), `by_id[id]` (id below, code + 1 or 0).
 
     `plus` and `minus` get (id, event).
     """
@@ -109,9 +107,8 @@ def count_events(
                 id = by_code[code, 2]
                 by_code[code, 2] = by_id[id, 0]
                 by_code[code, 3] -= 1
-                by_id[id, 1] = -1
-                free[header[_N_FREE]] = id
-                header[_N_FREE] += 1
+                by_id[id, 1] = 0
+                take_back(id, free, header)
                 minus[0, n_minus] = id
                 minus[1, n_minus] = k
                 n_minus += 1
@@ -119,14 +116,9 @@ def count_events(
             code = touched[j]
             due = _copies(kind, by_code[code, 0], by_code[code, 1])
             while by_code[code, 3] < due:
-                if header[_N_FREE] > 0:
-                    header[_N_FREE] -= 1
-                    id = free[header[_N_FREE]]
-                else:
-                    id = header[_HIGH]
-                    header[_HIGH] += 1
+                id = hand_out(free, header)
                 by_id[id, 0] = by_code[code, 2]
-                by_id[id, 1] = code
+                by_id[id, 1] = code + 1
                 by_code[code, 2] = id
                 by_code[code, 3] += 1
                 plus[0, n_plus] = id
@@ -154,18 +146,22 @@ class SetOperation(Operator):
     def _reset(self) -> None:
         #: by code: rows on the left, on the right, the newest copy shown or -1, copies shown, touched by the event (0 between)
         self._by_code = _new_codes(LEAST)
-        #: by id of a copy shown: the one below it or -1, its code or -1 if the id is free
-        self._by_id = np.full((LEAST, 2), -1, np.int64)
-        self._free = np.zeros(LEAST, np.int64)
-        self._header = np.zeros(2, np.int64)
+        #: by id of a copy shown: the one below it, its code + 1 or 0 if the id is free
+        self._by_id = np.zeros((LEAST, 2), np.int64)
+        #: the ids, and how many are shown
+        self._numbers = Numbers()
+        self._n_shown = 0
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         applied = [rows.apply(delta, upto) for rows, delta in zip(self._rows, inputs, strict=True)]
         found = self._walked([events for events, _ in applied], [codes for _, codes in applied])
         for rows in self._rows:
             rows.settle()
+        self._n_shown += len(found.plus) - len(found.minus)
         if not len(self._values):
             self._reset()
+        elif self._numbers.shrink(len(found.minus), self._by_id[:, 1], self._n_shown):
+            self._fit_ids()
         return found
 
     def _walked(self, events: Sequence[Events], values: Sequence[Array]) -> Delta:
@@ -180,7 +176,8 @@ class SetOperation(Operator):
         plus, minus, touched = np.empty((3, n), np.int64), np.empty((2, n), np.int64), np.empty(n, np.int64)
         sizes = np.zeros(2, np.int64)
         count_events(
-            self._kind, times, ranks, codes, sides, signs, self._by_code, self._by_id, self._free, self._header, touched,
+            self._kind, times, ranks, codes, sides, signs, self._by_code, self._by_id, self._numbers.free,
+            self._numbers.header, touched,
             plus, minus, sizes,
         )  # fmt: skip
         began, ended = plus[:, : sizes[0]], minus[:, : sizes[1]]
@@ -192,25 +189,24 @@ class SetOperation(Operator):
 
     def _reserve(self, n_events: int) -> None:
         """Room for every value, and for a copy more with every event."""
-        if len(self._by_code) < self._values.capacity:
-            longer = _new_codes(self._values.capacity)
-            longer[: len(self._by_code)] = self._by_code
-            self._by_code = longer
-        needed = int(self._header[_HIGH]) - int(self._header[_N_FREE]) + n_events
-        if needed > len(self._by_id):
-            capacity = room_for(needed, len(self._by_id))
-            by_id = np.full((capacity, 2), -1, np.int64)
-            by_id[: len(self._by_id)] = self._by_id
-            self._by_id = by_id
-            self._free = fitted(self._free, capacity)
+        if len(self._by_code) != self._values.capacity:
+            by_code = _new_codes(self._values.capacity)
+            kept = min(len(by_code), len(self._by_code))
+            by_code[:kept] = self._by_code[:kept]
+            self._by_code = by_code
+        if self._numbers.reserve(n_events, self._by_id[:, 1]):
+            self._fit_ids()
+
+    def _fit_ids(self) -> None:
+        self._by_id = np.ascontiguousarray(fitted(self._by_id.T, self._numbers.capacity).T)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
-        ids = np.flatnonzero(self._by_id[:, 1] >= 0)
-        return standing(ids, now, self._values, self._by_id[ids, 1])
+        ids = np.flatnonzero(self._by_id[:, 1])
+        return standing(ids, now, self._values, self._by_id[ids, 1] - 1)
 
     @property
     def bytes(self) -> int:
-        own = self._by_code.nbytes + self._by_id.nbytes + self._free.nbytes
+        own = self._by_code.nbytes + self._by_id.nbytes + self._numbers.bytes
         return own + self._values.bytes + sum(rows.bytes for rows in self._rows)
 
     def stats(self) -> dict[str, int]:
@@ -224,8 +220,10 @@ class SetOperation(Operator):
             np.add.at(by_code[:, k], rows.codes(rows.rows.live()), 1)
         counted = self._by_code[: len(by_code)]
         assert (counted[:, :2] == by_code[: len(counted)]).all(), "the rows of every value are counted"
-        live = np.flatnonzero(self._by_id[:, 1] >= 0)
-        copies = np.bincount(self._by_id[live, 1], minlength=len(counted))
+        self._numbers.check(self._by_id[:, 1])
+        live = np.flatnonzero(self._by_id[:, 1])
+        assert len(live) == self._n_shown, "copies shown are counted"
+        copies = np.bincount(self._by_id[live, 1] - 1, minlength=len(counted))
         for code, (n, m, _, shown, touched) in enumerate(counted.tolist()):
             assert touched == 0 and shown == copies[code] == copies_of(self._kind, n, m), "as many copies as the counts say"
 

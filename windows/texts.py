@@ -61,12 +61,11 @@ class Texts:
 
     def _table(self, dictionary: Array) -> Array:
         memory = dictionary if dictionary.base is None else dictionary.base
-        table = np.full(len(memory), -1, np.int64)
-        for at, (known, kept) in enumerate(self._translations):
+        for at, (known, table) in enumerate(self._translations):
             if known is memory:
-                table = kept
-                del self._translations[at]
-                break
+                self._translations.append(self._translations.pop(at))
+                return table
+        table = np.full(len(memory), -1, np.int64)
         self._translations.append((memory, table))
         del self._translations[:-REMEMBERED]
         return table

@@ -4,7 +4,7 @@
 
 Codes are dense: counts, groups and ranks of values are plain arrays by code. Each `encode` takes one reference for each of its
 rows; `release` gives references back, and a code without any is free for another value. Until then its value can be read back.
-When no value is left everything falls back to the size of nothing.
+Capacity follows the number of live values (`windows/numbers.py`).
 
     table    from the hash of a value to its code (`windows/hashing.py`)
     cells    the values by code (`windows/cells.py`), floats in one form
@@ -22,8 +22,9 @@ from lineage.memory import prefetch
 from lineage.schema import Type
 from stems.keys import mix
 from windows.cells import Cells
-from windows.growth import LEAST, fitted, room_for
+from windows.growth import LEAST, fitted
 from windows.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
+from windows.numbers import Numbers, hand_out, take_back
 
 U64 = np.uint64
 _HASH = U64(0x9E3779B97F4A7C15)
@@ -32,9 +33,6 @@ _HASH = U64(0x9E3779B97F4A7C15)
 _STEP = 4096
 #: Rows between asking for a table entry and looking at it.
 _AHEAD = 8
-
-#: Places of `header`: codes handed out so far, free ones below that, live ones.
-_HIGH, _N_FREE, _LIVE = 0, 1, 2
 
 
 @inline
@@ -64,7 +62,7 @@ def hash_rows(cells: np.ndarray, nulls: np.ndarray, hashes: np.ndarray) -> None:
 
 
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], int64[::1], int64[::1], int64, int64[:,::1], uint8[:,::1], int64[::1],"
+    "int64(int64[:,::1], uint8[:,::1], int64[::1], int64[::1], int64, int64[:,::1], uint8[:,::1], int64[::1],"
     "int64[::1], int64[::1], int64[::1])"
 )
 def encode_rows(
@@ -79,8 +77,9 @@ def encode_rows(
     free: np.ndarray,
     header: np.ndarray,
     codes: np.ndarray,
-) -> None:
-    """The code of each row, one reference more; new values take free codes. There is room for all of them."""
+) -> int:
+    """The code of each row, one reference more; new values take free codes, of which there are enough. How many are new."""
+    n_new = np.int64(0)
     mask = np.int64(len(table) - 1)
     shift = table_shift(table)
     for row in range(len(codes)):
@@ -97,22 +96,18 @@ def encode_rows(
                     break
             at = (at + 1) & mask
         if code < 0:
-            if header[_N_FREE] > 0:
-                header[_N_FREE] -= 1
-                code = free[header[_N_FREE]]
-            else:
-                code = header[_HIGH]
-                header[_HIGH] += 1
-            header[_LIVE] += 1
+            code = hand_out(free, header)
+            n_new += 1
             table[at] = entry_of(h, code)
             for k in range(len(cells)):
                 stored[k, code] = cells[k, row]
                 stored_nulls[k, code] = nulls[k, row]
         counts[code] += 1
         codes[row] = code
+    return int(n_new)
 
 
-@kernel("void(int64[::1], int64[::1], int64[::1], int64, int64[:,::1], uint8[:,::1], int64[::1], int64[::1], int64[::1])")
+@kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64[:,::1], uint8[:,::1], int64[::1], int64[::1], int64[::1])")
 def release_codes(
     codes: np.ndarray,
     hashes: np.ndarray,
@@ -123,8 +118,9 @@ def release_codes(
     counts: np.ndarray,
     free: np.ndarray,
     header: np.ndarray,
-) -> None:
-    """One reference of each code less; those without any leave the table. `hashes` is scratch."""
+) -> int:
+    """One reference of each code less; those without any leave the table. How many left; `hashes` is scratch."""
+    n_gone = np.int64(0)
     mask = np.int64(len(table) - 1)
     shift = table_shift(table)
     for k in range(len(codes)):
@@ -135,13 +131,13 @@ def release_codes(
         code = codes[k]
         counts[code] -= 1
         if counts[code] == 0:
-            free[header[_N_FREE]] = code
-            header[_N_FREE] += 1
-            header[_LIVE] -= 1
+            take_back(code, free, header)
+            n_gone += 1
             at = hashes[k] >> shift
             while number_of(table[at]) != code:
                 at = (at + 1) & mask
             delete_entry(table, at, shift)
+    return int(n_gone)
 
 
 class ValueCodes:
@@ -155,25 +151,28 @@ class ValueCodes:
     1
     """
 
-    __slots__ = ("types", "capacity", "_table", "_cells", "_counts", "_free", "_header")
+    __slots__ = ("types", "_n_live", "_numbers", "_table", "_cells", "_counts")
 
     def __init__(self, types: Sequence[Type]) -> None:
         self.types = tuple(types)
         self._reset()
 
     def _reset(self) -> None:
-        #: every code is below it: the size of arrays by code
-        self.capacity = LEAST
+        self._n_live = 0
+        #: the codes
+        self._numbers = Numbers()
         self._table = np.zeros(2 * LEAST, np.int64)
         self._cells = Cells(self.types)
         #: references of each code; 0 iff it is free
         self._counts = np.zeros(LEAST, np.int64)
-        #: a stack of free codes below `_HIGH`
-        self._free = np.zeros(LEAST, np.int64)
-        self._header = np.zeros(3, np.int64)
 
     def __len__(self) -> int:
-        return int(self._header[_LIVE])
+        return self._n_live
+
+    @property
+    def capacity(self) -> int:
+        """Every code is below it: the size of arrays by code."""
+        return self._numbers.capacity
 
     def encode(self, columns: Sequence[Vector], n_rows: int) -> Array:
         """The code of each row, new for values that are not alive; every row takes a reference."""
@@ -185,22 +184,19 @@ class ValueCodes:
             row_nulls = np.ascontiguousarray(nulls[:, part])
             hashes = np.empty(part.stop - start, np.int64)
             hash_rows(rows, row_nulls, hashes)
-            self._reserve(len(hashes))
-            encode_rows(
+            if self._numbers.reserve(len(hashes), self._counts):
+                self._fit()
+            self._n_live += encode_rows(
                 rows, row_nulls, hashes, self._table, self._table.ctypes.data, self._cells.cells, self._cells.nulls,
-                self._counts, self._free, self._header, codes[part],
+                self._counts, self._numbers.free, self._numbers.header, codes[part],
             )  # fmt: skip
         return codes
 
-    def _reserve(self, n_rows: int) -> None:
-        needed = len(self) + n_rows
-        if needed <= self.capacity:
-            return
-        self.capacity = capacity = room_for(needed, self.capacity)
-        self._cells.fit(capacity)
-        self._counts = fitted(self._counts, capacity)
-        self._free = fitted(self._free, capacity)
-        table = np.zeros(2 * capacity, np.int64)
+    def _fit(self) -> None:
+        """Arrays of the size of the capacity, which has changed."""
+        self._cells.fit(self.capacity)
+        self._counts = fitted(self._counts, self.capacity)
+        table = np.zeros(2 * self.capacity, np.int64)
         move_entries(self._table, table)
         self._table = table
 
@@ -213,14 +209,18 @@ class ValueCodes:
         if len(codes) == 0:
             return
         stored = self._cells
-        release_codes(
+        n_gone = release_codes(
             codes, np.empty(len(codes), np.int64), self._table, self._table.ctypes.data, stored.cells, stored.nulls,
-            self._counts, self._free, self._header,
+            self._counts, self._numbers.free, self._numbers.header,
         )  # fmt: skip
-        if len(self) == 0:
+        self._n_live -= n_gone
+        if self._n_live == 0:
             self._reset()
-        elif stored.many_texts(len(self)):
+            return
+        if stored.many_texts(self._n_live):
             self._compact_texts()
+        if self._numbers.shrink(n_gone, self._counts, self._n_live):
+            self._fit()
 
     def _compact_texts(self) -> None:
         """Throw out the texts of values that are gone; cells change, so the table is made anew."""
@@ -245,15 +245,13 @@ class ValueCodes:
 
     @property
     def bytes(self) -> int:
-        return self._cells.bytes + sum(array.nbytes for array in (self._table, self._counts, self._free))
+        return self._cells.bytes + self._numbers.bytes + self._table.nbytes + self._counts.nbytes
 
     def check(self) -> None:
         """Assert the invariants; O(values)."""
         live = self.live()
         assert len(live) == len(self), "a code is alive iff it has references"
-        free = self._free[: self._header[_N_FREE]].tolist()
-        assert len(set(free)) == len(free) and not set(free) & set(live.tolist()), "a code is free once, or alive"
-        assert len(free) + len(live) == self._header[_HIGH] <= self.capacity, "every code is free or alive"
+        self._numbers.check(self._counts)
         entries = self._table[self._table != 0]
         assert sorted((entries & 0xFFFFFFFF) - 1) == live.tolist(), "the table leads to every live code once"
         self._cells.check()

@@ -123,8 +123,8 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
     "rows that ended early stay in the buffer": (
         LiveRows, "apply", "self.buffer.remove(", "(lambda *_: None)(", run_set_operations,
     ),
-    "slots are used again within the commit": (
-        LiveRows, "apply", "self._ended = events.ended", "self._free = np.append(self._free, events.ended)", run_set_operations,
+    "rows share slots": (
+        LiveRows, "apply", "self._enter(plus.ids, plus.ends)", "self._enter(plus.ids, plus.ends) % 16", run_set_operations,
     ),
     "-0.0 is not 0.0": (
         Cells, "encoded", "values = values + 0.0", "values = values * 1.0", run_values,

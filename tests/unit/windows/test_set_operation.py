@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from eddy.compile import ensure
+from filters.vector import Vector
 from lineage.schema import Type
 from tests.unit.windows.histories import Value, compare, random_history
+from windows.delta import Delta, Plus, empty, no_minus
 from windows.distinct import DeltaStar, distinct
 from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.rows import LiveRows
@@ -98,3 +101,17 @@ def test_strings_and_floats_are_values_by_what_they_say() -> None:
         operator = SetOperation(KINDS["except", True], types, [LiveRows(Calendar()) for _ in range(2)])
         history = random_history(seed, n_edges=2, types=types, values=draw)
         compare(operator, history, seed, by_value(MEANINGS["except", True]))
+
+
+def test_state_falls_back_after_a_rush_though_some_rows_stay() -> None:
+    """Twenty thousand rows come and go while a few always live: nothing keeps the size of the rush."""
+    operator = SetOperation(KINDS["except", True], [Type.INT], [LiveRows(Calendar()) for _ in range(2)])
+    clock, sizes = 0, []
+    for n, life in [(10, 50)] * 5 + [(20_000, 60)] + [(10, 50)] * 80:
+        ids = np.arange(n) + 30_000 * (clock // 10)
+        plus = Plus(ids, np.full(n, clock), np.zeros(n, np.int64), np.full(n, clock + life), [Vector(Type.INT, ids)])
+        operator.process([Delta(plus, no_minus()), empty([Type.INT])], clock)
+        operator.check()
+        sizes.append(operator.bytes)
+        clock += 10
+    assert max(sizes) > 4_000_000 and sizes[-1] < 200_000
