@@ -15,7 +15,14 @@ def ensure() -> None:
     global _done
     if not _done:
         # importing a module declares its kernels; the engine's ends, the indexes and the operators import all the others
-        for module in ("eddy.committer", "stems.frame", "stems.indexes", "windows.distinct", "windows.group_by"):
+        for module in (
+            "eddy.committer",
+            "stems.frame",
+            "stems.indexes",
+            "windows.distinct",
+            "windows.group_by",
+            "windows.shared_aggregates",
+        ):
             importlib.import_module(module)
         compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True))
         _done = True

@@ -1,7 +1,7 @@
 """COUNT(DISTINCT x): how many rows of each group have each value, and how many values have any.
 
-    pairs          codes of (group, value), with a reference for each live row that counts
-    copies[pair]   live rows with it, in the order of events; a group's count is that of its pairs with copies
+pairs          codes of (group, value), with a reference for each live row that counts
+copies[pair]   live rows with it, in the order of events; a group's count is that of its pairs with copies
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from bisect import bisect_left
 
 import numpy as np
 
-from filters.vector import Array
 from windows.growth import LEAST, fitted, room_for
 
 #: Labels are spread over twice this, and new ones at either end lie this much further out.

@@ -1,20 +1,21 @@
-"""Which integers make up the sums of one (query, group) or one (region, group): one **plane** each, all added and subtracted alike.
+"""Which integers make up the sums of one (query, group) or one (region, group): one **plane** each, all added alike.
 
     plane 0                   rows
     of each value column      its limbs (`windows/exact_sums.py`), and of their squares where variances are asked for;
                               rows whose value is not NULL, once there has been a NULL; NaN, +inf, -inf, once there has been one
 
-What a row adds to the planes is its **row vector**; taking it back subtracts the same. So every sum over rows, and every difference of
-such sums, is exact, and is 0 in all planes of no rows. The planes follow the values: where a value needs another limb, or the first
-NULL comes, the layout grows, and whoever keeps planes moves them (`moved`).
+What a row adds to the planes is its **row vector**; taking it back subtracts the same. So every sum over rows, and every
+difference of such sums, is exact, and is 0 in all planes of no rows. The planes follow the values: where a value needs another
+limb, or the first NULL comes, the layout grows, and whoever keeps planes moves them (`move`).
 
 What is read from the planes of one cell are its **measures**, 64 bits each:
 
     measure 0      rows
     int column     rows not NULL, once there has been a NULL; the sum as 128 bits, lower half first
-    float column   rows not NULL, likewise; the bits of the float nearest to the sum; those of the variance, if asked for, NaN of less than two
+    float column   rows not NULL, likewise; the bits of the float nearest to the sum; those of the variance, if asked for; those
+                   of the mean, once a value was so large that a sum may be beyond all floats; all 0 of no rows
 
-They decide whether a cell changed, and SUM, AVG, COUNT, STDDEV and VARIANCE follow from them.
+They decide whether a cell changed, and COUNT, SUM, AVG, VARIANCE and STDDEV follow from them (`windows/shared/measures.py`).
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ from lineage.schema import Type
 from windows.exact_sums import NO_BITS, Limbs, add_float, add_int, add_square, is_finite, measure
 
 #: Places in the description of a column, as kernels take it.
-IS_FLOAT, COUNT, LIMBS, N_LIMBS, LOWEST, SPECIAL, SQUARES, N_SQUARES, LOWEST_SQUARE, MEASURE = range(10)
-N_FIELDS = 10
+IS_FLOAT, COUNT, LIMBS, N_LIMBS, LOWEST, SPECIAL, SQUARES, N_SQUARES, LOWEST_SQUARE, MEASURE, MEAN = range(11)
+N_FIELDS = 11
+
+#: Sums of floats with bits below this are floats, however many.
+_HUGE = 960
 
 
 @kernel("void(int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], int64)")
@@ -77,7 +81,7 @@ class ValueColumn:
 class _Column:
     """What one column needs so far."""
 
-    __slots__ = ("limbs", "squares", "counts", "special")
+    __slots__ = ("limbs", "squares", "counts", "special", "huge")
 
     def __init__(self, column: ValueColumn) -> None:
         assert column.type in (Type.INT, Type.FLOAT), "sums are of numbers"
@@ -86,9 +90,10 @@ class _Column:
         self.squares = Limbs(2) if column.variance else None
         if column.type is Type.INT:
             self.limbs.cover(0, 62)
-        #: whether there has been a NULL; a value without digits
+        #: whether there has been a NULL; a value without digits; one so large that sums may be beyond all floats
         self.counts = False
         self.special = False
+        self.huge = False
 
 
 class Planes:
@@ -107,6 +112,9 @@ class Planes:
             fields[IS_FLOAT] = column.type is Type.FLOAT
             fields[MEASURE] = place
             place += state.counts + (2 if column.type is Type.INT or column.variance else 1)
+            if state.huge:
+                fields[MEAN] = place
+                place += 1
             fields[LIMBS], fields[N_LIMBS], fields[LOWEST] = at, state.limbs.n, state.limbs.lowest
             at += state.limbs.n
             if state.squares is not None:
@@ -132,7 +140,7 @@ class Planes:
 
         Returns None if it fits already, else where each plane comes from in the old layout: -1 is a plane of zeros.
         """
-        before, n_before = self.fields, self.n
+        before = self.fields
         grew = False
         for column, state, (cells, nulls) in zip(self.columns, self._state, values, strict=True):
             if not state.counts and nulls.any():
@@ -142,14 +150,16 @@ class Planes:
                     state.special = grew = True
                 bits = np.array(NO_BITS, np.int64)
                 measure(cells, bits)
+                if not state.huge and bits[1] >= _HUGE:
+                    state.huge = grew = True
                 for limbs in (state.limbs, state.squares):
                     grew |= limbs is not None and limbs.cover(int(bits[0]), int(bits[1]))
         if not grew:
             return None
         self._lay_out()
-        return self._origins(before, n_before)
+        return self._origins(before)
 
-    def _origins(self, before: Array, n_before: int) -> Array:
+    def _origins(self, before: Array) -> Array:
         origins = np.full(self.n, -1, np.int64)
         origins[0] = 0
         for old, new in zip(before, self.fields):
@@ -161,7 +171,6 @@ class Planes:
                 origins[new[COUNT]] = old[COUNT]
             if old[SPECIAL]:
                 origins[new[SPECIAL] : new[SPECIAL] + 3] = np.arange(old[SPECIAL], old[SPECIAL] + 3)
-        assert (origins < n_before).all(), "planes come from planes"
         return origins
 
     def vectors(self, values: Sequence[tuple[Array, Array]], signs: Array, width: int) -> Array:

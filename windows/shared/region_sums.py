@@ -1,18 +1,19 @@
 """Sums of many queries that differ in one interval on one attribute: one set of planes for each (region, group).
 
-A region is the values of the attribute between two neighbouring constants of any query (`filters/grouped.py`), so a query's interval is a
-range of ranks of regions, and
+A region is the values of the attribute between two neighbouring constants of any query (`filters/grouped.py`), so a query's
+interval is a range of ranks of regions, and
 
     planes of (query, group) = prefix(group, high) - prefix(group, low)        prefix = sum over regions of lower rank
 
-An arrival adds its row vector at its region, an end subtracts it at the region **stored** with the row, whatever became of that region
-since: a new constant splits a region, rows from before keep the id of the lower part, and only queries that are older than the
-split count them, for which both parts are alike. An id that is handed out again has lost all its rows, and so is 0 in all planes.
+An arrival adds its row vector at its region, an end subtracts it at the region **stored** with the row, whatever became of that
+region since: a new constant splits a region, rows from before keep the id of the lower part, and only queries that are older than
+the split count them, for which both parts are alike. An id that is handed out again has lost all its rows, and so is 0 in all
+planes.
 
     acc[page, region, plane, lane]      group = page * LANES + lane
 
-A commit of rows costs its rows, whatever the queries. Cells are read, and compared with what was last shown, only for queries with a
-reader: one walk over the regions in order of rank for each page of groups that the commit touched, with running sums.
+A commit of rows costs its rows, whatever the queries. Cells are read, and compared with what was last shown, only for queries
+with a reader: one walk over the regions in order of rank for each page of groups that the commit touched, with running sums.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from windows.growth import LEAST, fitted, room_for
 from windows.shared.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
-from windows.shared.shown import Changes, Shown
-
+from windows.shared.shown import Shown
 
 #: Rows between asking for a cell and adding to it.
 _AHEAD = 8
@@ -105,8 +105,8 @@ def walk_regions(
 ) -> int:  # fmt: skip
     """List the cells that changed, of queries in order of `highs`, behind the n that are listed; returns how many are then.
 
-    Bounds are places in `order`. `saves` are the different lower bounds above 0, ascending; `lows[j]` is the number of query j's, or -1.
-    `work` is a run of zeros, then the running sums, a difference, and the running sums at each save.
+    Bounds are places in `order`. `saves` are the different lower bounds above 0, ascending; `lows[j]` is the number of query j's,
+    or -1. `work` is a run of zeros, then the running sums, a difference, and the running sums at each save.
     """
     size = n_planes * LANES
     difference, saved = LANES + size, LANES + 2 * size
@@ -187,9 +187,10 @@ class RegionSums:
 
     def changes(
         self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: Shown
-    ) -> Changes:  # fmt: skip
-        """The cells on these pages that are not as shown, for queries with these ranges of ranks; they are shown then."""
-        ids = np.flatnonzero(rank_of >= 0)
+    ) -> int:  # fmt: skip
+        """List the cells on these pages that are not as shown, for queries with these ranges of ranks, and show them."""
+        # an id there is no room for has had no row yet
+        ids = np.flatnonzero(rank_of[: self.n_regions] >= 0)
         order = ids[np.argsort(rank_of[ids], kind="stable")]
         ranks = rank_of[order]
         first = np.searchsorted(ranks, low)
@@ -199,8 +200,7 @@ class RegionSums:
         turned = (first > 0) & (last == len(order))
         n = self._walk(pages, order, first[~turned], last[~turned], places[~turned], shown, 0)
         upper = len(order) - first[turned]
-        n = self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
-        return shown.changes(n)
+        return self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
 
     def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: Shown, n: int) -> int:
         """List what changed behind the n cells that are listed."""

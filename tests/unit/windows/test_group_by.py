@@ -71,7 +71,8 @@ def draw_rows() -> Callable[[random.Random], Value]:
     def draw(rng: random.Random) -> Value:
         return (
             rng.choice([None, "a", "b"]), next(numbers), rng.choice(ints), rng.choice(floats),
-            rng.choice([None, "", "x", "y", "yy", "é"]), rng.choice([None, True, False]), rng.choice([None, -3, -2, 0, 1, 10**15]),
+            rng.choice([None, "", "x", "y", "yy", "é"]), rng.choice([None, True, False]),
+            rng.choice([None, -3, -2, 0, 1, 10**15]),
         )  # fmt: skip
 
     return draw
