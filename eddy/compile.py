@@ -22,6 +22,10 @@ def ensure() -> None:
             "windows.distinct",
             "windows.group_by",
             "windows.shared_aggregates",
+            "windows.join",
+            "windows.recipient",
+            "windows.to_stream",
+            "windows.window",
         ):
             importlib.import_module(module)
         compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True))

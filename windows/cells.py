@@ -72,19 +72,20 @@ class Cells:
 
     def take(self, numbers: Array) -> list[Vector]:
         """The columns of the rows with these numbers."""
-        columns = []
-        for k, type in enumerate(self.types):
-            cells = self.cells[k][numbers]
-            null_bytes = self.nulls[k][numbers]
-            nulls = null_bytes.view(np.bool_) if null_bytes.any() else None
-            texts = self._texts[k]
-            if texts is not None:
-                columns.append(texts.vector(cells, nulls))
-            elif type is Type.FLOAT:
-                columns.append(Vector(type, cells.view(np.float64), nulls))
-            else:
-                columns.append(Vector(type, cells.astype(DTYPES[type], copy=False), nulls))
-        return columns
+        return [self.column(position, numbers) for position in range(len(self.types))]
+
+    def column(self, position: int, numbers: Array) -> Vector:
+        """One column of the rows with these numbers."""
+        type = self.types[position]
+        cells = self.cells[position][numbers]
+        null_bytes = self.nulls[position][numbers]
+        nulls = null_bytes.view(np.bool_) if null_bytes.any() else None
+        texts = self._texts[position]
+        if texts is not None:
+            return texts.vector(cells, nulls)
+        if type is Type.FLOAT:
+            return Vector(type, cells.view(np.float64), nulls)
+        return Vector(type, cells.astype(DTYPES[type], copy=False), nulls)
 
     def many_texts(self, n_live: int) -> bool:
         """Whether most texts belong to no live row."""

@@ -172,7 +172,7 @@ def calendar_due(
             if n - start <= _SMALL:
                 _sort_small(found, start, n, ends)
             else:
-                unsorted = 1
+                unsorted = np.int64(1)
     counts[0] = n
     counts[1] = looked
     counts[2] = unsorted

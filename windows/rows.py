@@ -195,7 +195,8 @@ class LiveRows:
         counts = np.zeros(3, np.int64)
         walk_events(
             order, np.concatenate([times for times, _ in runs]), np.concatenate([ranks for _, ranks in runs]), due, minus.ids,
-            slots, upto, self._by_id, self.ids, self.ends, self.alive, self._table, *found, early, counts,
+            slots, upto, self._by_id, self.ids, self.ends, self.alive, self._table, found[0],
+            found[1], found[2], found[3], early, counts,
         )  # fmt: skip
         n, n_early, dropped = counts.tolist()
         self.dropped += dropped
@@ -205,6 +206,21 @@ class LiveRows:
         self._ended = events.ended
         self.n_live += len(slots) - len(self._ended)
         return slots, events
+
+    def end(self, slots: Array, upto: int) -> None:
+        """Rows that their own operator ends, in the commit that was last applied; nobody else knows them by id."""
+        assert not self._by_id, "who has rows by id ends them by id"
+        # those due by `upto` have been found, and are among the ended already
+        early = slots[self.ends[slots] > upto]
+        self.alive[early] = 0
+        self.buffer.remove(early[self.ends[early] < FOREVER], self.ends)
+        self._ended = np.concatenate([self._ended, early])
+        self.n_live -= len(early)
+
+    @property
+    def ended(self) -> Array:
+        """The slots of the rows that ended since the last `settle`."""
+        return self._ended
 
     def _enter(self, ids: Array, ends: Array) -> Array:
         """Slots for rows that begin."""

@@ -21,6 +21,7 @@ from filters.vector import Array
 from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
+from windows.coded import CodedRows
 from windows.delta import Delta, Minus, Plus, merged_order
 from windows.growth import LEAST, fitted, room_for
 from windows.operator import Child, Operator
@@ -54,6 +55,12 @@ def _copies(kind: Number, n: Number, m: Number) -> Number:
     if kind == INTERSECT_ALL:
         return min(n, m)
     return np.int64((n > 0) & (m > 0))
+
+
+@kernel("int64(int64, int64, int64)")
+def copies_of(kind: int, n: int, m: int) -> int:
+    """As `_copies`, for checks."""
+    return int(_copies(kind, n, m))
 
 
 @kernel(
@@ -139,11 +146,9 @@ class SetOperation(Operator):
     def __init__(self, kind: int, types: Sequence[Type], rows: Sequence[LiveRows]) -> None:
         self.types = tuple(types)
         self._kind = kind
-        #: the live rows of each input
-        self._rows = list(rows)
-        #: the value of each row, by slot
-        self._codes = [np.zeros(LEAST, np.int64) for _ in rows]
         self._values = ValueCodes(types)
+        #: the live rows of each input
+        self._rows = [CodedRows(live, self._values) for live in rows]
         self._reset()
 
     def _reset(self) -> None:
@@ -155,28 +160,19 @@ class SetOperation(Operator):
         self._header = np.zeros(2, np.int64)
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
-        events = [self._applied(k, delta, upto) for k, delta in enumerate(inputs)]
-        found = self._walked(events)
-        for k, (rows, event) in enumerate(zip(self._rows, events)):
-            self._values.release(self._codes[k][event.ended])
+        applied = [rows.apply(delta, upto) for rows, delta in zip(self._rows, inputs, strict=True)]
+        found = self._walked([events for events, _ in applied], [codes for _, codes in applied])
+        for rows in self._rows:
             rows.settle()
-            self._codes[k] = fitted(self._codes[k], rows.capacity)
         if not len(self._values):
             self._reset()
         return found
 
-    def _applied(self, k: int, delta: Delta, upto: int) -> Events:
-        rows = self._rows[k]
-        slots, events = rows.apply(delta, upto)
-        self._codes[k] = fitted(self._codes[k], rows.capacity)
-        self._codes[k][slots] = self._values.encode(delta.plus.columns, len(slots))
-        return events
-
-    def _walked(self, events: Sequence[Events]) -> Delta:
+    def _walked(self, events: Sequence[Events], values: Sequence[Array]) -> Delta:
         order = merged_order([(event.times, event.ranks) for event in events])
         times = np.concatenate([event.times for event in events])[order]
         ranks = np.concatenate([event.ranks for event in events])[order]
-        codes = np.concatenate([self._codes[k][event.slots] for k, event in enumerate(events)])[order]
+        codes = np.concatenate(values)[order]
         sides = np.concatenate([np.full(len(event), k, np.int64) for k, event in enumerate(events)])[order]
         signs = np.concatenate([event.signs for event in events])[order]
         n = len(order)
@@ -214,7 +210,7 @@ class SetOperation(Operator):
 
     @property
     def bytes(self) -> int:
-        own = self._by_code.nbytes + self._by_id.nbytes + self._free.nbytes + sum(codes.nbytes for codes in self._codes)
+        own = self._by_code.nbytes + self._by_id.nbytes + self._free.nbytes
         return own + self._values.bytes + sum(rows.bytes for rows in self._rows)
 
     def stats(self) -> dict[str, int]:
@@ -225,13 +221,13 @@ class SetOperation(Operator):
         by_code = np.zeros((self._values.capacity, 2), np.int64)
         for k, rows in enumerate(self._rows):
             rows.check()
-            np.add.at(by_code[:, k], self._codes[k][rows.live()], 1)
+            np.add.at(by_code[:, k], rows.codes(rows.rows.live()), 1)
         counted = self._by_code[: len(by_code)]
         assert (counted[:, :2] == by_code[: len(counted)]).all(), "the rows of every value are counted"
         live = np.flatnonzero(self._by_id[:, 1] >= 0)
         copies = np.bincount(self._by_id[live, 1], minlength=len(counted))
         for code, (n, m, _, shown, touched) in enumerate(counted.tolist()):
-            assert touched == 0 and shown == copies[code] == _copies.py_func(self._kind, n, m), "as many copies as the counts say"
+            assert touched == 0 and shown == copies[code] == copies_of(self._kind, n, m), "as many copies as the counts say"
 
 
 def _new_codes(capacity: int) -> Array:

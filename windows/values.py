@@ -112,27 +112,33 @@ def encode_rows(
         codes[row] = code
 
 
-@kernel("void(int64[::1], int64[::1], int64[:,::1], uint8[:,::1], int64[::1], int64[::1], int64[::1])")
+@kernel("void(int64[::1], int64[::1], int64[::1], int64, int64[:,::1], uint8[:,::1], int64[::1], int64[::1], int64[::1])")
 def release_codes(
     codes: np.ndarray,
+    hashes: np.ndarray,
     table: np.ndarray,
+    table_address: int,
     stored: np.ndarray,
     stored_nulls: np.ndarray,
     counts: np.ndarray,
     free: np.ndarray,
     header: np.ndarray,
 ) -> None:
-    """One reference of each code less; those without any leave the table."""
+    """One reference of each code less; those without any leave the table. `hashes` is scratch."""
     mask = np.int64(len(table) - 1)
     shift = table_shift(table)
     for k in range(len(codes)):
+        hashes[k] = _hash_row(stored, stored_nulls, codes[k])
+    for k in range(len(codes)):
+        if k + _AHEAD < len(codes):
+            prefetch(table_address + 8 * (hashes[k + _AHEAD] >> shift))
         code = codes[k]
         counts[code] -= 1
         if counts[code] == 0:
             free[header[_N_FREE]] = code
             header[_N_FREE] += 1
             header[_LIVE] -= 1
-            at = _hash_row(stored, stored_nulls, code) >> shift
+            at = hashes[k] >> shift
             while number_of(table[at]) != code:
                 at = (at + 1) & mask
             delete_entry(table, at, shift)
@@ -207,7 +213,10 @@ class ValueCodes:
         if len(codes) == 0:
             return
         stored = self._cells
-        release_codes(codes, self._table, stored.cells, stored.nulls, self._counts, self._free, self._header)
+        release_codes(
+            codes, np.empty(len(codes), np.int64), self._table, self._table.ctypes.data, stored.cells, stored.nulls,
+            self._counts, self._free, self._header,
+        )  # fmt: skip
         if len(self) == 0:
             self._reset()
         elif stored.many_texts(len(self)):

@@ -87,7 +87,7 @@ def random_history(
 ) -> History:
     """Arrivals that begin and end rows of small ids and values; all rows have ended by the last one or will.
 
-    `known`: how many rows have a scheduled end; `premature`: how often one of those is ended before; `in_order`: ends come in order.
+    `known`: how many rows have a scheduled end; `premature`: how often one of those ends before; `in_order`: no end overtakes.
     """
     rng = random.Random(seed)
     draw = values or (lambda rng: (rng.choice([None, 1, 2, 3]),))
@@ -182,6 +182,8 @@ class Bags:
         self.dropped = 0
         #: ids that ended before their scheduled end
         self.premature = 0
+        #: everything that happened: (time, rank, sign, value)
+        self.events: list[tuple[int, int, int, Value]] = []
 
     def read(self, delta: Delta, upto: int) -> None:
         check_delta(delta, upto)
@@ -207,13 +209,14 @@ class Bags:
             if not is_plus:
                 if id in self.live:
                     self.premature += time < self.live[id][1] < FOREVER
-                    del self.live[id]
+                    self.events.append((time, rank, -1, self.live.pop(id)[0]))
                 else:
                     self.dropped += 1
             else:
                 assert id not in self.live, f"id {id} begins while it is alive, at {time, rank}"
                 assert row is not None
                 self.live[id] = (row, end)
+                self.events.append((time, rank, 1, row))
             self._note((time, rank))
         self._pass_ends(upto)
         if self._sends_ends:
@@ -224,7 +227,7 @@ class Bags:
             return
         for id, (_, end) in sorted(self.live.items(), key=lambda item: item[1][1]):
             if end <= upto:
-                del self.live[id]
+                self.events.append((end, SCHEDULED, -1, self.live.pop(id)[0]))
                 self._note((end, SCHEDULED))
 
     def _note(self, key: Key) -> None:

@@ -1,0 +1,166 @@
+"""Would the random histories notice a broken operator? Each mutant changes one expression of one function."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import windows.distinct
+import windows.join
+import windows.join_keys
+import windows.netting
+import windows.set_operation
+import windows.to_stream
+import windows.union
+import windows.window
+from eddy.compile import ensure
+from lineage.schema import Type
+from tests.unit.windows import test_join, test_recipient, test_set_operation, test_to_stream, test_window_operators
+from tests.unit.windows.histories import compare, random_history
+from windows.cells import Cells
+from windows.due import Calendar
+from windows.recipient import Recipient
+from windows.rows import LiveRows
+from windows.slide import Slide
+from windows.spec import WindowSpec
+
+ensure()
+
+
+def run_delta_star() -> None:
+    test_set_operation.test_delta_star_shows_each_value_once_and_says_when_it_ends(Calendar, 1)
+
+
+def run_set_operations() -> None:
+    test_set_operation.test_after_every_event_the_output_has_the_copies_that_the_counts_say(("except", True), "calendar")
+
+
+def run_values() -> None:
+    test_set_operation.test_strings_and_floats_are_values_by_what_they_say()
+
+
+def run_union() -> None:
+    test_set_operation.test_union_all_has_the_rows_of_all_inputs(2)
+
+
+def run_join() -> None:
+    test_join.test_no_key_is_a_cross_product_and_two_keys_both_count(3)
+
+
+def run_rows_window() -> None:
+    test_window_operators.test_a_window_holds_the_newest_rows_in_its_range(WindowSpec.newest(2, [0, 1], 15), False)
+
+
+def run_slide() -> None:
+    test_window_operators.test_rows_are_shown_in_the_extents_of_the_last_boundary(20, 5, False, False)
+
+
+def run_istream() -> None:
+    test_to_stream.test_a_row_for_each_net_change_of_each_event(1, "calendar")
+
+
+def run_rstream() -> None:
+    test_to_stream.test_the_whole_answer_at_each_instant_at_which_it_changed("calendar")
+
+
+def run_recipient() -> None:
+    test_recipient.test_changes_net_by_value_and_the_latest_remain("event", "calendar")
+
+
+#: (where, function, what it says, what it says instead, what has to notice)
+MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
+    "delta-star keeps the youngest": (
+        windows.distinct, "star", "max(reserve[code], ends[k])", "ends[k]", run_delta_star,
+    ),
+    "delta-star forgets its reserve": (
+        windows.distinct, "star", "elif ends[k] > shown[code]:", "elif ends[k] > shown[code] + 10:", run_delta_star,
+    ),
+    "counts are compared once an instant": (
+        windows.set_operation, "count_events", "times[last] == times[k] and ranks[last] == ranks[k]", "times[last] == times[k]",
+        run_set_operations,
+    ),
+    "a premature end of a part does not end its combinations": (
+        windows.join, "walk_pairs", "sends_ends or times[k] < end", "sends_ends", run_join,
+    ),
+    "beginnings before ends": (
+        windows.join.PairJoin, "_walked", "for sign in (-1, 1)", "for sign in (1, -1)", run_join,
+    ),
+    "NULL keys meet": (
+        windows.join_keys, "key_columns", "usable &= ~column.nulls", "pass", run_join,
+    ),
+    "ROWS n holds n - 1": (
+        windows.window, "walk_newest", "> n_newest", ">= n_newest", run_rows_window,
+    ),
+    "a displaced row ends again": (
+        windows.window, "walk_newest", "elif displaced[slot] == 0:", "else:", run_rows_window,
+    ),
+    "a row is in the extent of its own start": (
+        Slide, "_kept", "first = (plus.times // s + 1) * s", "first = -(-plus.times // s) * s", run_slide,
+    ),
+    "an extent is open at its start": (
+        Slide, "_kept", "last = (t + self._width) // s * s", "last = (t + self._width - 1) // s * s", run_slide,
+    ),
+    "nothing cancels": (
+        windows.netting, "net_groups", "cancelled = min(counts[code, 0], counts[code, 1])", "cancelled = 0", run_istream,
+    ),
+    "an instant is answered before it has passed": (
+        windows.to_stream, "walk_answers", "state[_INSTANT] < time", "state[_INSTANT] <= time", run_rstream,
+    ),
+    "an answer without a net change": (
+        windows.to_stream, "walk_answers", "if slide > 0 or state[_N_CHANGED] > 0:", "if True:", run_rstream,
+    ),
+    "instants are not told apart": (
+        Recipient, "process", "group_stops(events.times)", "group_stops(events.times // 10)", run_recipient,
+    ),
+    "+ before -": (
+        windows.netting, "net_groups", "for side in range(2)", "for side in (1, 0)", run_recipient,
+    ),
+    "rows that ended early stay in the buffer": (
+        LiveRows, "apply", "self.buffer.remove(", "(lambda *_: None)(", run_set_operations,
+    ),
+    "slots are used again within the commit": (
+        LiveRows, "apply", "self._ended = events.ended", "self._free = np.append(self._free, events.ended)", run_set_operations,
+    ),
+    "-0.0 is not 0.0": (
+        Cells, "encoded", "values = values + 0.0", "values = values * 1.0", run_values,
+    ),
+    "inputs of a union share ids": (
+        windows.union, "_numbered", "part * len(ids) + k", "part * len(ids)", run_union,
+    ),
+}  # fmt: skip
+
+
+def mutated(where: Any, name: str, old: str, new: str) -> Any:
+    """A function of a module or class with one expression changed, in plain Python."""
+    function = getattr(where, name)
+    function = getattr(function, "py_func", function)
+    source = textwrap.dedent(inspect.getsource(function))
+    source = source[source.index("def ") :]
+    assert source.count(old) == 1, f"{name} says that once"
+    namespace = dict(function.__globals__)
+    exec(source.replace(old, new), namespace)  # our own source
+    return namespace[name]
+
+
+@pytest.mark.parametrize("what", MUTANTS)
+def test_a_broken_operator_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, name, old, new, run = MUTANTS[what]
+    broken = mutated(where, name, old, new)
+    monkeypatch.setattr(where, name, broken)
+    if where is windows.join_keys:
+        monkeypatch.setattr(windows.join, name, broken)
+    with pytest.raises(AssertionError):
+        run()
+
+
+def test_the_mutants_differ_from_the_operators_by_their_change_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel run as plain Python does what it does compiled."""
+    plain = mutated(windows.set_operation, "count_events", "sizes[0] = n_plus", "sizes[0] = n_plus")
+    monkeypatch.setattr(windows.set_operation, "count_events", plain)
+    operator = test_set_operation.distinct([Type.INT], LiveRows(Calendar()))
+    compare(operator, random_history(1), 1, lambda bags: Counter(set(+bags[0])))
