@@ -10,18 +10,20 @@ values that were stored with the row. There are two paths, and a query is on one
                   their birth, until `settle`; and for good the queries whose condition is more than an interval, whose rows the
                   caller lists.
 
+MIN and MAX go the same ways, by heaps (`windows/shared/extremes.py`) and by bests (`windows/shared/pair_extremes.py`).
 Both are exact, so a query that changes path shows no change. Cells are read only for queries with a reader: `changes` lists the
 cells (query, group) whose measures are not those last shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from filters.vector import Array
+from windows.shared.extremes import NONE
 from windows.shared.lanes import LANES
 from windows.shared.measures import finish
 from windows.shared.pair_sums import PairSums, interval_bits, no_bits
@@ -34,7 +36,7 @@ __all__ = ["Changes", "Listed", "Ranges", "Rows", "SharedAggregates", "ValueColu
 
 @dataclass(slots=True)
 class Rows:
-    """Rows that come or go, in any order."""
+    """Rows that come or go, each before it goes."""
 
     groups: Array
     #: region ids on the attribute, as stored with the row
@@ -69,6 +71,10 @@ class Listed:
     bits: Array
 
 
+#: From a query and positions of stored rows to a mask of those that satisfy its condition.
+Matches = Callable[[int, Array], Array]
+
+
 class _Query:
     __slots__ = ("born", "listed", "pair", "shown")
 
@@ -85,7 +91,9 @@ class _Query:
 class SharedAggregates:
     """The sums of all queries over one (stream, window, keys, values)."""
 
-    def __init__(self, columns: Sequence[ValueColumn]) -> None:
+    def __init__(self, columns: Sequence[ValueColumn], matches: Matches | None = None) -> None:
+        #: which rows count for a query whose rows the caller lists; asked where an extreme of such a query left
+        self._matches = matches
         self.planes = Planes(columns)
         self._regions = RegionSums(self.planes)
         self._pairs = PairSums(self.planes)
@@ -110,6 +118,7 @@ class SharedAggregates:
 
     def settle(self, watermark: int) -> None:
         """Rows before this position have left the window: queries born no later count all that are left."""
+        self._regions.extremes.drop_below(watermark)
         for query in self._queries.values():
             if query.pair >= 0 and not query.listed and query.born <= watermark:
                 self._pairs.leave_place(query.pair)
@@ -144,14 +153,26 @@ class SharedAggregates:
         self._cover(rows, ranges)
         vectors = self.planes.vectors(rows.values, rows.signs, self._pairs.width)
         self._regions.add(rows.groups, rows.regions, vectors)
+        keys = self._regions.extremes.apply(rows.positions, rows.groups, rows.regions, rows.signs, rows.values)
+        nulls = self._extreme_nulls(rows)
         young = [number for number, query in self._queries.items() if query.pair >= 0 and not query.listed]
         if young:
             bits = no_bits(len(young), len(rows))
             born = np.array([self._queries[number].born for number in young], np.int64)
             interval_bits(ranges.rank_of[rows.regions], rows.positions, ranges.low[young], ranges.high[young], born, bits)
-            self._pairs.add(bits, self._places(young), rows.groups, vectors)
+            self._pairs.add(bits, self._places(young), rows.groups, vectors, rows.signs, keys, nulls)
         if listed is not None:
-            self._pairs.add(listed.bits, self._places(listed.queries.tolist()), rows.groups, vectors)
+            places = self._places(listed.queries.tolist())
+            self._pairs.add(listed.bits, places, rows.groups, vectors, rows.signs, keys, nulls)
+
+    def _extreme_nulls(self, rows: Rows) -> Array:
+        """Null bytes of the values of each extreme."""
+        columns = [k for k, column in enumerate(self.planes.columns) for _ in column.flips]
+        found = np.zeros((len(columns), len(rows)), np.uint8)
+        for e, k in enumerate(columns):
+            if len(rows.values[k][1]):
+                found[e] = rows.values[k][1]
+        return found
 
     def _places(self, queries: Sequence[int]) -> Array:
         return np.array([self._queries[query].pair for query in queries], np.int64)
@@ -180,7 +201,29 @@ class SharedAggregates:
         places = np.array([place for place, _ in settled], np.int64)
         queries = np.array([query for _, query in settled], np.int64)
         n = self._regions.changes(pages, ranges.rank_of, ranges.low[queries], ranges.high[queries], places, self.shown)
+        self._find_extremes(self._pairs.touched(), ranges)
         return self.shown.changes(self._pairs.changes(self.shown, n))
+
+    def _find_extremes(self, cells: Array, ranges: Ranges) -> None:
+        """Look among the rows for the extremes of those records whose best has left."""
+        cells = self._pairs.extremes.unknown(cells)
+        if len(cells) == 0:
+            return
+        query_at = {query.pair: number for number, query in self._queries.items() if query.pair >= 0}
+        numbers = np.array([query_at[place] for place in (cells // self._pairs.n_groups).tolist()], np.int64)
+        listed = np.array([self._queries[number].listed for number in numbers.tolist()], np.bool_)
+        born = np.array([self._queries[number].born for number in numbers.tolist()], np.int64)
+        groups = cells % self._pairs.n_groups
+        rows = self._regions.extremes
+        own = ~listed
+        low, high = ranges.low[numbers[own]], ranges.high[numbers[own]]
+        self._pairs.extremes.put(cells[own], rows.search(groups[own], low, high, born[own], ranges.rank_of))
+        for cell, number, group in zip(cells[listed].tolist(), numbers[listed].tolist(), groups[listed].tolist()):
+            assert self._matches is not None, "somebody knows which rows a listed query counts"
+            positions, keys, nulls = rows.rows(group)
+            counted = self._matches(number, positions) & (positions >= self._queries[number].born)
+            keys = np.where(counted & (nulls == 0), keys, NONE)
+            self._pairs.extremes.put(np.array([cell]), keys.min(axis=1, initial=NONE)[:, None])
 
     def reader_of(self, places: Array) -> Array:
         """The queries at places of `shown`."""
@@ -203,6 +246,8 @@ class SharedAggregates:
         """Show all of a query's groups at a place."""
         asked = self._queries[query]
         if asked.pair >= 0:
+            self._pairs.extremes.forget(asked.pair, known=False)
+            self._find_extremes(self._pairs.cells(asked.pair), ranges)
             return shown.changes(self._pairs.show(asked.pair, shown, place))
         pages = np.arange(self._regions.n_groups // LANES)
         one = np.array([query])

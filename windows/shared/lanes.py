@@ -124,6 +124,23 @@ def _round(
 
 
 @intrinsic
+def _least(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+    def body(b: _Builder, args: Any) -> None:
+        one, other = b.load(0), b.load(2)
+        b.store(0, b.builder.select(b.builder.icmp_signed("<", other, one), other, one))
+
+    return _step(numba.void(to, i, source, j), body)
+
+
+@intrinsic
+def _keep(typing: Any, to: Any, i: Any, counts: Any, j: Any) -> Any:
+    def body(b: _Builder, args: Any) -> None:
+        b.store(0, b.builder.select(b.builder.icmp_signed("!=", b.load(2), _all(0)), b.load(0), _all(0)))
+
+    return _step(numba.void(to, i, counts, j), body)
+
+
+@intrinsic
 def _count_up(typing: Any, to: Any, i: Any, first: Any) -> Any:
     def body(b: _Builder, args: Any) -> None:
         ascending = ir.Constant(_RUN, [ir.Constant(_I64, lane) for lane in range(LANES)])
@@ -149,6 +166,18 @@ def subtract_lanes(to: Number, i: Number, source: Number, j: Number, less: Numbe
 @inline
 def copy_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
     _copy(to, i, source, j)
+
+
+@inline
+def least_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
+    """to = the smaller of to and source"""
+    _least(to, i, source, j)
+
+
+@inline
+def keep_lanes(to: Number, i: Number, counts: Number, j: Number) -> None:
+    """to = 0 where counts are 0"""
+    _keep(to, i, counts, j)
 
 
 @inline

@@ -15,6 +15,7 @@ from lineage.bits import ONE, trailing_zeros, words
 from lineage.kernels import kernel
 from windows.growth import LEAST, room_for
 from windows.shared.lanes import LANES
+from windows.shared.pair_extremes import PairExtremes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
 from windows.shared.shown import Shown
@@ -71,14 +72,15 @@ def add_pairs(
 
 @kernel(
     "int64(int64[::1], int64[::1], int64, int64, int64, int64[::1], int64[:,::1], int64, int64[::1], int64[::1], int64[::1],"
-    "int64[::1], int64, int64[::1], int64, int64)"
+    "int64[::1], int64, int64[::1], int64, int64, int64[::1], int64[::1])"
 )
 def capture_pairs(
     cells: np.ndarray, records: np.ndarray, n_groups: int, width: int, n_planes: int, shown_place: np.ndarray,
     columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray, scratch: np.ndarray, shown: np.ndarray,
-    n_places: int, list: np.ndarray, capacity: int, n: int,
+    n_places: int, list: np.ndarray, capacity: int, n: int, best: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
     """List the records that are not as shown, with what was shown, and show them; `work` begins with a run of zeros."""
+    n_extremes = len(extreme_counts)
     for start in range(0, len(cells), LANES):
         n_lanes = min(LANES, len(cells) - start)
         for lane in range(LANES):
@@ -88,6 +90,9 @@ def capture_pairs(
         read_measures(work, LANES, 0, columns, fresh, scratch)
         for lane in range(n_lanes):
             cell = cells[start + lane]
+            for e in range(n_extremes):
+                some = fresh[extreme_counts[e] * LANES + lane] != 0
+                fresh[(n_measures - n_extremes + e) * LANES + lane] = best[cell * n_extremes + e] if some else 0
             place, group = shown_place[cell // n_groups], cell % n_groups
             at = (group // LANES * n_places + place) * n_measures * LANES + group % LANES
             same = True
@@ -117,6 +122,7 @@ class PairSums:
         #: records touched since the last `changes`
         self._touched = np.zeros(LEAST, np.int64)
         self._n_touched = 0
+        self.extremes = PairExtremes(len(planes.extreme_counts))
 
     @property
     def width(self) -> int:
@@ -137,6 +143,7 @@ class PairSums:
         touched = self._touched[: self._n_touched]
         self._touched[: self._n_touched] = touched // have_groups * n_groups + touched % have_groups
         self._records, self._stamps, self.n_groups = records, stamps, n_groups
+        self.extremes.fit(n_places, n_groups)
 
     def move(self, origins: Array) -> None:
         """The layout of planes has changed; see `Planes.cover`."""
@@ -158,11 +165,13 @@ class PairSums:
     def leave_place(self, place: int) -> None:
         self._records[place] = 0
         self.watch(place, -1)
+        self.extremes.forget(place, known=True)
         self._free.append(place)
 
     def watch(self, place: int, shown_place: int) -> None:
         """The query at a place has a reader who is shown it there, or none any more (-1)."""
         self._shown_place[place] = shown_place
+        self.extremes.forget(place, known=False)
         if shown_place < 0:
             touched = self._touched[: self._n_touched]
             kept = touched[touched // self.n_groups != place]
@@ -170,8 +179,10 @@ class PairSums:
             self._n_touched = len(kept)
             self._stamps[place] = 0
 
-    def add(self, bits: Array, places: Array, groups: Array, vectors: Array) -> None:
-        """Rows come or go for queries by the bits `[query, word of rows]`."""
+    def add(
+        self, bits: Array, places: Array, groups: Array, vectors: Array, signs: Array, keys: Array, nulls: Array
+    ) -> None:  # fmt: skip
+        """Rows come or go for queries by the bits `[query, word of rows]`; keys and null bytes are `[extreme, row]`."""
         watched = (self._shown_place[places] >= 0).view(np.uint8)
         most = self._n_touched + int(np.count_nonzero(watched)) * min(self.n_groups, len(groups))
         if most > len(self._touched):
@@ -182,19 +193,31 @@ class PairSums:
             bits, places, watched, groups, vectors.reshape(-1), self.width, self._records.reshape(-1), self.n_groups,
             self._stamps.reshape(-1), self._stamp, self._touched, self._n_touched,
         )  # fmt: skip
+        self.extremes.add(bits, places, watched, groups, signs, keys, nulls)
+
+    def touched(self) -> Array:
+        """Records (place * n_groups + group) that were touched since the last `changes`."""
+        return self._touched[: self._n_touched]
 
     def changes(self, shown: Shown, n: int) -> int:
-        """List the cells that changed since the last time behind the n that are; returns how many are then."""
-        cells = self._touched[: self._n_touched]
+        """List the cells that changed since the last time behind the n that are; returns how many are then.
+
+        The extremes of all cells that were touched are known.
+        """
+        cells = self.touched()
         self._n_touched = 0
         self._stamp += 1
         return self._capture(cells, self._shown_place, shown, n)
 
     def show(self, place: int, shown: Shown, shown_place: int) -> int:
-        """List all groups of one query that are not as shown at a place."""
-        cells = place * self.n_groups + np.arange(self.n_groups)
+        """List all groups of one query that are not as shown at a place; their extremes are known."""
+        cells = self.cells(place)
         shown_at = np.full(len(self._records), shown_place, np.int64)
         return self._capture(cells, shown_at, shown, 0)
+
+    def cells(self, place: int) -> Array:
+        """All records of a place."""
+        return place * self.n_groups + np.arange(self.n_groups)
 
     def _capture(self, cells: Array, shown_place: Array, shown: Shown, n: int) -> int:
         planes = self._planes
@@ -204,12 +227,12 @@ class PairSums:
         return capture_pairs(
             cells, self._records.reshape(-1), self.n_groups, self.width, planes.n, shown_place, planes.fields,
             planes.n_measures, work, fresh, scratch, shown.cells.reshape(-1), shown.n_places, shown.list.reshape(-1),
-            shown.list.shape[1], n,
+            shown.list.shape[1], n, self.extremes.best.reshape(-1), planes.extreme_counts,
         )  # fmt: skip
 
     @property
     def bytes(self) -> int:
-        return self._records.nbytes + self._stamps.nbytes + self._touched.nbytes
+        return self._records.nbytes + self._stamps.nbytes + self._touched.nbytes + self.extremes.bytes
 
 
 def no_bits(n_queries: int, n_rows: int) -> Array:

@@ -19,7 +19,9 @@ from windows.exact_sums import nearest_float, quotient, variance
 from windows.shared.lanes import LANES, copy_lanes, round_lanes, sum_lanes
 from windows.shared.planes import (
     COUNT,
-    IS_FLOAT,
+    FLOATS,
+    INTS,
+    KIND,
     LIMBS,
     LOWEST,
     LOWEST_SQUARE,
@@ -106,7 +108,7 @@ def read_means(work: Number, at: Number, column: Number, fresh: Number, counts: 
 
 @inline
 def read_measures(work: Number, at: Number, zeros: Number, columns: Number, fresh: Number, scratch: Number) -> None:
-    """All measures of a run of cells."""
+    """All measures of a run of cells but extremes."""
     copy_lanes(fresh, 0, work, at)
     for c in range(len(columns)):
         column = columns[c]
@@ -116,9 +118,9 @@ def read_measures(work: Number, at: Number, zeros: Number, columns: Number, fres
             counts = to
             copy_lanes(fresh, to, work, at + column[COUNT] * LANES)
             to += LANES
-        if column[IS_FLOAT] == 0:
+        if column[KIND] == INTS:
             sum_lanes(fresh, to, to + LANES, work, at + column[LIMBS] * LANES)
-        else:
+        elif column[KIND] == FLOATS:
             read_float_sums(work, at, zeros, column, fresh, to)
             if column[SQUARES] > 0:
                 read_variances(work, at, column, fresh, counts, to + LANES, scratch)

@@ -15,15 +15,22 @@ from eddy.compile import ensure
 from lineage.bits import words
 from lineage.schema import Type
 from windows.aggregates.aggregate import Kind
+from windows.shared.extremes import NONE
 from windows.shared_aggregates import Listed, Ranges, Rows, SharedAggregates, ValueColumn, finish
 
 ensure()
 
 LIMIT = 1 << 30
-COLUMNS = [ValueColumn(Type.FLOAT, variance=True), ValueColumn(Type.INT), ValueColumn(Type.FLOAT)]
+COLUMNS = [
+    ValueColumn(Type.FLOAT, variance=True, minimum=True, maximum=True),
+    ValueColumn(Type.INT, maximum=True),
+    ValueColumn(Type.FLOAT),
+    ValueColumn(Type.TIMESTAMP, sum=False, minimum=True),
+]
 KINDS = [
-    (Kind.COUNT, None), *((kind, 0) for kind in (Kind.COUNT, Kind.SUM, Kind.AVG, Kind.VARIANCE, Kind.STDDEV)),
-    *((kind, 1) for kind in (Kind.COUNT, Kind.SUM, Kind.AVG)), *((kind, 2) for kind in (Kind.COUNT, Kind.SUM, Kind.AVG)),
+    (Kind.COUNT, None), *((kind, 0) for kind in (Kind.COUNT, Kind.SUM, Kind.AVG, Kind.VARIANCE, Kind.STDDEV, Kind.MIN, Kind.MAX)),
+    *((kind, 1) for kind in (Kind.COUNT, Kind.SUM, Kind.AVG, Kind.MAX)), (Kind.COUNT, 3), (Kind.MIN, 3),
+    *((kind, 2) for kind in (Kind.COUNT, Kind.SUM, Kind.AVG)),
 ]  # fmt: skip
 
 
@@ -73,7 +80,7 @@ class Model:
     def __init__(self, seed: int, window: int) -> None:
         self.rng = random.Random(seed)
         self.window = window
-        self.shared = SharedAggregates(COLUMNS)
+        self.shared = SharedAggregates(COLUMNS, self.matches)
         self.regions = Regions()
         self.rows: list[tuple[int, int, float, tuple[Any, ...], int]] = []
         #: query -> (low, high, born, listed)
@@ -98,6 +105,12 @@ class Model:
     def counts_for(self, query: int, row: tuple[int, int, float, tuple[Any, ...], int]) -> bool:
         low, high, born, listed = self.queries[query]
         return low <= row[2] < high and row[0] >= born and (not listed or row[4] == 1)
+
+    def matches(self, query: int, positions: np.ndarray) -> np.ndarray:
+        """The condition of a listed query on stored rows, whatever its birth."""
+        low, high, _, _ = self.queries[query]
+        passed = {row[0] for row in self.rows if low <= row[2] < high and row[4] == 1}
+        return np.array([position in passed for position in positions.tolist()], np.bool_)
 
     # ---- steps
 
@@ -176,7 +189,7 @@ class Model:
         columns = []
         for kind, column in KINDS:
             cells, nulls, _ = finish(self.shared.planes, kind, column, measures)
-            is_int = kind is Kind.COUNT or (kind is Kind.SUM and column == 1)
+            is_int = kind is Kind.COUNT or (kind in (Kind.SUM, Kind.MAX) and column == 1) or column == 3
             values = cells.tolist() if is_int else np.ascontiguousarray(cells).view(np.float64).tolist()
             columns.append([None if null else plain(value) for value, null in zip(values, nulls.tolist())])
         return list(zip(*columns))
@@ -225,6 +238,9 @@ def compute(kind: Kind, column: int | None, rows: list[tuple[Any, ...]]) -> Any:
         return math.sqrt(variance) if kind is Kind.STDDEV else variance
     if not values:
         return None
+    if kind in (Kind.MIN, Kind.MAX):
+        chosen = min if kind is Kind.MIN else max
+        return plain(chosen(values, key=lambda value: (value != value, value)))
     if COLUMNS[column].type is Type.INT:
         total = sum(values)
         return float(total) / len(values) if kind is Kind.AVG else total if -(2**63) <= total < 2**63 else None
@@ -240,7 +256,7 @@ def compute(kind: Kind, column: int | None, rows: list[tuple[Any, ...]]) -> Any:
 
 
 def tame(rng: random.Random) -> tuple[Any, ...]:
-    return round(rng.uniform(-100, 100), 3), rng.randrange(-1000, 1000), rng.randrange(100) / 4
+    return round(rng.uniform(-100, 100), 3), rng.randrange(-1000, 1000), rng.randrange(100) / 4, rng.randrange(9)
 
 
 def wild(rng: random.Random) -> tuple[Any, ...]:
@@ -248,6 +264,7 @@ def wild(rng: random.Random) -> tuple[Any, ...]:
         rng.choice([None, 0.0, 1e-8, 1e12, 0.1, -3.5, 1e-20, math.inf, math.nan]),
         rng.choice([None, 0, 1, -(2**63), 2**63 - 1, 7]),
         rng.choice([None, 1.0, -1.5, 2.0**1000, 1.7e308, -1.7e308, -math.inf, 5e-324]),
+        rng.choice([None, -(2**63), 2**63 - 1, 0]),
     )
 
 
@@ -277,7 +294,8 @@ def test_sums_of_rows_that_all_left_are_zero_in_every_plane() -> None:
     model.apply([(-1, row) for row in model.rows])
     model.rows = []
     model.check()
-    assert not model.shared._regions._acc.any()
+    regions = model.shared._regions
+    assert not regions._acc.any() and (regions.extremes.best == NONE).all() and (regions.extremes._heads < 0).all()
 
 
 def test_a_young_query_shows_no_change_when_it_settles() -> None:
