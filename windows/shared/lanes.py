@@ -21,6 +21,7 @@ LANES = 8
 
 _I64 = ir.IntType(64)
 _RUN = ir.VectorType(_I64, LANES)
+_FOUR = ir.VectorType(_I64, 4)
 _FLOATS = ir.VectorType(ir.DoubleType(), LANES)
 
 
@@ -35,16 +36,16 @@ class _Builder:
         self._context, self._signature, self._args = context, signature, args
         self.builder = builder
 
-    def _pointer(self, k: int) -> Any:
+    def _pointer(self, k: int, kind: Any) -> Any:
         """Argument k is an array, argument k + 1 a place in it."""
         array = self._context.make_array(self._signature.args[k])(self._context, self.builder, self._args[k])
-        return self.builder.bitcast(self.builder.gep(array.data, [self._args[k + 1]]), _RUN.as_pointer())
+        return self.builder.bitcast(self.builder.gep(array.data, [self._args[k + 1]]), kind.as_pointer())
 
-    def load(self, k: int) -> Any:
-        return self.builder.load(self._pointer(k), align=8)
+    def load(self, k: int, kind: Any = _RUN) -> Any:
+        return self.builder.load(self._pointer(k, kind), align=8)
 
-    def store(self, k: int, run: Any) -> None:
-        self.builder.store(run, self._pointer(k), align=8)
+    def store(self, k: int, run: Any, kind: Any = _RUN) -> None:
+        self.builder.store(run, self._pointer(k, kind), align=8)
 
     def spread(self, number: Any, kind: Any) -> Any:
         """One number in every lane."""
@@ -68,6 +69,14 @@ def _step(signature: Any, body: Callable[[_Builder, Any], Any]) -> Any:
 @intrinsic
 def _add(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
     return _step(numba.void(to, i, source, j), lambda b, _: b.store(0, b.builder.add(b.load(0), b.load(2))))
+
+
+@intrinsic
+def _add_four(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+    def body(b: _Builder, args: Any) -> None:
+        b.store(0, b.builder.add(b.load(0, _FOUR), b.load(2, _FOUR)), _FOUR)
+
+    return _step(numba.void(to, i, source, j), body)
 
 
 @intrinsic
@@ -155,6 +164,12 @@ def _count_up(typing: Any, to: Any, i: Any, first: Any) -> Any:
 @inline
 def add_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
     _add(to, i, source, j)
+
+
+@inline
+def add_four(to: Number, i: Number, source: Number, j: Number) -> None:
+    """Four integers, not a run."""
+    _add_four(to, i, source, j)
 
 
 @inline

@@ -14,7 +14,7 @@ from filters.vector import Array
 from lineage.bits import ONE, trailing_zeros, words
 from lineage.kernels import kernel
 from windows.growth import LEAST, room_for
-from windows.shared.lanes import LANES
+from windows.shared.lanes import LANES, add_four
 from windows.shared.pair_extremes import PairExtremes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
@@ -59,14 +59,8 @@ def add_pairs(
                     stamps[cell] = stamp
                     touched[n] = cell
                     n += 1
-                to, at = cell * width, i * width
-                for _ in range(0, width, 4):
-                    # all loads before the stores, so that they become one instruction each
-                    a, b, c, d = records[to], records[to + 1], records[to + 2], records[to + 3]
-                    e, f, g, h = vectors[at], vectors[at + 1], vectors[at + 2], vectors[at + 3]
-                    records[to], records[to + 1], records[to + 2], records[to + 3] = a + e, b + f, c + g, d + h
-                    to += 4
-                    at += 4
+                for k in range(0, width, 4):
+                    add_four(records, cell * width + k, vectors, i * width + k)
     return n
 
 
