@@ -56,6 +56,13 @@ def inline(function: F) -> F:
     return dispatcher  # type: ignore[no-any-return]  # as above
 
 
+def called(function: F) -> F:
+    """A helper that kernels call and that stays one function: too large to be put into each of them."""
+    dispatcher: Any = numba.njit(**OPTIONS)(function)
+    _files.add(function.__code__.co_filename)
+    return dispatcher  # type: ignore[no-any-return]  # as above
+
+
 def compile_kernels(announce: Callable[[str], None]) -> int:
     """Compile or load every declared kernel; says so once if any has to be compiled. Returns how many were compiled."""
     global _compiled

@@ -10,8 +10,8 @@ the sum of that digit over the values that are in. So sums are exact in any orde
 every limb, and a limb cannot overflow before `MOST` values are in (`carry` is for sums that only grow). Sums of sums, and their
 differences, are sums and differences limb by limb. Reading carries, and rounds once, to the nearest float (`math.fsum`).
 
-Squares are kept the same way, five digits a value: then `n * sum(x * x) - sum(x) ** 2` is an integer that `deviation` computes exactly
-before it divides, and a variance has no cancellation. Integers have two digits, at limb 0.
+Squares are kept the same way, five digits a value: then `n * sum(x * x) - sum(x) ** 2` is an integer that `deviation` computes
+exactly before it divides, and a variance has no cancellation. Integers have two digits, at limb 0.
 
 NaN and infinities have no digits. They are counted (`NAN`, `PLUS`, `MINUS`) beside the limbs, so that they can leave again.
 
@@ -26,7 +26,7 @@ import math
 import numpy as np
 
 from lineage.bits import leading_zeros, trailing_zeros
-from lineage.kernels import Number, inline, kernel
+from lineage.kernels import Number, called, inline, kernel
 from lineage.memory import float_of
 from windows.growth import fitted
 
@@ -169,7 +169,7 @@ def packed(top: Number, power: Number, negative: Number) -> Number:
     return float_of(sign | ((exponent << np.int64(52)) + m))
 
 
-@inline
+@called
 def nearest_float(limbs: Number, at: Number, stride: Number, n_limbs: Number, lowest: Number) -> Number:
     """The float nearest to a sum, of two the even one; infinite if it is beyond all floats."""
     negative = is_negative(limbs, at, stride, n_limbs)
@@ -194,7 +194,7 @@ def nearest_float(limbs: Number, at: Number, stride: Number, n_limbs: Number, lo
     return 0.0 if top == U64(0) else packed(top | U64(rest != U64(0)), power, negative)
 
 
-@inline
+@called
 def quotient(limbs: Number, at: Number, stride: Number, n_limbs: Number, lowest: Number, divisor: Number) -> Number:
     """A sum divided by a number: rounded twice, and finite wherever the quotient is."""
     total = nearest_float(limbs, at, stride, n_limbs, lowest)
@@ -203,7 +203,7 @@ def quotient(limbs: Number, at: Number, stride: Number, n_limbs: Number, lowest:
     return total / divisor
 
 
-@inline
+@called
 def square_deviation(
     sums: Number, at: Number, n_sums: Number, lowest: Number,
     squares: Number, squares_at: Number, n_squares: Number, lowest_square: Number,
@@ -221,7 +221,7 @@ def square_deviation(
     for i in range(n_limbs + n_digits):
         scratch[i] = 0
     carry = np.int64(0)
-    used = np.int64(0)
+    used = 0
     for i in range(n_digits):
         total = carry + (sign * sums[at + i] if i < n_sums else np.int64(0))
         carry = total >> np.int64(32)
@@ -243,7 +243,7 @@ def square_deviation(
     return n_limbs
 
 
-@inline
+@called
 def variance(
     sums: Number, at: Number, n_sums: Number, lowest: Number,
     squares: Number, squares_at: Number, n_squares: Number, lowest_square: Number,

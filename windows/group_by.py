@@ -5,11 +5,11 @@
 A group's row has the group's code for its id: a change is a - and a + of that id at the event that made it. Whatever its
 inputs' ends, a group's own end is not known before it comes, so every end travels.
 
-`per_event`: whether each event shows what it changed (ISTREAM, emit="event"); without it a group is read once a commit, at the last
-event that touched it, and only the net change travels.
+`per_event`: whether each event shows what it changed (ISTREAM, emit="event"); without it a group is read once a commit, at the
+last event that touched it, and only the net change travels.
 
-The work per row is in the parts (`windows/aggregates/`): the events of a commit become steps, every part walks them once and notes
-what it was at each reading, and groups whose row differs from the one shown give the output.
+The work per row is in the parts (`windows/aggregates/`): the events of a commit become steps, every part walks them once and
+notes what it was at each reading, and groups whose row differs from the one shown give the output.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Kind(enum.Enum):
 class Aggregate:
     """One aggregate over columns of the input, by their places.
 
-    `type` is the output's: COUNT int; SUM that of its argument (int of a bool); AVG, STDDEV, VARIANCE float; MEDIAN float of numbers,
-    else that of its argument; MIN, MAX, FIRST, LAST that of their argument.
+    `type` is the output's: COUNT int; SUM that of its argument (int of a bool); AVG, STDDEV, VARIANCE float; MEDIAN float of
+    numbers, else that of its argument; MIN, MAX, FIRST, LAST that of their argument.
     """
 
     kind: Kind

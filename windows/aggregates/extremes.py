@@ -2,8 +2,8 @@
 
     MIN, MAX    the root of one heap a group
     MEDIAN      the lower half of the rows in a heap whose root is its largest, the upper half in one whose root is its smallest;
-                the lower one has as many rows or one more. Numbers are interpolated, the times between two rounded to the nearest;
-                of texts and bools it is the lower of the two in the middle
+                the lower one has as many rows or one more. Numbers and times are interpolated; of texts and bools it is the
+                lower of the two in the middle
 
 Values compare by the order keys of their column: NaN is above all numbers. All are NULL of no rows.
 """
@@ -58,9 +58,9 @@ def walk_medians(
         if signs[k] != 0 and counted[slot] != 0:
             low = roots[_LOWER, group]
             if signs[k] > 0:
-                side = _LOWER if low < 0 or keys[slot] <= keys[low] else _UPPER
+                side = np.int64(_LOWER if low < 0 or keys[slot] <= keys[low] else _UPPER)
                 upper[slot] = side
-                roots[side, group] = push(links, keys, np.int64(side) - 1, roots[side, group], slot)
+                roots[side, group] = push(links, keys, side - 1, roots[side, group], slot)
                 sizes[side, group] += 1
             else:
                 side = np.int64(upper[slot])
@@ -160,9 +160,9 @@ def _middle(type: Type, low: Array, high: Array) -> Array:
     """Cells halfway between two; floats of ints and floats, else of the same type."""
     if type is Type.TIMESTAMP:
         # the sum may not fit; a half goes away from 1970, as in DuckDB
-        down = (low >> 1) + (high >> 1) + (low & high & 1)
-        odd = (low ^ high) & 1
-        return down + (odd & (down >= 0))
+        down: Array = (low >> 1) + (high >> 1) + (low & high & 1)
+        down += (low ^ high) & 1 & (down >= 0)
+        return down
     if type in (Type.STRING, Type.BOOL):
         return low
     if type is Type.FLOAT:

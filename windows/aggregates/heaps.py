@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.kernels import Number, inline
+from lineage.kernels import Number, called, inline
 
 CHILD, NEXT, PREV = 0, 1, 2
 
@@ -70,7 +70,7 @@ def join_siblings(links: Number, keys: Number, flip: Number, first: Number) -> N
     return root
 
 
-@inline
+@called
 def remove(links: Number, keys: Number, flip: Number, root: Number, row: Number) -> Number:
     """The root after a row left, -1 if it was the last."""
     below = join_siblings(links, keys, flip, links[CHILD, row])

@@ -1,8 +1,8 @@
 """The columns that aggregates read, for every live row, by slot.
 
     column    cells and null bytes of one input column (in the form of `lineage/schema.py`), texts under codes of their own
-    operand   a column with the rows that count for an aggregate over it: those whose FILTER is true and, unless NULLs count, whose
-              value is not NULL
+    operand   a column with the rows that count for an aggregate over it: those whose FILTER is true and, unless NULLs count,
+              whose value is not NULL
 
 Aggregates with the same argument and FILTER share both. What a slot holds does not change while its row is alive.
 """

@@ -1,8 +1,8 @@
 """What every aggregate's state does in a commit.
 
-A **part** is the state of some aggregates over one operand: per group, and where it needs it per live row. In a commit rows `enter`, the
-part walks the steps, and what it was at each reading is asked for by kind. State of a group that lost all its rows is as
-that of one that never had any, so group codes are handed on without a word.
+A **part** is the state of some aggregates over one operand: per group, and where it needs it per live row. In a commit rows
+`enter`, the part walks the steps, and what it was at each reading is asked for by kind. State of a group that lost all its rows
+is as that of one that never had any, so group codes are handed on without a word.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class AggregateState:
             part.enter(slots, groups)
 
     def walk(self, steps: Steps) -> tuple[Array, Array, Array]:
-        """Apply all steps. Gives rows of the group at each reading, and cells and null bytes of the aggregates, `[aggregate, reading]`."""
+        """Apply all steps. Gives the rows of the group at each reading, and cells and null bytes `[aggregate, reading]`."""
         for part in self._parts.values():
             part.walk(steps)
         cells = np.empty((len(self._of), steps.n_readings), np.int64)
@@ -133,7 +133,7 @@ class AggregateState:
     def clear(self) -> None:
         """No row is alive: fall back to the size of nothing."""
         self._n_groups = self._n_slots = LEAST
-        for thing in (*self._columns.values(), *self._operands.values(), *self._parts.values()):
+        for thing in self._things():
             thing.clear()
 
     # ---- values
@@ -154,7 +154,7 @@ class AggregateState:
         return any(column.many_texts(n_live) for column in self._columns.values())
 
     def forget_texts(self, live: Array, shown: Array) -> None:
-        """Throw out the texts that no live row has; `shown` are cells `[aggregate, group]`, codes of live rows' texts among them."""
+        """Throw out the texts that no live row has; `shown` are cells `[aggregate, group]`, among them codes of live texts."""
         for column in self._columns.values():
             if column.type is Type.STRING:
                 remap = column.forget_texts(live)
@@ -169,4 +169,7 @@ class AggregateState:
 
     @property
     def bytes(self) -> int:
-        return sum(thing.bytes for thing in (*self._columns.values(), *self._operands.values(), *self._parts.values()))
+        return sum(thing.bytes for thing in self._things())
+
+    def _things(self) -> list[Column | Operand | Part]:
+        return [*self._columns.values(), *self._operands.values(), *self._parts.values()]

@@ -4,8 +4,8 @@
     reading   the state of one group after an event that touched it; one for each (event, group), or for each group when only
               the commit's net counts
 
-A step whose group no later step of the same event touches has a reading, numbered in the order of steps. So an aggregate walks the
-steps once: it applies each, and where there is a reading it writes what it is now. Sign 0 changes nothing and is read.
+A step whose group no later step of the same event touches has a reading, numbered in the order of steps. So an aggregate walks
+the steps once: it applies each, and where there is a reading it writes what it is now. Sign 0 changes nothing and is read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """COUNT, SUM, AVG, VARIANCE and STDDEV, from exact sums (see `windows/exact_sums.py`).
 
-COUNT      rows that count
-SUM, AVG   NULL of no rows; of floats NaN and infinities as IEEE adds them, else the nearest float; of ints exact, NULL and counted
-           as an error where an int64 cannot say it
-VARIANCE   NULL of fewer than two rows, NaN if any value is NaN or infinite; STDDEV is its root
+    COUNT      rows that count
+    SUM, AVG   NULL of no rows; of floats NaN and infinities as IEEE adds them, else the nearest float; of ints exact
+    VARIANCE   NULL of fewer than two rows, NaN if any value is NaN or infinite; STDDEV is its root
+
+A sum of ints that an int64 cannot say is NULL and counted as an error.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ LANES = 8
 
 _I64 = ir.IntType(64)
 _RUN = ir.VectorType(_I64, LANES)
+_FOUR = ir.VectorType(_I64, 4)
 _FLOATS = ir.VectorType(ir.DoubleType(), LANES)
 
 
@@ -35,16 +36,16 @@ class _Builder:
         self._context, self._signature, self._args = context, signature, args
         self.builder = builder
 
-    def _pointer(self, k: int) -> Any:
+    def _pointer(self, k: int, kind: Any) -> Any:
         """Argument k is an array, argument k + 1 a place in it."""
         array = self._context.make_array(self._signature.args[k])(self._context, self.builder, self._args[k])
-        return self.builder.bitcast(self.builder.gep(array.data, [self._args[k + 1]]), _RUN.as_pointer())
+        return self.builder.bitcast(self.builder.gep(array.data, [self._args[k + 1]]), kind.as_pointer())
 
-    def load(self, k: int) -> Any:
-        return self.builder.load(self._pointer(k), align=8)
+    def load(self, k: int, kind: Any = _RUN) -> Any:
+        return self.builder.load(self._pointer(k, kind), align=8)
 
-    def store(self, k: int, run: Any) -> None:
-        self.builder.store(run, self._pointer(k), align=8)
+    def store(self, k: int, run: Any, kind: Any = _RUN) -> None:
+        self.builder.store(run, self._pointer(k, kind), align=8)
 
     def spread(self, number: Any, kind: Any) -> Any:
         """One number in every lane."""
@@ -68,6 +69,14 @@ def _step(signature: Any, body: Callable[[_Builder, Any], Any]) -> Any:
 @intrinsic
 def _add(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
     return _step(numba.void(to, i, source, j), lambda b, _: b.store(0, b.builder.add(b.load(0), b.load(2))))
+
+
+@intrinsic
+def _add_four(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+    def body(b: _Builder, args: Any) -> None:
+        b.store(0, b.builder.add(b.load(0, _FOUR), b.load(2, _FOUR)), _FOUR)
+
+    return _step(numba.void(to, i, source, j), body)
 
 
 @intrinsic
@@ -124,6 +133,23 @@ def _round(
 
 
 @intrinsic
+def _least(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+    def body(b: _Builder, args: Any) -> None:
+        one, other = b.load(0), b.load(2)
+        b.store(0, b.builder.select(b.builder.icmp_signed("<", other, one), other, one))
+
+    return _step(numba.void(to, i, source, j), body)
+
+
+@intrinsic
+def _keep(typing: Any, to: Any, i: Any, counts: Any, j: Any) -> Any:
+    def body(b: _Builder, args: Any) -> None:
+        b.store(0, b.builder.select(b.builder.icmp_signed("!=", b.load(2), _all(0)), b.load(0), _all(0)))
+
+    return _step(numba.void(to, i, counts, j), body)
+
+
+@intrinsic
 def _count_up(typing: Any, to: Any, i: Any, first: Any) -> Any:
     def body(b: _Builder, args: Any) -> None:
         ascending = ir.Constant(_RUN, [ir.Constant(_I64, lane) for lane in range(LANES)])
@@ -141,6 +167,12 @@ def add_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
 
 
 @inline
+def add_four(to: Number, i: Number, source: Number, j: Number) -> None:
+    """Four integers, not a run."""
+    _add_four(to, i, source, j)
+
+
+@inline
 def subtract_lanes(to: Number, i: Number, source: Number, j: Number, less: Number, k: Number) -> None:
     """to = source - less"""
     _subtract(to, i, source, j, less, k)
@@ -149,6 +181,18 @@ def subtract_lanes(to: Number, i: Number, source: Number, j: Number, less: Numbe
 @inline
 def copy_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
     _copy(to, i, source, j)
+
+
+@inline
+def least_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
+    """to = the smaller of to and source"""
+    _least(to, i, source, j)
+
+
+@inline
+def keep_lanes(to: Number, i: Number, counts: Number, j: Number) -> None:
+    """to = 0 where counts are 0"""
+    _keep(to, i, counts, j)
 
 
 @inline

@@ -1,20 +1,25 @@
-"""Which integers make up the sums of one (query, group) or one (region, group): one **plane** each, all added and subtracted alike.
+"""Which integers make up the sums of one (query, group) or one (region, group): one **plane** each, all added alike.
 
     plane 0                   rows
     of each value column      its limbs (`windows/exact_sums.py`), and of their squares where variances are asked for;
                               rows whose value is not NULL, once there has been a NULL; NaN, +inf, -inf, once there has been one
 
-What a row adds to the planes is its **row vector**; taking it back subtracts the same. So every sum over rows, and every difference of
-such sums, is exact, and is 0 in all planes of no rows. The planes follow the values: where a value needs another limb, or the first
-NULL comes, the layout grows, and whoever keeps planes moves them (`moved`).
+What a row adds to the planes is its **row vector**; taking it back subtracts the same. So every sum over rows, and every
+difference of such sums, is exact, and is 0 in all planes of no rows. The planes follow the values: where a value needs another
+limb, or the first NULL comes, the layout grows, and whoever keeps planes moves them (`move`).
 
 What is read from the planes of one cell are its **measures**, 64 bits each:
 
     measure 0      rows
     int column     rows not NULL, once there has been a NULL; the sum as 128 bits, lower half first
-    float column   rows not NULL, likewise; the bits of the float nearest to the sum; those of the variance, if asked for, NaN of less than two
+    float column   rows not NULL, likewise; the bits of the float nearest to the sum; those of the variance, if asked for; those
+                   of the mean, once a value was so large that a sum may be beyond all floats; all 0 of no rows
 
-They decide whether a cell changed, and SUM, AVG, COUNT, STDDEV and VARIANCE follow from them.
+Behind them a measure for each extreme that is asked for (`windows/shared/extremes.py`): the order key of the smallest value, of
+the largest one inverted; 0 of no values. No plane makes those up, for they cannot be subtracted.
+
+Measures decide whether a cell changed. COUNT, SUM, AVG, VARIANCE, STDDEV, MIN and MAX follow from them
+(`windows/shared/measures.py`).
 """
 
 from __future__ import annotations
@@ -30,8 +35,14 @@ from lineage.schema import Type
 from windows.exact_sums import NO_BITS, Limbs, add_float, add_int, add_square, is_finite, measure
 
 #: Places in the description of a column, as kernels take it.
-IS_FLOAT, COUNT, LIMBS, N_LIMBS, LOWEST, SPECIAL, SQUARES, N_SQUARES, LOWEST_SQUARE, MEASURE = range(10)
-N_FIELDS = 10
+KIND, COUNT, LIMBS, N_LIMBS, LOWEST, SPECIAL, SQUARES, N_SQUARES, LOWEST_SQUARE, MEASURE, MEAN = range(11)
+N_FIELDS = 11
+
+#: What is summed: nothing, ints or floats.
+NOTHING, INTS, FLOATS = range(3)
+
+#: Sums of floats with bits below this are floats, however many.
+_HUGE = 960
 
 
 @kernel("void(int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], int64)")
@@ -46,7 +57,9 @@ def fill_vectors(
         sign, word = signs[i], cells[i]
         if column[COUNT] > 0:
             flat[at + column[COUNT]] += sign
-        if column[IS_FLOAT] == 0:
+        if column[KIND] == NOTHING:
+            continue
+        if column[KIND] == INTS:
             add_int(flat, at + column[LIMBS], 1, word, sign)
         elif is_finite(word):
             add_float(flat, at + column[LIMBS], 1, column[LOWEST], word, sign)
@@ -68,27 +81,43 @@ def has_special(cells: np.ndarray, nulls: np.ndarray) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ValueColumn:
-    """A column that is summed: INT (also of bools) or FLOAT."""
+    """What queries ask of a column: sums of INT (also of bools) or FLOAT, variances of FLOAT, extremes of all but texts."""
 
     type: Type
+    sum: bool = True
     variance: bool = False
+    minimum: bool = False
+    maximum: bool = False
+
+    def __post_init__(self) -> None:
+        assert not self.sum or self.type in (Type.INT, Type.FLOAT), "sums are of numbers"
+        assert not self.variance or (self.sum and self.type is Type.FLOAT), "variances are of floats"
+        assert self.type not in (Type.STRING, Type.NULL), "texts do not order by their codes"
+
+    @property
+    def kind(self) -> int:
+        return NOTHING if not self.sum else FLOATS if self.type is Type.FLOAT else INTS
+
+    @property
+    def flips(self) -> list[int]:
+        """What each extreme's keys are inverted by: the extreme is the smallest then."""
+        return [0] * self.minimum + [-1] * self.maximum
 
 
 class _Column:
     """What one column needs so far."""
 
-    __slots__ = ("limbs", "squares", "counts", "special")
+    __slots__ = ("limbs", "squares", "counts", "special", "huge")
 
     def __init__(self, column: ValueColumn) -> None:
-        assert column.type in (Type.INT, Type.FLOAT), "sums are of numbers"
-        assert column.type is Type.FLOAT or not column.variance, "variances are of floats"
-        self.limbs = Limbs()
+        self.limbs = Limbs() if column.sum else None
         self.squares = Limbs(2) if column.variance else None
-        if column.type is Type.INT:
+        if self.limbs is not None and column.kind == INTS:
             self.limbs.cover(0, 62)
-        #: whether there has been a NULL; a value without digits
+        #: whether there has been a NULL; a value without digits; one so large that sums may be beyond all floats
         self.counts = False
         self.special = False
+        self.huge = False
 
 
 class Planes:
@@ -104,11 +133,15 @@ class Planes:
         at, place = 1, 1
         for k, (column, state) in enumerate(zip(self.columns, self._state)):
             fields = self.fields[k]
-            fields[IS_FLOAT] = column.type is Type.FLOAT
+            fields[KIND] = column.kind
             fields[MEASURE] = place
-            place += state.counts + (2 if column.type is Type.INT or column.variance else 1)
-            fields[LIMBS], fields[N_LIMBS], fields[LOWEST] = at, state.limbs.n, state.limbs.lowest
-            at += state.limbs.n
+            place += state.counts + (0, 2, 1 + column.variance)[column.kind]
+            if state.huge:
+                fields[MEAN] = place
+                place += 1
+            if state.limbs is not None:
+                fields[LIMBS], fields[N_LIMBS], fields[LOWEST] = at, state.limbs.n, state.limbs.lowest
+                at += state.limbs.n
             if state.squares is not None:
                 fields[SQUARES], fields[N_SQUARES], fields[LOWEST_SQUARE] = at, state.squares.n, state.squares.lowest
                 at += state.squares.n
@@ -118,38 +151,50 @@ class Planes:
             if state.special:
                 fields[SPECIAL] = at
                 at += 3
-        #: planes, and measures, of a cell
-        self.n, self.n_measures = at, place
+        #: the measure that counts the values of each extreme
+        counts = [
+            fields[MEASURE] if state.counts else 0
+            for column, state, fields in zip(self.columns, self._state, self.fields)
+            for _ in column.flips
+        ]
+        self.extreme_counts = np.array(counts, np.int64)
+        #: planes of a cell; measures of a cell, and how many of those are not extremes
+        self.n, self.n_measures, self.n_sums = at, place + len(counts), place
 
     @property
     def scratch(self) -> int:
         """Words that `read_measures` needs beside its arrays."""
-        needed = [6 * state.limbs.n + 2 * state.squares.n + 16 for state in self._state if state.squares is not None]
-        return max(needed, default=1)
+        needed = 1
+        for state in self._state:
+            if state.limbs is not None and state.squares is not None:
+                needed = max(needed, 6 * state.limbs.n + 2 * state.squares.n + 16)
+        return needed
 
     def cover(self, values: Sequence[tuple[Array, Array]]) -> Array | None:
         """Make the layout fit for rows with these cells and null bytes (empty iff none is NULL).
 
         Returns None if it fits already, else where each plane comes from in the old layout: -1 is a plane of zeros.
         """
-        before, n_before = self.fields, self.n
+        before = self.fields
         grew = False
         for column, state, (cells, nulls) in zip(self.columns, self._state, values, strict=True):
             if not state.counts and nulls.any():
                 state.counts = grew = True
-            if column.type is Type.FLOAT:
+            if column.kind == FLOATS:
                 if not state.special and has_special(cells, nulls):
                     state.special = grew = True
                 bits = np.array(NO_BITS, np.int64)
                 measure(cells, bits)
+                if not state.huge and bits[1] >= _HUGE:
+                    state.huge = grew = True
                 for limbs in (state.limbs, state.squares):
                     grew |= limbs is not None and limbs.cover(int(bits[0]), int(bits[1]))
         if not grew:
             return None
         self._lay_out()
-        return self._origins(before, n_before)
+        return self._origins(before)
 
-    def _origins(self, before: Array, n_before: int) -> Array:
+    def _origins(self, before: Array) -> Array:
         origins = np.full(self.n, -1, np.int64)
         origins[0] = 0
         for old, new in zip(before, self.fields):
@@ -161,7 +206,6 @@ class Planes:
                 origins[new[COUNT]] = old[COUNT]
             if old[SPECIAL]:
                 origins[new[SPECIAL] : new[SPECIAL] + 3] = np.arange(old[SPECIAL], old[SPECIAL] + 3)
-        assert (origins < n_before).all(), "planes come from planes"
         return origins
 
     def vectors(self, values: Sequence[tuple[Array, Array]], signs: Array, width: int) -> Array:

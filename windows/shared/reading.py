@@ -15,14 +15,17 @@ import numpy as np
 
 from lineage.kernels import Number, inline
 from lineage.memory import bits_of, float_of
-from windows.exact_sums import nearest_float, variance
+from windows.exact_sums import nearest_float, quotient, variance
 from windows.shared.lanes import LANES, copy_lanes, round_lanes, sum_lanes
 from windows.shared.planes import (
     COUNT,
-    IS_FLOAT,
+    FLOATS,
+    INTS,
+    KIND,
     LIMBS,
     LOWEST,
     LOWEST_SQUARE,
+    MEAN,
     MEASURE,
     N_LIMBS,
     N_SQUARES,
@@ -63,7 +66,7 @@ def read_float_sums(work: Number, at: Number, zeros: Number, column: Number, fre
 
 @inline
 def read_variances(work: Number, at: Number, column: Number, fresh: Number, counts: Number, to: Number, scratch: Number) -> None:
-    """Variances of floats; NaN of fewer than two."""
+    """Variances of floats; 0 of fewer than two."""
     n_limbs, n_squares = column[N_LIMBS], column[N_SQUARES]
     for lane in range(LANES):
         n = fresh[counts + lane]
@@ -71,7 +74,9 @@ def read_variances(work: Number, at: Number, column: Number, fresh: Number, coun
         if column[SPECIAL] > 0:
             for k in range(3):
                 special |= work[at + (column[SPECIAL] + k) * LANES + lane]
-        if n < 2 or special != 0:
+        if n < 2:
+            fresh[to + lane] = 0
+        elif special != 0:
             fresh[to + lane] = bits_of(np.nan)
         else:
             for i in range(n_limbs):
@@ -87,8 +92,23 @@ def read_variances(work: Number, at: Number, column: Number, fresh: Number, coun
 
 
 @inline
+def read_means(work: Number, at: Number, column: Number, fresh: Number, counts: Number, sums: Number, to: Number) -> None:
+    """Means of floats whose sums may be beyond all floats; 0 of none."""
+    for lane in range(LANES):
+        mean = float_of(fresh[sums + lane])
+        special = np.int64(0)
+        if column[SPECIAL] > 0:
+            for k in range(3):
+                special |= work[at + (column[SPECIAL] + k) * LANES + lane]
+        if special == 0:
+            n = np.float64(max(fresh[counts + lane], np.int64(1)))
+            mean = quotient(work, at + column[LIMBS] * LANES + lane, LANES, column[N_LIMBS], column[LOWEST], n)
+        fresh[to + lane] = bits_of(mean)
+
+
+@inline
 def read_measures(work: Number, at: Number, zeros: Number, columns: Number, fresh: Number, scratch: Number) -> None:
-    """All measures of a run of cells."""
+    """All measures of a run of cells but extremes."""
     copy_lanes(fresh, 0, work, at)
     for c in range(len(columns)):
         column = columns[c]
@@ -98,9 +118,11 @@ def read_measures(work: Number, at: Number, zeros: Number, columns: Number, fres
             counts = to
             copy_lanes(fresh, to, work, at + column[COUNT] * LANES)
             to += LANES
-        if column[IS_FLOAT] == 0:
+        if column[KIND] == INTS:
             sum_lanes(fresh, to, to + LANES, work, at + column[LIMBS] * LANES)
-        else:
+        elif column[KIND] == FLOATS:
             read_float_sums(work, at, zeros, column, fresh, to)
             if column[SQUARES] > 0:
                 read_variances(work, at, column, fresh, counts, to + LANES, scratch)
+            if column[MEAN] > 0:
+                read_means(work, at, column, fresh, counts, to, column[MEAN] * LANES)

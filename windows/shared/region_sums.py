@@ -1,18 +1,21 @@
 """Sums of many queries that differ in one interval on one attribute: one set of planes for each (region, group).
 
-A region is the values of the attribute between two neighbouring constants of any query (`filters/grouped.py`), so a query's interval is a
-range of ranks of regions, and
+A region is the values of the attribute between two neighbouring constants of any query (`filters/grouped.py`), so a query's
+interval is a range of ranks of regions, and
 
     planes of (query, group) = prefix(group, high) - prefix(group, low)        prefix = sum over regions of lower rank
 
-An arrival adds its row vector at its region, an end subtracts it at the region **stored** with the row, whatever became of that region
-since: a new constant splits a region, rows from before keep the id of the lower part, and only queries that are older than the
-split count them, for which both parts are alike. An id that is handed out again has lost all its rows, and so is 0 in all planes.
+An arrival adds its row vector at its region, an end subtracts it at the region **stored** with the row, whatever became of that
+region since: a new constant splits a region, rows from before keep the id of the lower part, and only queries that are older than
+the split count them, for which both parts are alike. An id that is handed out again has lost all its rows, and so is 0 in all
+planes.
 
     acc[page, region, plane, lane]      group = page * LANES + lane
 
-A commit of rows costs its rows, whatever the queries. Cells are read, and compared with what was last shown, only for queries with a
-reader: one walk over the regions in order of rank for each page of groups that the commit touched, with running sums.
+Extremes are kept beside (`windows/shared/extremes.py`) and read in the same walk.
+
+A commit of rows costs its rows, whatever the queries. Cells are read, and compared with what was last shown, only for queries
+with a reader: one walk over the regions in order of rank for each page of groups that the commit touched, with running sums.
 """
 
 from __future__ import annotations
@@ -23,10 +26,11 @@ from filters.vector import Array
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import prefetch
 from windows.growth import LEAST, fitted, room_for
+from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
 from windows.shared.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
-from windows.shared.shown import Changes, Shown
+from windows.shared.shown import Shown
 
 #: Rows between asking for a cell and adding to it.
 _AHEAD = 8
@@ -94,18 +98,19 @@ def _capture(
 
 @kernel(
     "int64(int64[::1], int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
-    "int64, int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64, int64, int64, int64)"
+    "int64, int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64, int64, int64, int64,"
+    "int64[::1], int64, int64[::1], int64[::1], int64[::1])"
 )
 def walk_regions(
     acc: np.ndarray, n_planes: int, n_regions: int, pages: np.ndarray, order: np.ndarray, saves: np.ndarray, lows: np.ndarray,
     highs: np.ndarray, places: np.ndarray, columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray,
     scratch: np.ndarray, shown: np.ndarray, n_places: int, list: np.ndarray, capacity: int, acc_address: int, shown_address: int,
-    n: int,
+    n: int, best: np.ndarray, n_cells: int, trees: np.ndarray, extreme_counts: np.ndarray, firsts: np.ndarray,
 ) -> int:  # fmt: skip
     """List the cells that changed, of queries in order of `highs`, behind the n that are listed; returns how many are then.
 
-    Bounds are places in `order`. `saves` are the different lower bounds above 0, ascending; `lows[j]` is the number of query j's, or -1.
-    `work` is a run of zeros, then the running sums, a difference, and the running sums at each save.
+    Bounds are places in `order`. `saves` are the different lower bounds above 0, ascending; `lows[j]` is the number of query j's,
+    or -1. `work` is a run of zeros, then the running sums, a difference, and the running sums at each save.
     """
     size = n_planes * LANES
     difference, saved = LANES + size, LANES + 2 * size
@@ -114,6 +119,7 @@ def walk_regions(
         base = pages[p] * n_regions * size
         for i in range(LANES + size):
             work[i] = 0
+        grow_trees(best, len(extreme_counts), n_cells, pages[p], n_regions, order, trees)
         place, save = np.int64(0), np.int64(0)
         row = n_measures * LANES
         showing = pages[p] * n_places * row
@@ -136,6 +142,7 @@ def walk_regions(
                 for plane in range(n_planes):
                     subtract_lanes(work, at + plane * LANES, sums, plane * LANES, work, low + plane * LANES)
             read_measures(work, at, 0, columns, fresh, scratch)
+            read_trees(trees, extreme_counts, len(order), firsts[j], highs[j], fresh, n_measures - len(extreme_counts))
             cell = (places[j] << np.int64(32)) + pages[p] * LANES
             n = _capture(fresh, n_measures, shown, showing + places[j] * row, cell, list, capacity, n)
     return int(n)
@@ -151,6 +158,7 @@ class RegionSums:
         self._acc = np.zeros((1, LEAST, planes.n, LANES), np.int64)
         #: pages with groups that changed since the last `changes`
         self._touched = np.zeros(1, np.uint8)
+        self.extremes = RegionExtremes(planes)
 
     def hold(self, n_groups: int, n_regions: int) -> None:
         """Have room for so many groups and region ids."""
@@ -164,6 +172,7 @@ class RegionSums:
         self._acc = acc
         self._touched = fitted(self._touched, pages)
         self.n_groups, self.n_regions = pages * LANES, rows
+        self.extremes.hold(pages, rows)
 
     def move(self, origins: Array) -> None:
         """The layout of planes has changed; see `Planes.cover`."""
@@ -186,9 +195,10 @@ class RegionSums:
 
     def changes(
         self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: Shown
-    ) -> Changes:  # fmt: skip
-        """The cells on these pages that are not as shown, for queries with these ranges of ranks; they are shown then."""
-        ids = np.flatnonzero(rank_of >= 0)
+    ) -> int:  # fmt: skip
+        """List the cells on these pages that are not as shown, for queries with these ranges of ranks, and show them."""
+        # an id there is no room for has had no row yet
+        ids = np.flatnonzero(rank_of[: self.n_regions] >= 0)
         order = ids[np.argsort(rank_of[ids], kind="stable")]
         ranks = rank_of[order]
         first = np.searchsorted(ranks, low)
@@ -198,8 +208,7 @@ class RegionSums:
         turned = (first > 0) & (last == len(order))
         n = self._walk(pages, order, first[~turned], last[~turned], places[~turned], shown, 0)
         upper = len(order) - first[turned]
-        n = self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
-        return shown.changes(n)
+        return self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
 
     def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: Shown, n: int) -> int:
         """List what changed behind the n cells that are listed."""
@@ -210,17 +219,19 @@ class RegionSums:
         first, last = first[by_last], last[by_last]
         saves = np.unique(first[first > 0])
         lows = np.where(first > 0, np.searchsorted(saves, first), -1)
+        trees = np.empty(self.extremes.n * 2 * len(order) * LANES, np.int64)
         work = np.empty(LANES + (2 + len(saves)) * planes.n * LANES, np.int64)
         fresh, scratch = np.empty(planes.n_measures * LANES, np.int64), np.empty(planes.scratch, np.int64)
         return walk_regions(
             self._acc.reshape(-1), planes.n, self.n_regions, pages, order, saves, lows, last, places[by_last], planes.fields,
             planes.n_measures, work, fresh, scratch, shown.cells.reshape(-1), shown.n_places, shown.list.reshape(-1),
-            shown.list.shape[1], self._acc.ctypes.data, shown.cells.ctypes.data, n,
+            shown.list.shape[1], self._acc.ctypes.data, shown.cells.ctypes.data, n, self.extremes.best.reshape(-1),
+            self.extremes.best[:1].size, trees, planes.extreme_counts, first,
         )  # fmt: skip
 
     @property
     def bytes(self) -> int:
-        return self._acc.nbytes + self._touched.nbytes
+        return self._acc.nbytes + self._touched.nbytes + self.extremes.bytes
 
     def check(self) -> None:
         assert self._acc.shape == (len(self._touched), self.n_regions, self._planes.n, LANES), "a page has every plane"

@@ -41,9 +41,9 @@ class Shown:
             cells[: have[0], : have[1]] = self.cells
             self.cells = cells
 
-    def move(self, origins: Array) -> None:
-        """Measures have come between the others; see `Planes.measure_origins`."""
-        self.cells = np.ascontiguousarray(self.cells[:, :, origins])
+    def blank(self, n_measures: int) -> None:
+        """Nothing is shown, and cells have other measures from now on."""
+        self.cells = np.zeros((*self.cells.shape[:2], n_measures, LANES), np.int64)
 
     def take_place(self) -> int:
         """A place whose cells are 0."""
@@ -58,11 +58,14 @@ class Shown:
         self.cells[:, place] = 0
         self._free.append(place)
 
-    def room(self, capacity: int) -> None:
-        """Have a list for so many cells: memory that is used again, for fresh memory costs more than the walk."""
+    def room(self, capacity: int, listed: int = 0) -> None:
+        """Have a list for so many cells that keeps what is listed; its memory is used again, for fresh memory is slow."""
         rows = 1 + self.cells.shape[2]
         if self.list.shape[0] != rows or self.list.shape[1] < capacity:
-            self.list = np.empty((rows, room_for(capacity, LEAST)), np.int64)
+            list = np.empty((rows, room_for(capacity, LEAST)), np.int64)
+            if listed:
+                list[:, :listed] = self.list[:, :listed]
+            self.list = list
 
     def changes(self, n: int) -> Changes:
         """The first n cells of the list."""

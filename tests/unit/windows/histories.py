@@ -50,7 +50,8 @@ def column(type: Type, cells: Sequence[Any]) -> Vector:
     if type is Type.STRING:
         return Vector.of_strings(list(cells))
     nulls = np.array([cell is None for cell in cells], np.bool_)
-    values = np.array([0 if cell is None else cell for cell in cells], DTYPES[type])
+    # what is under NULL means nothing
+    values = np.array([1 if cell is None else cell for cell in cells], DTYPES[type])
     return Vector(type, values, nulls if nulls.any() else None)
 
 

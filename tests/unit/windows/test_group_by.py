@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from eddy.compile import ensure
+from filters.vector import Vector
 from lineage.schema import Type
 from tests.unit.windows.histories import Bags, Value, commits, compare, plain, random_history
 from windows.aggregates.aggregate import Aggregate, Kind
+from windows.delta import Delta, Plus, no_minus
 from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.group_by import GroupBy
 from windows.rows import LiveRows
@@ -71,7 +74,8 @@ def draw_rows() -> Callable[[random.Random], Value]:
     def draw(rng: random.Random) -> Value:
         return (
             rng.choice([None, "a", "b"]), next(numbers), rng.choice(ints), rng.choice(floats),
-            rng.choice([None, "", "x", "y", "yy", "é"]), rng.choice([None, True, False]), rng.choice([None, -3, -2, 0, 1, 10**15]),
+            rng.choice([None, "", "x", "y", "yy", "é"]), rng.choice([None, True, False]),
+            rng.choice([None, -3, -2, 0, 1, 10**15]),
         )  # fmt: skip
 
     return draw
@@ -188,18 +192,28 @@ def run(seed: int, n_keys: int, aggregates: Sequence[Aggregate], expiry: str = "
     return operator
 
 
+def windowed(values: Vector, kinds: Sequence[Kind], width: int, n: int) -> Iterator[tuple[int, Delta, GroupBy]]:
+    """One group over a window of the newest `width` values, `n` a commit: how many have come, and the net change."""
+    aggregates = [Aggregate(kind, 0, type_of(kind, values.type)) for kind in kinds]
+    operator = GroupBy([values.type], 0, aggregates, LiveRows(Fifo(), by_id=False), per_event=False)
+    for start in range(0, len(values), n):
+        times = np.arange(start, min(start + n, len(values)))
+        plus = Plus(times, times, np.zeros(len(times), np.int64), times + width, [values.take(times)])
+        yield int(times[-1]) + 1, operator.process([Delta(plus, no_minus())], int(times[-1])), operator
+
+
 @pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize("n_keys", [0, 1])
 def test_after_every_event_each_group_has_the_aggregates_of_its_rows(expiry: str, n_keys: int) -> None:
     empty = GroupBy(TYPES, n_keys, AGGREGATES, LiveRows(EXPIRIES[expiry][0]())).bytes
-    for seed in range(6):
+    for seed in range(9):
         operator = run(seed, n_keys, AGGREGATES, expiry)
         assert operator.bytes == empty and operator.stats()["rows"] == 0
 
 
 @pytest.mark.parametrize("wanted", AGGREGATES, ids=lambda wanted: f"{wanted.kind.value}-{wanted.argument}-{wanted.filter}")
 def test_each_aggregate_alone(wanted: Aggregate) -> None:
-    for seed in range(3):
+    for seed in range(4):
         run(100 + seed, 1, [wanted], n_arrivals=60)
 
 
@@ -221,3 +235,60 @@ def test_only_the_net_change_of_a_commit_travels_where_that_is_all_that_counts()
             assert +output.bag() == grouped(+inputs.bag(), 1, AGGREGATES)
             for part in (found.plus, found.minus):
                 assert len(set(part.ids.tolist())) == len(part), "a group changes once"
+
+
+@pytest.mark.parametrize("shape", ["rising", "falling", "sawtooth", "random", "equal"])
+def test_extremes_and_medians_of_long_windows(shape: str) -> None:
+    n, width = 6000, 1500
+    ramp = np.arange(n)
+    values = {
+        "rising": ramp, "falling": -ramp, "sawtooth": ramp % 700, "equal": np.zeros(n, np.int64),
+        "random": np.random.default_rng(3).integers(-1000, 1000, n),
+    }[shape]  # fmt: skip
+    shown = (0, 0, 0.0)
+    for come, found, _ in windowed(Vector(INT, values), [Kind.MIN, Kind.MAX, Kind.MEDIAN], width, 370):
+        if len(found.plus):
+            shown = tuple(column.cell(len(found.plus) - 1) for column in found.plus.columns)
+        live = values[max(0, come - width) : come]
+        assert shown == (live.min(), live.max(), np.median(live))
+
+
+def test_texts_that_no_row_has_any_more_are_forgotten() -> None:
+    n, width = 9000, 60
+    texts = [f"text {k * 7919 % 9001}" for k in range(n)]
+    shown: tuple[Any, ...] = ()
+    sizes = []
+    for come, found, operator in windowed(Vector.of_strings(texts), [Kind.MIN, Kind.MAX, Kind.MEDIAN, Kind.LAST], width, 45):
+        if len(found.plus):
+            shown = tuple(column.cell(len(found.plus) - 1) for column in found.plus.columns)
+        live = sorted(texts[max(0, come - width) : come])
+        assert shown == (live[0], live[-1], live[(len(live) - 1) // 2], texts[come - 1])
+        (answer,) = zip(*(column.to_pylist() for column in operator.answer([], come).plus.columns))
+        assert answer == shown
+        sizes.append(operator.bytes)
+    assert sizes[-1] < 1.5 * max(sizes[: len(sizes) // 3])
+
+
+def test_a_sum_of_ints_beyond_64_bits_is_null_and_counted() -> None:
+    values = Vector(INT, np.array([2**63 - 1, 1, -1, -(2**63), -(2**63)]))
+    found, errors = [], []
+    for _, delta, operator in windowed(values, [Kind.SUM, Kind.AVG], 2, 1):
+        found.append(tuple(column.cell(0) for column in delta.plus.columns))
+        errors.append(operator.stats()["errors"])
+    assert [total for total, _ in found] == [2**63 - 1, None, 0, None, None]
+    assert [mean for _, mean in found] == [float(2**63), 2.0**62, 0.0, (-(2**63) - 1) / 2, -(2.0**63)]
+    assert errors == [0, 1, 1, 2, 3]
+
+
+def test_a_group_that_comes_again_has_the_id_that_is_free_then() -> None:
+    types, aggregates = [STRING, INT], [Aggregate(Kind.SUM, 1, INT)]
+    operator = GroupBy(types, 1, aggregates, LiveRows(Calendar()))
+    signs: list[list[tuple[int, str, int]]] = []
+    for time, key in [(0, "a"), (5, "a"), (10, "b")]:
+        columns = [Vector.of_strings([key]), Vector(INT, np.array([time]))]
+        plus = Plus(np.array([time]), np.array([time]), np.array([0]), np.array([time + 5]), columns)
+        found = operator.process([Delta(plus, no_minus())], time)
+        signs.append([(int(id), str(key), int(t)) for id, key, t in zip(
+            found.plus.ids, found.plus.columns[0].to_pylist(), found.plus.times)])  # fmt: skip
+        assert found.minus.times.tolist() == ([] if time == 0 else [time])
+    assert signs == [[(0, "a", 0)], [(0, "a", 5)], [(1, "b", 10)]]

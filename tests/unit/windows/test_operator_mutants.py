@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
+import windows.aggregates.chains
+import windows.aggregates.distinct_counts
+import windows.aggregates.extremes
 import windows.distinct
+import windows.group_by
 import windows.join
 import windows.join_keys
 import windows.netting
@@ -20,8 +24,9 @@ import windows.union
 import windows.window
 from eddy.compile import ensure
 from lineage.schema import Type
-from tests.unit.windows import test_join, test_recipient, test_set_operation, test_to_stream, test_window_operators
+from tests.unit.windows import test_group_by, test_join, test_recipient, test_set_operation, test_to_stream, test_window_operators
 from tests.unit.windows.histories import compare, random_history
+from windows.aggregates.operands import Operand
 from windows.cells import Cells
 from windows.due import Calendar
 from windows.recipient import Recipient
@@ -66,6 +71,14 @@ def run_istream() -> None:
 
 def run_rstream() -> None:
     test_to_stream.test_the_whole_answer_at_each_instant_at_which_it_changed("calendar")
+
+
+def run_group_by() -> None:
+    test_group_by.test_after_every_event_each_group_has_the_aggregates_of_its_rows("calendar", 1)
+
+
+def run_scalar() -> None:
+    test_group_by.test_after_every_event_each_group_has_the_aggregates_of_its_rows("calendar", 0)
 
 
 def run_recipient() -> None:
@@ -113,6 +126,34 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
     ),
     "an answer without a net change": (
         windows.to_stream, "walk_answers", "if slide > 0 or state[_N_CHANGED] > 0:", "if True:", run_rstream,
+    ),
+    "groups are read once an instant": (
+        windows.group_by, "number_events", "times[k] != times[k - 1] or ranks[k] != ranks[k - 1]", "times[k] != times[k - 1]",
+        run_group_by,
+    ),
+    "the first step of an event is read": (
+        windows.group_by, "number_readings", "for k in range(n - 1, -1, -1)", "for k in range(n)", run_group_by,
+    ),
+    "a group without rows has a row": (
+        windows.group_by, "list_changes", "stands = scalar or rows[k] > 0", "stands = True", run_group_by,
+    ),
+    "a scalar aggregate of no rows has none": (
+        windows.group_by, "list_changes", "stands = scalar or rows[k] > 0", "stands = rows[k] > 0", run_scalar,
+    ),
+    "NULLs count": (
+        Operand, "enter", "if self.column is not None and not self.with_nulls:", "if False:", run_group_by,
+    ),
+    "FILTER passes NULL": (
+        Operand, "enter", "if passed.nulls is not None:", "if False:", run_group_by,
+    ),
+    "the last value left, the chain did not": (
+        windows.aggregates.chains, "walk_chains", "ends[_TAIL, group] = before", "pass", run_group_by,
+    ),
+    "halves of a median are not balanced": (
+        windows.aggregates.extremes, "walk_medians", "if excess < 0 or excess > 1:", "if excess > 1:", run_group_by,
+    ),
+    "every copy is distinct": (
+        windows.aggregates.distinct_counts, "walk_distinct", "counts[group] -= copies[pair] > 0", "pass", run_group_by,
     ),
     "instants are not told apart": (
         Recipient, "process", "group_stops(events.times)", "group_stops(events.times // 10)", run_recipient,

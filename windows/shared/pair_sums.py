@@ -1,0 +1,234 @@
+"""Sums of queries one by one: a record of planes for each (query, group).
+
+This serves every query, whatever its condition: it is told which rows count for which query. A commit costs its (row, query)
+pairs, a vector addition each; of the records that were touched those of queries with a reader are read.
+
+    records[place, group, plane]      0 in all planes of a group without rows
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from filters.vector import Array
+from lineage.bits import ONE, trailing_zeros, words
+from lineage.kernels import kernel
+from windows.growth import LEAST, room_for
+from windows.shared.lanes import LANES, add_four
+from windows.shared.pair_extremes import PairExtremes
+from windows.shared.planes import Planes
+from windows.shared.reading import read_measures
+from windows.shared.shown import Shown
+
+U64 = np.uint64
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[:,::1])")
+def interval_bits(
+    ranks: np.ndarray, positions: np.ndarray, low: np.ndarray, high: np.ndarray, born: np.ndarray, bits: np.ndarray
+) -> None:  # fmt: skip
+    """Which rows count for each query: those of rank low .. high - 1 from its birth on. Bits are 0 before."""
+    for q in range(len(low)):
+        first, last, birth = low[q], high[q], born[q]
+        for i in range(len(ranks)):
+            inside = ranks[i] >= first and ranks[i] < last and positions[i] >= birth
+            bits[q, i >> 6] |= U64(inside) << U64(i & 63)
+
+
+@kernel(
+    "int64(uint64[:,::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64, int64[::1], int64, int64[::1], int64,"
+    "int64[::1], int64)"
+)
+def add_pairs(
+    bits: np.ndarray, places: np.ndarray, watched: np.ndarray, groups: np.ndarray, vectors: np.ndarray, width: int,
+    records: np.ndarray, n_groups: int, stamps: np.ndarray, stamp: int, touched: np.ndarray, n: int,
+) -> int:  # fmt: skip
+    """Add the row vectors to the records of the queries they count for; `width` is a multiple of 4.
+
+    Records of watched queries that had another stamp are listed behind the n that are; returns how many are then.
+    """
+    for q in range(len(bits)):
+        base = places[q] * n_groups
+        for w in range(bits.shape[1]):
+            word = bits[q, w]
+            while word != 0:
+                i = (np.int64(w) << 6) + np.int64(trailing_zeros(word))
+                word &= word - ONE
+                cell = base + groups[i]
+                if watched[q] != 0 and stamps[cell] != stamp:
+                    stamps[cell] = stamp
+                    touched[n] = cell
+                    n += 1
+                for k in range(0, width, 4):
+                    add_four(records, cell * width + k, vectors, i * width + k)
+    return n
+
+
+@kernel(
+    "int64(int64[::1], int64[::1], int64, int64, int64, int64[::1], int64[:,::1], int64, int64[::1], int64[::1], int64[::1],"
+    "int64[::1], int64, int64[::1], int64, int64, int64[::1], int64[::1])"
+)
+def capture_pairs(
+    cells: np.ndarray, records: np.ndarray, n_groups: int, width: int, n_planes: int, shown_place: np.ndarray,
+    columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray, scratch: np.ndarray, shown: np.ndarray,
+    n_places: int, list: np.ndarray, capacity: int, n: int, best: np.ndarray, extreme_counts: np.ndarray,
+) -> int:  # fmt: skip
+    """List the records that are not as shown, with what was shown, and show them; `work` begins with a run of zeros."""
+    n_extremes = len(extreme_counts)
+    for start in range(0, len(cells), LANES):
+        n_lanes = min(LANES, len(cells) - start)
+        for lane in range(LANES):
+            cell = cells[start + min(lane, n_lanes - 1)]
+            for plane in range(n_planes):
+                work[LANES * (plane + 1) + lane] = records[cell * width + plane]
+        read_measures(work, LANES, 0, columns, fresh, scratch)
+        for lane in range(n_lanes):
+            cell = cells[start + lane]
+            for e in range(n_extremes):
+                some = fresh[extreme_counts[e] * LANES + lane] != 0
+                fresh[(n_measures - n_extremes + e) * LANES + lane] = best[cell * n_extremes + e] if some else 0
+            place, group = shown_place[cell // n_groups], cell % n_groups
+            at = (group // LANES * n_places + place) * n_measures * LANES + group % LANES
+            same = True
+            for m in range(n_measures):
+                same &= shown[at + m * LANES] == fresh[m * LANES + lane]
+            if not same:
+                list[n] = (place << np.int64(32)) + group
+                for m in range(n_measures):
+                    list[n + (m + 1) * capacity] = shown[at + m * LANES]
+                    shown[at + m * LANES] = fresh[m * LANES + lane]
+                n += 1
+    return n
+
+
+class PairSums:
+    """The records of some queries, by place."""
+
+    def __init__(self, planes: Planes) -> None:
+        self._planes = planes
+        self.n_groups = LANES
+        self._records = np.zeros((LEAST, LANES, self.width), np.int64)
+        self._stamps = np.zeros((LEAST, LANES), np.int64)
+        self._stamp = 1
+        self._free = list(range(LEAST - 1, -1, -1))
+        #: where each place's query is shown; -1 if it has no reader
+        self._shown_place = np.full(LEAST, -1, np.int64)
+        #: records touched since the last `changes`
+        self._touched = np.zeros(LEAST, np.int64)
+        self._n_touched = 0
+        self.extremes = PairExtremes(len(planes.extreme_counts))
+
+    @property
+    def width(self) -> int:
+        """Words of a record, and of the row vectors added to it."""
+        return -(-self._planes.n // 4) * 4
+
+    def hold(self, n_groups: int) -> None:
+        self._fit(len(self._records), n_groups)
+
+    def _fit(self, n_places: int, n_groups: int) -> None:
+        have_places, have_groups = self._stamps.shape
+        if (n_places, n_groups) == (have_places, have_groups):
+            return
+        records = np.zeros((n_places, n_groups, self.width), np.int64)
+        records[:have_places, :have_groups] = self._records
+        stamps = np.zeros((n_places, n_groups), np.int64)
+        stamps[:have_places, :have_groups] = self._stamps
+        touched = self._touched[: self._n_touched]
+        self._touched[: self._n_touched] = touched // have_groups * n_groups + touched % have_groups
+        self._records, self._stamps, self.n_groups = records, stamps, n_groups
+        self.extremes.fit(n_places, n_groups)
+
+    def move(self, origins: Array) -> None:
+        """The layout of planes has changed; see `Planes.cover`."""
+        records = np.zeros((*self._stamps.shape, self.width), np.int64)
+        kept = np.flatnonzero(origins >= 0)
+        records[:, :, kept] = self._records[:, :, origins[kept]]
+        self._records = records
+
+    def take_place(self) -> int:
+        """A place whose records are 0."""
+        if not self._free:
+            have = len(self._records)
+            more = room_for(have + 1, have)
+            self._fit(more, self.n_groups)
+            self._shown_place = np.concatenate([self._shown_place, np.full(more - have, -1, np.int64)])
+            self._free = list(range(more - 1, have - 1, -1))
+        return self._free.pop()
+
+    def leave_place(self, place: int) -> None:
+        self._records[place] = 0
+        self.watch(place, -1)
+        self.extremes.forget(place, known=True)
+        self._free.append(place)
+
+    def watch(self, place: int, shown_place: int) -> None:
+        """The query at a place has a reader who is shown it there, or none any more (-1)."""
+        self._shown_place[place] = shown_place
+        self.extremes.forget(place, known=False)
+        if shown_place < 0:
+            touched = self._touched[: self._n_touched]
+            kept = touched[touched // self.n_groups != place]
+            self._touched[: len(kept)] = kept
+            self._n_touched = len(kept)
+            self._stamps[place] = 0
+
+    def add(
+        self, bits: Array, places: Array, groups: Array, vectors: Array, signs: Array, keys: Array, nulls: Array
+    ) -> None:  # fmt: skip
+        """Rows come or go for queries by the bits `[query, word of rows]`; keys and null bytes are `[extreme, row]`."""
+        watched = (self._shown_place[places] >= 0).view(np.uint8)
+        most = self._n_touched + int(np.count_nonzero(watched)) * min(self.n_groups, len(groups))
+        if most > len(self._touched):
+            touched = np.empty(room_for(most, LEAST), np.int64)
+            touched[: self._n_touched] = self._touched[: self._n_touched]
+            self._touched = touched
+        self._n_touched = add_pairs(
+            bits, places, watched, groups, vectors.reshape(-1), self.width, self._records.reshape(-1), self.n_groups,
+            self._stamps.reshape(-1), self._stamp, self._touched, self._n_touched,
+        )  # fmt: skip
+        self.extremes.add(bits, places, watched, groups, signs, keys, nulls)
+
+    def touched(self) -> Array:
+        """Records (place * n_groups + group) that were touched since the last `changes`."""
+        return self._touched[: self._n_touched]
+
+    def changes(self, shown: Shown, n: int) -> int:
+        """List the cells that changed since the last time behind the n that are; returns how many are then.
+
+        The extremes of all cells that were touched are known.
+        """
+        cells = self.touched()
+        self._n_touched = 0
+        self._stamp += 1
+        return self._capture(cells, self._shown_place, shown, n)
+
+    def show(self, place: int, shown: Shown, shown_place: int) -> int:
+        """List all groups of one query that are not as shown at a place; their extremes are known."""
+        cells = self.cells(place)
+        shown_at = np.full(len(self._records), shown_place, np.int64)
+        return self._capture(cells, shown_at, shown, 0)
+
+    def cells(self, place: int) -> Array:
+        """All records of a place."""
+        return place * self.n_groups + np.arange(self.n_groups)
+
+    def _capture(self, cells: Array, shown_place: Array, shown: Shown, n: int) -> int:
+        planes = self._planes
+        shown.room(n + len(cells), n)
+        work = np.zeros(LANES * (planes.n + 1), np.int64)
+        fresh, scratch = np.empty(planes.n_measures * LANES, np.int64), np.empty(planes.scratch, np.int64)
+        return capture_pairs(
+            cells, self._records.reshape(-1), self.n_groups, self.width, planes.n, shown_place, planes.fields,
+            planes.n_measures, work, fresh, scratch, shown.cells.reshape(-1), shown.n_places, shown.list.reshape(-1),
+            shown.list.shape[1], n, self.extremes.best.reshape(-1), planes.extreme_counts,
+        )  # fmt: skip
+
+    @property
+    def bytes(self) -> int:
+        return self._records.nbytes + self._stamps.nbytes + self._touched.nbytes + self.extremes.bytes
+
+
+def no_bits(n_queries: int, n_rows: int) -> Array:
+    """Bits `[query, word of rows]` of no rows."""
+    return np.zeros((n_queries, words(n_rows)), np.uint64)
