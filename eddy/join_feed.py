@@ -56,7 +56,7 @@ class JoinFeed(Feed):
     def _shown(
         self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: Record, ranks: Ranks
     ) -> Iterator[tuple[Combinations, np.ndarray, np.ndarray]]:  # fmt: skip
-        """Matches with their times and the ranks of their ends, without those that ended in an event before the one they began in."""
+        """Matches with their times and the ranks of their ends, without those that ended in an event before they began."""
         before, _ = reader.stood(record)
         for matches, times in found:
             if ranks.changes_table:

@@ -43,8 +43,8 @@ def enter_events(
     keys: np.ndarray, hashes: np.ndarray, done: int, positions: np.ndarray, starts: np.ndarray, commit: int, table: np.ndarray,
     n_keys: np.ndarray, ends: np.ndarray, commits: np.ndarray, bits: int, lowered: np.ndarray, counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """Let events `done ..` end the newest rows of their keys, listed in `lowered` with the event that did, and rows among them take
-    their place; `counts` are those lowered by rows, by retractions, and retractions that found no row. Returns how many events
+    """Let events `done ..` end the newest rows of their keys, listed in `lowered` with the event that did; rows among them take
+    their place. `counts` are those lowered by rows, by retractions, and retractions that found no row. Returns how many events
     are in: fewer than all when the table needs more places."""
     for i in range(done, len(hashes)):
         at = find_place(table, hashes[i], keys, i)
