@@ -167,7 +167,8 @@ class Catalog:
 
     def readable(self, name: str) -> Readable | None:
         """What a query may read by that name."""
-        source = self.sources.get(name.lower()) or self.tables.get(name.lower())
+        name = name.lower()
+        source = self.sources.get(name) or self.tables.get(name)
         return None if source is None else source.readable
 
     def timeline(self, name: str) -> Timeline:

@@ -200,13 +200,9 @@ class Committer:
         """Move each window class to its first row alive at `after`, delivering what left."""
         ranges: list[tuple[Source, WindowClass, int, int]] = []
         for source in sources:
-            for window in source.classes.values():
-                if window.window.ends_by_clock and window.oldest < source.store.end:
-                    oldest = source.store.first_after(after - window.window.width_us)
-                    if oldest > window.oldest:
-                        if self.listeners and window.n_legs:
-                            ranges.append((source, window, window.oldest, oldest))
-                        window.oldest = oldest
+            for window, first, last in source.expiry.move(after):
+                if self.listeners and window.n_legs:
+                    ranges.append((source, window, first, last))
         for k, (source, window, first, last) in enumerate(ranges):
             self._deliver_leaving(source, window, first, last, not more and k == len(ranges) - 1)
 
@@ -285,18 +281,23 @@ class Committer:
         """Match rows just stored; legs whose windows they have already left again do not list them."""
         class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
         lineage = self.eddy.match(source, page, TupleBatch(page.cells, page.nulls, at, n_rows))
+        if not source.legs:
+            return
         rows = MatchedRows(source, page, at, n_rows, lineage, self._buffers, None, class_first)
-        if self.listeners and source.legs:
+        if self.listeners:
             self._deliver(source, rows, 1, final)
         rows.finish()
 
     def _first_alive(self, source: Source, page: Page, at: int, n_rows: int, after: int) -> np.ndarray | None:
         """By number of window class, the first row of the slice alive at the end of the commit; None when all are."""
+        windows, earliest = source.expiry.windows(), int(page.times[at])
+        if not windows or earliest > after - source.expiry.narrowest_us:
+            return None
         times = page.times[at : at + n_rows]
         found = None
-        for window in source.classes.values():
+        for window in windows:
             dead_until = after - window.window.width_us
-            if window.window.ends_by_clock and int(times[0]) <= dead_until:
+            if earliest <= dead_until:
                 k = int(np.searchsorted(times, dead_until, "right"))
                 window.oldest = page.base + at + k
                 if found is None:

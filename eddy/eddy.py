@@ -334,7 +334,7 @@ class Eddy:
         n_rows = batch.n_rows
         for f, filter_ in enumerate(source.bank.filters):
             if filter_.n_predicates:
-                source.store.keep_ids(page, batch.first, n_rows, f, filter_.id_array()[ranks[f, :n_rows]])
+                filter_.write_ids(ranks[f], source.store.ids_of(page, f)[batch.first : batch.first + n_rows])
 
     # ---- candidates
 

@@ -25,9 +25,7 @@ def first_cut(sources: list[Source], released: Released, after: int) -> int | No
     most = 0
     for source in sources:
         new_rows = arriving[source].n_rows if source in arriving else 0
-        for window in source.classes.values():
-            if window.window.ends_by_clock:
-                most += source.store.end - window.oldest + new_rows
+        most += source.expiry.most_ends(new_rows)
     if most <= MAX_ENDS or _ends_until(sources, arriving, after) <= MAX_ENDS:
         return None
     # the smallest instant with so many ends: below it they are too few
@@ -57,10 +55,9 @@ def split_at(released: Released, clock: int) -> tuple[Released, Released]:
 def _ends_until(sources: list[Source], arriving: dict[Source, Rows], clock: int) -> int:
     found = 0
     for source in sources:
-        for window in source.classes.values():
-            if window.window.ends_by_clock:
-                dead_until = clock - window.window.width_us
-                found += max(0, source.store.first_after(dead_until) - window.oldest)
-                if source in arriving:
-                    found += arriving[source].count_until(dead_until)
+        for window in source.expiry.windows():
+            dead_until = clock - window.window.width_us
+            found += max(0, source.store.first_after(dead_until) - window.oldest)
+            if source in arriving:
+                found += arriving[source].count_until(dead_until)
     return found

@@ -36,7 +36,7 @@ from eddy.join_query import JoinQuery
 from eddy.join_reader import JoinReader
 from eddy.planner import Planner
 from eddy.policies import make
-from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
+from eddy.query import JoinPlan, Plan, Query, Run
 from eddy.reader import NETTING, Reader, Results, to_table
 from eddy.recall import recall
 from eddy.replacing import check_replaces
@@ -252,16 +252,16 @@ class Engine:
 
     def _start(self, query: Query) -> None:
         """Run from the next commit on, over what the query may see now."""
-        seq, sources = self._committer.seq, self._sources(query)
-        births = tuple(first_seen(query.birth, *item, seq) for item in zip(sources, query.windows, strict=True))
-        query.complete_since_us = complete_since(self._timeline(query).now, sources, query.windows, births)
+        seq, sources, windows = self._committer.seq, self._sources(query), query.windows
+        births = tuple([first_seen(query.birth, source, window, seq) for source, window in zip(sources, windows)])
+        query.complete_since_us = complete_since(self._timeline(query).now, sources, windows, births)
         if isinstance(query, JoinQuery):
             query.start(seq, births)
             return
         source = sources[0]
         leg = source.leg(query.window, query.plan.condition, query.name)
         recall(source, leg, births[0])
-        run = Run(seq, None, births[0], source.module_numbers(leg.condition) or NO_MODULES)
+        run = Run(seq, None, births[0], source.module_numbers(leg.condition))
         query.begin(leg, run, source.leg_results(leg))
         source.add_reader(leg, query)
 
@@ -500,7 +500,7 @@ class Engine:
         return [self._catalog.input(name) for name in query.streams]
 
     def _reads_streams(self, query: Query) -> bool:
-        return any(name in self._catalog.sources for name in query.streams)
+        return not isinstance(query, JoinQuery) or any(name in self._catalog.sources for name in query.streams)
 
     def _lost_until(self, query: Query) -> int:
         """The last commit whose changes of a query can no longer be read."""

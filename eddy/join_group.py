@@ -9,7 +9,7 @@ whatever the number of queries, and the filters over matches say who wants it (`
 
 Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
 (semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
-one window length the reach of the walk alone says so, and no time is looked at. A row that something else than the clock ended
+one window length the reach of the walk alone says so. A row that something else than the clock ended
 (`eddy/early_ends.py`) is older than any window. Slots number the queries of the group.
 """
 
@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eddy.early_ends import EarlyEnds, Standing
-from eddy.legs import WindowClass, put_bit
-from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters
+from eddy.legs import WindowClass
+from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters, count_up_to
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger, Policy
 from eddy.source import Source
-from eddy.walk import PART_ROWS, Combinations, Reach, Rows, Walker
+from eddy.walk import PART_ROWS, Combinations, Reach, Rows, Walker, n_rows
 from filters.bank import Prepared
 from filters.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
-from lineage.bits import slots_of, words
+from lineage.bits import clear_bit, set_bit, slots_of, words
 from lineage.elements import FOREVER
 from lineage.slots import Slots, resized
 from queries.joins import Join
@@ -48,8 +48,6 @@ _MAX_BITS = 1 << 25
 ASK_EVERY = 16
 #: Rows of probes between two entries in the ledger, where there is nothing to choose.
 LEARN_ROWS = 1 << 18
-#: The age of a row that something else than the clock ended.
-_ENDED = 2**63 - 1
 #: After every commit there is.
 _LATEST = 2**62
 #: A guess of the cost of a probe until it is measured.
@@ -126,7 +124,7 @@ class JoinGroup:
         self._filters = MatchFilters(sources, 64)
         #: counts changes of the queries, and what the filters were derived from
         self._version = 0
-        self._derived: tuple[int, ...] = ()
+        self._derived = -1
         #: by input whose rows come, the order in which the others were added last
         self._last_order = [self.walker.order(first) for first in range(n_inputs)]
         #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
@@ -192,7 +190,7 @@ class JoinGroup:
             self._leg_slots[k, slot] = leg.slot
             self._widths[k, slot] = window.width_us
             self._births[k, slot] = births[k]
-        put_bit(self.active, slot, True)
+        set_bit(self.active, slot)
         self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
         for source, stem in self._first_stems():
@@ -203,7 +201,7 @@ class JoinGroup:
 
     def remove(self, query: JoinQuery, slot: int) -> None:
         """A query runs no more."""
-        put_bit(self.active, slot, False)
+        clear_bit(self.active, slot)
         del self._members[slot]
         self.outputs.remove(slot, query.id, None)
         for source, stem in self._first_stems():
@@ -221,7 +219,10 @@ class JoinGroup:
 
     def _derive(self) -> None:
         """Bring the filters up to date with the queries and with the streams' predicates."""
-        state = (self._version, *(source.bank.version for source in self.sources), *(s.version for s in self.sources))
+        # each only grows
+        state = self._version
+        for source in self.sources:
+            state += source.version + source.bank.version
         if state == self._derived:
             return
         self._derived = state
@@ -237,7 +238,7 @@ class JoinGroup:
         for number, vector in enumerate(vectors.tolist()):
             mask = np.zeros_like(self.active)
             for slot in active[which.ravel() == number].tolist():
-                put_bit(mask, slot, True)
+                set_bit(mask, slot)
             self._classes.append((vector, mask))
 
     # ---- matches
@@ -275,7 +276,7 @@ class JoinGroup:
                     self._count_partners(found, first, min(batch_rows, ends[first] - begin))
                     batch = self._batch(found, reach)
                     for k in range(len(self.sources)):
-                        self._add_age(batch, found, k, Standing(after, ends[k], before.commit), ALIVE)
+                        self._add_age(batch, found, k, reach[k].low, Standing(after, ends[k], before.commit), ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
 
     @staticmethod
@@ -287,39 +288,38 @@ class JoinGroup:
     def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
         """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
         n_inputs, taken = len(self.sources), self._taken()
-        for first, leaving in enumerate(self._leaving(before, after)):
-            if _n_rows(leaving):
+        for first in range(n_inputs):
+            leaving = self._leaving(first, before, after)
+            if n_rows(leaving):
                 lows = [self._oldest(k, after) if k < first else before.oldest[k] for k in range(n_inputs)]
                 reach = [Reach(min(low, end), end) for low, end in zip(lows, before.ends)]
                 for found in self._walk(first, leaving, reach, batch_rows):
                     batch = self._batch(found, reach)
                     for k in range(n_inputs):
-                        self._add_age(batch, found, k, Standing(clock, before.ends[k], before.commit - 1), ALIVE)
+                        stood = Standing(clock, before.ends[k], before.commit - 1)
+                        self._add_age(batch, found, k, reach[k].low, stood, ALIVE)
                         if k <= first:
                             now = Standing(after, taken[k], before.commit)
-                            self._add_age(batch, found, k, now, ENDED if k == first else ALIVE_TOO)
+                            self._add_age(batch, found, k, reach[k].low, now, ENDED if k == first else ALIVE_TOO)
                     prepared = batch.prepare()
                     for widths, mask in self._classes:
                         yield Part(found, prepared, mask, widths, upto=after)
 
     def leaves(self, before: Before, after: int) -> bool:
         """Whether rows from before a commit have left some window in it."""
-        return any(_n_rows(leaving) for leaving in self._leaving(before, after))
+        return any(n_rows(self._leaving(k, before, after)) for k in range(len(self.sources)))
 
-    def _leaving(self, before: Before, after: int) -> list[Rows]:
-        """By input, the rows from the first that some window held before a commit to the last that some holds no more; where
+    def _leaving(self, k: int, before: Before, after: int) -> Rows:
+        """The rows of an input from the first that some window held before a commit to the last that some holds no more; where
         more ends rows, those that the clock ends or that something else did."""
-        found: list[Rows] = []
-        for k, (low, window, end) in enumerate(zip(before.oldest, self._narrowest, before.ends)):
-            store, ends = self.sources[k].store, self.ends[k]
-            if ends is None:
-                found.append(Reach(low, min(window.oldest, end)))
-                continue
-            aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
-            stood = Standing(self.timeline.now, end, before.commit - 1)
-            ended = ends.ended_between(stood, Standing(after, store.end, before.commit))
-            found.append(np.union1d(aged, ended[(low <= ended) & (ended < end)]))
-        return found
+        low, window, end = before.oldest[k], self._narrowest[k], before.ends[k]
+        store, ends = self.sources[k].store, self.ends[k]
+        if ends is None:
+            return Reach(low, min(window.oldest, end))
+        aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
+        stood = Standing(self.timeline.now, end, before.commit - 1)
+        ended = ends.ended_between(stood, Standing(after, store.end, before.commit))
+        return np.union1d(aged, ended[(low <= ended) & (ended < end)])
 
     def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
         """Walk from rows of an input, a batch at a time."""
@@ -327,7 +327,7 @@ class JoinGroup:
         if len(self.sources) == 1:
             # nothing is probed, so what comes out is as large as what goes in
             batch_rows = min(batch_rows, part_rows)
-        for at in range(0, _n_rows(rows), batch_rows):
+        for at in range(0, n_rows(rows), batch_rows):
             some: Rows
             if isinstance(rows, Reach):
                 some = Reach(rows.low + at, min(rows.hi, rows.low + at + batch_rows))
@@ -337,21 +337,21 @@ class JoinGroup:
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         """What some query may still want; of whole matches that is seen when they are listed."""
-        bound = [k for k, column in enumerate(found.positions) if column is not None]
-        if len(bound) == len(self.sources) or not len(found) or not any(self._filters.stored(k) for k in bound):
+        bound, n_found = found.inputs, len(found)
+        if len(bound) == len(self.sources) or not n_found:
             return found
         # where all is wanted, it is asked now and then only
         self._unasked[added] -= 1
         if self._unasked[added] > 0:
             return found
-        batch = self._filters.batch(len(found))
+        batch = self._filters.batch(n_found)
         for k in bound:
             batch.add_stored(k, found.at(k))
-        union = np.empty(words(len(found)), np.uint64)
+        union = np.empty(words(n_found), np.uint64)
         if batch.prepare().wanted(self.active, union):
             self._unasked[added] = ASK_EVERY
             return found
-        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)]))
+        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[:n_found]))
 
     # ---- functions that wait for a partner
 
@@ -363,6 +363,7 @@ class JoinGroup:
         modules = [
             (k, source.module_by_number[module], mask)
             for k, source in enumerate(self.sources)
+            if source.modules
             for module, mask in self._filters.outcomes(k)
             if source.deferral.pending(module)
         ]
@@ -416,20 +417,25 @@ class JoinGroup:
             batch.add_birth(k, found.at(k), reach[k].low)
         return batch
 
-    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, at: Standing, bound: int) -> None:
-        """The age of an input's rows as it stood."""
-        ends = self.ends[k]
-        if len(self._filters.widths[k]) > 1 or ends is not None:
-            times, _ = self.sources[k].gatherer.lives(found.at(k))
-            ages = at.clock - times
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: Standing, bound: int) -> None:
+        """The age of an input's rows, none of them before `low`, as it stood."""
+        ends, widths = self.ends[k], self._filters.widths[k]
+        if len(widths) > 1 or ends is not None:
+            store = self.sources[k].store
+            lows = np.full(len(widths), max(low, store.watermark))
+            # the wider a window, the earlier the first row that is alive in it
+            alive = store.first_after_each(at.clock - widths, lows)[::-1]
+            ranks = np.empty(len(found), np.int32)
+            count_up_to(np.ascontiguousarray(alive), found.at(k), ranks)
+            np.subtract(len(widths), ranks, out=ranks)
             if ends is not None:
-                ages[ends.ends_at(found.at(k), at) <= at.clock] = _ENDED
-            batch.add_age(k, ages, bound)
+                ranks[ends.ends_at(found.at(k), at) <= at.clock] = len(widths)
+            batch.add_age(k, ranks, bound)
 
     def nothing(self) -> Part:
         """A part without matches."""
-        none = np.zeros(0, np.int64)
-        return Part(Combinations([none] * len(self.sources), 0), self._filters.batch(0).prepare(), self.active, None)
+        rows: dict[int, Rows] = {k: np.zeros(0, np.int64) for k in range(len(self.sources))}
+        return Part(Combinations(rows, 0), self._filters.batch(0).prepare(), self.active, None)
 
     def lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
         """The times of the rows of matches by input, and the latest start of each match."""
@@ -522,10 +528,6 @@ def input_labels(sources: list[Source]) -> list[str]:
         seen[source.name] += 1
         labels.append(source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}")
     return labels
-
-
-def _n_rows(rows: Rows) -> int:
-    return max(0, rows.hi - rows.low) if isinstance(rows, Reach) else len(rows)
 
 
 def _column_names(sources: list[Source]) -> list[str]:

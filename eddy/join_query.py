@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eddy.join_group import JoinGroup
 from eddy.legs import Leg
-from eddy.query import NO_MODULES, JoinPlan, Plan, Query, Run
+from eddy.query import JoinPlan, Plan, Query, Run
 from eddy.recall import recall
 from eddy.timeline import Timeline
 from filters.predicate import Condition
@@ -91,10 +91,7 @@ class JoinQuery(Query):
         for source, leg, born in zip(self.sources, self.legs, births, strict=True):
             recall(source, leg, born)
         self.group.recall(births)
-        modules = tuple(
-            source.module_numbers(condition) or NO_MODULES
-            for source, condition in zip(self.sources, plan.conditions, strict=True)
-        )
+        modules = tuple(source.module_numbers(condition) for source, condition in zip(self.sources, plan.conditions, strict=True))
         self.runs.append(JoinRun(seq, None, births[0], modules[0], births=births, modules_of=modules))
         self.slot = self.group.add(self, births)
         self._results_at_start = self._group_results()

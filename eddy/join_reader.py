@@ -109,10 +109,8 @@ class JoinReader:
 
     def _joined(self, parts: list[Combinations]) -> Combinations:
         none = np.zeros(0, np.int64)
-        positions: list[np.ndarray | None] = []
-        for k in range(len(self._sources)):
-            positions.append(np.concatenate([none, *(column for part in parts if (column := part.positions[k]) is not None)]))
-        return Combinations(positions, sum(map(len, parts)))
+        inputs = range(len(self._sources))
+        return Combinations({k: np.concatenate([none, *(part.at(k) for part in parts)]) for k in inputs}, sum(map(len, parts)))
 
     # ---- answers
 

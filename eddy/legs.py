@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from filters.predicate import Condition
-from lineage.bits import ONE, U64, clear_bit, set_bit
+from lineage.bits import ONE, U64
 from lineage.kernels import kernel
 from lineage.slots import resized
 from windows.spec import WindowSpec
@@ -172,5 +172,18 @@ class Clauses:
         assert filled == self.n_clauses == sum(len(leg.disjuncts) for leg in self._legs), "every clause belongs to a leg"
 
 
-def put_bit(mask: np.ndarray, slot: int, on: bool) -> None:
-    (set_bit if on else clear_bit)(mask, slot)
+@kernel("void(uint64[::1], uint64[::1], int32[::1], int64, int64)")
+def claim_slot(active: np.ndarray, mask: np.ndarray, slot_class: np.ndarray, slot: int, number: int) -> None:
+    """Rows are matched for a slot from now on, for the window class with that mask and number."""
+    bit = ONE << U64(slot & 63)
+    active[slot >> 6] |= bit
+    mask[slot >> 6] |= bit
+    slot_class[slot] = number
+
+
+@kernel("void(uint64[::1], uint64[::1], int64)")
+def release_slot(active: np.ndarray, mask: np.ndarray, slot: int) -> None:
+    """Rows are matched for a slot no more."""
+    keep = ~(ONE << U64(slot & 63))
+    active[slot >> 6] &= keep
+    mask[slot >> 6] &= keep

@@ -6,7 +6,8 @@ grouped filter (`filters/grouped.py`), whatever it comes from:
     region      of a stored row on one column of its stream         rank by the region id kept with the row, or by the
                                                                     value of a table's version
     outcome     of a predicate module on a stored row                1 where it was true
-    age         of a row when the match began or at a clock         number of window widths that it has outlived
+    age         of a row when the match began or at a clock         number of window widths that it has outlived, by its
+                                                                    position: rows are stored in order of time
     birth       position of a row                                   number of births not after it
 
     query q wants match m   iff   low[a, q] <= rank(a, m) < high[a, q]   for every attribute a of the route
@@ -23,12 +24,33 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddy.source import Source
-from filters.bank import Layout, Pool, Prepared
-from filters.grouped import NO_LIMIT
+from filters.bank import Layout, Places, Pool, Prepared
+from filters.cuts import NO_LIMIT
+from filters.regions import find_rank
 from filters.residual import TRUE
+from lineage.bits import words
+from lineage.kernels import kernel
+
+#: Bounds that are compared one by one, several positions at a time, instead of searched.
+FEW_BOUNDS = 32
 
 #: The bounds of an age: alive at one clock, alive at a second one, not alive at a clock.
 ALIVE, ALIVE_TOO, ENDED = 0, 1, 2
+
+
+@kernel("void(int64[::1], int64[::1], int32[::1])")
+def count_up_to(bounds: np.ndarray, positions: np.ndarray, ranks: np.ndarray) -> None:
+    """`ranks[i]` = how many of the bounds, which ascend, are not above position i."""
+    if len(bounds) <= FEW_BOUNDS:
+        for i in range(len(positions)):
+            ranks[i] = 0
+        for k in range(len(bounds)):
+            bound = bounds[k]
+            for i in range(len(positions)):
+                ranks[i] += np.int32(bound <= positions[i])
+        return
+    for i in range(len(positions)):
+        ranks[i] = find_rank(positions[i], bounds, 0, len(bounds))
 
 
 class Region:
@@ -78,6 +100,8 @@ class MatchFilters:
         self._births: list[int] = []
         self._regions: list[int] = []
         self._multi: tuple[np.ndarray, ...] = ()
+        #: by route and words of a batch, the route as kernels take it, and where the sets of its attributes lie
+        self._places: dict[tuple[tuple[int, ...], int], tuple[np.ndarray, Places]] = {}
         self._pool = Pool()
 
     def multi(self) -> tuple[np.ndarray, ...]:
@@ -107,6 +131,7 @@ class MatchFilters:
         self._narrowest = np.array([distinct[0] for distinct in self.widths])
         self.low, self.high, self._multi = bounds.arrays()
         self._regions = bounds.regions
+        self._places = {}
 
     def widest(self) -> np.ndarray:
         """By input, the largest window width."""
@@ -140,9 +165,15 @@ class MatchFilters:
     def birth(self, k: int) -> int:
         return self._births[k]
 
-    @property
-    def regions(self) -> list[int]:
-        return self._regions
+    def places(self, route: tuple[int, ...], n_words: int) -> tuple[np.ndarray, Places]:
+        """The attributes of a route, and where their sets lie in a batch of so many words."""
+        found = self._places.get((route, n_words))
+        if found is None:
+            regions = [0] * len(self._regions)
+            for number in route:
+                regions[number] = self._regions[number]
+            found = self._places[route, n_words] = np.array(route, np.int32), Places(regions, n_words)
+        return found
 
     @property
     def pool(self) -> Pool:
@@ -173,13 +204,15 @@ class MatchBatch:
         """Where the rows of an input stand; `lowest` is below or at all of them."""
         births = self._filters.births[k]
         if lowest < births[-1]:
-            self._add(self._filters.birth(k), np.searchsorted(births, positions, "right").astype(np.int32))
+            ranks = np.empty(len(positions), np.int32)
+            count_up_to(births, positions, ranks)
+            self._add(self._filters.birth(k), ranks)
 
-    def add_age(self, k: int, ages: np.ndarray, bound: int) -> None:
-        """How old the rows of an input are; only queries within the bound want them."""
+    def add_age(self, k: int, ranks: np.ndarray, bound: int) -> None:
+        """How many window widths the rows of an input have outlived; only queries within the bound want them."""
         number = self._filters.age(k, bound)
         if number is not None:
-            self._add(number, np.searchsorted(self._filters.widths[k], ages, "right").astype(np.int32))
+            self._add(number, ranks)
 
     def _add(self, number: int, ranks: np.ndarray) -> None:
         self._route.append(number)
@@ -187,13 +220,12 @@ class MatchBatch:
 
     def prepare(self) -> Prepared:
         """The batch made ready, for all attributes given."""
-        filters, regions = self._filters, [0] * len(self._filters.regions)
-        for number in self._route:
-            regions[number] = filters.regions[number]
-        layout = Layout(regions, self._n_rows, filters.pool)
+        filters = self._filters
+        route, places = filters.places(tuple(self._route), words(self._n_rows))
+        layout = Layout(places, self._n_rows, filters.pool)
         for number, ranks in zip(self._route, self._ranks, strict=True):
             layout.build_sets(number, ranks)
-        return Prepared(filters, layout, np.array(self._route, np.int32), True)
+        return Prepared(filters, layout, route, True)
 
 
 class _Bounds:

@@ -210,7 +210,8 @@ class Query:
     def begin(self, leg: Leg, run: Run, leg_results: int) -> None:
         """Start to run on a leg that has had `leg_results` results so far."""
         self.leg = leg
-        self.runs.append(run)
+        # not appended: that leaves room for more, of which most queries never have any
+        self.runs = self.runs + [run]
         self._results_at_start = leg_results
         self.kept = None
 

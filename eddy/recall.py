@@ -53,7 +53,7 @@ def _find_ids(source: Source, leg: Leg, page: Page, at: int, stop: int) -> None:
         assert f is not None, "a dense leg has its predicates in the bank"
         filter_ = source.bank.filters[f]
         filter_.find(batch, ranks)
-        source.store.keep_ids(page, at, n_rows, f, filter_.id_array()[ranks])
+        filter_.write_ids(ranks, source.store.ids_of(page, f)[at : at + n_rows])
 
 
 def _find_outcomes(source: Source, leg: Leg, page: Page, at: int, stop: int) -> None:

@@ -13,17 +13,18 @@ modules, the engine tells it which legs there are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eddy.deferral import Deferral
-from eddy.legs import Clauses, Leg, WindowClass, put_bit
+from eddy.expiry import Expiry
+from eddy.legs import Clauses, Leg, WindowClass, claim_slot, release_slot
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
-from eddy.query import Query
+from eddy.query import NO_MODULES, Query
 from eddy.retained import Retained
 from eddy.stored import Stored
 from eddy.timeline import Intake, Timeline
@@ -33,7 +34,7 @@ from filters.expression import user_functions_of
 from filters.intervals import Intervals
 from filters.predicate import Atom, Condition, IndexAtom
 from filters.residual import PredicateModule
-from lineage.bits import slots_of
+from lineage.bits import clear_bit, set_bit, slots_of
 from lineage.dictionary import Dictionary
 from lineage.ingest import Ingestor
 from lineage.module import Module
@@ -118,6 +119,7 @@ class Source:
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
         self.classes: dict[WindowSpec, WindowClass] = {}
         self._class_numbers: list[int] = []
+        self.expiry = Expiry(self)
         #: predicate modules by the text of their expression
         self.modules: dict[str, PredicateModule] = {}
         self._retained = Retained()
@@ -183,7 +185,8 @@ class Source:
 
     def _assign(self, slot: int) -> None:
         self.results[slot] = 0
-        for module in self._dense_modules():
+        self.bank.on_assign(slot)
+        for module in self.modules.values():
             module.on_assign(slot)
 
     def _assign_sparse(self, slot: int) -> None:
@@ -221,11 +224,12 @@ class Source:
 
     def leg(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
         """The leg of that window and condition, made and placed if it is new; `label` names the modules made for it."""
-        found = self.legs.get((window, condition))
+        key = window, condition
+        found = self.legs.get(key)
         if found is None:
             found = Leg(condition, self._window_class(window), label, self.store.end)
             self._place(found)
-            self.legs[found.key] = found
+            self.legs[key] = found
             found.window.n_legs += 1
         return found
 
@@ -355,7 +359,7 @@ class Source:
         leg.slot = self.slots.take()
         self._claim(leg.slot, leg)
         if listed:
-            put_bit(self.legs_mask, leg.slot, True)
+            set_bit(self.legs_mask, leg.slot)
         for atom in leg.condition.single():
             self._add_atom(leg, leg.slot, atom)
         for clause in leg.condition.clauses:
@@ -371,13 +375,10 @@ class Source:
             self.clauses.add(leg)
 
     def _claim(self, slot: int, leg: Leg) -> None:
-        put_bit(self.active, slot, True)
-        put_bit(leg.window.mask, slot, True)
-        self.slot_class[slot] = leg.window.number
+        claim_slot(self.active, leg.window.mask, self.slot_class, slot, leg.window.number)
 
     def _release(self, slot: int, leg: Leg) -> None:
-        put_bit(self.active, slot, False)
-        put_bit(leg.window.mask, slot, False)
+        release_slot(self.active, leg.window.mask, slot)
         self.slots.give_back(slot)
 
     def _place_sparse(self, leg: Leg, column: int) -> None:
@@ -408,22 +409,19 @@ class Source:
                 leg.disjuncts = ()
             for atom in leg.condition.single():
                 self._remove_atom(leg.slot, atom)
-            put_bit(self.legs_mask, leg.slot, False)
+            clear_bit(self.legs_mask, leg.slot)
             self._release(leg.slot, leg)
         leg.slot = leg.index_column = None
 
     def _add_atom(self, leg: Leg, slot: int, atom: Atom) -> None:
         if isinstance(atom, IndexAtom):
-            n_filters = len(self.bank.filters)
-            self.bank.add(slot, atom.position, atom.intervals)
-            if len(self.bank.filters) > n_filters:
+            f = self.bank.add(slot, atom.position, atom.intervals)
+            if f == len(self.filter_module):
                 number = self.ledger.add(f"filter:{self.name}.{atom.name}", _FILTER_COST_NS)
                 self.filter_module = np.append(self.filter_module, number)
                 if number == len(self.filter_of):
                     self.filter_of = np.append(self.filter_of, np.int32(-1))
-                self.filter_of[number] = n_filters
-            f = self.bank.index(atom.position)
-            assert f is not None
+                self.filter_of[number] = f
             self._count_predicate(self.filter_module[f], 1)
             return
         text = str(atom)
@@ -443,15 +441,14 @@ class Source:
     def _count_predicate(self, module: int, by: int) -> None:
         """A module applies one predicate more or less; the first and the last change what rows visit."""
         predicates = self.ledger.predicates
-        predicates[module] += by
-        if predicates[module] == (1 if by > 0 else 0):
+        n = int(predicates[module]) + by
+        predicates[module] = n
+        if n == (by > 0):
             self.version += 1
 
     def _remove_atom(self, slot: int, atom: Atom) -> None:
         if isinstance(atom, IndexAtom):
-            self.bank.remove(slot, atom.position, atom.intervals, self.store.end)
-            f = self.bank.index(atom.position)
-            assert f is not None
+            f = self.bank.remove(slot, atom.position, atom.intervals, self.store.end)
             self._count_predicate(self.filter_module[f], -1)
             return
         module = self.modules[str(atom)]
@@ -519,8 +516,10 @@ class Source:
 
     # ---- reading
 
-    def module_numbers(self, condition: Condition) -> dict[str, int]:
+    def module_numbers(self, condition: Condition) -> Mapping[str, int]:
         """Numbers of the predicate modules of a condition, by the text of their expression."""
+        if not condition.residuals and not condition.clauses:
+            return NO_MODULES
         texts = [str(atom) for atom in condition.atoms() if not isinstance(atom, IndexAtom)]
         return {text: self.modules[text].number for text in texts}
 
@@ -608,18 +607,20 @@ class Source:
     def _wanted(self) -> int:
         """The oldest position that `keep` or a window wants now, births aside."""
         store, now = self.store, self.timeline.now
-        by_clock = [window.width_us for window in self.classes if not window.is_stream and window.kind is not WindowKind.ROWS]
-        widest = max([*by_clock, self.stored.keep_us or 0])
-        found = [store.first_after(now - widest) if widest else store.end]
+        widest = self.stored.keep_us or 0
+        oldest = store.end
         for window in self.classes:
+            if window.is_stream:
+                continue
             if window.kind is WindowKind.ROWS:
                 column = self.row_ends.find(window.rows, window.partition)
                 assert column is not None, "whoever counts rows holds their ends"
                 first = max(self.stored.first, store.first_after(now - window.width_us))
-                found.append(
-                    column.oldest_alive(first) if self.own_ends is None else self._oldest_in(column, self.own_ends, first)
-                )
-        return min(found)
+                own = self.own_ends
+                oldest = min(oldest, column.oldest_alive(first) if own is None else self._oldest_in(column, own, first))
+            elif window.width_us > widest:
+                widest = window.width_us
+        return min(oldest, store.first_after(now - widest)) if widest else oldest
 
     def _oldest_in(self, column: RowEnds, own_ends: OwnEnds, first: int) -> int:
         """The first position from `first` on whose row is neither displaced nor over by itself. O(rows)."""

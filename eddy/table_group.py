@@ -26,13 +26,13 @@ import numpy as np
 
 from eddy.early_ends import Standing
 from eddy.join_group import Before, JoinGroup, Part, counts_of
-from eddy.legs import put_bit
 from eddy.match_filters import ALIVE
 from eddy.policies.base import Policy
 from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import BEGINNING, Timeline, effect_time
 from eddy.walk import Combinations, Reach, Rows
+from lineage.bits import set_bit
 from queries.joins import Join
 from stems.table import Versions
 from windows.spec import FOREVER, WindowSpec
@@ -120,7 +120,7 @@ class TableGroup(JoinGroup):
         if self._opening:
             mask = np.zeros_like(self.active)
             for slot in self._opening:
-                put_bit(mask, slot, True)
+                set_bit(mask, slot)
             self._opening.clear()
             reach = [Reach(source.store.watermark, source.store.end) for source in self.sources]
             for found in self._walk(0, reach[0], reach, batch_rows):
@@ -138,7 +138,7 @@ class TableGroup(JoinGroup):
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
-                    self._add_age(batch, found, k, Standing(after, before.ends[k], before.commit - 1), ALIVE)
+                    self._add_age(batch, found, k, reach[k].low, Standing(after, before.ends[k], before.commit - 1), ALIVE)
                 yield Part(found, batch.prepare(), self.active, [FOREVER] * len(reach), effect_time(after))
 
     def leaves(self, before: Before, after: int) -> bool:
@@ -157,12 +157,9 @@ class TableGroup(JoinGroup):
         # of a window that holds rows for ever the births alone say where it begins
         return max(self.sources[k].store.watermark, int(self._filters.births[k][0]))
 
-    def _leaving(self, before: Before, after: int) -> list[Rows]:
-        found = super()._leaving(before, after)
-        for k, window in enumerate(self._narrowest):
-            if not (k in self.stream_inputs and (window.window.ends or self.ends[k] is not None)):
-                found[k] = Reach(0, 0)
-        return found
+    def _leaving(self, k: int, before: Before, after: int) -> Rows:
+        ends = k in self.stream_inputs and (self._narrowest[k].window.ends or self.ends[k] is not None)
+        return super()._leaving(k, before, after) if ends else Reach(0, 0)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         return super()._keep(self.as_it_counts(found, added, self._counting), added)
@@ -180,10 +177,10 @@ class TableGroup(JoinGroup):
 
     def _as_it_was(self, held: Combinations, opened: int) -> Combinations:
         """Drop frozen versions that had ended when the last row so far came and, once all are there, those written later."""
-        bound = [k for k in self.stream_inputs if held.positions[k] is not None]
+        bound = [k for k in self.stream_inputs if k in held.inputs]
         for k in self.frozen if bound else ():
             table = self.sources[k]
-            if held.positions[k] is None:
+            if k not in held.inputs:
                 continue
             assert isinstance(table, TableSource)
             commits = np.max([table.marks[self.sources[s]].commits_of(held.at(s), opened) for s in bound], axis=0)

@@ -40,10 +40,11 @@ MAX_WAITING = 10_000_000
 
 @kernel((READ_ONLY_INT64,))
 def ascending(times: np.ndarray) -> bool:
+    # to the end, whatever is found: so several are compared at a time
+    falls = 0
     for i in range(1, len(times)):
-        if times[i] < times[i - 1]:
-            return False
-    return True
+        falls |= times[i] < times[i - 1]
+    return falls == 0
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ matches a key has.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,41 +53,57 @@ def take_rows(values: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
         out[i] = values[np.uint64(rows[i])]
 
 
+@kernel("void(int64, int32[::1], int64[::1])")
+def count_from(low: int, rows: np.ndarray, out: np.ndarray) -> None:
+    """`out[i] = low + rows[i]`: `take_rows` of positions that follow each other."""
+    for i in range(len(rows)):
+        out[i] = low + rows[i]
+
+
 class Combinations:
-    """Rows side by side: positions by input, None for inputs not added yet."""
+    """Rows side by side: positions by input, of those that were added."""
 
-    __slots__ = ("positions", "span", "_n")
+    __slots__ = ("_rows", "_n")
 
-    def __init__(self, positions: list[np.ndarray | None], n: int, span: Reach | None = None) -> None:
-        self.positions = positions
-        #: of rows of one input that follow each other: where they stand
-        self.span = span
+    def __init__(self, rows: dict[int, Rows], n: int) -> None:
+        #: by input; rows that follow each other only before the first other input is added
+        self._rows = rows
         self._n = n
 
     def __len__(self) -> int:
         return self._n
 
+    @property
+    def inputs(self) -> Collection[int]:
+        """The inputs that were added."""
+        return self._rows.keys()
+
     def take(self, rows: np.ndarray) -> Combinations:
-        positions = [None if column is None else column.take(rows) for column in self.positions]
-        return Combinations(positions, len(rows))
+        return Combinations({k: self.at(k).take(rows) for k in self._rows}, len(rows))
 
     def grow(self, rows: np.ndarray, added: int, found: np.ndarray) -> Combinations:
         """The combinations numbered by `rows` (int32), each with a row of one more input."""
-        positions: list[np.ndarray | None] = []
-        for column in self.positions:
-            grown = None
-            if column is not None:
-                grown = np.empty(len(rows), np.int64)
-                take_rows(column, rows, grown)
-            positions.append(grown)
-        positions[added] = found
-        return Combinations(positions, len(rows))
+        grown: dict[int, Rows] = {}
+        for k, held in self._rows.items():
+            positions = np.empty(len(rows), np.int64)
+            if isinstance(held, Reach):
+                count_from(held.low, rows, positions)
+            else:
+                take_rows(held, rows, positions)
+            grown[k] = positions
+        grown[added] = found
+        return Combinations(grown, len(rows))
+
+    def rows(self, k: int) -> Rows:
+        """The rows of an input that was added."""
+        return self._rows[k]
 
     def at(self, k: int) -> np.ndarray:
-        """The positions of an input that was added."""
-        positions = self.positions[k]
-        assert positions is not None, "an input that the walk has"
-        return positions
+        """Their positions."""
+        held = self._rows[k]
+        if isinstance(held, Reach):
+            held = self._rows[k] = np.arange(held.low, held.hi)
+        return held
 
 
 #: Which of the combinations go on, after the input of that number was added.
@@ -136,8 +152,8 @@ class Walker:
         self._sorted: dict[tuple[BandEdge, int], SortedIndex] = {}
         #: values of residuals that could not be computed
         self.errors = 0
-        #: by the inputs bound and the one added
-        self._steps: dict[tuple[frozenset[int], int], _Step] = {}
+        #: by the first input and the order of the others
+        self._steps: dict[tuple[int, tuple[int, ...]], list[_Step]] = {}
         #: by depth, where the pairs of a probe are written
         self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
         for edge in join.equalities:
@@ -177,16 +193,11 @@ class Walker:
         part_rows: int = PART_ROWS,
     ) -> Iterator[Combinations]:  # fmt: skip
         """All combinations with one of these rows of input `first`; the other inputs are added in that order."""
-        start: list[np.ndarray | None] = [None] * len(self.sources)
-        span = rows if isinstance(rows, Reach) else None
-        positions = np.arange(rows.low, rows.hi) if isinstance(rows, Reach) else rows
-        start[first] = positions
-        begun = keep(Combinations(start, len(positions), span), first)
-        bound, steps = frozenset([first]), []
-        for added in order:
-            steps.append(self._step(bound, added))
-            bound |= {added}
-        yield from self._extend(begun, steps, _Walk(reach, keep, visited, part_rows), 0)
+        begun = keep(Combinations({first: rows}, n_rows(rows)), first)
+        if not order:
+            yield from [begun] if len(begun) else []
+        else:
+            yield from self._extend(begun, self._steps_of(first, tuple(order)), _Walk(reach, keep, visited, part_rows), 0)
 
     def ready(self, bound: set[int]) -> list[int]:
         """The inputs that may be added next to those bound: those an equality leads to, else a band, else any."""
@@ -206,12 +217,10 @@ class Walker:
         return order
 
     def _extend(self, held: Combinations, steps: list[_Step], walk: _Walk, depth: int) -> Iterator[Combinations]:
+        """Add the inputs of the steps from `depth` on, of which there is one at least."""
         if not len(held):
             return
-        if depth == len(steps):
-            yield held
-            return
-        step = steps[depth]
+        step, last = steps[depth], depth + 1 == len(steps)
         ns, rows_out, began = 0, 0, time.perf_counter_ns()
         for rows, positions in self._partners(held, step, walk, depth):
             grown = held.grow(rows, step.added, positions)
@@ -220,7 +229,10 @@ class Walker:
             grown = walk.keep(grown, step.added)
             rows_out += len(grown)
             ns += time.perf_counter_ns() - began
-            yield from self._extend(grown, steps, walk, depth + 1)
+            if not last:
+                yield from self._extend(grown, steps, walk, depth + 1)
+            elif len(grown):
+                yield grown
             began = time.perf_counter_ns()
         walk.visited(step.added, len(held), rows_out, ns + time.perf_counter_ns() - began)
 
@@ -254,14 +266,19 @@ class Walker:
         rows, positions = self._pairs[depth]
         return rows[:part_rows], positions[:part_rows]
 
-    def _step(self, bound: frozenset[int], added: int) -> _Step:
-        """How an input is added to those bound."""
-        found = self._steps.get((bound, added))
+    def _steps_of(self, first: int, order: tuple[int, ...]) -> list[_Step]:
+        """How the inputs of an order are added to the first and to each other."""
+        found = self._steps.get((first, order))
         if found is None:
-            found = self._steps[bound, added] = self._make_step(bound, added)
+            found = self._steps[first, order] = []
+            bound = frozenset([first])
+            for added in order:
+                found.append(self._step(bound, added))
+                bound |= {added}
         return found
 
-    def _make_step(self, bound: frozenset[int], added: int) -> _Step:
+    def _step(self, bound: frozenset[int], added: int) -> _Step:
+        """How an input is added to those bound."""
         edges: list[EqualityEdge | BandEdge] = [*self.join.equalities, *self.join.bands]
         edge = next((edge for edge in edges if _leads(edge, added, bound)), None)
         other, columns = added, tuple[int, ...]()
@@ -292,8 +309,8 @@ class Walker:
         return tuple(conditions), tuple(bands)
 
     def _gather(self, held: Combinations, k: int, column: int) -> tuple[np.ndarray, np.ndarray | None]:
-        gatherer = self.sources[k].gatherer
-        return gatherer.cells(column, held.at(k)) if held.span is None else gatherer.cells_between(column, *held.span)
+        gatherer, rows = self.sources[k].gatherer, held.rows(k)
+        return gatherer.cells_between(column, *rows) if isinstance(rows, Reach) else gatherer.cells(column, rows)
 
     def _ranges(self, held: Combinations, band: BandEdge, added: int) -> Ranges:
         """Where the partners of each combination lie on the band's column of an input."""
@@ -343,11 +360,15 @@ class Walker:
     def frame(self, held: Combinations) -> RowsFrame:
         """The rows of combinations side by side; columns of inputs not added yet may not be read."""
         none = np.zeros(0, np.int64)
-        positions = [none if column is None else column for column in held.positions]
+        positions = [held.at(k) if k in held.inputs else none for k in range(len(self.sources))]
         gatherers, dictionaries = zip(*((source.gatherer, source.dictionaries) for source in self.sources), strict=True)
         frame = RowsFrame(gatherers, dictionaries, positions)
         frame.n_rows = len(held)
         return frame
+
+
+def n_rows(rows: Rows) -> int:
+    return max(0, rows.hi - rows.low) if isinstance(rows, Reach) else len(rows)
 
 
 def _leads(edge: EqualityEdge | BandEdge, k: int, bound: Set[int]) -> bool:

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from filters.grouped import NO_LIMIT, GroupedFilter
+from filters.cuts import NO_LIMIT, Cuts
+from filters.grouped import GroupedFilter
 from filters.intervals import Intervals
 from filters.matching import BY_SEARCH, GIVEN, SCAN, TABLE, list_queries, match_any, match_queries, match_rows, work_words
 from filters.regions import CELL_STRING, KeyTable
@@ -28,7 +29,7 @@ from lineage.bits import BYTE_BITS, FULL, U64, clear_bit_of, set_bit, set_bit_of
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.ragged import Ragged
-from lineage.schema import KEY_MAX, Schema
+from lineage.schema import Schema
 
 #: Bytes that the region tables of one stream may take: 256 for each of 8192 queries. Five attributes of 100 values take a
 #: quarter of it at 8192 queries; it stays in the nearer cache levels.
@@ -78,15 +79,15 @@ class FilterBank:
         #: region tables of all filters with a table; rows are handed out from `_free_rows`
         self.table = np.full((16, 1), FULL)
         self._free_rows = list(range(15, -1, -1))
-        #: per filter its cuts, none for strings; per filter the table row of each rank, none when it scans
-        self._cuts = Ragged(np.int64, KEY_MAX, spare=2)
+        self._cuts = Cuts()
+        #: per filter the table row of each rank, none when it scans
         self._rows = Ragged(np.int32)
         #: per filter (column, cell kind, how ranks come, table or scan), as `match_rows` takes it
         self._plan = np.zeros((0, 4), np.int32)
         self._n_scanning = 0
         self._strings: list[int] = []
         self._multi: tuple[np.ndarray, ...] | None = None
-        self._layout: Layout | None = None
+        self._places: Places | None = None
         #: the arguments of `match_rows` that only change with the predicates; None when they did
         self._few: Any = None
         #: rows in, rows out, bits cleared per filter, by the row-major kernel
@@ -101,14 +102,15 @@ class FilterBank:
         """The number of the filter on a column, None if there is none."""
         return self._by_position.get(position)
 
-    def add(self, slot: int, position: int, intervals: Intervals) -> None:
-        """Put a predicate on a slot; makes the filter when the column has none."""
+    def add(self, slot: int, position: int, intervals: Intervals) -> int:
+        """Put a predicate on a slot; makes the filter when the column has none. Returns its number."""
         f = self._by_position.get(position)
         if f is None:
             f = self._new_filter(position)
         filter_ = self.filters[f]
-        self._top = top = max(self._top, slot + 1)
-        splits = filter_.add(slot, intervals, self.low[f, :top], self.high[f, :top])
+        if slot >= self._top:
+            self._top = slot + 1
+        splits = filter_.add(slot, intervals, self.low, self.high, self._top)
         set_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             for at in splits:
@@ -121,16 +123,16 @@ class FilterBank:
                 clear_outside(self.table, rows, len(rows), self.low[f, slot], self.high[f, slot], slot)
             else:
                 self._write_bits(rows, slot, several)
+            self._fit_budget()
         self._changed(multi=bool(filter_.multi.ranks))
-        self._fit_budget()
+        return f
 
-    def remove(self, slot: int, position: int, intervals: Intervals, end: int) -> None:
-        """Take a predicate off a slot; `end` is the end of the store."""
+    def remove(self, slot: int, position: int, intervals: Intervals, end: int) -> int:
+        """Take a predicate off a slot; `end` is the end of the store. Returns the number of the filter."""
         f = self._by_position[position]
         filter_ = self.filters[f]
         several = bool(filter_.multi.ranks)
-        top = self._top
-        merged = filter_.remove(slot, intervals, self.low[f, :top], self.high[f, :top], end)
+        merged = filter_.remove(slot, intervals, self.low, self.high, self._top, end)
         clear_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
             rows = self._rows.view(f)
@@ -139,18 +141,19 @@ class FilterBank:
                 self._free_rows.append(int(self._rows.view(f)[rank]))
                 self._rows.delete(f, rank)
         self._changed(multi=several)
+        return f
 
     def _changed(self, multi: bool) -> None:
         self.version += 1
         self._few = None
-        self._layout = None
+        self._places = None
         if multi:
             self._multi = None
 
     def _new_filter(self, position: int) -> int:
         f = len(self.filters)
         self._by_position[position] = f
-        self._cuts.append(np.zeros(0, np.int64))
+        self._cuts.append()
         filter_ = GroupedFilter(self.schema.columns[position], position, self.dictionaries[position], f, self._cuts)
         self.filters.append(filter_)
         n_slots = self.n_words * 64
@@ -168,9 +171,7 @@ class FilterBank:
         return f
 
     def on_assign(self, slot: int) -> None:
-        """A slot has a new owner, which has no predicate yet."""
-        self.low[:, slot] = 0
-        self.high[:, slot] = NO_LIMIT
+        """A slot has a new owner: nothing is held for it, for free slots admit everything."""
 
     def resize(self, n_words: int) -> None:
         """Make room for more slots, which admit everything, or give up those beyond the width."""
@@ -282,14 +283,15 @@ class FilterBank:
     def prepare_rows(self, batch: TupleBatch, route: np.ndarray) -> Prepared:
         """`prepare` of rows whose ranks nobody else needs."""
         layout = self._layout_of(batch.n_rows)
+        places = layout.places
         ranks = self._pool.ranks(1, batch.n_rows)[0]
         for f in route.tolist():
             filter_ = self.filters[f]
-            finder = None if filter_.dictionary is not None or layout.regions[f] > MAX_PREFIX else filter_.finder()
+            finder = None if filter_.dictionary is not None or places.regions[f] > MAX_PREFIX else filter_.finder()
             if isinstance(finder, KeyTable):
                 prefix_sets_by_table(
                     batch.cells, batch.nulls, batch.has_nulls, filter_.position, batch.first, batch.n_rows, finder.table,
-                    finder.base, filter_.null_rank, layout.regions[f], layout.n_words, layout.sets, layout.at[f],
+                    finder.base, filter_.null_rank, places.regions[f], places.n_words, layout.sets, places.sets_from[f],
                 )  # fmt: skip
             else:
                 filter_.find(batch, ranks)
@@ -304,9 +306,10 @@ class FilterBank:
         return Prepared(self, layout, route, has_nulls)
 
     def _layout_of(self, n_rows: int) -> Layout:
-        if self._layout is None or self._layout.n_rows != n_rows:
-            self._layout = Layout([filter_.n_regions for filter_ in self.filters], n_rows, self._pool)
-        return self._layout
+        places = self._places
+        if places is None or places.n_words != words(n_rows):
+            places = self._places = Places([filter_.n_regions for filter_ in self.filters], words(n_rows))
+        return Layout(places, n_rows, self._pool)
 
     def row_major(
         self, batch: TupleBatch, route: np.ndarray, active: np.ndarray, lin: np.ndarray, ranks: np.ndarray | None = None,
@@ -324,7 +327,7 @@ class FilterBank:
         if few is None:
             cuts, rows = self._cuts, self._rows
             few = self._few = (
-                self._plan, cuts.data, cuts.at, cuts.n, rows.data, rows.at, self.table, self.low, self.high, self.interested,
+                self._plan, cuts.keys, cuts.at, cuts.n, rows.data, rows.at, self.table, self.low, self.high, self.interested,
                 *self.multi(),
             )  # fmt: skip
         call: Any = match_rows  # mypy cannot count a starred tuple
@@ -434,10 +437,10 @@ class Prepared:
     def fill(self, active: np.ndarray, rows_of: np.ndarray, route: np.ndarray | None = None, fresh: bool = True) -> None:
         """`match_queries` over the route, or over the part of it that is given."""
         bank, layout = self._bank, self._layout
-        multi = bank.multi()
+        multi, places = bank.multi(), layout.places
         match_queries(
-            active, layout.n_rows, layout.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
-            layout.n_regions, self._has_nulls, layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at,
+            active, layout.n_rows, places.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
+            places.n_regions, self._has_nulls, places.by_order, layout.sets, places.sets_at, layout.below, places.below_at,
             layout.order, multi[2], multi[3], rows_of, layout.work,
         )  # fmt: skip
 
@@ -447,57 +450,67 @@ class Prepared:
     ) -> int:  # fmt: skip
         """`list_queries` over the whole route."""
         bank, layout = self._bank, self._layout
-        multi = bank.multi()
+        multi, places = bank.multi(), layout.places
         return list_queries(
-            legs, *outputs, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
-            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
+            legs, *outputs, layout.n_rows, places.n_words, self._route, bank.low, bank.high, places.n_regions, self._has_nulls,
+            places.by_order, layout.sets, places.sets_at, layout.below, places.below_at, layout.order, multi[2], multi[3],
             results, listed, offsets, rows, BYTE_BITS, layout.work,
         )  # fmt: skip
 
     def wanted(self, active: np.ndarray, union: np.ndarray) -> bool:
         """Leave in `union` the rows that some slot of the mask wants; returns whether that is all of them."""
         bank, layout = self._bank, self._layout
-        multi = bank.multi()
+        multi, places = bank.multi(), layout.places
         return match_any(
-            active, layout.n_rows, layout.n_words, self._route, bank.low, bank.high, layout.n_regions, self._has_nulls,
-            layout.by_order, layout.sets, layout.sets_at, layout.below, layout.below_at, layout.order, multi[2], multi[3],
+            active, layout.n_rows, places.n_words, self._route, bank.low, bank.high, places.n_regions, self._has_nulls,
+            places.by_order, layout.sets, places.sets_at, layout.below, places.below_at, layout.order, multi[2], multi[3],
             union, layout.work,
         )  # fmt: skip
 
 
-class Layout:
-    """Where the sets of each attribute lie, for batches of one size; `regions` is how many each attribute has."""
+class Places:
+    """Where the sets of each attribute lie, for batches of so many words of rows; `regions` is how many each attribute has."""
 
-    __slots__ = ("n_words", "n_rows", "regions", "n_regions", "by_order", "sets_at", "below_at", "at", "below_from", "sets",
-                 "below", "order", "work")  # fmt: skip
+    __slots__ = ("n_words", "regions", "n_regions", "by_order", "sets_at", "below_at", "sets_from", "below_from")
 
-    def __init__(self, regions: list[int], n_rows: int, pool: Pool) -> None:
-        self.n_words = words(n_rows)
-        self.n_rows = n_rows
+    def __init__(self, regions: list[int], n_words: int) -> None:
+        self.n_words = n_words
         n = len(regions)
         self.regions = regions
         self.n_regions = np.array(self.regions, np.int64)
         self.by_order = np.empty(n, np.uint8)
         self.sets_at = np.empty(n + 1, np.int64)
         self.below_at = np.empty(n + 1, np.int64)
-        lay_out(self.n_regions, MAX_PREFIX, n_rows, self.n_words, self.by_order, self.sets_at, self.below_at)
-        self.at = self.sets_at.tolist()
+        lay_out(self.n_regions, MAX_PREFIX, n_words, self.by_order, self.sets_at, self.below_at)
+        self.sets_from = self.sets_at.tolist()
         self.below_from = self.below_at.tolist()
-        self.sets = pool.array("sets", self.at[-1], np.uint64)
-        self.below = pool.array("below", self.below_from[-1], np.int32)
-        self.work = pool.array("work", work_words(self.n_words, n), np.uint64)
-        self.order = pool.array("order", n * n_rows, np.int32)[: n * n_rows]
+
+
+class Layout:
+    """The sets of rows of one batch: memory of a pool, valid until the next layout in it."""
+
+    __slots__ = ("places", "n_rows", "sets", "below", "order", "work")
+
+    def __init__(self, places: Places, n_rows: int, pool: Pool) -> None:
+        self.places = places
+        self.n_rows = n_rows
+        n = len(places.regions)
+        self.sets = pool.array("sets", places.sets_from[-1], np.uint64)
+        self.below = pool.array("below", places.below_from[-1], np.int32)
+        self.work = pool.array("work", work_words(places.n_words, n), np.uint64)
+        self.order = pool.array("order", n * n_rows, np.int32)
 
     def build_sets(self, f: int, ranks: np.ndarray) -> None:
         """Build the sets of rows by which an attribute is matched, from the ranks of the rows on it."""
-        n_regions, at = self.regions[f], self.at[f]
+        places, n_rows = self.places, self.n_rows
+        n_regions, at = places.regions[f], places.sets_from[f]
         if n_regions > MAX_PREFIX:
             rank_order(
-                ranks, self.n_rows, n_regions, self.n_words, self.sets, at, self.below, self.below_from[f], self.order,
-                f * self.n_rows,
+                ranks, n_rows, n_regions, places.n_words, self.sets, at, self.below, places.below_from[f], self.order,
+                f * n_rows,
             )  # fmt: skip
         else:
-            prefix_sets(ranks, self.n_rows, n_regions, self.n_words, self.sets, at)
+            prefix_sets(ranks, n_rows, n_regions, places.n_words, self.sets, at)
 
 
 class Pool:

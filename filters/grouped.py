@@ -20,11 +20,12 @@ Cost: adding or removing a predicate moves ranks, O(slots + cuts) in kernels, a 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
 
+from filters.cuts import NO_LIMIT, NO_ROOM, Cuts, find_cut, insert_cut, unuse_cut, use_cut
 from filters.intervals import Intervals, Key
 from filters.regions import (
     CELL_FLOAT,
@@ -33,7 +34,6 @@ from filters.regions import (
     MAX_SPAN,
     KeyGrid,
     KeyTable,
-    find_rank,
     rank_by_code,
     rank_by_grid,
     rank_by_table,
@@ -41,28 +41,17 @@ from filters.regions import (
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
-from lineage.ragged import Ragged
 from lineage.schema import KEY_MAX, Column, Type
 
 #: Changes of cuts that a finder follows one by one.
 MAX_BEHIND = 4
-#: `rank_high` of a slot without a predicate: above every rank.
-NO_LIMIT = 1 << 30
 
 
-@kernel("void(int32[::1], int32[::1], int64, int64)")
-def shift_ranks(low: np.ndarray, high: np.ndarray, at: int, by: int) -> None:
-    """Region `at` was split (by = 1) or has taken in the next one (by = -1): move the bounds above it."""
-    for slot in range(len(low)):
-        low[slot] += by * (low[slot] > at)
-        high[slot] += by * (high[slot] > at and high[slot] < NO_LIMIT)
-
-
-@kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64)")
-def find_cut(data: np.ndarray, at: np.ndarray, n: np.ndarray, number: int, key: int) -> int:
-    """Where a key is among the cuts of one filter, ~i when it is not there but would be at i."""
-    i = find_rank(key, data, at[number], n[number])
-    return int(i - 1 if i and data[at[number] + i - 1] == key else ~i)
+@kernel("void(int32[::1], int32[::1], int32[::1])")
+def ids_of_ranks(ranks: np.ndarray, id_of: np.ndarray, ids: np.ndarray) -> None:
+    """`ids[i]` = the region id of row i; there may be more ranks."""
+    for i in range(len(ids)):
+        ids[i] = id_of[np.uint64(ranks[i])]
 
 
 class Multi:
@@ -93,10 +82,7 @@ class GroupedFilter:
         "_cuts",
         "_texts",
         "n_cuts",
-        "uses",
-        "ids",
         "_rank_of",
-        "_id_array",
         "_next_id",
         "_free_ids",
         "_aliases",
@@ -107,8 +93,8 @@ class GroupedFilter:
         "_rank_of_code",
     )
 
-    def __init__(self, column: Column, position: int, dictionary: Dictionary | None, number: int, cuts: Ragged) -> None:
-        """`cuts` are those of all filters of a bank, array `number` for this one, empty if the column holds strings."""
+    def __init__(self, column: Column, position: int, dictionary: Dictionary | None, number: int, cuts: Cuts) -> None:
+        """`cuts` are those of all filters of a bank, which know this one by its number."""
         self.column = column
         self.position = position
         self.dictionary = dictionary
@@ -118,16 +104,11 @@ class GroupedFilter:
         #: the cuts of a string column
         self._texts: list[str] = []
         self.n_cuts = 0
-        #: how many bounds of predicates stand on each cut
-        self.uses = array("i")
-        #: region id by rank; one more than ranks of values, for NULL
-        self.ids = array("i", [0, 1])
         self._rank_of: np.ndarray | None = None
-        self._id_array: np.ndarray | None = None
         self._next_id = 2
         self._free_ids: list[int] = []
-        #: (retired id, the id that took its region in, store position from which no row carries it), oldest first
-        self._aliases: list[tuple[int, int, int]] = []
+        #: of each retired id, oldest first: it, the one that took its region in, the store position from which no row carries it
+        self._aliases = array("q")
         self.multi = Multi()
         self.n_predicates = 0
         self._finder: KeyTable | KeyGrid | None = None
@@ -138,7 +119,17 @@ class GroupedFilter:
     @property
     def cuts(self) -> Any:
         """The cuts, ascending: an int64 array, or a list of str."""
-        return self._texts if self.dictionary is not None else self._cuts.view(self._number)
+        return self._texts if self.dictionary is not None else self._cuts.keys_of(self._number)
+
+    @property
+    def uses(self) -> np.ndarray:
+        """How many bounds of predicates stand on each cut."""
+        return self._cuts.uses_of(self._number)
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Region id by rank, that of NULL last; valid until the next change."""
+        return self._cuts.ids_of(self._number)
 
     @property
     def null_rank(self) -> int:
@@ -151,33 +142,35 @@ class GroupedFilter:
 
     # ---- predicates
 
-    def add(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray) -> list[int]:
-        """Put a predicate on a slot; `low` and `high` are the bank's ranks of this filter. Returns the ranks split."""
+    def add(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray, top: int) -> list[int]:
+        """Put a predicate on a slot; `low` and `high` are the bank's, no slot from `top` on has any. Returns the ranks split."""
         splits: list[int] = []
         pairs = []
         # bounds ascend, so a cut that one adds moves none of those found before
         for lo, hi in intervals.spans:
-            first = 0 if lo is None else self._add_cut(lo, low, high, splits) + 1
-            pairs.append((first, NO_LIMIT if hi is None else self._add_cut(hi, low, high, splits) + 1))
+            first = 0 if lo is None else self._add_cut(lo, low, high, top, splits) + 1
+            pairs.append((first, NO_LIMIT if hi is None else self._add_cut(hi, low, high, top, splits) + 1))
         pairs = self._closed(intervals, pairs)
         if len(pairs) == 1:
-            low[slot], high[slot] = pairs[0]
+            low[self._number, slot], high[self._number, slot] = pairs[0]
         else:
             self.multi.ranks[slot] = [list(pair) for pair in pairs]
         self.n_predicates += 1
         return splits
 
-    def remove(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray, position: int) -> list[int]:
+    def remove(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray, top: int, position: int) -> list[int]:
         """Take a predicate off; `position` is the end of the store now. Returns the ranks merged away, highest first."""
-        low[slot], high[slot] = 0, NO_LIMIT
+        low[self._number, slot], high[self._number, slot] = 0, NO_LIMIT
         self.multi.ranks.pop(slot, None)
         self.n_predicates -= 1
         merged = []
+        cuts = self._cuts
         for bound in reversed(intervals.bounds()):
             at = self._find_cut(bound)
-            self.uses[at] -= 1
-            if not self.uses[at]:
-                self._drop_cut(at, low, high, position)
+            retired = unuse_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, at)
+            if retired >= 0:
+                self._dropped(bound, at)
+                self._aliases.extend((retired, self.ids[at], position))
                 merged.append(at + 1)
         return merged
 
@@ -206,53 +199,57 @@ class GroupedFilter:
             at = bisect_left(self._texts, key)
             return at if at < self.n_cuts and self._texts[at] == key else ~at
         cuts = self._cuts
-        return find_cut(cuts.data, cuts.at, cuts.n, self._number, key)
+        return find_cut(cuts.keys, cuts.at, cuts.n, self._number, key)
 
-    def _add_cut(self, key: Key, low: np.ndarray, high: np.ndarray, splits: list[int]) -> int:
+    def _add_cut(self, key: Key, low: np.ndarray, high: np.ndarray, top: int, splits: list[int]) -> int:
         """Count one more bound on a cut and return where it is; a new one splits the rank of that number."""
-        at = self._find_cut(key)
+        fresh = self._free_ids[-1] if self._free_ids else self._next_id
+        at = (self._use_key if self.dictionary is None else self._use_text)(key, low, high, top, fresh)
         if at >= 0:
-            self.uses[at] += 1
             return at
         at = ~at
         splits.append(at)
-        if self.dictionary is not None:
-            insort(self._texts, key)
-        else:
-            self._cuts.insert(self._number, at, key)
-            self._unfound(key, True)
-        self.uses.insert(at, 1)
-        self.n_cuts += 1
-        shift_ranks(low, high, at, 1)
-        self.multi.shift(at, 1)
         if self._free_ids:
-            fresh = self._free_ids.pop()
+            self._free_ids.pop()
         else:
-            fresh = self._next_id
             self._next_id += 1
-        self.ids.insert(at + 1, fresh)
-        self._stale()
+        self.n_cuts += 1
+        if self.multi.ranks:
+            self.multi.shift(at, 1)
+        self._rank_of = self._rank_of_code = None
         return at
 
-    def _drop_cut(self, at: int, low: np.ndarray, high: np.ndarray, position: int) -> None:
+    def _use_key(self, key: int, low: np.ndarray, high: np.ndarray, top: int, fresh: int) -> int:
+        cuts = self._cuts
+        at = use_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, key, fresh)
+        if at == NO_ROOM:
+            cuts.make_room(self._number)
+            return self._use_key(key, low, high, top, fresh)
+        if at < 0 and self._finder is not None:
+            self._unfound(key, True)
+        return at
+
+    def _use_text(self, key: str, low: np.ndarray, high: np.ndarray, top: int, fresh: int) -> int:
+        at = self._find_cut(key)
+        if at >= 0:
+            self.uses[at] += 1
+        else:
+            cuts = self._cuts
+            cuts.make_room(self._number)
+            insert_cut(cuts.keys, cuts.uses, cuts.ids, cuts.at, cuts.n, low, high, self._number, top, ~at, KEY_MAX, fresh)
+            self._texts.insert(~at, key)
+        return at
+
+    def _dropped(self, key: Key, at: int) -> None:
+        """A cut has gone."""
         if self.dictionary is not None:
             del self._texts[at]
-        else:
-            key = int(self.cuts[at])
-            self._cuts.delete(self._number, at)
+        elif self._finder is not None:
             self._unfound(key, False)
-        del self.uses[at]
         self.n_cuts -= 1
-        shift_ranks(low, high, at, -1)
-        self.multi.shift(at, -1)
-        retired = self.ids.pop(at + 1)
-        self._aliases.append((retired, self.ids[at], position))
-        self._stale()
-
-    def _stale(self) -> None:
-        self._rank_of = None
-        self._id_array = None
-        self._rank_of_code = None
+        if self.multi.ranks:
+            self.multi.shift(at, -1)
+        self._rank_of = self._rank_of_code = None
 
     # ---- regions
 
@@ -267,7 +264,7 @@ class GroupedFilter:
             rank_by_table(cells, nulls, has_nulls, self.position, first, n_rows, finder.table, finder.base, self.null_rank, ranks)
         else:
             start = self._cuts.at[self._number]
-            cuts = self._cuts.data[start : start + self.n_cuts + 2]
+            cuts = self._cuts.keys[start : start + self.n_cuts + 2]
             rank_by_grid(
                 cells, nulls, has_nulls, self.position, first, n_rows, self.cell_kind == CELL_FLOAT, cuts, self.n_cuts,
                 finder.grid, finder.below, finder.lowest, finder.shift, self.null_rank, ranks,
@@ -291,11 +288,10 @@ class GroupedFilter:
 
     def _unfound(self, key: int, came: bool) -> None:
         """A cut came or went: the finder follows when it is asked, if that is less work than making it anew."""
-        if self._finder is not None:
-            self._behind.append((key, came))
-            if len(self._behind) > MAX_BEHIND:
-                self._finder = None
-                self._behind.clear()
+        self._behind.append((key, came))
+        if len(self._behind) > MAX_BEHIND:
+            self._finder = None
+            self._behind.clear()
 
     def _narrow(self) -> bool:
         """Whether the cuts are ints close enough together for a look-up table."""
@@ -323,28 +319,27 @@ class GroupedFilter:
 
     # ---- region ids of stored rows
 
-    def id_array(self) -> np.ndarray:
-        """Region id by rank."""
-        if self._id_array is None:
-            self._id_array = np.array(self.ids, np.int32)
-        return self._id_array
+    def write_ids(self, ranks: np.ndarray, ids: np.ndarray) -> None:
+        """Fill in the region ids of rows by their ranks."""
+        ids_of_ranks(ranks, self.ids, ids)
 
     def rank_of(self) -> np.ndarray:
         """The rank of every region id that a stored row may carry."""
         if self._rank_of is None:
             ranks = np.zeros(self._next_id, np.int32)
             ranks[self.ids] = np.arange(len(self.ids), dtype=np.int32)
-            for retired, into, _ in reversed(self._aliases):
-                ranks[retired] = ranks[into]
+            aliases = self._aliases
+            for k in range(len(aliases) - 3, -1, -3):
+                ranks[aliases[k]] = ranks[aliases[k + 1]]
             self._rank_of = ranks
         return self._rank_of
 
     def release_ids(self, watermark: int) -> None:
         """Ids that no stored row carries any more may be used again."""
         n = 0
-        while n < len(self._aliases) and self._aliases[n][2] <= watermark:
-            self._free_ids.append(self._aliases[n][0])
-            n += 1
+        while n < len(self._aliases) and self._aliases[n + 2] <= watermark:
+            self._free_ids.append(self._aliases[n])
+            n += 3
         if n:
             del self._aliases[:n]
             self._rank_of = None
@@ -352,16 +347,15 @@ class GroupedFilter:
     def bytes(self) -> int:
         """Bytes of the cuts and ids; finders are derived and not counted."""
         keys = sum(map(len, self._texts)) if self.dictionary is not None else 8 * self.n_cuts
-        return keys + 4 * self.n_cuts + 4 * (len(self.ids) - 2 + len(self._aliases))
+        return keys + 8 * self.n_cuts + 8 * len(self._aliases)
 
     def check(self, low: np.ndarray, high: np.ndarray, predicates: dict[int, Intervals]) -> None:
         """Every invariant of the docstring, against the predicates that should be here."""
         cuts = list(self.cuts) if self.dictionary is not None else self.cuts.tolist()
         assert cuts == sorted(set(cuts)), "cuts ascend strictly"
         assert len(cuts) == self.n_cuts == len(self.uses), "one use count a cut"
-        assert len(self.ids) == self.n_regions and len(set(self.ids)) == len(self.ids), "one id a region"
-        retired = [alias[0] for alias in self._aliases]
-        assert not set(retired) & set(self.ids), "a retired id is on no region"
+        assert len(self.ids) == self.n_regions and len(set(self.ids.tolist())) == len(self.ids), "one id a region"
+        assert not set(self._aliases[::3]) & set(self.ids.tolist()), "a retired id is on no region"
         assert self.n_predicates == len(predicates), "every predicate is counted"
         uses = dict.fromkeys(cuts, 0)
         for slot, intervals in predicates.items():

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 
@@ -29,6 +28,9 @@ Span = tuple[Key | None, Key | None]
 #: The order key of NaN, above that of infinity.
 NAN_KEY = 0x7FF8000000000000
 
+_pack_float = struct.Struct("<d").pack
+_unpack_int = struct.Struct("<q").unpack
+
 
 def float_key(value: float) -> int:
     """The order key of a float: integers that order as DuckDB orders floats.
@@ -38,8 +40,8 @@ def float_key(value: float) -> int:
     """
     if value != value:
         return NAN_KEY
-    (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
-    return int(bits) if bits >= 0 else int(bits ^ KEY_MAX)
+    bits: int = _unpack_int(_pack_float(value + 0.0))[0]
+    return bits if bits >= 0 else bits ^ KEY_MAX
 
 
 def successor(key: Key) -> Key | None:
@@ -49,8 +51,7 @@ def successor(key: Key) -> Key | None:
     return None if key >= KEY_MAX else key + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Intervals:
+class Intervals(NamedTuple):
     spans: tuple[Span, ...]
     null: bool = False
 
@@ -166,6 +167,9 @@ def compare(type_: Type, op: str, constant: Any) -> Intervals:
 def _edges(type_: Type, constant: Any) -> tuple[Key | None, Key | None]:
     """`(a, b)`: the first key not below the constant, and the first key above it; None when there is none."""
     if type_ is Type.FLOAT:
+        if type(constant) is float and constant == constant:
+            key = float_key(constant)
+            return key, key + 1
         nearest = _nearest_float(constant)
         key = float_key(nearest)
         if nearest == constant or nearest != nearest:

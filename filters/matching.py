@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.grouped import NO_LIMIT
+from filters.cuts import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank
 from filters.row_sets import STRIDE
 from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, next_output, trailing_zeros
@@ -153,6 +153,37 @@ def interval_bits(
 
 
 @inline
+def order_bits(
+    f: Number,
+    lo: Number,
+    hi: Number,
+    n_rows: int,
+    n_words: int,
+    sets: np.ndarray,
+    sets_at: np.ndarray,
+    below: np.ndarray,
+    below_at: np.ndarray,
+    order: np.ndarray,
+    bits: np.ndarray,
+) -> None:
+    """Leave in `bits` the rows with lo <= rank < hi of an attribute in rank order; those behind the last row are anything."""
+    start, stop = np.int64(below[below_at[f] + lo]), np.int64(below[below_at[f] + hi])
+    under: Number = min((start + STRIDE // 2) // STRIDE, n_rows // STRIDE)
+    a = U64(sets_at[f] + under * n_words)
+    if stop == n_rows:
+        # no row is above: so it is for all comparisons with > and >=
+        for w in range(n_words):
+            bits[w] = ~sets[a + U64(w)]
+    else:
+        upto: Number = min((stop + STRIDE // 2) // STRIDE, n_rows // STRIDE)
+        b = U64(sets_at[f] + upto * n_words)
+        for w in range(n_words):
+            bits[w] = sets[a + U64(w)] ^ sets[b + U64(w)]
+        toggle_rows(order, f * n_rows, stop, upto * STRIDE, bits)
+    toggle_rows(order, f * n_rows, start, under * STRIDE, bits)
+
+
+@inline
 def query_bits(
     slot: Number,
     n_rows: int,
@@ -184,23 +215,28 @@ def query_bits(
     flips = work[2 * n_words + MIN_PARTS + 2 * len(route) :]
     n_parts = gather_parts(slot, n_words, route, low, high, n_regions, has_nulls, by_order, sets_at, parts, flips)
     intersect_parts(parts, flips, n_parts, n_words, fresh, sets, bits)
+    # the first of them may leave its rows where those of all predicates go
+    alone = (fresh != 0) & (n_parts == 0)
     for r in range(len(route) if uneven else 0):
         f = np.int64(route[r])
         lo = np.int64(low[f, slot])
         hi = np.int64(high[f, slot])
         if (hi <= NO_LIMIT and by_order[f] == 0) or (lo == 0 and hi == NO_LIMIT):
             continue
-        for w in range(n_words):
-            scratch[w] = 0
+        found = bits if alone else scratch
         multi = hi - NO_LIMIT - 1
         if multi < 0:
-            interval_bits(f, lo, hi, n_rows, n_words, by_order, sets, sets_at, below, below_at, order, scratch)
+            order_bits(f, lo, hi, n_rows, n_words, sets, sets_at, below, below_at, order, found)
         else:
+            for w in range(n_words):
+                found[w] = 0
             for k in range(multi_at[multi], multi_at[multi + 1]):
                 lo, hi = np.int64(multi_ranks[k, 0]), np.int64(multi_ranks[k, 1])
-                interval_bits(f, lo, hi, n_rows, n_words, by_order, sets, sets_at, below, below_at, order, scratch)
-        for w in range(n_words):
-            bits[w] &= scratch[w]
+                interval_bits(f, lo, hi, n_rows, n_words, by_order, sets, sets_at, below, below_at, order, found)
+        if not alone:
+            for w in range(n_words):
+                bits[w] &= scratch[w]
+        alone = False
     if n_rows & 63:
         bits[n_words - 1] &= (ONE << U64(n_rows & 63)) - ONE
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from filters.expression import Call, ColumnRef, Expression, Literal
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare
@@ -30,9 +31,13 @@ NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class IndexAtom:
-    """`column in intervals`: served by the column's grouped filter."""
+    """`column in intervals`: served by the column's grouped filter.
+
+    Nobody changes one. It is not frozen because that triples what making one costs, nor a tuple because that takes more memory:
+    a query has several.
+    """
 
     position: int
     name: str
@@ -42,8 +47,7 @@ class IndexAtom:
         return f"{self.name} in {self.intervals}"
 
 
-@dataclass(frozen=True, slots=True)
-class ResidualAtom:
+class ResidualAtom(NamedTuple):
     """A boolean expression no index serves."""
 
     expression: Expression
@@ -56,8 +60,7 @@ Atom = IndexAtom | ResidualAtom
 Clause = tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     #: one set of values per constrained attribute, by column position
     conjuncts: tuple[IndexAtom, ...]
     residuals: tuple[ResidualAtom, ...]

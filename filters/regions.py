@@ -28,6 +28,9 @@ U64 = np.uint64
 #: Widest span of int cuts served by a look-up table: 256 KB of int32.
 MAX_SPAN = 1 << 16
 
+#: Cuts that are compared one by one, several values at a time, instead of by a bucket.
+FEW_CUTS = 4
+
 #: Buckets of a grid that are counted from one place: 2 ** BLOCK_BITS.
 BLOCK_BITS = 8
 
@@ -99,14 +102,21 @@ def rank_by_grid(
     null_rank: int,
     ranks: np.ndarray,
 ) -> None:
-    """`ranks[i]` by a bucket `(key - lowest) >> shift`, then a search among that bucket's cuts.
+    """`ranks[i]` by a bucket `(key - lowest) >> shift`, or the first or last one, then a search among that bucket's cuts.
 
     `cuts` has two entries of `KEY_MAX` behind the last cut.
     """
-    last = U64(len(grid) - 1)
+    last = U64(len(grid) - 2)
     n = U64(n_cuts)
     column_cells = cells[column, first : first + n_rows]
-    for i in range(n_rows):
+    if n_cuts <= FEW_CUTS:
+        for i in range(n_rows):
+            ranks[i] = 0
+        for k in range(n_cuts):
+            cut = cuts[k]
+            for i in range(n_rows):
+                ranks[i] += np.int32(cut <= order_key(column_cells[i], is_float))
+    for i in range(n_rows if n_cuts > FEW_CUTS else 0):
         key = order_key(column_cells[i], is_float)
         distance = U64(0) if key < lowest else U64(key) - U64(lowest)
         bucket = min(distance >> U64(shift), last)
@@ -115,7 +125,7 @@ def rank_by_grid(
         steps = U64(cuts[at] <= key) + U64(cuts[at + U64(1)] <= key)
         at += steps
         if steps > U64(1) and at < n:
-            bucket = min(bucket + U64(1), last)
+            bucket += U64(1)
             size = U64(below[bucket >> U64(BLOCK_BITS)] + grid[bucket]) - at
             while size > U64(0):
                 half = size >> U64(1)
@@ -152,10 +162,12 @@ def rank_by_code(
 @kernel("void(int64[::1], int64, int64, int32[::1], int32[::1])")
 def fill_grid(cuts: np.ndarray, lowest: int, shift: int, grid: np.ndarray, below: np.ndarray) -> None:
     """The number of cuts whose bucket is below b: those below its block in `below`, the others in `grid[b]`."""
+    last = U64(len(grid) - 2)
     for b in range(len(grid)):
         grid[b] = 0
     for i in range(len(cuts)):
-        grid[np.int64((U64(cuts[i]) - U64(lowest)) >> U64(shift)) + 1] += 1
+        distance = U64(0) if cuts[i] < lowest else U64(cuts[i]) - U64(lowest)
+        grid[np.int64(min(distance >> U64(shift), last)) + 1] += 1
     for b in range(1, len(grid)):
         grid[b] += grid[b - 1]
     for block in range(len(below)):
@@ -205,6 +217,9 @@ class KeyTable:
 class KeyGrid:
     """About sixteen buckets a cut over the span of the cuts, as they were when it was made.
 
+    A few cuts far away from all others, as 0.0 is from the floats of a price, do not stretch it: the first and the last bucket
+    reach as far as there are keys.
+
     The cuts below bucket b are counted as `below[b >> BLOCK_BITS] + grid[b]`, so that a cut which comes or goes changes the
     buckets of one block, and one number for each later block.
     """
@@ -217,20 +232,29 @@ class KeyGrid:
         self.grid = np.zeros(2, np.int32)
         self.below = np.zeros(1, np.int32)
         if n_cuts:
-            self.lowest = int(cuts[0])
-            span = int(cuts[-1]) - self.lowest
+            self.lowest, highest = self._bounds(cuts)
+            span = highest - self.lowest
             self.shift = max(0, span.bit_length() - (16 * n_cuts).bit_length() + 1)
             self.grid = np.empty((span >> self.shift) + 2, np.int32)
             self.below = np.empty((len(self.grid) - 1 >> BLOCK_BITS) + 1, np.int32)
             fill_grid(cuts, self.lowest, self.shift, self.grid, self.below)
 
+    @staticmethod
+    def _bounds(cuts: np.ndarray) -> tuple[int, int]:
+        """The lowest and the highest cut, or those further in where the outermost few make up most of the span."""
+        few = 1 + len(cuts) // 32 if len(cuts) > 4 else 0
+        lowest, highest, low, high = (int(cuts[at]) for at in (0, -1, few, -1 - few))
+        return (low, high) if 4 * (high - low) < highest - lowest else (lowest, highest)
+
+    def _bucket(self, key: int) -> int:
+        return min(max(0, key - self.lowest) >> self.shift, len(self.grid) - 2)
+
     def insert(self, key: int) -> bool:
-        """Follow a new cut; False when it is outside, or there are too many by now."""
-        bucket = (key - self.lowest) >> self.shift
+        """Follow a new cut; False when there are too many by now."""
         self._n_now += 1
-        if not self._n_made or not 0 <= bucket < len(self.grid) - 1 or self._n_now > 2 * self._n_made:
+        if not self._n_made or self._n_now > 2 * self._n_made:
             return False
-        self._count(bucket, 1)
+        self._count(self._bucket(key), 1)
         return True
 
     def delete(self, key: int) -> bool:
@@ -238,7 +262,7 @@ class KeyGrid:
         self._n_now -= 1
         if self._n_now < self._n_made // 4:
             return False
-        self._count((key - self.lowest) >> self.shift, -1)
+        self._count(self._bucket(key), -1)
         return True
 
     def _count(self, bucket: int, by: int) -> None:
@@ -251,8 +275,8 @@ class KeyGrid:
         self.below[block:] += by
 
     def check(self, cuts: np.ndarray) -> None:
-        buckets = (cuts.astype(U64) - U64(self.lowest & (2**64 - 1))) >> U64(self.shift)
-        expected = np.searchsorted(buckets, np.arange(len(self.grid), dtype=U64), "left")
+        buckets = [self._bucket(key) for key in cuts.tolist()]
+        expected = np.searchsorted(buckets, np.arange(len(self.grid)), "left")
         found = self.below[np.arange(len(self.grid)) >> BLOCK_BITS] + self.grid
         assert not self._n_made or (found == expected).all(), "the grid counts the cuts below each bucket"
         assert self._n_now == len(cuts), "cuts are counted"

@@ -25,11 +25,10 @@ MAX_PREFIX = 768
 STRIDE = 16
 
 
-@kernel("void(int64[::1], int64, int64, int64, uint8[::1], int64[::1], int64[::1])")
+@kernel("void(int64[::1], int64, int64, uint8[::1], int64[::1], int64[::1])")
 def lay_out(
     n_regions: np.ndarray,
     max_prefix: int,
-    n_rows: int,
     n_words: int,
     by_order: np.ndarray,
     sets_at: np.ndarray,
@@ -39,7 +38,7 @@ def lay_out(
     sets_at[0] = below_at[0] = 0
     for f in range(len(n_regions)):
         by_order[f] = n_regions[f] > max_prefix
-        sets_at[f + 1] = sets_at[f] + (n_rows // STRIDE + 1 if by_order[f] else n_regions[f] + 1) * n_words
+        sets_at[f + 1] = sets_at[f] + (n_words * 64 // STRIDE + 1 if by_order[f] else n_regions[f] + 1) * n_words
         below_at[f + 1] = below_at[f] + (n_regions[f] + 1 if by_order[f] else 0)
 
 

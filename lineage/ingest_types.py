@@ -191,7 +191,10 @@ class TimestampConverter(Converter):
 
     def convert(self, values: Any) -> Converted:
         kind = type(values)
-        if kind is np.ndarray and values.ndim == 1 and values.dtype is _INT64 and len(values) <= 8:
+        if kind is np.ndarray and values.ndim == 1 and values.dtype is _INT64:
+            if len(values) > 8:
+                cells = numbers_to_us(values, self.unit)
+                return (cells, None) if cells is not None else super().convert(values)
             values = values.tolist()
             kind = list
         if kind is list and self._factor:

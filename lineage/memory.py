@@ -1,4 +1,4 @@
-"""Reading and writing memory by its address, inside kernels.
+"""Reading and writing memory by its address, and moving it, inside kernels.
 
 State that grows page by page is many arrays, and a kernel takes a fixed number of them. So it takes one array of page
 addresses instead: word `i` of the thing is word `i & mask` of page `i >> bits`, found in constant time, and no growth ever
@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from lineage.kernels import Number, inline
@@ -94,6 +96,17 @@ def _float_of(typing: Any, bits: Any) -> Any:
     return numba.float64(numba.int64), generate
 
 
+@intrinsic
+def _move(typing: Any, array: Any, to: Any, at: Any, n: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+        cgutils.raw_memmove(builder, builder.gep(data, [args[1]]), builder.gep(data, [args[2]]), args[3], size)
+        return context.get_dummy_value()
+
+    return numba.void(array, numba.int64, numba.int64, numba.int64), generate
+
+
 # Kernels call these: `inline` notes this file among those whose change makes compiled kernels stale.
 
 
@@ -141,3 +154,9 @@ def bits_of(value: Number) -> Number:
 def float_of(bits: Number) -> Number:
     """The float with these IEEE bits."""
     return _float_of(bits)
+
+
+@inline
+def move(array: np.ndarray, to: Number, at: Number, n: Number) -> None:
+    """Copy n entries of an array to another place in it, which may overlap the old one."""
+    _move(array, to, at, n)

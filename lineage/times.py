@@ -18,11 +18,13 @@ import math
 import re
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lineage.errors import RowError, SchemaError
+from lineage.kernels import READ_ONLY_INT64, kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -216,6 +218,14 @@ _LENGTH_AS = {
 }
 
 
+@kernel((READ_ONLY_INT64, numba.int64, numba.int64))
+def all_between(values: np.ndarray, low: int, high: int) -> bool:
+    outside = 0
+    for i in range(len(values)):
+        outside |= (values[i] < low) | (values[i] > high)
+    return outside == 0
+
+
 def numbers_to_us(values: Array, unit: str) -> Array | None:
     """An array of numbers in `unit` as int64 microseconds; None when one of them is no time. O(n), no Python loop."""
     if len(values) == 0:
@@ -228,15 +238,15 @@ def numbers_to_us(values: Array, unit: str) -> Array | None:
         if not (rounded.min() >= MIN_US and rounded.max() < MAX_US):
             return None
         return rounded.astype(np.int64)
-    if unit == "ns":
-        if values.dtype == np.uint64 and values.max() > np.iinfo(np.int64).max:
-            return None
-        # the range of int64 nanoseconds is within the years 1677 to 2262
-        return values.astype(np.int64, copy=False) // 1000
-    factor = _UNIT_US[unit]
-    if values.min() < -(-MIN_US // factor) or values.max() > MAX_US // factor:
+    if values.dtype.kind == "u" and values.max() > np.iinfo(np.int64).max:
         return None
-    values = values.astype(np.int64, copy=False)
+    values = np.ascontiguousarray(values, np.int64)
+    if unit == "ns":
+        # the range of int64 nanoseconds is within the years 1677 to 2262
+        return values // 1000
+    factor = _UNIT_US[unit]
+    if not all_between(values, -(-MIN_US // factor), MAX_US // factor):
+        return None
     return values if factor == 1 else values * factor
 
 

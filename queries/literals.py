@@ -44,7 +44,7 @@ def param_literal(source: Source, node: Syntax, name: str, value: object) -> Lit
     if isinstance(value, bool):
         return Literal(Type.BOOL, value)
     if isinstance(value, str):
-        if value.isascii() or _is_text(value):
+        if value.isascii() or is_text(value):
             return Literal(Type.STRING, value)
         raise source.error(f'parameter ":{name}" is no UTF-8 text', node.start, node.end, "bad_param")
     if isinstance(value, float):
@@ -64,7 +64,8 @@ def param_literal(source: Source, node: Syntax, name: str, value: object) -> Lit
     return Literal(Type.INT, number)
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
+    """Whether a text can be written in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:

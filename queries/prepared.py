@@ -5,8 +5,8 @@ Thousands of queries are one text with different parameters, and nearly always t
 
     prepared.condition(params) == normalise(bind(parsed, lookup, params).condition)
 
-in a fraction of the time. A parameter of another kind than the column's (a text for a number, NULL) is left to the binder,
-which knows what to say.
+in a fraction of the time. Whatever is not plainly a number for a number or a text for a text (NULL, a time, a parameter too
+many or too few) is left to the binder, which knows what to say.
 """
 
 from __future__ import annotations
@@ -14,48 +14,52 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from filters.intervals import compare
 from filters.predicate import FLIPPED, Condition, IndexAtom, conjunction
-from lineage.schema import Type
+from lineage.schema import KEY_MAX, KEY_MIN, Type
 from queries.bound import BoundQuery, Readable
-from queries.literals import check_params, param_literal, param_value
+from queries.literals import is_text
 from queries.syntax import Apply, Constant, Name, Param, ParsedQuery, Syntax
 from windows.spec import WindowSpec
 
 
 class _Comparison(NamedTuple):
+    """`column op :param`."""
+
     position: int
     name: str
     type: Type
     op: str
-    constant: Constant | Param
+    param: str
 
 
 class Prepared:
     """What of a text does not depend on its parameters."""
 
-    __slots__ = ("readable", "_parsed", "_comparisons")
+    __slots__ = ("readable", "_n_params", "_terms")
 
-    def __init__(self, parsed: ParsedQuery, readable: Readable, comparisons: list[_Comparison]) -> None:
+    def __init__(self, readable: Readable, n_params: int, terms: list[_Comparison | IndexAtom]) -> None:
         #: what the text was bound over; good for no other
         self.readable = readable
-        self._parsed = parsed
-        self._comparisons = comparisons
+        self._n_params = n_params
+        #: comparisons with parameters, and the atoms of those with literals
+        self._terms = terms
 
     def condition(self, params: Mapping[str, object]) -> Condition | None:
-        """The condition for these parameters; None when the binder has to look at them. Raises `QueryError`."""
-        check_params(self._parsed, params)
-        source = self._parsed.source
+        """The condition for these parameters; None when the binder has to look at them."""
+        if len(params) != self._n_params:
+            return None
         atoms = []
-        for position, name, type_, op, constant in self._comparisons:
-            if isinstance(constant, Param):
-                value = param_value(source, constant, constant.name, params)
-                literal = param_literal(source, constant, constant.name, value)
-            else:
-                literal = constant.literal
-            if not _fits(type_, literal.type):
-                return None
-            atoms.append(IndexAtom(position, name, compare(type_, op, literal.value)))
+        for term in self._terms:
+            if isinstance(term, _Comparison):
+                position, name, type_, op, param = term
+                value = _plain(type_, params.get(param))
+                if value is None:
+                    return None
+                term = IndexAtom(position, name, compare(type_, op, value))
+            atoms.append(term)
         return conjunction(atoms)
 
 
@@ -64,7 +68,7 @@ def prepare(parsed: ParsedQuery, bound: BoundQuery) -> Prepared | None:
     if len(bound.inputs) > 1 or not isinstance(parsed.from_items[0].window, WindowSpec):
         return None
     schema = bound.inputs[0].schema
-    comparisons = []
+    terms: list[_Comparison | IndexAtom] = []
     seen: set[str] = set()
     for node in _conjuncts(parsed.condition):
         if not isinstance(node, Apply) or node.op not in FLIPPED:
@@ -73,15 +77,21 @@ def prepare(parsed: ParsedQuery, bound: BoundQuery) -> Prepared | None:
         op = node.op
         if isinstance(right, Name):
             left, right, op = right, left, FLIPPED[op]
-        if not isinstance(left, Name) or not isinstance(right, Constant | Param):
+        if not isinstance(left, Name):
             return None
         column = schema.find(left.name)
         assert column is not None, "a bound name is known"
+        position = schema.position(column.name)
         if isinstance(right, Param):
             seen.add(right.name)
-        comparisons.append(_Comparison(schema.position(column.name), column.name, column.type, op, right))
+            terms.append(_Comparison(position, column.name, column.type, op, right.name))
+            continue
+        value = _plain(column.type, right.literal.value) if isinstance(right, Constant) else None
+        if value is None:
+            return None
+        terms.append(IndexAtom(position, column.name, compare(column.type, op, value)))
     # a parameter that stands elsewhere, in the select list, needs the binder
-    return Prepared(parsed, bound.inputs[0].readable, comparisons) if seen == set(parsed.params) else None
+    return Prepared(bound.inputs[0].readable, len(seen), terms) if seen == set(parsed.params) else None
 
 
 def _conjuncts(node: Syntax | None) -> tuple[Syntax, ...]:
@@ -90,5 +100,15 @@ def _conjuncts(node: Syntax | None) -> tuple[Syntax, ...]:
     return node.args if isinstance(node, Apply) and node.op == "and" else (node,)
 
 
-def _fits(column: Type, literal: Type) -> bool:
-    return literal is column is Type.STRING or (column.numeric and literal.numeric)
+def _plain(column: Type, value: object) -> int | float | str | None:
+    """A value as one of Python's own numbers or texts, if it is plainly of a column's kind; None otherwise."""
+    if isinstance(value, str):
+        return value if column is Type.STRING and (value.isascii() or is_text(value)) else None
+    if column is not Type.FLOAT and column is not Type.INT:
+        return None
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        number = int(value)
+        return number if KEY_MIN <= number <= KEY_MAX else None
+    return None

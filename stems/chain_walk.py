@@ -25,16 +25,14 @@ FAR = 64
 
 
 @kernel(
-    "void(int64[::1], int64[:,::1], uint8[::1], boolean, int32[::1], boolean, int64, int64[:,::1], int64, int64, int64, "
-    "int64[::1], int64, int64, int64[:,::1], int64[::1], int32[::1], int64[::1], int64[::1])"
+    "void(int64[::1], int64[:,::1], uint8[::1], boolean, int64, int64[:,::1], int64, int64, int64, int64[::1], int64, int64, "
+    "int64[:,::1], int64[::1], int32[::1], int64[::1], int64[::1])"
 )
 def find_heads(
     words: np.ndarray,
     columns: np.ndarray,
     usable: np.ndarray,
     all_usable: bool,
-    rows: np.ndarray,
-    every_row: bool,
     n_keys: int,
     directory: np.ndarray,
     shift: int,
@@ -73,7 +71,7 @@ def find_heads(
             place = search_word(words[U64(i)], place, table)
         newest = (load_int64(place, 1) >> COUNT_BITS) - 1
         heads[U64(n)] = newest
-        head_rows[U64(n)] = i if every_row else rows[U64(i)]
+        head_rows[U64(n)] = i
         n += (newest >= low) & (all_usable or usable[U64(i)] != 0)
     progress[0] = 0
     progress[1] = 0
@@ -106,18 +104,13 @@ def give_block(
     return n
 
 
-@kernel(
-    "int64(int64[::1], int32[::1], int64[::1], int64, int64, int64[::1], boolean, int64[::1], int64[::1], int64, int32[::1], "
-    "int64[::1])"
-)
+@kernel("int64(int64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1], int64, int32[::1], int64[::1])")
 def walk_chains(
     heads: np.ndarray,
     head_rows: np.ndarray,
     progress: np.ndarray,
     low: int,
     hi: int,
-    row_hi: np.ndarray,
-    one_hi: bool,
     link_pages: np.ndarray,
     block_pages: np.ndarray,
     room: int,
@@ -144,14 +137,13 @@ def walk_chains(
             prefetch_link(links, heads[U64(done + FAR)])
             p = heads[U64(done)]
             row = head_rows[U64(done)]
-            limit = hi if one_hi else row_hi[U64(row)]
             link = load_link(links, p)
             if link & SEALED:
                 sealed = link
                 break
             out_row[U64(n)] = row
             out_position[U64(n)] = p
-            n += (p < limit) & (link < DELETED)
+            n += (p < hi) & (link < DELETED)
             p -= link & NO_OLDER
             heads[U64(kept)] = p
             head_rows[U64(kept)] = row
@@ -164,7 +156,7 @@ def walk_chains(
             size = load_uint32(block, 4)
             end = min(size, begin + room - n)
             # a row that was sealed while a walk stood on it has younger rows in its block, which were given already
-            limit = min(hi if one_hi else row_hi[U64(row)], p + 1)
+            limit = min(hi, p + 1)
             n = give_block(block, begin, end, row, low, limit, out, n)
             begin = end
             if end == size:

@@ -26,6 +26,8 @@ from stems.links import (
 
 U64 = np.uint64
 
+#: Rows of a chain whose distances tell whether it can have enough rows to be sealed.
+LOOKED_AT = 4
 #: How far from the head a deleted row is looked for, to take it out of its chain.
 UNLINK_STEPS = 64
 
@@ -34,14 +36,18 @@ UNLINK_STEPS = 64
 def seal(position: Number, number: Number, block: Number, links: Number, watermark: Number, seal_at: Number) -> Number:
     """Collect the rows that are linked one by one from `position` on, down to the last block; seal them if `seal_at` are alive.
 
-    Returns whether they were: a block that is not full of live rows costs more than it saves.
+    Returns whether they were: a block that is not full of live rows costs more than it saves. A chain whose nearest rows lie so
+    far apart that only half as many could be alive is not walked to its end: a step of it is a cache miss.
     """
     n = np.int64(0)
+    steps = np.int64(0)
     p = position
     while p >= watermark and n < BLOCK_ROWS:
         link = load_link(links, p)
-        if link & SEALED:
+        sparse = (steps == LOOKED_AT) & ((position - p) * seal_at > 2 * LOOKED_AT * (position - watermark))
+        if (link & SEALED != 0) | sparse:
             break
+        steps += 1
         store_uint32(block, BLOCK_HEADER + n, position - p)
         n += (link & DELETED) == 0
         p -= link & NO_OLDER

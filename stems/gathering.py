@@ -87,7 +87,7 @@ def gather_bytes(pages: np.ndarray, origin: int, bits: int, positions: np.ndarra
 class Gatherer:
     """Reads the rows of one store; the addresses are looked up when pages or what they hold have changed."""
 
-    __slots__ = ("store", "_version", "_origin", "_bits", "_cells", "_nulls", "_times", "_starts", "_ids", "_outcomes")
+    __slots__ = ("store", "_version", "_origin", "_bits", "_lives", "_nulls", "_ids", "_outcomes")
 
     def __init__(self, store: RowStore) -> None:
         self.store = store
@@ -101,11 +101,9 @@ class Gatherer:
         self._version = store.version
         pages = store.pages()
         self._origin, self._bits = pages[0].base if pages else 0, store.page_bits
-        self._cells = np.array([page.address for page in pages], np.int64)
-        self._nulls = _addresses([page.nulls for page in pages])
-        self._times = _addresses([page.times for page in pages])
-        self._starts = _addresses([page.starts for page in pages])
-        #: by filter, by predicate module: made when asked for
+        #: made when asked for: of times and of starts; of NULLs; by filter, by predicate module
+        self._lives: tuple[np.ndarray, np.ndarray] | None = None
+        self._nulls: np.ndarray | None = None
         self._ids: dict[int, np.ndarray] = {}
         self._outcomes: dict[int, np.ndarray] = {}
 
@@ -113,7 +111,10 @@ class Gatherer:
         """The cells of a column, and their NULL bytes if any is NULL."""
         self._refresh()
         cells = np.empty(len(positions), np.int64)
-        gather_cells(self._cells, self._origin, self._bits, column, positions, cells)
+        origin, pages = self.store.page_addresses()
+        gather_cells(pages, origin, self._bits, column, positions, cells)
+        if self._nulls is None:
+            self._nulls = _addresses([page.nulls for page in self.store.pages()])
         if not self._nulls.any():
             return cells, None
         nulls = np.empty(len(positions), np.uint8)
@@ -134,7 +135,10 @@ class Gatherer:
         """The effective times and the starts."""
         self._refresh()
         times, starts = np.empty(len(positions), np.int64), np.empty(len(positions), np.int64)
-        gather_lives(self._times, self._starts, self._origin, self._bits, positions, times, starts)
+        if self._lives is None:
+            pages = self.store.pages()
+            self._lives = _addresses([page.times for page in pages]), _addresses([page.starts for page in pages])
+        gather_lives(*self._lives, self._origin, self._bits, positions, times, starts)
         return times, starts
 
     def ranks(self, filter_: int, rank_of: np.ndarray, positions: np.ndarray, ranks: np.ndarray) -> None:
@@ -142,9 +146,7 @@ class Gatherer:
         self._refresh()
         pages = self._ids.get(filter_)
         if pages is None:
-            held = [page.ids for page in self.store.pages()]
-            rows = [None if ids is None or len(ids) <= filter_ else ids[filter_] for ids in held]
-            pages = self._ids[filter_] = _addresses(rows)
+            pages = self._ids[filter_] = np.array([page.ids_address(filter_) for page in self.store.pages()], np.int64)
         gather_ranks(pages, self._origin, self._bits, positions, rank_of, ranks)
 
     def outcomes(self, module: int, positions: np.ndarray) -> np.ndarray:

@@ -5,8 +5,7 @@ One index serves every query that joins on these columns of the stream, whoever 
     answer(key) = {position : low <= position < hi, stored key = key, not deleted}
 
 where `low` is at least the store's watermark (or the oldest position that any window still needs) and `hi` the end of the store
-when the probing batch was built: a pair of rows is found by the younger of the two, once. In a self-join `hi` is each row's own
-position (or one more, for the other alias). Keys with a NULL are not indexed.
+when the probing batch was built: a pair of rows is found by the younger of the two, once. Keys with a NULL are not indexed.
 
 It is `stems/key_table.py` (key -> newest row) and `stems/links.py` (row -> older rows of its key). Building or probing a
 row costs one look-up, a probe then one step a match. Expiry is the store's watermark moving; `forget` gives memory back a
@@ -34,8 +33,6 @@ from stems.row_store import Page, RowStore
 SWEEP_ROWS = 8192
 #: Most segments looked at in one call.
 MAX_SWEEPS = 16
-
-_NO_HIS = np.zeros(0, np.int64)
 
 
 class HashIndex:
@@ -135,8 +132,8 @@ class HashIndex:
 
     # ---- out
 
-    def probe(self, keys: Keys, low: int, hi: int | np.ndarray) -> Probe:
-        """Find the stored rows with these keys at `low <= position < hi`; `hi` may be one number for each probing row.
+    def probe(self, keys: Keys, low: int, hi: int) -> Probe:
+        """Find the stored rows with these keys at `low <= position < hi`.
 
         `keys` come from a `KeyFolding` for this index. `low` is not below the watermark.
         """
@@ -145,10 +142,7 @@ class HashIndex:
         return Probe(self._links, self._blocks, self.store, heads, rows, progress, low, hi)
 
     def newest(self, keys: Keys) -> np.ndarray:
-        """The position of the newest row of each key, deleted or not; -1 where there is none. One look-up each.
-
-        `keys` are of all rows: key i is row i.
-        """
+        """The position of the newest row of each key, deleted or not; -1 where there is none. One look-up each."""
         heads, rows, progress = self._heads(keys, self.store.watermark)
         n_heads = int(progress[2])
         found = np.full(len(keys), -1)
@@ -163,9 +157,8 @@ class HashIndex:
         rows = np.empty(n_keys, np.int32)
         progress = np.empty(4, np.int64)
         find_heads(
-            keys.words, keys.columns, keys.usable, not len(keys.usable), keys.rows, not len(keys.rows), n_keys,
-            self._table.directory, self._table.shift, self.store.watermark, low, pages, origin, self.store.page_bits,
-            self._compared, heads, rows, progress, self._begins,
+            keys.words, keys.columns, keys.usable, not len(keys.usable), n_keys, self._table.directory, self._table.shift,
+            self.store.watermark, low, pages, origin, self.store.page_bits, self._compared, heads, rows, progress, self._begins,
         )  # fmt: skip
         return heads, rows, progress
 
@@ -311,11 +304,11 @@ class Probe:
     Rows may be built and deleted between parts: it gives what it was asked for, less what is deleted by then.
     """
 
-    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_progress", "_low", "_one_hi", "_hi", "_row_hi", "_done")
+    __slots__ = ("_links", "_blocks", "_store", "_heads", "_rows", "_progress", "_low", "_hi", "_done")
 
     def __init__(
         self, links: PagedWords, blocks: PagedWords, store: RowStore, heads: np.ndarray, rows: np.ndarray, progress: np.ndarray,
-        low: int, hi: int | np.ndarray,
+        low: int, hi: int,
     ) -> None:  # fmt: skip
         self._links = links
         self._blocks = blocks
@@ -325,9 +318,7 @@ class Probe:
         self._rows = rows
         self._progress = progress
         self._low = low
-        self._one_hi = not isinstance(hi, np.ndarray)
-        self._hi = 0 if isinstance(hi, np.ndarray) else hi
-        self._row_hi = hi if isinstance(hi, np.ndarray) else _NO_HIS
+        self._hi = hi
         self._done = False
 
     def fill(self, out_row: np.ndarray, out_position: np.ndarray) -> int:
@@ -341,8 +332,8 @@ class Probe:
         if self._done:
             return 0
         found = walk_chains(
-            self._heads, self._rows, self._progress, self._low, self._hi, self._row_hi, self._one_hi, self._links.addresses,
-            self._blocks.addresses, room, out_row, out_position,
+            self._heads, self._rows, self._progress, self._low, self._hi, self._links.addresses, self._blocks.addresses, room,
+            out_row, out_position,
         )  # fmt: skip
         # a walk stops early only for want of room
         self._done = found < room

@@ -116,8 +116,6 @@ class Keys:
     columns: np.ndarray
     #: 0 where a key equals nothing; empty iff all can be used
     usable: np.ndarray
-    #: the row of each key; empty iff key i is row i
-    rows: np.ndarray
 
     def __len__(self) -> int:
         return len(self.words)
@@ -208,7 +206,7 @@ class KeyFolding:
         n = len(cells[0]) if rows is None else len(rows)
         listed = _NO_ROWS if rows is None else rows
         if len(cells) == 1 and self._kinds[0] == SAME and nulls[0] is None and rows is None:
-            return Keys(cells[0], _NO_COLUMNS, _NO_BYTES, _NO_ROWS)
+            return Keys(cells[0], _NO_COLUMNS, _NO_BYTES)
         usable = np.ones(n, np.uint8)
         columns = np.empty((len(cells), n), np.int64)
         for k, kind in enumerate(self._kinds):
@@ -222,10 +220,10 @@ class KeyFolding:
         if all(null_bytes is None for null_bytes in nulls) and max(self._kinds) <= FLOAT:
             usable = _NO_BYTES
         if len(cells) == 1:
-            return Keys(columns[0], _NO_COLUMNS, usable, listed)
+            return Keys(columns[0], _NO_COLUMNS, usable)
         words = np.empty(n, np.int64)
         hash_columns(columns, n, words)
-        return Keys(words, columns, usable, listed)
+        return Keys(words, columns, usable)
 
     def bytes(self) -> int:
         return sum(translation.bytes() for translation in self._translations if translation is not None)

@@ -14,18 +14,41 @@ a row: 4 bytes an attribute, never query bits), and one byte per predicate modul
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from lineage.elements import Elements
+from lineage.kernels import kernel
+from lineage.memory import load_int64
 from lineage.schema import Schema, Type
 
 #: Rows in a page, a power of two. Large enough that a batch of 4096 seldom meets its end, small enough to give memory back soon.
 PAGE_ROWS = 1 << 14
 #: Empty pages kept for reuse: fresh memory costs up to half the speed of a push.
 _SPARE_PAGES = 4
+
+
+@kernel("void(int64[::1], int64, int64, int64, int64[::1], int64[::1], int64[::1])")
+def search_times(
+    pages: np.ndarray, origin: int, bits: int, end: int, times: np.ndarray, lows: np.ndarray, found: np.ndarray
+) -> None:
+    """`found[k]` = the first position from `lows[k]` on whose time is greater than `times[k]`; `pages` is where times are."""
+    mask = (np.int64(1) << bits) - 1
+    for k in range(len(times)):
+        # all before `at` are not after the time, all from `stop` on are
+        at = lows[k]
+        stop = np.int64(end)
+        step = np.int64(1)
+        while at < stop:
+            middle = min(at + step - 1, (at + stop) >> 1)
+            offset = middle - origin
+            if load_int64(pages[np.uint64(offset >> bits)], offset & mask) <= times[k]:
+                at = middle + 1
+                step <<= 1
+            else:
+                stop = middle
+        found[k] = at
 
 
 class Page:
@@ -36,6 +59,7 @@ class Page:
         "n_rows",
         "cells",
         "address",
+        "times_address",
         "floats",
         "columns",
         "nulls",
@@ -44,6 +68,7 @@ class Page:
         "row_shift",
         "row_numbers",
         "ids",
+        "_ids_address",
         "outcomes",
     )
 
@@ -51,7 +76,7 @@ class Page:
         self.base = 0
         self.n_rows = 0
         self.cells = np.empty((len(is_float), PAGE_ROWS), np.int64)
-        #: where the cells are, for kernels that look at rows of many pages
+        #: where the cells are, and the times, for kernels that look at rows of many pages
         self.address = int(self.cells.ctypes.data)
         #: the same memory as floats, and column by column as what each holds
         self.floats = self.cells.view(np.float64)
@@ -59,6 +84,7 @@ class Page:
         #: None while no row of the page has a NULL
         self.nulls: np.ndarray | None = None
         self.times = np.empty(PAGE_ROWS, np.int64)
+        self.times_address = int(self.times.ctypes.data)
         #: None while every start is the row's time
         self.starts: np.ndarray | None = None
         #: row number minus position, while that is one number for the whole page
@@ -66,6 +92,7 @@ class Page:
         self.row_numbers: np.ndarray | None = None
         #: region ids [filters, rows]; None while none are kept
         self.ids: np.ndarray | None = None
+        self._ids_address = 0
         #: predicate module -> outcome of each row (`filters/residual.py`)
         self.outcomes: dict[int, np.ndarray] = {}
 
@@ -73,6 +100,14 @@ class Page:
         self.base, self.n_rows, self.row_shift = base, 0, 0
         self.nulls = self.starts = self.row_numbers = self.ids = None
         self.outcomes = {}
+
+    def ids_address(self, filter_: int) -> int:
+        """Where the region ids of a filter are; 0 if none are kept."""
+        return self._ids_address + filter_ * self.ids.strides[0] if self.ids is not None and filter_ < len(self.ids) else 0
+
+    def put_ids(self, ids: np.ndarray) -> None:
+        self.ids = ids
+        self._ids_address = int(ids.ctypes.data)
 
     def elements(self, at: np.ndarray | slice, width_us: int) -> Elements:
         """The lives of rows in a window of that width."""
@@ -104,8 +139,9 @@ class RowStore:
         #: the time of the newest row in pages that were given back; None while there is none
         self._forgotten_us: int | None = None
         self._no_nulls = np.zeros((1, 1), np.uint8)
-        #: of the pages held; None until asked for
+        #: of the pages held, the address of the cells, and that of the times; None until asked for
         self._addresses: np.ndarray | None = None
+        self._times_addresses: np.ndarray | None = None
         #: counts changes of the pages held and of the arrays they have
         self.version = 0
 
@@ -119,9 +155,12 @@ class RowStore:
                 self._base = self.end
             page.clear(self.end)
             self._pages.append(page)
-            self._addresses = None
-            self.version += 1
+            self._pages_changed()
         return PAGE_ROWS - self._pages[-1].n_rows
+
+    def _pages_changed(self) -> None:
+        self._addresses = self._times_addresses = None
+        self.version += 1
 
     def append(
         self, cells: Sequence[np.ndarray], nulls: Sequence[np.ndarray | None], first: int, last: int, times: np.ndarray | int,
@@ -176,15 +215,18 @@ class RowStore:
             page.row_numbers[:at] = held
         page.row_numbers[at:stop] = rows
 
-    def keep_ids(self, page: Page, at: int, n_rows: int, filter_: int, ids: np.ndarray) -> None:
-        """Keep the region ids of one grouped filter for rows of a page."""
-        if page.ids is None or page.ids.shape[0] <= filter_:
+    def ids_of(self, page: Page, filter_: int) -> np.ndarray:
+        """Where the region ids of one grouped filter are kept for the rows of a page."""
+        held = page.ids
+        if held is None or len(held) <= filter_:
             grown = np.zeros((filter_ + 1, PAGE_ROWS), np.int32)
-            if page.ids is not None:
-                grown[: page.ids.shape[0]] = page.ids
-            page.ids = grown
+            if held is not None:
+                grown[: len(held)] = held
+            page.put_ids(grown)
             self.version += 1
-        page.ids[filter_, at : at + n_rows] = ids
+            held = grown
+        ids: np.ndarray = held[filter_]
+        return ids
 
     def keep_outcome(self, page: Page, at: int, module: int, outcome: np.ndarray) -> None:
         """Keep the outcome of a predicate module for rows of a page."""
@@ -256,14 +298,16 @@ class RowStore:
         return self._base, self._addresses
 
     def first_after(self, time: int) -> int:
-        """The first position whose effective time is greater than `time`; the end if there is none."""
-        pages = self._pages
-        n_pages = len(pages) - (1 if pages and not pages[-1].n_rows else 0)
-        at = bisect_right(pages, time, hi=n_pages, key=lambda page: int(page.times[page.n_rows - 1]))
-        if at == n_pages:
-            return self.end
-        page = pages[at]
-        return page.base + int(np.searchsorted(page.times[: page.n_rows], time, "right"))
+        """The first position held whose effective time is greater than `time`; the end if there is none."""
+        return int(self.first_after_each(np.array([time]), np.array([self._base]))[0])
+
+    def first_after_each(self, times: np.ndarray, lows: np.ndarray) -> np.ndarray:
+        """The same for each of several times, from a position on that is not below the first page. O(log of the distance)."""
+        if self._times_addresses is None:
+            self._times_addresses = np.array([page.times_address for page in self._pages], np.int64)
+        found = np.empty(len(times), np.int64)
+        search_times(self._times_addresses, self._base, self.page_bits, self.end, times, lows, found)
+        return found
 
     def time_at(self, position: int) -> int:
         page = self._pages[(position - self._base) // PAGE_ROWS]
@@ -303,8 +347,7 @@ class RowStore:
             last = self._pages[n - 1]
             self._forgotten_us = int(last.times[last.n_rows - 1])
             del self._pages[:n]
-            self._addresses = None
-            self.version += 1
+            self._pages_changed()
             self._base = self._pages[0].base if self._pages else self.end
 
     def close_ranks(self, kept: np.ndarray) -> None:
@@ -315,8 +358,8 @@ class RowStore:
         """
         groups = [(page, kept[which] - page.base) for page, which in self.by_page(kept)]
         self.end = self.watermark = self._base = self.end - len(kept)
-        self._pages, self._addresses = [], None
-        self.version += 1
+        self._pages = []
+        self._pages_changed()
         for page, offsets in groups:
             assert page.starts is None and page.ids is None, "these rows have no starts and no region ids"
             numbers = page.rows_of(0, page.n_rows)

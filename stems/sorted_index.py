@@ -97,8 +97,8 @@ class SortedIndex:
 
     # ---- out
 
-    def probe(self, ranges: Ranges, low: int, hi: int | np.ndarray) -> RangeProbe:
-        """Find the stored rows with a key in the range of each probing row at `low <= position < hi`; `hi` may be one a row."""
+    def probe(self, ranges: Ranges, low: int, hi: int) -> RangeProbe:
+        """Find the stored rows with a key in the range of each probing row at `low <= position < hi`."""
         assert low >= self.store.watermark, "rows below the watermark may be gone"
         return RangeProbe([run for run in self._runs if run.last > low], ranges, low, hi)
 
@@ -225,9 +225,9 @@ class SortedIndex:
 class RangeProbe:
     """A probe in progress: its pairs come in parts of bounded size. It keeps the runs it began with."""
 
-    __slots__ = ("_runs", "_lowest", "_highest", "_rows", "_low", "_hi", "_row_hi", "_cursor")
+    __slots__ = ("_runs", "_lowest", "_highest", "_rows", "_low", "_hi", "_cursor")
 
-    def __init__(self, runs: list[Run], ranges: Ranges, low: int, hi: int | np.ndarray) -> None:
+    def __init__(self, runs: list[Run], ranges: Ranges, low: int, hi: int) -> None:
         #: those not done, the next one last
         self._runs = runs
         # in the order of their beginnings, so that one search goes on where the last one ended
@@ -236,8 +236,7 @@ class RangeProbe:
         self._highest = ranges.highest[order]
         self._rows = order.astype(np.int32)
         self._low = low
-        self._hi = 0 if isinstance(hi, np.ndarray) else hi
-        self._row_hi = hi if isinstance(hi, np.ndarray) else None
+        self._hi = hi
         self._cursor = np.array([0, 0, 0, -1], np.int64)
 
     def fill(self, out_row: np.ndarray, out_position: np.ndarray) -> int:
@@ -251,8 +250,7 @@ class RangeProbe:
             run = self._runs[-1]
             found = scan_run(
                 run.keys, run.positions, run.size, self._lowest, self._highest, self._rows, self._low, self._hi,
-                _NOTHING if self._row_hi is None else self._row_hi, self._row_hi is None, self._cursor, found, out_row[:room],
-                out_position[:room],
+                self._cursor, found, out_row[:room], out_position[:room],
             )  # fmt: skip
             if self._cursor[0] == len(self._rows):
                 self._runs.pop()

@@ -65,8 +65,8 @@ def first_at_least(keys: np.ndarray, size: Number, start: Number, key: Number) -
 
 
 @kernel(
-    "int64(int64[::1], int64[::1], int64, int64[::1], int64[::1], int32[::1], int64, int64, int64[::1], boolean, int64[::1], "
-    "int64, int32[::1], int64[::1])"
+    "int64(int64[::1], int64[::1], int64, int64[::1], int64[::1], int32[::1], int64, int64, int64[::1], int64, int32[::1], "
+    "int64[::1])"
 )
 def scan_run(
     keys: np.ndarray,
@@ -77,8 +77,6 @@ def scan_run(
     rows: np.ndarray,
     low: int,
     hi: int,
-    row_hi: np.ndarray,
-    one_hi: bool,
     cursor: np.ndarray,
     found: int,
     out_row: np.ndarray,
@@ -105,12 +103,11 @@ def scan_run(
                 stop = begin
             at = begin
         end = min(stop, at + room - n)
-        limit = hi if one_hi else row_hi[U64(row)]
         for k in range(at, end):
             position = positions[U64(k)]
             out_row[U64(n)] = row
             out_position[U64(n)] = position
-            n += (position >= low) & (position < limit)
+            n += (position >= low) & (position < hi)
         at = end
         if at < stop:
             if n == room:

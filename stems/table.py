@@ -145,6 +145,4 @@ class Versions:
             nulls = [None if page.nulls is None else page.nulls[column] for column in columns]
             keys = self.key_index.folding.fold([page.cells[column] for column in columns], nulls, rows)
             assert not len(keys.usable) or keys.usable.all(), "no key is NULL"
-            assert (self.find(Keys(keys.words, keys.columns, keys.usable, keys.rows[:0])) == page.base + rows).all(), (
-                "the open version of a key is its newest"
-            )
+            assert (self.find(keys) == page.base + rows).all(), "the open version of a key is its newest"

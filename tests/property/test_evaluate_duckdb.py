@@ -67,7 +67,8 @@ INTS = st.one_of(
     st.sampled_from([KEY_MIN, KEY_MIN + 1, KEY_MAX, KEY_MAX - 1, 2**32, 2**53 + 1, 3_037_000_500, -3_037_000_500]),
 )
 FLOATS = st.one_of(
-    st.floats(width=64),
+    # DuckDB's text of a NaN shows its sign, which means nothing
+    st.floats(width=64).map(lambda value: math.nan if math.isnan(value) else value),
     st.integers(-20, 20).map(lambda n: n / 4),
     st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan, 2.0**53, 2.0**63, -(2.0**63), 0.49999999999999994, 1.005]),
 )

@@ -316,7 +316,7 @@ def test_rows_stored_before_a_churn_match_by_their_ids_for_every_older_query(see
         ids = np.zeros((len(bank.filters), batch.n_rows + batch.first), np.int32)
         for f, filter_ in enumerate(bank.filters):
             if filter_.n_predicates:
-                ids[f, batch.first :] = filter_.id_array()[ranks[f, : batch.n_rows]]
+                ids[f, batch.first :] = filter_.ids[ranks[f, : batch.n_rows]]
         stored.append((world.end, batch, ids))
         world.end += batch.n_rows
         world.churn(15, share_removed=0.5)

@@ -49,13 +49,14 @@ def measure_changes(n_queries: int, floats: bool, n_changes: int) -> list[Line]:
         if not i % 20:
             machine.look()
         rows = batches[i % len(batches)]
+        text, params = workloads.sql(query)
         seen: dict[str, list[tuple[float, float]]] = {"submit": [], "cancel": []}
         for _ in range(REPEATS):
             submitted: Any = None
             for name in calls:
                 start = clock()
                 if name == "submit":
-                    submitted = driver.submit(query)
+                    submitted = driver.engine.submit(text, params=params)
                 else:
                     driver.engine.cancel(submitted)
                 called = clock()

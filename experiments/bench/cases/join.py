@@ -1,6 +1,7 @@
 """Stocks and articles joined by symbol for many queries `price > c` (`joins/workload.py`), 4096 rows a push.
 
-    of bare        the engine's speed against the bare SteM's, row lists delivered, at several windows and numbers of symbols
+    of bare        the engine's speed against the bare SteM's, row lists delivered, at several windows and numbers of symbols;
+                   beside it against the kernels of the prototypes, from whose speed the bars were taken
     growth         time a row with 128 queries against one; all quotes survive with either
     windows        16 window lengths against one
     state          bytes that a stored row takes, and how many more with 1,024 queries than with one
@@ -13,6 +14,7 @@ loop in a small workload of the same shape, and as many (match, query) pairs as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from experiments.bench.joins.bare import LAYOUTS, BareJoin
@@ -20,6 +22,7 @@ from experiments.bench.joins.dict_loop import DictLoop
 from experiments.bench.joins.driver import JoinDriver
 from experiments.bench.joins.matches import MatchLists, Pairs, assert_same
 from experiments.bench.joins.peers import constants_lines, functions_lines
+from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn
 from experiments.bench.joins.workload import stocks_and_articles
 from experiments.bench.options import Options, Step
@@ -71,19 +74,20 @@ def check(n_queries: int, n_keys: int = KEYS, window_rows: int = WINDOW, n_strea
     assert_same(found, expected)
 
 
-def _count_pairs(driver: JoinDriver, bare: BareJoin) -> int:
-    """The (match, query) pairs of one turn, on which both have to agree."""
-    counts: list[int] = []
+def _count_pairs(driver: JoinDriver, others: Sequence[BareJoin | PrototypeJoin]) -> int:
+    """The (match, query) pairs of one turn, on which all have to agree."""
+    counts = [0] * len(others)
 
-    def count(part: MatchLists) -> None:
-        counts.append(len(part.lists.rows))
+    def count(k: int, part: MatchLists) -> None:
+        counts[k] += len(part.lists.rows)
 
     before = driver.n_pairs
     for _ in range(2):
         driver.push()
-        bare.push(count)
+        for k, other in enumerate(others):
+            other.push(partial(count, k))
     n_pairs = driver.n_pairs - before
-    assert n_pairs == sum(counts), f"{n_pairs} (match, query) pairs, not {sum(counts)}"
+    assert counts == [n_pairs] * len(others), f"{n_pairs} (match, query) pairs, not {counts}"
     return n_pairs
 
 
@@ -92,8 +96,9 @@ def _against_bare(n_queries: int, n_keys: int, window_rows: int, options: Option
     workload = stocks_and_articles(n_queries, n_rows=options.rows, n_keys=n_keys, window_rows=window_rows)
     driver = filled(JoinDriver(workload))
     bare = {f"bare {name}": filled(BareJoin(workload, lister)) for name, lister in LAYOUTS.items()}
-    n_pairs = _count_pairs(driver, bare["bare prefixes"])
-    rounds = race({"engine": driver, **bare}, options.seconds)
+    prototype = filled(PrototypeJoin(workload))
+    n_pairs = _count_pairs(driver, [bare["bare prefixes"], prototype])
+    rounds = race({"engine": driver, **bare, "prototype": prototype}, options.seconds)
     best = rounds.fastest("bare")
     of_bare = rounds.ratio("engine", best)
     seconds = rounds.median("engine")
@@ -102,6 +107,7 @@ def _against_bare(n_queries: int, n_keys: int, window_rows: int, options: Option
         "pairs_per_s": Measure(n_pairs / seconds, "/s"),
         "bare_rows_per_s": Measure(rows_of_turn(workload) / rounds.median(best), "/s"),
         "of_bare": Measure(of_bare, "%"),
+        "of_prototype": Measure(rounds.ratio("engine", "prototype"), "%"),
         "a_stored_row": Measure(driver.state_bytes(), "B"),
     }
     bar = BARS.get(n_queries) if (n_keys, window_rows) == (KEYS, WINDOW) else None

@@ -5,6 +5,7 @@ matches.py       what every contestant gives, in one form that can be compared
 kernels.py       build, walk, copy
 stem.py          both sides of a symmetric hash join, shared by the bare kernel and PullUp
 bare.py          the bare SteM: matches, their query bits by region code, row lists
+prototype.py     the kernels of the prototypes, against which the bars were set: query bits with every stored row
 dict_loop.py     dicts of deques in plain Python
 selections.py    the queries' conditions on a quote: constants in order, or functions that spin
 niagara.py       NiagaraCQ's PushDown and PullUp

@@ -84,29 +84,48 @@ class Prefixes:
         return out.lists(n_lists)
 
 
-class RegionRows:
-    """Row lists of matches from the query bits of their regions."""
+def region_rows(thresholds: Thresholds) -> np.ndarray:
+    """The query bits of every region, `[regions, words]`."""
+    n_queries, n_cuts = thresholds.n_queries, thresholds.attribute.n_cuts
+    regions = np.full((n_cuts + 1, (n_queries + 63) // 64), FULL)
+    bare_kernels.fill_region(regions, 0, n_cuts, np.arange(n_queries), thresholds.cut_of, np.ones(n_queries, np.bool_))
+    return regions
 
-    def __init__(self, thresholds: Thresholds) -> None:
-        self._n_queries = thresholds.n_queries
-        self._words = (self._n_queries + 63) // 64
-        n_cuts = thresholds.attribute.n_cuts
-        queries = np.arange(self._n_queries)
-        self._regions = np.full((n_cuts + 1, self._words), FULL)
-        bare_kernels.fill_region(self._regions, 0, n_cuts, queries, thresholds.cut_of, np.ones(self._n_queries, np.bool_))
+
+class BitmapLister:
+    """Row lists of matches from the query bits of each, by a bit transpose."""
+
+    def __init__(self, n_queries: int) -> None:
+        self._n_queries = n_queries
+        self._words = (n_queries + 63) // 64
         self._lineage = np.zeros((PART, self._words), np.uint64)
         self._bits = np.zeros(self._words * PART, np.uint64)
-        self._output = Output(self._n_queries, PART)
+        self._output = Output(n_queries, PART)
 
-    def lists(self, codes: np.ndarray) -> RowLists:
-        n_rows = -(-len(codes) // _BLOCK) * _BLOCK
-        lineage = self._lineage[:n_rows]
+    def room(self, n_matches: int) -> np.ndarray:
+        """Where the bits of so many matches go, and zeros up to a whole block."""
+        return self._lineage[: -(-n_matches // _BLOCK) * _BLOCK]
+
+    def lists(self, lineage: np.ndarray) -> RowLists:
+        n_rows = len(lineage)
         bitmaps = self._bits[: self._words * n_rows].reshape(-1, n_rows // 64)
-        kernels.lineage_of_codes(codes, self._regions, lineage)
         transpose(lineage, bitmaps)
         out = self._output
         n_lists = bare_kernels.lists_of_bitmaps(bitmaps, self._n_queries, BYTE_BITS, out.queries, out.offsets, out.rows)
         return out.lists(n_lists)
+
+
+class RegionRows:
+    """Row lists of matches from the query bits of their regions."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._regions = region_rows(thresholds)
+        self._lister = BitmapLister(thresholds.n_queries)
+
+    def lists(self, codes: np.ndarray) -> RowLists:
+        lineage = self._lister.room(len(codes))
+        kernels.lineage_of_codes(codes, self._regions, lineage)
+        return self._lister.lists(lineage)
 
 
 class BareJoin:

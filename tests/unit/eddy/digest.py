@@ -22,7 +22,7 @@ from eddy import Engine
 #: caches rebuilt from the rest, measured times, and the estimate between two accounts of the state cap.
 SKIPPED = {
     "_shared_outputs", "_engine", "timeline", "_lock", "_cap", "_pairs", "_steps", "_begins", "gatherer",
-    "_clock", "_texts", "_pool", "_layout", "_buffers", "_scratch", "_trial", "lineage",
+    "_clock", "_texts", "_pool", "_places", "expiry", "_buffers", "_scratch", "_trial", "lineage",
     "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from experiments.bench.joins.bare import LAYOUTS, BareJoin
 from experiments.bench.joins.dict_loop import DictLoop
 from experiments.bench.joins.matches import Pairs, assert_same
 from experiments.bench.joins.niagara import PullUp, PushDown
+from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.selections import Constants, Functions, picky_functions
 from experiments.bench.joins.stem import PART
 from experiments.bench.joins.workload import TIMES, JoinQuery, JoinWorkload, sql, stocks_and_articles
@@ -64,6 +65,8 @@ def plans_of(workload: JoinWorkload) -> dict[str, Callable[[Pairs], object]]:
     found: dict[str, Callable[[Pairs], object]] = {}
     for name, b in bare.items():
         found[name] = lambda p, b=b: b.push(p.take_lists)  # type: ignore[misc]  # bound now
+    prototype = PrototypeJoin(workload)
+    found["prototype"] = lambda p: prototype.push(p.take_lists)
     for k, plan in enumerate(niagara):
         found[f"{type(plan).__name__} {k}"] = lambda p, plan=plan: plan.push(p.take_copies)  # type: ignore[misc]  # bound now
     return found

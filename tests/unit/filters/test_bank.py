@@ -209,7 +209,7 @@ def test_check_sees_a_table_bit_that_no_predicate_put_there() -> None:
 def test_rows_stored_before_a_filter_was_made_have_rank_0_on_it() -> None:
     one = Bank()
     one.add(0, 0, above(5))
-    ids = one.bank.filters[0].id_array()[np.array([[1, 0, 2]])].astype(np.int32)
+    ids = one.bank.filters[0].ids[np.array([[1, 0, 2]])].astype(np.int32)
     one.add(1, 1, above(5))
     ranks = one.bank.stored_ranks(ids, 1, 2)
     assert ranks[0, :2].tolist() == [0, 2] and ranks[1, :2].tolist() == [0, 0]

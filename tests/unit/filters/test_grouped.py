@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from eddy.compile import ensure
-from filters.grouped import NO_LIMIT, GroupedFilter
+from filters.cuts import NO_LIMIT, Cuts
+from filters.grouped import GroupedFilter
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from filters.regions import BLOCK_BITS, MAX_SPAN, KeyGrid, KeyTable
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
-from lineage.ragged import Ragged
 from lineage.schema import KEY_MAX, KEY_MIN, Column, Type
 
 ensure()
@@ -24,23 +24,28 @@ class Filter:
 
     def __init__(self, type_: Type = Type.INT, position: int = 0) -> None:
         self.dictionary = Dictionary() if type_ is Type.STRING else None
-        cuts = Ragged(np.int64, KEY_MAX, spare=2)
-        cuts.append(np.zeros(0, np.int64))
-        self.filter = GroupedFilter(Column("a", type_), position, self.dictionary, 0, cuts)
-        self.low = np.zeros(64, np.int32)
-        self.high = np.full(64, NO_LIMIT, np.int32)
+        self._cuts = Cuts()
+        self._cuts.append()
+        self.filter = GroupedFilter(Column("a", type_), position, self.dictionary, 0, self._cuts)
+        self.lows = np.zeros((1, 64), np.int32)
+        self.highs = np.full((1, 64), NO_LIMIT, np.int32)
+        self.low, self.high = self.lows[0], self.highs[0]
         self.held: dict[int, Intervals] = {}
 
     def add(self, slot: int, intervals: Intervals) -> list[int]:
         self.held[slot] = intervals
-        splits = self.filter.add(slot, intervals, self.low, self.high)
-        self.filter.check(self.low, self.high, self.held)
+        splits = self.filter.add(slot, intervals, self.lows, self.highs, 64)
+        self.check()
         return splits
 
     def remove(self, slot: int, end: int = 0) -> list[int]:
-        merged = self.filter.remove(slot, self.held.pop(slot), self.low, self.high, end)
-        self.filter.check(self.low, self.high, self.held)
+        merged = self.filter.remove(slot, self.held.pop(slot), self.lows, self.highs, 64, end)
+        self.check()
         return merged
+
+    def check(self) -> None:
+        self._cuts.check()
+        self.filter.check(self.low, self.high, self.held)
 
     def cuts(self) -> list[object]:
         return list(self.filter.cuts)
@@ -133,6 +138,7 @@ def test_a_value_on_a_cut_belongs_to_the_region_above() -> None:
         ([*range(0, 3 * MAX_SPAN, 997)], KeyGrid),
         ([*range(100), 2**60, *range(2**61, 2**61 + 300)], KeyGrid),
         ([1 << k for k in range(63)], KeyGrid),
+        ([KEY_MIN + 1, *range(2**40, 2**40 + 10**6, 10**4), 2**62, 2**62 + 1, KEY_MAX], KeyGrid),
     ],
 )
 def test_a_rank_is_the_number_of_cuts_not_above_the_value(cuts: list[int], finder: type) -> None:
@@ -140,7 +146,7 @@ def test_a_rank_is_the_number_of_cuts_not_above_the_value(cuts: list[int], finde
     for slot, cut in enumerate(cuts[:60]):
         one.add(slot, compare(Type.INT, ">=", cut))
     for cut in cuts[60:]:
-        one.filter._add_cut(cut, one.low, one.high, [])
+        one.filter._add_cut(cut, one.lows, one.highs, 64, [])
     values = {KEY_MIN, KEY_MIN + 1, -1, 0, 1, KEY_MAX - 1, KEY_MAX}
     values |= {min(KEY_MAX, max(KEY_MIN, cut + step)) for cut in cuts for step in (-1, 0, 1)}
     values |= set(np.random.default_rng(1).integers(KEY_MIN, KEY_MAX, 200).tolist())
@@ -160,6 +166,17 @@ def test_float_cells_fall_in_the_region_of_their_key() -> None:
     expected = [sum(cut <= float_key(value) for cut in cuts) for value in [*values, math.nan, 0.5, -1e300]]
     assert one.ranks(cells) == expected
     assert isinstance(one.filter.finder(), KeyGrid)
+
+
+def test_cuts_far_from_all_others_do_not_stretch_a_grid() -> None:
+    near = np.arange(2**40, 2**40 + 10**6, 10**4)
+    grid, far = KeyGrid(near), KeyGrid(np.array([KEY_MIN, *near.tolist(), 2**62]))
+    assert far.shift <= grid.shift + 1, "buckets are about as wide as without them"
+    for key in (KEY_MIN + 1, 2**62 - 1, KEY_MAX):
+        assert far.insert(key)
+    far.check(np.array([KEY_MIN, KEY_MIN + 1, *near.tolist(), 2**62 - 1, 2**62, KEY_MAX]))
+    assert far.delete(KEY_MIN) and far.delete(KEY_MAX)
+    far.check(np.array([KEY_MIN + 1, *near.tolist(), 2**62 - 1, 2**62]))
 
 
 def test_strings_fall_in_the_region_of_their_text_also_when_they_came_later() -> None:
@@ -233,15 +250,6 @@ def test_churn_with_a_moving_watermark_needs_few_ids() -> None:
         one.remove(0, end=step)
         one.filter.release_ids(step)
     assert len(one.filter.rank_of()) <= 4
-
-
-def test_the_array_of_ids_follows_the_cuts() -> None:
-    one = Filter()
-    assert one.filter.id_array().tolist() == list(one.filter.ids)
-    one.add(0, between(1, 5))
-    assert one.filter.id_array().tolist() == list(one.filter.ids) and len(one.filter.ids) == 4
-    one.remove(0)
-    assert one.filter.id_array().tolist() == list(one.filter.ids) and len(one.filter.ids) == 2
 
 
 def test_check_sees_a_rank_that_stands_for_another_interval() -> None:

@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from eddy import Engine
@@ -94,13 +95,29 @@ def test_values_of_other_kinds_are_left_to_the_binder(sql: str, params: dict[str
     assert one is not None and one.condition(params) is None
 
 
-def test_parameters_are_checked_as_the_binder_checks_them() -> None:
-    one = prepared("SELECT i FROM r WHERE i > :p", p=1)
-    assert one is not None
-    for params, code in (({}, "missing_param"), ({"p": 1, "z": 2}, "unknown_param"), ({"p": 2**70}, "number_too_large")):
-        with pytest.raises(QueryError) as found:
-            one.condition(params)
-        assert found.value.code == code
+@pytest.mark.parametrize("value", [np.int64(7), np.float64(2.5), np.uint8(3)])
+def test_numbers_of_numpy_are_numbers(value: Any) -> None:
+    one = prepared("SELECT i FROM r WHERE i > :p AND x <= :p", p=1)
+    assert one is not None and one.condition({"p": value}) == one.condition({"p": value.item()}) is not None
+
+
+def test_texts_beyond_ascii_are_served_unless_they_are_no_utf_8() -> None:
+    one = prepared("SELECT i FROM r WHERE s = :p", p="a")
+    assert one is not None and one.condition({"p": "Zürich"}) is not None and one.condition({"p": "\ud800"}) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [({}, "missing_param"), ({"p": 1, "z": 2}, "unknown_param"), ({"z": 2}, "unknown_param"), ({"p": 2**70}, "number_too_large")],
+)
+def test_the_binder_says_what_is_wrong_with_parameters_of_a_prepared_text(params: dict[str, Any], code: str) -> None:
+    engine = Engine()
+    engine.create_stream("s", {"i": "int"})
+    text = "SELECT i FROM s WHERE i > :p"
+    engine.submit(text, params={"p": 1})
+    with pytest.raises(QueryError) as found:
+        engine.submit(text, params=params)
+    assert found.value.code == code and len(engine.queries) == 1
 
 
 def test_a_text_is_bound_again_when_its_stream_is_another_one() -> None:

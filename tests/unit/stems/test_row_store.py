@@ -208,6 +208,20 @@ def test_first_after_is_the_first_row_of_a_later_time_with_ties() -> None:
     assert both.store.first_after(-1) == PAGE_ROWS, "what was given back is not looked at"
 
 
+def test_a_search_for_many_times_goes_on_from_where_each_begins() -> None:
+    both = Both(3)
+    for _ in range(5):
+        both.push(PAGE_ROWS // 2 + 77, step=300)
+    both.store.forget(PAGE_ROWS + 5)
+    times = [row.time for row in both.rows]
+    rng = np.random.default_rng(1)
+    lows = rng.integers(PAGE_ROWS + 5, len(times) + 1, 400)
+    wanted = rng.integers(-5, times[-1] + 5, 400)
+    found = both.store.first_after_each(wanted, lows)
+    expected = [max(int(low), bisect_right(times, int(time))) for low, time in zip(lows, wanted)]
+    assert found.tolist() == expected
+
+
 def test_first_after_is_right_when_room_was_made_but_not_used() -> None:
     both = Both()
     both.push(2 * PAGE_ROWS, step=100)
@@ -230,7 +244,7 @@ def test_forget_gives_whole_pages_back_and_uses_them_again_clean() -> None:
     both = Both()
     both.push(PAGE_ROWS, nulls=True, taken_at=10**6, numbers=np.arange(PAGE_ROWS)[::-1])
     first = both.page
-    both.store.keep_ids(first, 0, 3, 0, np.array([1, 2, 3]))
+    both.store.ids_of(first, 0)[:3] = [1, 2, 3]
     both.store.keep_outcome(first, 0, 7, np.ones(3, np.bool_))
     both.push(10)
     both.store.forget(PAGE_ROWS - 1)
@@ -279,7 +293,7 @@ def test_bytes_are_those_of_what_each_page_keeps_for_the_rows_held() -> None:
     both.push(5, numbers=10**6)
     assert store.bytes() == 130 * (32 + 3 + 8 + 8)
     page = both.page
-    store.keep_ids(page, 0, 2, 1, np.array([4, 5]))
+    store.ids_of(page, 1)[:2] = [4, 5]
     store.keep_outcome(page, 0, 3, np.ones(2, np.bool_))
     assert store.bytes() == 130 * (32 + 3 + 8 + 8 + 4 * 2 + 1)
     store.forget(30)
@@ -294,8 +308,8 @@ def test_ids_and_outcomes_are_kept_where_rows_were_appended() -> None:
     store = both.store
     both.push(100)
     page = both.page
-    store.keep_ids(page, 10, 3, 0, np.array([7, 8, 9]))
-    store.keep_ids(page, 20, 2, 2, np.array([5, 6]))
+    store.ids_of(page, 0)[10:13] = [7, 8, 9]
+    store.ids_of(page, 2)[20:22] = [5, 6]
     assert page.ids is not None and page.ids.shape == (3, PAGE_ROWS) and page.ids.dtype == np.int32
     assert page.ids[0, 9:14].tolist() == [0, 7, 8, 9, 0] and page.ids[2, 20:23].tolist() == [5, 6, 0] and not page.ids[1].any()
     store.keep_outcome(page, 5, 3, np.array([True, False, True]))

@@ -1,0 +1,63 @@
+"""The windows of one stream that the clock ends: how far each has moved.
+
+    oldest of a window = the first row with time > clock - width        of a wider window it is not above that of a narrower one
+
+All of them are moved by one search; what follows from the set of windows is kept until that changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eddy.legs import WindowClass
+
+if TYPE_CHECKING:
+    from eddy.source import Source
+
+#: A window and the positions first..last of the rows that left it.
+Left = tuple[WindowClass, int, int]
+
+
+class Expiry:
+    """The window classes of a source whose rows leave by the clock."""
+
+    __slots__ = ("_source", "_version", "_windows", "_widths", "narrowest_us")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._version = -1
+        self._windows: list[WindowClass] = []
+        self._widths = np.zeros(0, np.int64)
+        #: the smallest width; right after `windows` was asked for, if there are any
+        self.narrowest_us = 0
+
+    def windows(self) -> list[WindowClass]:
+        source = self._source
+        if self._version != source.version:
+            self._version = source.version
+            self._windows = [held for held in source.classes.values() if held.window.ends_by_clock]
+            widths = [held.window.width_us for held in self._windows]
+            self._widths = np.array(widths, np.int64)
+            self.narrowest_us = min(widths, default=0)
+        return self._windows
+
+    def move(self, clock: int) -> list[Left]:
+        """Move each window to its first row alive at a clock; returns what left."""
+        windows = self.windows()
+        if not windows:
+            return []
+        lows = np.array([window.oldest for window in windows], np.int64)
+        found = self._source.store.first_after_each(clock - self._widths, lows)
+        left = []
+        for window, oldest in zip(windows, found.tolist()):
+            if oldest > window.oldest:
+                left.append((window, window.oldest, oldest))
+                window.oldest = oldest
+        return left
+
+    def most_ends(self, n_rows: int) -> int:
+        """No fewer than the rows that could leave windows if so many more came."""
+        windows = self.windows()
+        return len(windows) * (self._source.store.end - min(window.oldest for window in windows) + n_rows) if windows else 0
