@@ -25,6 +25,16 @@ from stems.sorted_index import SortedIndex
 _PART_ROWS = 1 << 14
 
 
+def merged(lists: list[np.ndarray]) -> np.ndarray:
+    """The numbers in any of some lists that ascend, once each; most often all but one are empty."""
+    lists = [numbers for numbers in lists if len(numbers)]
+    if len(lists) < 2:
+        return lists[0] if lists else np.zeros(0, np.int64)
+    numbers: np.ndarray = np.sort(np.concatenate(lists))
+    once: np.ndarray = numbers[np.append(True, numbers[1:] != numbers[:-1])]
+    return once
+
+
 class Standing(NamedTuple):
     """How a stream stood after a commit: the clock, the end of its rows, and the number of the commit."""
 
@@ -101,16 +111,16 @@ class EarlyEnds:
         """Whether the commit, which is the last one, ended rows by key or by retractions."""
         return self._own is not None and len(self._own.lowered_in(commit)) > 0
 
-    def ended_between(self, before: Standing, after: Standing) -> np.ndarray:
-        """Rows from before a commit, the last one, that it may have ended; ascending. All that it did are among them."""
-        found = [np.zeros(0, np.int64)]
+    def ended_between(self, before: Standing, after: Standing) -> list[np.ndarray]:
+        """Rows from before a commit, the last one, that it may have ended, in lists that ascend; all that it did are in one."""
+        found = []
         if self._displaced is not None:
             found.append(self._displaced.displaced_by(before.taken, after.taken))
         if self._own is not None:
             found.append(self._own.lowered_in(after.commit))
         if self._by_end is not None and after.clock > before.clock:
             found.append(self._scheduled_between(self._by_end, before, after))
-        return np.unique(np.concatenate(found))
+        return found
 
     def _scheduled_between(self, index: SortedIndex, before: Standing, after: Standing) -> np.ndarray:
         """The rows from before that were to end between two clocks."""
@@ -120,4 +130,4 @@ class EarlyEnds:
         rows, positions = np.empty(_PART_ROWS, np.int32), np.empty(_PART_ROWS, np.int64)
         while n := probe.fill(rows, positions):
             found.append(positions[:n].copy())
-        return np.concatenate([np.zeros(0, np.int64), *found])
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *found]))

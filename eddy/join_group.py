@@ -9,8 +9,8 @@ whatever the number of queries, and the filters over matches say who wants it (`
 
 Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
 (semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
-one window length the reach of the walk alone says so. A row that something else than the clock ended (`eddy/early_ends.py`) is
-older than any window. Slots number the queries of the group.
+one window length the reach of the walk alone says so. A row that something else than the clock ended
+(`eddy/early_ends.py`) is older than any window. Slots number the queries of the group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eddy.early_ends import EarlyEnds, Standing
+from eddy.early_ends import EarlyEnds, Standing, merged
 from eddy.legs import WindowClass
 from eddy.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters, count_up_to
 from eddy.outputs import Outputs
@@ -319,7 +319,7 @@ class JoinGroup:
         aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
         stood = Standing(self.timeline.now, end, before.commit - 1)
         ended = ends.ended_between(stood, Standing(after, store.end, before.commit))
-        return np.union1d(aged, ended[(low <= ended) & (ended < end)])
+        return merged([aged, *(rows[(low <= rows) & (rows < end)] for rows in ended)])
 
     def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
         """Walk from rows of an input, a batch at a time."""

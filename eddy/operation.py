@@ -50,6 +50,11 @@ class Stage(ABC):
     def sends_ends(self) -> bool:
         """Whether every end of its rows comes as a -."""
 
+    @property
+    def ends_early(self) -> bool:
+        """Whether a - may come for its rows."""
+        return self.sends_ends or any(child.ends_early for child in self.children)
+
     def delta(self, step: Step) -> Delta:
         """What a commit did to its rows; computed when it is first asked for."""
         if self._delta is None or self._seq != step.record.seq:
@@ -197,6 +202,10 @@ class QueryStage(Stage):
     @property
     def sends_ends(self) -> bool:
         return self._root.sends_ends
+
+    @property
+    def ends_early(self) -> bool:
+        return self._root.ends_early
 
     def _process(self, step: Step) -> Delta:
         return self._root.delta(step)

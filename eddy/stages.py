@@ -148,7 +148,7 @@ class Builder:
             steps.append(JoinStep(tuple(pairs), _condition(node, k, offsets)))
         sends = all(child.sends_ends for child in children)
         known = all(item.ends_known for item in node.inputs)
-        early = any(child.sends_ends for child in children) or not known
+        early = any(child.ends_early for child in children) or not known
 
         def between() -> LiveRows:
             return LiveRows(Unscheduled() if sends else Calendar(), by_id=early)
@@ -160,7 +160,7 @@ class Builder:
 
     def _rows(self, node: Node) -> LiveRows:
         """What an operator keeps of an input."""
-        named = self.stage(node).sends_ends or node.update_pattern == patterns.STRICT or not node.ends_known
+        named = self.stage(node).ends_early or node.update_pattern == patterns.STRICT or not node.ends_known
         return LiveRows(self._buffer(node), by_id=named)
 
     def _buffer(self, node: Node) -> Buffer:

@@ -138,8 +138,7 @@ class TableGroup(JoinGroup):
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
-                    stood = Standing(after, before.ends[k], before.commit - 1)
-                    self._add_age(batch, found, k, reach[k].low, stood, ALIVE)
+                    self._add_age(batch, found, k, reach[k].low, Standing(after, before.ends[k], before.commit - 1), ALIVE)
                 yield Part(found, batch.prepare(), self.active, [FOREVER] * len(reach), effect_time(after))
 
     def leaves(self, before: Before, after: int) -> bool:
