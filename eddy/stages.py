@@ -114,7 +114,7 @@ class Builder:
 
     def _distinct(self, child: Node) -> Stage:
         below = self.stage(child)
-        scheduled = child.ends_known and child.update_pattern != patterns.STRICT and not below.sends_ends
+        scheduled = child.ends_known and child.update_pattern != patterns.STRICT and not below.ends_early
         if scheduled and self._expiry not in SCANNING:
             return OperatorStage(DeltaStar(below.types, Calendar()), [below])
         return OperatorStage(distinct(below.types, self._rows(child)), [below])
