@@ -382,7 +382,7 @@ def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
 @breaks("the predicates of a cancelled query stay on its slot")
 def _dirty_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     bank = module("filters.bank").FilterBank
-    monkeypatch.setattr(bank, "remove", lambda self, *args: None)
+    monkeypatch.setattr(bank, "remove", lambda self, slot, position, *rest: self.index(position))
     _without_check(monkeypatch)
 
 
