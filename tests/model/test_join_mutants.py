@@ -17,6 +17,7 @@ import pytest
 from tests.model.mutants import ClosedWindow, WindowFromStart
 from tests.reference import matching, naive, tables
 from tests.reference.audit import audit
+from tests.reference.breaking import Breaks
 from tests.reference.changes import Change
 from tests.reference.comparison import Mismatch
 from tests.reference.driver import replay
@@ -256,17 +257,8 @@ def test_the_audit_notices_a_mutant_of_the_model(mutant: type[Naive]) -> None:
 
 # -- mutants of the parts, by patches --------------------------------------------------------------------------------
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-#: what is broken -> a function that breaks it through a monkeypatch
-PATCHES: dict[str, Patch] = {}
-
-
-def breaks(what: str) -> Callable[[Patch], Patch]:
-    def add(patch: Patch) -> Patch:
-        PATCHES[what] = patch
-        return patch
-
-    return add
+#: what is broken -> a function that breaks it
+PATCHES = breaks = Breaks()
 
 
 @breaks("a match ends with the last of its parts")

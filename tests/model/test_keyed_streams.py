@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +14,7 @@ import eddy.retractions
 import eddy.window_rows
 from eddy import Engine
 from stems.own_ends import OwnEnds
+from tests.reference.breaking import Breaks
 from tests.reference.driver import replay, subject
 from tests.reference.keyed_steps import make_keyed_script
 from tests.reference.limits import make_small
@@ -86,17 +86,8 @@ def test_the_seeds_hold_ends_of_every_kind() -> None:
     assert {kind: met[kind] for kind in least if met[kind] < least[kind]} == {}
 
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-#: what is broken -> a function that breaks it through a monkeypatch
-MUTANTS: dict[str, Patch] = {}
-
-
-def breaks(what: str) -> Callable[[Patch], Patch]:
-    def add(patch: Patch) -> Patch:
-        MUTANTS[what] = patch
-        return patch
-
-    return add
+#: what is broken -> a function that breaks it
+MUTANTS = breaks = Breaks()
 
 
 @breaks("an end is read as it is, not as it was")

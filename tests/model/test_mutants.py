@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.model.mutants import ClosedWindow, WindowFromStart
+from tests.reference.breaking import Breaks
 from tests.reference.changes import Change, net
 from tests.reference.comparison import Mismatch
 from tests.reference.driver import replay, subject
@@ -245,21 +245,12 @@ def test_a_failing_script_shrinks_to_a_few_steps_that_still_fail() -> None:
 
 # -- mutants of the engine -------------------------------------------------------------------------------------------
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-#: what is broken -> a function that breaks it through a monkeypatch
-ENGINE_MUTANTS: dict[str, Patch] = {}
+#: what is broken -> a function that breaks it
+ENGINE_MUTANTS = breaks = Breaks()
 
 
 def module(path: str) -> Any:
     return importlib.import_module(path)
-
-
-def breaks(what: str) -> Callable[[Patch], Patch]:
-    def add(patch: Patch) -> Patch:
-        ENGINE_MUTANTS[what] = patch
-        return patch
-
-    return add
 
 
 @breaks("a query sees rows taken before its birth")
@@ -382,7 +373,7 @@ def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
 @breaks("the predicates of a cancelled query stay on its slot")
 def _dirty_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     bank = module("filters.bank").FilterBank
-    monkeypatch.setattr(bank, "remove", lambda self, *args: None)
+    monkeypatch.setattr(bank, "remove", lambda self, slot, position, *rest: self.index(position))
     _without_check(monkeypatch)
 
 

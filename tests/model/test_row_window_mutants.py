@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from eddy.window_rows import WindowRows
 from lineage.elements import Elements
 from stems.partition_table import PartitionTable
 from stems.row_ends import RowEnds
+from tests.reference.breaking import Breaks
 from tests.reference.driver import replay
 from tests.reference.stream_joins import make_relation_join_script
 
@@ -28,17 +28,8 @@ from tests.reference.stream_joins import make_relation_join_script
 N_SEEDS = 20
 N_STEPS = 40
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-#: what is broken -> a function that breaks it through a monkeypatch
-MUTANTS: dict[str, Patch] = {}
-
-
-def breaks(what: str) -> Callable[[Patch], Patch]:
-    def add(patch: Patch) -> Patch:
-        MUTANTS[what] = patch
-        return patch
-
-    return add
+#: what is broken -> a function that breaks it
+MUTANTS = breaks = Breaks()
 
 
 @breaks("ROWS n holds n + 1")

@@ -119,7 +119,12 @@ def test_a_paused_query_keeps_its_rows_and_resumes_as_if_new(engine: Engine) -> 
 
 def test_a_function_is_called_once_a_row_also_where_a_join_would_put_it_off(engine: Engine) -> None:
     calls: list[int] = []
-    engine.register("seen", lambda v: calls.append(v) or v % 2 == 0, returns="bool", cost=50.0)  # type: ignore[func-returns-value]
+
+    def seen(v: int) -> bool:
+        calls.append(v)
+        return v % 2 == 0
+
+    engine.register("seen", seen, returns="bool", cost=50.0)
     engine.submit("SELECT a.v FROM s [ROWS 5] a, s [RANGE 1 SECOND] b WHERE a.k = b.v AND seen(a.v)")
     query = engine.submit("SELECT v FROM s [ROWS 3] WHERE seen(v)")
     for ts in range(40):
