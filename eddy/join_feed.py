@@ -76,7 +76,8 @@ class JoinFeed(Feed):
         parts = []
         for matches, starts in found:
             columns = reader.project(self._query.group.walker.frame(matches)).columns
-            ends = np.full(len(matches), FOREVER) if self.sends_ends else reader.scheduled(matches)
+            known = not self.sends_ends and not self._query.is_stream
+            ends = reader.scheduled(matches) if known else np.full(len(matches), FOREVER)
             places, effective = self._ranks(matches, ranks), self._effective(matches)
             parts.append(Delta(Plus(self._number(matches), starts, places, ends, columns, effective), no_minus()))
         plus = concatenated(self.types, parts).plus

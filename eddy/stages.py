@@ -59,14 +59,10 @@ SCANNING = frozenset({"input", "direct"})
 class Builder:
     """Makes the stages of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
 
-    def __init__(
-        self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str, per_event: bool
-    ) -> None:
+    def __init__(self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str) -> None:
         self._feed = feed
         self._named = named
         self._expiry = expiry
-        #: whether somebody sees single events of a commit
-        self._per_event = per_event
         self._stages: dict[Node, Stage] = {}
 
     def stage(self, node: Node) -> Stage:
@@ -135,7 +131,7 @@ class Builder:
             Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
             for item in node.aggregates
         ]
-        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=self._per_event)
+        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=False)
         return OperatorStage(operator, [below])
 
     def _join(self, node: JoinNode) -> Stage:
