@@ -41,9 +41,10 @@ from eddy.readers import reader_of
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.timeline import BEGINNING, Rows
+from eddy.timeline import Rows
 from eddy.tree_query import TreeQuery
 from eddy.turn import Turn
+from lineage.elements import BEGINNING
 from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
 from lineage.times import to_iso, to_us

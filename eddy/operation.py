@@ -19,6 +19,7 @@ from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.timeline import effect_time
+from lineage.elements import BEGINNING
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
 from windows.operator import Operator
@@ -133,7 +134,11 @@ class FeedStage(Stage):
         return self.feed.sends_ends
 
     def _process(self, step: Step) -> Delta:
-        return self.feed.delta(step.record, step.ranks)
+        found = self.feed.delta(step.record, step.ranks)
+        if step.record.after == BEGINNING:
+            # tables have changed, and there is no clock: to a reader that is time 0, here it is before all times
+            found.plus.times[:] = found.minus.times[:] = BEGINNING
+        return found
 
     def _open(self, record: Record) -> Delta:
         found = self.feed.snapshot(record)
@@ -182,8 +187,10 @@ class OperatorStage(Stage):
         return self.operator.process([child.delta(step) for child in self.children], step.record.after)
 
     def _open(self, record: Record) -> Delta:
-        now = effect_time(record.after)
+        now = record.after
         found = self.operator.process([child.opened(record) for child in self.children], now)
+        if isinstance(self.operator, AnswerStream):
+            self.operator.opened(now)
         if isinstance(self.operator, ChangeStream | AnswerStream):
             # what was there before the query is no change
             return empty(self.types)
@@ -194,7 +201,7 @@ class OperatorStage(Stage):
 
     def answer(self, record: Record) -> Delta:
         children = [partial(child.answer, record) for child in self.children]
-        return self.operator.answer(children, effect_time(record.after))
+        return self.operator.answer(children, record.after)
 
 
 class QueryStage(Stage):
@@ -252,9 +259,10 @@ class Operation:
         return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
 
     def _received(self, delta: Delta, record: Record) -> list[Results]:
-        found = self._recipient.process(delta, effect_time(record.after))
+        found = self._recipient.process(delta, record.after)
         self.n_results += int(np.count_nonzero(found.signs > 0))
-        return [Results(found.columns, found.times, found.signs)] if len(found) else []
+        times = np.where(found.times == BEGINNING, 0, found.times)
+        return [Results(found.columns, times, found.signs)] if len(found) else []
 
     def answer(self, clock: int) -> Results:
         """The rows alive, or the newest of a stream, as + at the clock."""
@@ -288,6 +296,6 @@ class Operation:
 
 def at_once(delta: Delta, record: Record) -> Delta:
     """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
-    plus, now = delta.plus, effect_time(record.after)
+    plus = delta.plus
     n = len(plus)
-    return Delta(Plus(plus.ids, np.full(n, now), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())
+    return Delta(Plus(plus.ids, np.full(n, record.after), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())

@@ -12,9 +12,9 @@ from eddy.policies.base import Ledger
 from eddy.query import Query
 from eddy.source import Source
 from eddy.table_source import TableSource
-from eddy.timeline import BEGINNING
 from eddy.tree_query import TreeQuery
 from filters.predicate import IndexAtom
+from lineage.elements import BEGINNING
 from lineage.times import to_datetime
 
 #: Accounted bytes of what a query has for itself: the query, its columns and its run.
