@@ -94,7 +94,8 @@ class StreamFeed(Feed):
             ids = offsets + page.base
             known = ends if window.ends else np.full(len(ids), FOREVER)
             places = np.zeros(len(ids), np.int64) if ranks is None else ranks.at(self._source, ids)
-            effective = None if page.starts is None else page.times[offsets]
+            # rows of a stream that a query makes are timed by their change, those that a window holds by their time
+            effective = None if page.starts is None or window.is_stream else page.times[offsets]
             parts.append(Delta(Plus(ids, starts, places, known, columns, effective), no_minus()))
         return concatenated(self.types, parts)
 

@@ -131,7 +131,8 @@ class Planner:
 
 def _with_extent(node: Node) -> Node:
     """A block below a SLIDE keeps the rows that the extent shown may hold: it is shown until the next boundary."""
-    if not isinstance(node, Slide) or not isinstance(node.child, Block) or len(node.child.inputs) > 1:
+    if not isinstance(node, Slide) or node.of_query:
         return node
+    assert isinstance(node.child, Block), "a stream as it is pushed is a block"
     block, kept = node.child, WindowSpec.range(node.window.width_us + node.window.slide_us)
     return replace(node, child=replace(block, inputs=(replace(block.inputs[0], window=kept),)))

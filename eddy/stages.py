@@ -80,9 +80,8 @@ class Builder:
         match node:
             case Block():
                 return FeedStage(self._feed(node, self._expiry in SENDING))
-            case Slide(child=child, window=window, bounds=bounds):
-                # extents that are shown may hold rows from before the query: they need the starts that those had
-                below = FeedStage(self._feed(child, False), keeps_starts=True) if isinstance(child, Block) else self.stage(child)
+            case Slide(child=child, window=window, bounds=bounds, of_query=of_query):
+                below = self.stage(child) if of_query else self._pushed(child)
                 operator = SlideOperator(
                     below.types, window.width_us, window.slide_us, bounds=bounds, ends_early=below.ends_early
                 )  # fmt: skip
@@ -109,6 +108,11 @@ class Builder:
                 if kind == "rstream":
                     return OperatorStage(AnswerStream(below.types, rows, _slide_of(child)), [below])
                 return OperatorStage(ChangeStream(1 if kind == "istream" else -1, below.types, rows), [below])
+
+    def _pushed(self, node: Node) -> Stage:
+        """The rows of a stream, for extents: what is shown may hold rows from before the query, with the starts that they had."""
+        assert isinstance(node, Block), "a stream as it is pushed is a block"
+        return FeedStage(self._feed(node, False), keeps_starts=True)
 
     def _distinct(self, child: Node) -> Stage:
         below = self.stage(child)

@@ -41,7 +41,7 @@ def read_inputs(inputs: tuple[Input, ...], condition: Expression | None, columns
 
 def select(child: Node, condition: Expression | None, columns: Columns, defaults: Sequence[str] = ()) -> Node:
     """`SELECT columns FROM child WHERE condition`; the child itself if that is all of it."""
-    if isinstance(child, Slide) and isinstance(child.child, Block) and _is_plain(child.child):
+    if isinstance(child, Slide) and not child.of_query and isinstance(child.child, Block) and _is_plain(child.child):
         return _select_slide(child, child.child, condition, columns, defaults)
     if condition is None and _is_identity(child, columns):
         return child

@@ -145,6 +145,8 @@ class Slide(_Over):
     window: WindowSpec
     #: whether it appends `window_start` and `window_end`
     bounds: bool
+    #: whether the child is a query's stream, whose rows are timed by their change and never end; else a stream as it is pushed
+    of_query: bool = False
 
     @property
     def columns(self) -> tuple[Column | OutputColumn, ...]:
@@ -153,7 +155,7 @@ class Slide(_Over):
     @property
     def update_pattern(self) -> str:
         """Weakest, unless rows of the stream end by themselves; what a query gives as a stream does not."""
-        own = self.child.inputs if isinstance(self.child, Block) else ()
+        own = self.child.inputs if isinstance(self.child, Block) and not self.of_query else ()
         keyed, has_end = any(leaf.keyed for leaf in own), any(leaf.readable.end is not None for leaf in own)
         return patterns.window_pattern(self.window, keyed, has_end)
 
@@ -169,7 +171,9 @@ class Slide(_Over):
     def end_order(self) -> object:
         if self.update_pattern != patterns.WEAKEST:
             return None
-        return (self.child.inputs[0].name.lower(), self.window) if isinstance(self.child, Block) else self
+        if not isinstance(self.child, Block) or self.of_query:
+            return self
+        return self.child.inputs[0].name.lower(), self.window
 
 
 @dataclass(frozen=True, slots=True)
