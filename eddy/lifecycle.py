@@ -206,8 +206,8 @@ class Lifecycle:
 
         root = query.tree_plan.root
         per_event = query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root))
-        builder = Builder(feed, self._named_stage, query.expiry, per_event)
-        operation = Operation(builder.stage(root), cores, builder.recipient(root, query.emit))
+        builder = Builder(root, feed, self._named_stage, query.expiry, per_event)
+        operation = Operation(builder.root, cores, builder.recipient(query.emit))
         births = [self._births(query, core.sources, core.query.windows) for core in cores]
         inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
         sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())
