@@ -194,7 +194,7 @@ def test_a_broken_operator_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch
     where, name, old, new, run = MUTANTS[what]
     broken = mutated(where, name, old, new)
     monkeypatch.setattr(where, name, broken)
-    if where is windows.join_keys:
+    if where in (windows.join_keys, windows.pair_walk):
         monkeypatch.setattr(windows.join, name, broken)
     with pytest.raises(AssertionError):
         run()
