@@ -18,14 +18,17 @@ def make_frozen_script(seed: int, n_steps: int, plain: bool = True, rewrites: in
     """The script of a seed; `plain`: no stream has a key or an end."""
     rng = random.Random(seed)
     streams, _ = random_sources(rng, plain)
-    tables = [TablePlan("t0", dict(TABLE_COLUMNS), ("k",), False), TablePlan("t1", dict(TABLE_COLUMNS), ("k",), rng.random() < 0.5)]
+    tables = [
+        TablePlan("t0", dict(TABLE_COLUMNS), ("k",), False),
+        TablePlan("t1", dict(TABLE_COLUMNS), ("k",), rng.random() < 0.5),
+    ]
     maker = WindowStepMaker(rng, streams, tables)
     maker.trees.frozen = True
     steps: list[Step] = [maker.start(), *(maker.upsert() for _ in range(4))]
     steps += [maker.open() for _ in range(4)]
     makers: list[tuple[int, Callable[[], Step]]] = [
-        (60, maker.push), (15, maker.advance), (40, maker.upsert), (12, maker.delete), (10, maker.open), (rewrites, maker.rewrite),
-        (6, maker.act),
+        (60, maker.push), (15, maker.advance), (40, maker.upsert), (12, maker.delete), (10, maker.open),
+        (rewrites, maker.rewrite), (6, maker.act),
     ]  # fmt: skip
     weights = [weight for weight, _ in makers]
     steps += [rng.choices([make for _, make in makers], weights)[0]() for _ in range(n_steps)]
