@@ -33,6 +33,7 @@ from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
 from eddy.operations import Operations
+from eddy.query import Query
 from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
@@ -53,6 +54,8 @@ _MAX_BITS = 1 << 25
 _SETTLE_EVERY = 64
 
 Listener = Callable[[Commit], None]
+#: Rows of a stream, matches of a join or rows of a query's answer, and whether they joined answers or left them.
+Part = tuple[Source | JoinGroup | Query, PartRows, int]
 
 
 @dataclass(slots=True)
@@ -104,7 +107,7 @@ class Committer:
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        opening: Sequence[tuple[Source | JoinGroup | TreeQuery, PartRows, int]] = (),
+        opening: Sequence[Part] = (),
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
@@ -131,7 +134,7 @@ class Committer:
 
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        opening: Sequence[tuple[Source | JoinGroup | TreeQuery, PartRows, int]],
+        opening: Sequence[Part],
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
@@ -221,11 +224,15 @@ class Committer:
             for sign, part in _by_sign(parts) if self.listeners else ():
                 self._send(query.name, query.column_names, ResultRows(query.id, part), sign, False)
 
-    def open(self, query: TreeQuery, taken_back: Results | None) -> None:
-        """The commit that gives a query with operators what it sees at once, net of what it takes back."""
+    def open(self, query: TreeQuery, taken_back: Results | None, left: Sequence[Part]) -> None:
+        """The commit that gives a query with operators what it sees at once, net of what it takes back.
+
+        `left`: the parts that left with an earlier text without operators, rows of streams; those net with nothing.
+        """
         timeline = query.timeline
-        parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
-        opening = [(query, ResultRows(query.id, part), sign) for sign, part in _by_sign(parts)]
+        came, parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
+        shown = [came] if left and len(came) else [] if left else parts
+        opening: list[Part] = [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))]
         self.run(timeline, [], timeline.now, False, opening)
 
     # ---- rows that leave

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eddy.catalog import MAIN, Catalog
-from eddy.committer import Committer
+from eddy.committer import Committer, Part
 from eddy.core import Core, JoinCore, StreamCore
 from eddy.feed import Feed, StreamFeed
 from eddy.history import Held, complete_since, first_seen, opening_parts
@@ -30,6 +30,7 @@ from eddy.reader import NETTING, Results
 from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
+from eddy.result_rows import ResultRows
 from eddy.source import Source
 from eddy.stages import Builder
 from eddy.state_cap import StateCap
@@ -205,10 +206,10 @@ class Lifecycle:
             return core.feed
 
         root = query.tree_plan.root
-        builder = Builder(feed, self._named_stage, query.expiry)
+        builder = Builder(root, feed, self._named_stage, query.expiry)
         if query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root)):
-            builder.stage(root).show_events()
-        operation = Operation(builder.stage(root), cores, builder.recipient(root, query.emit))
+            builder.root.show_events()
+        operation = Operation(builder.root, cores, builder.recipient(query.emit))
         births = [self._births(query, core.sources, core.query.windows) for core in cores]
         inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
         sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())
@@ -246,14 +247,17 @@ class Lifecycle:
         if before is not None and len(before):
             taken_back = Results(before.columns, np.full(len(before), at_us), -1)
         if isinstance(query, TreeQuery):
-            self._committer.open(query, taken_back)
+            self._committer.open(query, taken_back, opening_parts(query.id, left, None, at_us))
             return
         if taken_back is not None:
             run.taken_back = taken_back
             timeline.log.hold(self._committer.seq + 1, run.forget_taken_back)
         # what tables alone hold is found by the group of the query
         came = self._rows_of(query) if self._reads_streams(query) else None
-        parts = opening_parts(query.id, left, came, at_us)
+        parts: list[Part] = [*opening_parts(query.id, left, came, at_us)]
+        if taken_back is not None and left is None and self._committer.listeners:
+            # it had operators: what listeners have of it are rows of its answer, not of streams
+            parts.insert(0, (query, ResultRows(query.id, taken_back), -1))
         self._committer.run(timeline, [], now, False, parts)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:

@@ -240,6 +240,10 @@ class Query:
         return ()
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.outputs)
+
+    @property
     def opens(self) -> bool:
         """Whether it may have rows at once, whatever its history: its submit is then a commit."""
         return False

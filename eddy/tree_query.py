@@ -88,10 +88,6 @@ class TreeQuery(Query):
         return self._timeline
 
     @property
-    def column_names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.outputs)
-
-    @property
     def streams(self) -> tuple[str, ...]:
         return self.tree_plan.streams
 
@@ -137,13 +133,13 @@ class TreeQuery(Query):
         self.runs.append(Run(seq, None, 0, NO_MODULES))
         self.kept = None
 
-    def open(self, record: Record, taken_back: Results | None) -> list[Results]:
-        """What the commit that opens it changes: what it sees at once, net of what it takes back."""
+    def open(self, record: Record, taken_back: Results | None) -> tuple[Results, list[Results]]:
+        """What it sees at once in the commit that opens it, and that net of what it takes back: its changes."""
         assert self.operation is not None, "a query that runs"
         came = self.operation.open(record)
         parts = net(taken_back, came)
         self.log.append(record.seq, parts)
-        return parts
+        return came, parts
 
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""

@@ -22,7 +22,7 @@ from queries.bound import Block, BoundInput, OutputColumn
 from queries.inputs import Input
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
 from queries.split import conjuncts_of, split
-from queries.tree import JoinNode, Node, Select, Slide, column_refs
+from queries.tree import JoinNode, Node, Select, Slide, column_refs, of_tables
 
 Columns = tuple[OutputColumn, ...]
 
@@ -98,7 +98,10 @@ class _Joining:
     def node(self, defaults: list[str]) -> JoinNode:
         nodes = tuple(self._narrow(number, item) for number, item in enumerate(self._inputs))
         is_stream = any(node.is_stream for node in nodes)
-        frozen = tuple(isinstance(item, BoundInput) and item.is_table and (is_stream or item.is_frozen) for item in self._inputs)
+        counts = is_stream or not all(of_tables(node) for node in nodes)
+        frozen = tuple(
+            isinstance(item, BoundInput) and item.is_table and counts and (is_stream or item.is_frozen) for item in self._inputs
+        )
         columns = tuple(OutputColumn(column.name, _move(column.expression, self._place)) for column in self._columns)
         condition = conjunction([_move(conjunct, self._place) for conjunct in self._joining])
         remarks = (*defaults, *_say_products(self._join, self._inputs))

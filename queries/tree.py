@@ -220,7 +220,8 @@ class JoinNode:
 
     What reads one input alone is already done below, so `condition` and `join` hold only what joins inputs, and `join.own` is
     empty. Expressions address the concatenation of the inputs' columns. A table is a block over it; a *frozen* input is one
-    that counts as it was when the last row of the others came. A stream iff one input is: all others are then frozen tables.
+    that counts as it was when the last row of the others came; beside tables alone there is none. A stream iff one input is: all
+    others are then frozen tables.
     """
 
     inputs: tuple[Node, ...]
@@ -438,6 +439,11 @@ def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:
             yield from found.inputs
         elif isinstance(found, NamedQuery):
             yield found
+
+
+def of_tables(node: Node) -> bool:
+    """Whether it reads tables alone: no row of a stream is in what it gives."""
+    return all(isinstance(leaf, BoundInput) and leaf.is_table for leaf in leaves(node))
 
 
 def levels(node: Node) -> int:
