@@ -1,4 +1,4 @@
-"""Rewrites of the tree of a query: other trees with the same answer at every instant, and the conditions under which they have it.
+"""Rewrites of the tree of a query: other trees with the same answer at every instant, and the conditions for that.
 
     sel(A op B)              =  sel(A) op sel(B)                            op: UNION, EXCEPT, INTERSECT, with ALL or not
     sel(distinct A)          =  distinct(sel(A))
@@ -28,8 +28,8 @@ No rewrite takes place where equal values need not give equal results, or where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from filters.expression import Call, ColumnRef, Expression, Literal, UserCall, user_functions_of
 from filters.expression import walk as walk_expression
@@ -51,6 +51,7 @@ from queries.tree import (
     Window,
     column_refs,
     mapped,
+    over,
     walk,
 )
 
@@ -76,6 +77,10 @@ class Rewritten:
 
     root: Node
     rewrites: tuple[Rewrite, ...]
+    #: from a node of this tree to the one of the tree before that has the same rows, where it is another
+    same: Mapping[Node, Node] = field(default_factory=dict)
+    #: from a node of this tree to one of the tree before that lets as large a part of what comes in go out
+    like: Mapping[Node, Node] = field(default_factory=dict)
 
 
 # ---- always done
@@ -189,23 +194,27 @@ def pushed_down(root: Node) -> Rewritten:
     return _rewritten(root, "distinct pushed down", _push_distinct, lambda node: isinstance(node, Distinct))
 
 
-def _rewritten(root: Node, name: str, change: Callable[[Node], Node | str], fits: Callable[[Node], bool]) -> Rewritten:
+def _rewritten(
+    root: Node, name: str, change: Callable[[Node, dict[Node, Node]], Node | str], fits: Callable[[Node], bool]
+) -> Rewritten:  # fmt: skip
     found: list[Rewrite] = []
+    same: dict[Node, Node] = {}
+    like: dict[Node, Node] = {}
     barred = _barred(root)
 
     def tried(node: Node) -> Node:
-        if not fits(node):
-            return node
-        made = barred if barred else change(node)
-        if made == "":
-            return node
-        if isinstance(made, str):
-            found.append(Rewrite(name, _word(node), made))
-            return node
-        found.append(Rewrite(name, _word(node)))
+        rebuilt = made = over(node, [tried(child) for child in node.children])
+        if fits(rebuilt):
+            changed = barred or change(rebuilt, like)
+            if not isinstance(changed, str):
+                made = changed
+            if changed:
+                found.append(Rewrite(name, _word(node), changed if isinstance(changed, str) else ""))
+        for other in {rebuilt, made} - {node}:
+            same[other] = node
         return made
 
-    return Rewritten(mapped(root, tried), tuple(found))
+    return Rewritten(tried(root), tuple(dict.fromkeys(found)), same, like)
 
 
 def _barred(root: Node) -> str:
@@ -228,7 +237,7 @@ def _minus_of(node: Node) -> SetOperation | None:
     return below if isinstance(below, SetOperation) and below.kind == "except" else None
 
 
-def _pull_up(node: Node) -> Node | str:
+def _pull_up(node: Node, like: dict[Node, Node]) -> Node | str:
     """The first minus among the inputs of a join, above it."""
     assert isinstance(node, JoinNode)
     if any(node.frozen) or node.is_stream:
@@ -240,19 +249,19 @@ def _pull_up(node: Node) -> Node | str:
     shown = [column.expression for column in item.columns] if isinstance(item, Select) else column_refs(minus.columns)
     if not all(isinstance(expression, ColumnRef) for expression in shown):
         return "columns are computed between the two"
-    conditions = [item.condition] if isinstance(item, Select) and item.condition is not None else []
-    reason = _unsteady([*conditions, *([] if node.condition is None else [node.condition])])
+    if isinstance(item, Select) and item.condition is not None:
+        return "a condition stays between the two"
+    reason = _unsteady([] if node.condition is None else [node.condition])
     if reason:
         return reason
     positions = [expression.position for expression in shown if isinstance(expression, ColumnRef)]
-    sides = []
-    for child, once in ((minus.left, not minus.all), (minus.right, False)):
-        below = _over(child, conditions[0], []) if conditions else child
-        below = Distinct(below) if once and not is_distinct(below) else below
-        sides.append(_widened(node, at, below, positions))
-    (left, place), (right, _) = sides
+    kept = minus.left if minus.all else _once(minus.left)
+    left, place = _widened(node, at, kept, positions)
+    right, _ = _widened(node, at, minus.right, positions)
+    pulled = SetOperation("except", True, left, right)
+    like |= {left: node, right: node, pulled: minus}
     columns = tuple(OutputColumn(column.name, _moved(column.expression, place, left.columns)) for column in node.columns)
-    return Select(SetOperation("except", True, left, right), None, columns, node.defaults)
+    return Select(pulled, None, columns, node.defaults)
 
 
 def _widened(node: JoinNode, at: int, child: Node, positions: Sequence[int]) -> tuple[JoinNode, dict[int, int]]:
@@ -292,7 +301,7 @@ def _moved_join(join: Join, at: int, positions: Sequence[int], place: dict[int, 
     return Join(join.names, join.own, equalities, bands, tuple(residuals))
 
 
-def _push_distinct(node: Node) -> Node | str:
+def _push_distinct(node: Node, like: dict[Node, Node]) -> Node | str:
     """DISTINCT over the inputs of what it stands over, as well."""
     assert isinstance(node, Distinct)
     below = node.child
@@ -319,6 +328,7 @@ def _push_distinct(node: Node) -> Node | str:
     if inputs == outer.inputs:
         return ""
     joined = replace(outer, inputs=inputs)
+    like[joined] = outer
     child = replace(below, child=joined) if isinstance(below, Select) else joined
     return child if is_distinct(child) else replace(node, child=child)
 

@@ -109,7 +109,8 @@ class Numbers:
         enough = room_for(2 * n_alive, _SMALL)
         if self.header[_LIMIT] != enough:
             self._open(enough, alive)
-        capacity = room_for(int(np.flatnonzero(alive)[-1]) + 1, enough)
+        live = np.flatnonzero(alive)
+        capacity = room_for(int(live[-1]) + 1 if len(live) else 0, enough)
         if capacity == self.capacity:
             return False
         self.capacity = capacity
