@@ -1,13 +1,7 @@
 """From the tree of a query to its stages: which operator runs each node, and how it finds the ends of its rows.
 
-The expiry word is two switches (semantics, "Expiry strategies"): whether the blocks send every end as a negative row, and where
-they do not, in what an operator looks for the rows that are due:
-
-    input, direct                            no    a list by arrival, scanned
-    negative, negative+message, piggyback    yes   nothing: an end names its row
-    update-pattern, auto                     no    by the pattern of the edge: FIFO (weakest), calendar (weak)
-
-Ends that are not scheduled always travel. Answers never depend on the word.
+How each edge's readers learn of ends is told by `eddy/strategies.py`. Ends that are not scheduled always travel. Answers never
+depend on it.
 """
 
 from __future__ import annotations
@@ -19,6 +13,7 @@ import numpy as np
 
 from eddy.feed import Feed
 from eddy.operation import FeedStage, OperatorStage, Stage
+from eddy.strategies import Strategies
 from filters.expression import Call, ColumnRef, Expression, columns_of
 from lineage.schema import Type
 from queries.tree import (
@@ -52,28 +47,29 @@ from windows.to_stream import AnswerStream, ChangeStream
 from windows.union import UnionAll
 from windows.window import Window as WindowOperator
 
-#: Words under which blocks send every end, and words under which operators scan for the ends that are due.
-SENDING = frozenset({"negative", "negative+message", "piggyback"})
-SCANNING = frozenset({"input", "direct"})
-
 
 class Builder:
     """Makes the stages of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
 
     def __init__(
-        self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str, per_event: bool
-    ) -> None:
+        self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], strategies: Strategies, per_event: bool,
+        keeps_starts: bool = False,
+    ) -> None:  # fmt: skip
         self._feed = feed
         self._named = named
-        self._expiry = expiry
+        self._strategies = strategies
         #: whether somebody sees single events of a commit
         self._per_event = per_event
-        self._stages: dict[Node, Stage] = {}
+        #: whether rows from before have the starts that they had
+        self._keeps_starts = keeps_starts
+        self.stages: dict[Node, Stage] = {}
+        #: what a reader keeps of a node's rows
+        self.live: dict[Node, LiveRows] = {}
 
     def stage(self, node: Node) -> Stage:
-        found = self._stages.get(node)
+        found = self.stages.get(node)
         if found is None:
-            found = self._stages[node] = self._make(node)
+            found = self.stages[node] = self._make(node)
         return found
 
     def recipient(self, root: Node, emit: str) -> Recipient | StreamRecipient:
@@ -84,7 +80,7 @@ class Builder:
     def _make(self, node: Node) -> Stage:
         match node:
             case Block():
-                return FeedStage(self._feed(node, self._expiry in SENDING))
+                return FeedStage(self._feed(node, self._strategies.asks_for_ends(node)), self._keeps_starts)
             case Slide(child=child, window=window, bounds=bounds):
                 # extents that are shown may hold rows from before the query: they need the starts that those had
                 below = FeedStage(self._feed(child, False), keeps_starts=True) if isinstance(child, Block) else self.stage(child)
@@ -99,7 +95,7 @@ class Builder:
                 expressions = [column.expression for column in columns]
                 return OperatorStage(SelectOperator(condition, expressions, sends_ends=below.sends_ends), [below])
             case Distinct(child=child):
-                return self._distinct(child)
+                return self._distinct(node)
             case SetOperation():
                 return self._set_operation(node)
             case GroupBy():
@@ -112,12 +108,11 @@ class Builder:
                     return OperatorStage(AnswerStream(below.types, rows, _slide_of(child)), [below])
                 return OperatorStage(ChangeStream(1 if kind == "istream" else -1, below.types, rows), [below])
 
-    def _distinct(self, child: Node) -> Stage:
-        below = self.stage(child)
-        scheduled = child.ends_known and child.update_pattern != patterns.STRICT and not below.ends_early
-        if scheduled and self._expiry not in SCANNING:
+    def _distinct(self, node: Distinct) -> Stage:
+        below = self.stage(node.child)
+        if self._strategies.is_star(node) and not below.ends_early:
             return OperatorStage(DeltaStar(below.types, Calendar()), [below])
-        return OperatorStage(distinct(below.types, self._rows(child)), [below])
+        return OperatorStage(distinct(below.types, self._rows(node.child)), [below])
 
     def _set_operation(self, node: SetOperation) -> Stage:
         children = [self.stage(child) for child in node.children]
@@ -161,13 +156,14 @@ class Builder:
     def _rows(self, node: Node) -> LiveRows:
         """What an operator keeps of an input."""
         named = self.stage(node).ends_early or node.update_pattern == patterns.STRICT or not node.ends_known
-        return LiveRows(self._buffer(node), by_id=named)
+        found = self.live[node] = LiveRows(self._buffer(node), by_id=named)
+        return found
 
     def _buffer(self, node: Node) -> Buffer:
         """Where the ends of an input's rows are looked for."""
         if self.stage(node).sends_ends or node.update_pattern == patterns.MONOTONIC:
             return Unscheduled()
-        if self._expiry in SCANNING:
+        if self._strategies.scans(node):
             return Scan()
         return Fifo() if node.update_pattern == patterns.WEAKEST else Calendar()
 
