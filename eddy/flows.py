@@ -6,7 +6,8 @@
 
 A node of a form that does not run has the flow of the node of the first form with the same rows, if that was seen; else that of
 its inputs times its *part*: the share of what comes in that goes out, as it was last seen of the node or of one like it, or a
-default before anything was. Parts are kept from one form to another, so a form that was tried and left is not tried again for a guess.
+default before anything was. Parts are kept from one form to another: a form that was tried and left is not tried again for a
+guess.
 """
 
 from __future__ import annotations

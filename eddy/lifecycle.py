@@ -217,12 +217,13 @@ class Lifecycle:
 
         def build(choice: Choice, again: bool) -> Built:
             root = choice.form.root
-            builder = Builder(feed, self._named_stage, choice.strategies, per_event, again)
+            builder = Builder(feed, self._named_stage, choice.strategies, again)
+            if query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root)):
+                builder.stage(root).show_events()
             recipient = builder.recipient(root, query.emit)
             return Built(choice, builder.stage(root), recipient, builder.stages, builder.live)
 
         forms = query.tree_plan.forms.forms
-        per_event = query.emit == "event" or any(isinstance(node, ToStream) for node in walk(forms[0].root))
         if query.expiry == "auto":
             replanner = Replanner(forms, self.pace, build, lambda: bool(self._readers(query)))
             built = replanner.built

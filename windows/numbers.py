@@ -109,8 +109,7 @@ class Numbers:
         enough = room_for(2 * n_alive, _SMALL)
         if self.header[_LIMIT] != enough:
             self._open(enough, alive)
-        live = np.flatnonzero(alive)
-        capacity = room_for(int(live[-1]) + 1 if len(live) else 0, enough)
+        capacity = room_for(int(np.flatnonzero(alive).max(initial=-1)) + 1, enough)
         if capacity == self.capacity:
             return False
         self.capacity = capacity
