@@ -8,7 +8,7 @@ from eddy.catalog import Catalog
 from eddy.explain import explain_join, explain_plan
 from eddy.policies.base import Policy
 from eddy.query import JoinPlan, TreePlan
-from eddy.stages import SCANNING, SENDING
+from eddy.strategies import SCANNING, SENDING
 from eddy.tree_query import TreeQuery
 from queries.tree import Block, NamedQuery, Node, SetOperation, ToStream, walk
 from windows import patterns

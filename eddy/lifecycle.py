@@ -24,16 +24,19 @@ from eddy.history import Held, complete_since, first_seen, opening_parts
 from eddy.join_feed import JoinFeed
 from eddy.join_query import JoinQuery
 from eddy.operation import FeedStage, Operation, QueryStage, Stage
+from eddy.plan_choice import Choice
 from eddy.planner import Planner
 from eddy.query import JoinPlan, Plan, Query, Run, TreePlan
 from eddy.reader import NETTING, Results
 from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
+from eddy.replanning import Built, Pace, Replanner
 from eddy.result_rows import ResultRows
 from eddy.source import Source
 from eddy.stages import Builder
 from eddy.state_cap import StateCap
+from eddy.strategies import Strategies
 from eddy.table_group import TableGroup
 from eddy.table_query import TableQuery
 from eddy.table_source import TableSource
@@ -64,6 +67,8 @@ class Lifecycle:
         self._cap = cap
         #: what a query that says nothing has
         self.expiry = expiry
+        #: when the way in which a query is run is changed
+        self.pace = Pace()
 
     # ---- from the outside
 
@@ -140,13 +145,17 @@ class Lifecycle:
             self._release(version)
 
     def _check_unread(self, query: Query, done: str) -> None:
-        readers = [other.name for other in self._catalog.queries.values() if query.name.lower() in other.reads]
+        readers = self._readers(query)
         if readers:
             shown = ", ".join(readers[:10]) + (", ..." if len(readers) > 10 else "")
             raise InUseError(
                 f'query "{query.name}" cannot be {done}: {len(readers)} queries read it',
                 detail=f"queries: {shown}", hint="cancel them first",
             )  # fmt: skip
+
+    def _readers(self, query: Query) -> list[str]:
+        """The queries that read one by its name."""
+        return [other.name for other in self._catalog.queries.values() if query.name.lower() in other.reads]
 
     # ---- starting
 
@@ -198,18 +207,30 @@ class Lifecycle:
 
     def _operation(self, query: TreeQuery) -> Operation:
         """The operators of a query, over cores that run from the next commit on."""
-        cores: list[Core] = []
+        found: dict[Block, Core] = {}
 
         def feed(block: Block, sends_ends: bool) -> Feed:
-            core = self._core(query, query.tree_plan.blocks[block], sends_ends)
-            cores.append(core)
+            core = found.get(block)
+            if core is not None:
+                return core.feed_anew(sends_ends)
+            core = found[block] = self._core(query, query.tree_plan.blocks[block], sends_ends)
             return core.feed
 
-        root = query.tree_plan.root
-        builder = Builder(root, feed, self._named_stage, query.expiry)
-        if query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root)):
-            builder.root.show_events()
-        operation = Operation(builder.root, cores, builder.recipient(query.emit))
+        def build(choice: Choice, again: bool) -> Built:
+            root = choice.form.root
+            builder = Builder(root, feed, self._named_stage, choice.strategies, again)
+            if query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root)):
+                builder.root.show_events()
+            return Built(choice, builder.root, builder.recipient(query.emit), builder.stages, builder.live)
+
+        forms = query.tree_plan.forms.forms
+        if query.expiry == "auto":
+            replanner = Replanner(forms, self.pace, build, lambda: bool(self._readers(query)))
+            built = replanner.built
+        else:
+            replanner, built = None, build(Choice(forms[0], Strategies(query.expiry)), False)
+        cores = list(found.values())
+        operation = Operation(built.root, cores, built.recipient, replanner)
         births = [self._births(query, core.sources, core.query.windows) for core in cores]
         inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
         sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from eddy.core import Core
+from eddy.edge_counts import EdgeCounts
 from eddy.feed import Feed
 from eddy.ranks import Ranks
 from eddy.reader import Results
@@ -26,6 +27,9 @@ from windows.operator import Operator
 from windows.recipient import Recipient, StreamRecipient
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
+
+if TYPE_CHECKING:
+    from eddy.replanning import Built, Replanner
 
 
 class Step(NamedTuple):
@@ -41,6 +45,8 @@ class Stage(ABC):
     def __init__(self) -> None:
         self._seq = -1
         self._delta: Delta | None = None
+        #: what it gave, commit by commit; what it had when it was opened does not count
+        self.counts = EdgeCounts()
 
     @property
     @abstractmethod
@@ -60,6 +66,7 @@ class Stage(ABC):
         """What a commit did to its rows; computed when it is first asked for."""
         if self._delta is None or self._seq != step.record.seq:
             self._seq, self._delta = step.record.seq, self._process(step)
+            self.counts.add(self._delta, self.sends_ends)
         return self._delta
 
     def opened(self, record: Record) -> Delta:
@@ -239,12 +246,18 @@ class QueryStage(Stage):
 class Operation:
     """A query's operators over its cores, and its answer."""
 
-    def __init__(self, root: Stage, cores: list[Core], recipient: Recipient | StreamRecipient) -> None:
+    def __init__(
+        self, root: Stage, cores: list[Core], recipient: Recipient | StreamRecipient, replanner: Replanner | None = None
+    ) -> None:  # fmt: skip
         self.root = root
         self.cores = cores
+        #: None: what runs is never changed
+        self.replanner = replanner
         self._recipient = recipient
-        #: the commit that opened it: that has been taken when it comes
+        #: the commit that opened it, or after which it was built anew: that has been taken when it comes
         self._opened = -1
+        #: values that could not be computed, in stages that run no more
+        self._errors_before = 0
         #: results so far
         self.n_results = 0
 
@@ -257,6 +270,21 @@ class Operation:
     def take(self, step: Step) -> list[Results]:
         """What a commit that was just logged changes for the query."""
         return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
+
+    def reconsider(self, record: Record) -> None:
+        """Run the query in another way from the next commit on, if that is better by now."""
+        built = None if self.replanner is None else self.replanner.step(record)
+        if built is not None:
+            self._rebuild(built, record)
+
+    def _rebuild(self, built: Built, record: Record) -> None:
+        """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
+        errors, n_rows = self.errors, len(self._recipient)
+        self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
+        self._recipient.process(self.root.opened(record), effect_time(record.after))
+        assert len(self._recipient) == n_rows, "the answer is the same"
+        self._errors_before += errors - self.errors
+        self.forget()
 
     def _received(self, delta: Delta, record: Record) -> list[Results]:
         found = self._recipient.process(delta, record.after)
@@ -282,7 +310,7 @@ class Operation:
     @property
     def errors(self) -> int:
         """Values that could not be computed so far."""
-        return sum(stage.errors for stage in self.root.stages())
+        return self._errors_before + sum(stage.errors for stage in self.root.stages())
 
     @property
     def bytes(self) -> int:

@@ -42,3 +42,6 @@ class Operations:
         for query in queries:
             assert query.operation is not None
             query.operation.forget()
+        for query in queries:
+            assert query.operation is not None
+            query.operation.reconsider(record)

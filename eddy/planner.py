@@ -15,6 +15,7 @@ from filters.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind
 from queries.bound import Block, BoundInput, OutputColumn
+from queries.forms import forms_of
 from queries.joins import Join
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
@@ -94,11 +95,12 @@ class Planner:
 
     def _tree(self, parsed: ParsedQuery, bound: Node) -> TreePlan:
         timeline = self._check_timeline(parsed, bound)
-        root = mapped(bound, _with_extent)
+        forms = forms_of(mapped(bound, _with_extent))
+        root = forms.forms[0].root
         blocks = {node: self._block(parsed, node, clauses_apart=False) for node in walk(root) if isinstance(node, Block)}
         read = list(leaves(root))
         return TreePlan(
-            root, blocks,
+            forms, blocks,
             tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, BoundInput))),
             tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, NamedQuery))),
             timeline,

@@ -1,13 +1,7 @@
 """From the tree of a query to its stages: which operator runs each node, and how it finds the ends of its rows.
 
-The expiry word is two switches (semantics, "Expiry strategies"): whether the blocks send every end as a negative row, and where
-they do not, in what an operator looks for the rows that are due:
-
-    input, direct                            no    a list by arrival, scanned
-    negative, negative+message, piggyback    yes   nothing: an end names its row
-    update-pattern, auto                     no    by the pattern of the edge: FIFO (weakest), calendar (weak)
-
-Ends that are not scheduled always travel. Answers never depend on the word.
+How each edge's readers learn of ends is told by `eddy/strategies.py`. Ends that are not scheduled always travel. Answers never
+depend on it.
 """
 
 from __future__ import annotations
@@ -18,6 +12,7 @@ from eddy.feed import Feed
 from eddy.join_order import JoinOrder, slides
 from eddy.operation import FeedStage, OperatorStage, Stage
 from eddy.stamp import StampStage
+from eddy.strategies import Strategies
 from filters.expression import ColumnRef, Expression
 from lineage.schema import Type
 from queries.tree import (
@@ -51,22 +46,23 @@ from windows.to_stream import AnswerStream, ChangeStream
 from windows.union import UnionAll
 from windows.window import Window as WindowOperator
 
-#: Words under which blocks send every end, and words under which operators scan for the ends that are due.
-SENDING = frozenset({"negative", "negative+message", "piggyback"})
-SCANNING = frozenset({"input", "direct"})
-
 
 class Builder:
     """Makes the stages of the tree of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
 
     def __init__(
-        self, root: Node, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str
+        self, root: Node, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], strategies: Strategies,
+        keeps_starts: bool = False,
     ) -> None:  # fmt: skip
         self._root = root
         self._feed = feed
         self._named = named
-        self._expiry = expiry
-        self._stages: dict[Node, Stage] = {}
+        self._strategies = strategies
+        #: whether rows from before have the starts that they had
+        self._keeps_starts = keeps_starts
+        self.stages: dict[Node, Stage] = {}
+        #: what a reader keeps of a node's rows
+        self.live: dict[Node, LiveRows] = {}
         #: inputs of joins whose rows say when they came
         self._stamped: dict[Node, Stage] = {}
         #: the commit that runs
@@ -75,9 +71,9 @@ class Builder:
         self._remembers = any(isinstance(node, JoinNode) and any(node.frozen) for node in walk(root))
 
     def stage(self, node: Node) -> Stage:
-        found = self._stages.get(node)
+        found = self.stages.get(node)
         if found is None:
-            found = self._stages[node] = self._make(node)
+            found = self.stages[node] = self._make(node)
         return found
 
     @property
@@ -92,7 +88,7 @@ class Builder:
     def _make(self, node: Node) -> Stage:
         match node:
             case Block():
-                return FeedStage(self._feed(node, self._expiry in SENDING))
+                return FeedStage(self._feed(node, self._strategies.asks_for_ends(node)), self._keeps_starts)
             case Slide():
                 return self._slide(node, self._slid(node))
             case Window(child=child, window=window):
@@ -109,7 +105,7 @@ class Builder:
                 expressions = [column.expression for column in columns]
                 return OperatorStage(SelectOperator(condition, expressions, sends_ends=below.sends_ends), [below])
             case Distinct(child=child):
-                return self._distinct(child)
+                return self._distinct(node)
             case SetOperation():
                 return self._set_operation(node)
             case GroupBy():
@@ -136,12 +132,11 @@ class Builder:
         )  # fmt: skip
         return OperatorStage(operator, [below])
 
-    def _distinct(self, child: Node) -> Stage:
-        below = self.stage(child)
-        scheduled = child.ends_known and child.update_pattern != patterns.STRICT and not below.ends_early
-        if scheduled and self._expiry not in SCANNING and not self._remembers:
+    def _distinct(self, node: Distinct) -> Stage:
+        below = self.stage(node.child)
+        if self._strategies.is_star(node) and not below.ends_early and not self._remembers:
             return OperatorStage(DeltaStar(below.types, Calendar()), [below])
-        return OperatorStage(distinct(below.types, self._rows(child)), [below])
+        return OperatorStage(distinct(below.types, self._rows(node.child)), [below])
 
     def _set_operation(self, node: SetOperation) -> Stage:
         children = [self.stage(child) for child in node.children]
@@ -208,7 +203,8 @@ class Builder:
 
     def _rows(self, node: Node) -> LiveRows:
         """What an operator keeps of an input."""
-        return self._rows_of(node, self.stage(node))
+        found = self.live[node] = self._rows_of(node, self.stage(node))
+        return found
 
     def _rows_of(self, node: Node, stage: Stage) -> LiveRows:
         named = stage.ends_early or node.update_pattern == patterns.STRICT or not node.ends_known
@@ -218,7 +214,7 @@ class Builder:
         """Where the ends of an input's rows are looked for."""
         if stage.sends_ends or node.update_pattern == patterns.MONOTONIC:
             return Unscheduled()
-        if self._expiry in SCANNING:
+        if self._strategies.scans(node):
             return Scan()
         return Fifo() if node.update_pattern == patterns.WEAKEST else Calendar()
 

@@ -43,7 +43,7 @@ def select(child: Node, condition: Expression | None, columns: Columns, defaults
     """`SELECT columns FROM child WHERE condition`; the child itself if that is all of it."""
     if isinstance(child, Slide) and not child.of_query and isinstance(child.child, Block) and _is_plain(child.child):
         return _select_slide(child, child.child, condition, columns, defaults)
-    if condition is None and _is_identity(child, columns):
+    if condition is None and is_identity(child, columns):
         return child
     return Select(child, condition, columns, tuple(defaults))
 
@@ -77,7 +77,7 @@ def _select_slide(slide: Slide, block: Block, condition: Expression | None, colu
     child = Slide(Block(block.inputs, below, narrow), slide.window, bounds=True)
     moved = tuple(OutputColumn(column.name, _move(column.expression, place)) for column in columns)
     rest = conjunction([_move(conjunct, place) for conjunct in above])
-    return child if rest is None and _is_identity(child, moved) else Select(child, rest, moved, tuple(defaults))
+    return child if rest is None and is_identity(child, moved) else Select(child, rest, moved, tuple(defaults))
 
 
 class _Joining:
@@ -195,7 +195,7 @@ def _is_plain(block: Block) -> bool:
     return block.condition is None and len(block.inputs) == 1 and [column.expression for column in block.columns] == refs
 
 
-def _is_identity(child: Node, columns: Columns) -> bool:
+def is_identity(child: Node, columns: Columns) -> bool:
     """Whether the columns are those of the child, under the same names."""
     return [(column.name, column.expression) for column in columns] == [(ref.name, ref) for ref in column_refs(child.columns)]
 

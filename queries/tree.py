@@ -24,7 +24,7 @@ binder assumed, do not count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from filters.expression import ColumnRef, Expression
@@ -425,11 +425,21 @@ def walk(node: Node) -> Iterator[Node]:
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The tree with every node changed, children first."""
-    below = {"child", "left", "right"} & {field.name for field in fields(node)}
-    parts: dict[str, Any] = {name: mapped(getattr(node, name), change) for name in sorted(below)}
+    return change(over(node, [mapped(child, change) for child in node.children]))
+
+
+def over(node: Node, children: Sequence[Node]) -> Node:
+    """A node like this one over other children."""
+    if not children:
+        return node
     if isinstance(node, JoinNode):
-        parts["inputs"] = tuple(mapped(item, change) for item in node.inputs)
-    return change(replace(node, **parts) if parts else node)
+        return replace(node, inputs=tuple(children))
+    if isinstance(node, SetOperation):
+        left, right = children
+        return replace(node, left=left, right=right)
+    (child,) = children
+    parts: dict[str, Any] = {"child": child}
+    return replace(node, **parts)
 
 
 def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:
