@@ -109,8 +109,11 @@ def test_every_operator_has_its_cases_tested() -> None:
 
 def test_a_window_that_counts_rows_ends_one_by_another() -> None:
     assert window_cases(WindowSpec.range(5)) == ("+->+", "-->-")
-    assert window_cases(WindowSpec.range(5), keyed=True) == window_cases(WindowSpec.newest(5)) == ("+->+", "+->-", "-->-")
-    assert window_cases(WindowSpec.none()) == ("+->+",)
+    assert window_cases(WindowSpec.range(5), keyed=True) == ("+->+", "+->-", "-->-")
+    assert window_cases(WindowSpec.newest(5, width_us=3)) == ("+->+", "+->-", "-->-")
+    assert window_cases(WindowSpec.newest(5)) == ("+->+", "+->-"), "nothing but a newer row ends one"
+    assert window_cases(WindowSpec.none()) == window_cases(WindowSpec.unbounded()) == ("+->+",)
+    assert window_cases(WindowSpec.unbounded(), has_end=True) == ("+->+", "-->-")
 
 
 def test_ends_are_known_unless_something_below_hides_them() -> None:
