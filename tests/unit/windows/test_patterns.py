@@ -203,6 +203,27 @@ def test_negation_below_the_join_is_annotated_as_in_figure_6_right() -> None:
     assert annotations(node) == expected
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "SELECT x.source FROM (SELECT DISTINCT source, protocol FROM a [RANGE 1 HOUR]) AS x JOIN b [RANGE 1 HOUR] "
+            "ON x.source = b.source WHERE x.protocol = 'ftp'",
+            [("JoinNode", WEAK), ("Distinct", WEAK), ("Block", WEAKEST), ("Block", WEAKEST)],
+        ),
+        ("SELECT DISTINCT source FROM a [RANGE 1 HOUR]", [("Distinct", WEAK), ("Block", WEAKEST)]),
+        (
+            "SELECT source FROM a [RANGE 1 HOUR] EXCEPT ALL SELECT source FROM b [RANGE 1 HOUR]",
+            [("except", STRICT), ("Block", WEAKEST), ("Block", WEAKEST)],
+        ),
+    ],
+    ids=["1", "2", "3"],
+)
+def test_the_first_three_queries_of_figure_8_are_annotated(sql: str, expected: list[tuple[str, str]]) -> None:
+    """Query 1 joins streams: a block by itself, so that here one side of it is an operator."""
+    assert annotations(plan(sql)) == expected
+
+
 def test_the_join_of_two_distincts_of_figure_8_is_weak_throughout() -> None:
     node = plan(
         "SELECT x.source FROM (SELECT DISTINCT source FROM a [RANGE 1 HOUR]) AS x "
