@@ -17,6 +17,7 @@ from eddy.ranks import Ranks
 from eddy.result_log import Record
 from eddy.table_query import TableQuery
 from eddy.table_reader import TableReader
+from eddy.table_source import TableSource
 from eddy.walk import Combinations
 from filters.vector import Vector
 from lineage.elements import FOREVER
@@ -75,8 +76,10 @@ class JoinFeed(Feed):
         parts = []
         for matches, starts in found:
             columns = reader.project(self._query.group.walker.frame(matches)).columns
-            ends = np.full(len(matches), FOREVER) if self.sends_ends else reader.scheduled(matches)
-            parts.append(Delta(Plus(self._number(matches), starts, self._ranks(matches, ranks), ends, columns), no_minus()))
+            known = not self.sends_ends and not self._query.is_stream
+            ends = reader.scheduled(matches) if known else np.full(len(matches), FOREVER)
+            places, effective = self._ranks(matches, ranks), self._effective(matches)
+            parts.append(Delta(Plus(self._number(matches), starts, places, ends, columns, effective), no_minus()))
         plus = concatenated(self.types, parts).plus
         return plus if len(plus) < 2 else plus.take(np.lexsort((plus.ranks, plus.times)))
 
@@ -87,6 +90,14 @@ class JoinFeed(Feed):
             for k, source in enumerate(self._query.sources):
                 np.maximum(latest, ranks.at(source, found.at(k)), out=latest)
         return latest
+
+    def _effective(self, found: Combinations) -> np.ndarray | None:
+        """The times by which windows hold matches with rows of one stream: those of that stream's rows."""
+        streams = [k for k, source in enumerate(self._query.sources) if not isinstance(source, TableSource)]
+        if len(streams) != 1:
+            return None
+        (k,) = streams
+        return self._query.sources[k].store.elements_at(found.at(k), 0).ends
 
     def _minus(self, reader: JoinReader, record: Record, ranks: Ranks) -> Minus:
         found = list(self._shown(reader, reader.ended(record, True), record, ranks))

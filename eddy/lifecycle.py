@@ -205,8 +205,9 @@ class Lifecycle:
             return core.feed
 
         root = query.tree_plan.root
-        per_event = query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root))
-        builder = Builder(feed, self._named_stage, query.expiry, per_event)
+        builder = Builder(feed, self._named_stage, query.expiry)
+        if query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root)):
+            builder.stage(root).show_events()
         operation = Operation(builder.stage(root), cores, builder.recipient(root, query.emit))
         births = [self._births(query, core.sources, core.query.windows) for core in cores]
         inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]

@@ -81,6 +81,11 @@ class Stage(ABC):
         """Nobody asks for the delta of the last commit any more."""
         self._delta = None
 
+    def show_events(self) -> None:
+        """Somebody looks inside commits from now on."""
+        for child in self.children:
+            child.show_events()
+
     def stages(self) -> list[Stage]:
         """This stage and all below it that are its query's own, each once, children first."""
         found: dict[Stage, None] = {}
@@ -150,6 +155,10 @@ class OperatorStage(Stage):
     def children(self) -> list[Stage]:
         return self._children
 
+    def show_events(self) -> None:
+        self.operator.show_events()
+        super().show_events()
+
     @property
     def errors(self) -> int:
         return self.operator.errors
@@ -206,6 +215,9 @@ class QueryStage(Stage):
     @property
     def ends_early(self) -> bool:
         return self._root.ends_early
+
+    def show_events(self) -> None:
+        self._root.show_events()
 
     def _process(self, step: Step) -> Delta:
         return self._root.delta(step)

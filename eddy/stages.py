@@ -33,7 +33,6 @@ from queries.tree import (
     Slide,
     ToStream,
     Window,
-    walk,
 )  # fmt: skip
 from windows import patterns
 from windows.aggregates.aggregate import Aggregate, Kind
@@ -60,14 +59,10 @@ SCANNING = frozenset({"input", "direct"})
 class Builder:
     """Makes the stages of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
 
-    def __init__(
-        self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str, per_event: bool
-    ) -> None:
+    def __init__(self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], expiry: str) -> None:
         self._feed = feed
         self._named = named
         self._expiry = expiry
-        #: whether somebody sees single events of a commit
-        self._per_event = per_event
         self._stages: dict[Node, Stage] = {}
 
     def stage(self, node: Node) -> Stage:
@@ -88,7 +83,10 @@ class Builder:
             case Slide(child=child, window=window, bounds=bounds):
                 # extents that are shown may hold rows from before the query: they need the starts that those had
                 below = FeedStage(self._feed(child, False), keeps_starts=True) if isinstance(child, Block) else self.stage(child)
-                return OperatorStage(SlideOperator(below.types, window.width_us, window.slide_us, bounds=bounds), [below])
+                operator = SlideOperator(
+                    below.types, window.width_us, window.slide_us, bounds=bounds, ends_early=below.ends_early
+                )  # fmt: skip
+                return OperatorStage(operator, [below])
             case Window(child=child, window=window):
                 below = self.stage(child)
                 return OperatorStage(WindowOperator(below.types, window), [below])
@@ -133,7 +131,7 @@ class Builder:
             Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
             for item in node.aggregates
         ]
-        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=self._per_event)
+        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=False)
         return OperatorStage(operator, [below])
 
     def _join(self, node: JoinNode) -> Stage:
@@ -174,8 +172,17 @@ class Builder:
 
 def _slide_of(node: Node) -> int:
     """The step in which a relation is looked at: that of its windows, if they have one."""
-    steps = {found.window.slide_us for found in walk(node) if isinstance(found, Slide)}
+    steps = _slides_of(node)
     return steps.pop() if len(steps) == 1 else 0
+
+
+def _slides_of(node: Node) -> set[int]:
+    """The steps of the windows that a relation stands on; those below a stream that it makes itself are not its own."""
+    if isinstance(node, Slide):
+        return {node.window.slide_us}
+    if isinstance(node, ToStream):
+        return set()
+    return set().union(*(_slides_of(child) for child in node.children))
 
 
 def _condition(node: JoinNode, last: int, offsets: list[int]) -> Expression | None:

@@ -135,6 +135,9 @@ class GroupBy(Operator):
         self._settle(events.ended)
         return found
 
+    def show_events(self) -> None:
+        self._per_event = True
+
     def _hold(self) -> None:
         n_groups, n_slots = self._keys.capacity, self._rows.capacity
         self._state.hold(n_groups, n_slots)

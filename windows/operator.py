@@ -33,6 +33,9 @@ class Operator(ABC):
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         """The output's delta of one commit. O(events), no Python per row."""
 
+    def show_events(self) -> None:  # noqa: B027 - most show every event as it is
+        """Somebody looks inside commits from now on: show what each event changes, not only what the whole commit does."""
+
     @abstractmethod
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         """The live rows of the output as + at `now`, rank 0; scheduled ends as they are."""

@@ -4,11 +4,12 @@
     its extent     the rows with B - w <= t and start < B, shown from B to B + s
 
 A row is thus shown from the first boundary after its start to the last one at or before t + w, and that one's step on: one life,
-known when it comes. With bounds each extent is a row of its own, with `window_start` = B - w and `window_end` = B as further
-columns, and the row comes again at each boundary under the same id. Where s > w some rows are in no extent. A row that lags is
-missing from the extents between its time and its start, which have been shown: counted as missed.
+known when it comes, unless the row ends before that: by an end of its own, which it carries, or by a -. With bounds each extent
+is a row of its own, with `window_start` = B - w and `window_end` = B as further columns, and the row comes again at each
+boundary under the same id. Where s > w some rows are in no extent. A row that lags is missing from the extents between its time
+and its start, which have been shown: counted as missed.
 
-All that happens at a boundary is one event, of rank SCHEDULED: the clock's, before any arrival.
+All that begins at a boundary is one event, of rank SCHEDULED: the clock's, before any arrival.
 """
 
 from __future__ import annotations
@@ -23,21 +24,20 @@ from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.due import Calendar
 from windows.growth import LEAST, fitted
 from windows.operator import Child, Operator
-from windows.rows import LiveRows
+from windows.rows import Events, LiveRows
 from windows.stored import StoredRows
 
 
 class Slide(Operator):
-    """The rows of a stream, shown at boundaries."""
+    """The rows of a stream, shown at boundaries; `ends_early`: a - may come for them."""
 
-    def __init__(self, types: Sequence[Type], width_us: int, slide_us: int, *, bounds: bool, sends_ends: bool = False) -> None:
+    def __init__(self, types: Sequence[Type], width_us: int, slide_us: int, *, bounds: bool, ends_early: bool = False) -> None:
         self.types = (*types, Type.TIMESTAMP, Type.TIMESTAMP) if bounds else tuple(types)
-        self.sends_ends = sends_ends
         self._width = width_us
         self._slide = slide_us
         self._bounds = bounds
-        #: rows from their start to the end of the last extent they are in
-        self._stored = StoredRows(types, LiveRows(Calendar(), by_id=False))
+        #: rows from their start to the end of the last extent they are in, or to their own
+        self._stored = StoredRows(types, LiveRows(Calendar(), by_id=ends_early))
         #: by slot: first and last boundary of a row, and its number by coming
         self._shown = np.zeros((3, LEAST), np.int64)
         #: slots of rows that wait for their first boundary
@@ -50,56 +50,65 @@ class Slide(Operator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         (delta,) = inputs
-        assert not len(delta.minus), "a stream takes nothing back"
         plus, first, last = self._kept(delta.plus)
-        slots, events = self._stored.apply(Delta(plus, no_minus()), upto)
+        slots, events = self._stored.apply(Delta(plus, delta.minus), upto)
         self._shown = fitted(self._shown, self._stored.rows.capacity)
         self._shown[:, slots] = first, last, np.arange(self._n_rows, self._n_rows + len(slots))
         self._n_rows += len(slots)
         self._waiting.append(slots)
-        found = self._passed(events.ended, upto)
+        minus = self._taken_back(events) if len(delta.minus) else no_minus()
+        found = Delta(self._begun(events.ended, upto), minus)
         self._clock = upto
         self._stored.settle()
         self._shown = fitted(self._shown, self._stored.rows.capacity)
         return found
 
     def _kept(self, plus: Plus) -> tuple[Plus, Array, Array]:
-        """The rows that will be shown, each until the end of its last extent, and the boundaries between which they are."""
+        """The rows that will be shown, each until the end of its last extent or its own, and the boundaries between which they
+        are."""
         s, t = self._slide, plus.effective_times
         first = (plus.times // s + 1) * s
         last = (t + self._width) // s * s
         missed = np.minimum(plus.times // s, (t + self._width) // s) - t // s
         self.missed += int(missed[missed > 0].sum())
+        ends = np.minimum(last + s, plus.ends)
+        last = np.minimum(last, (ends - 1) // s * s)
         kept = first <= last
-        plus, first, last = plus.take(kept), first[kept], last[kept]
-        return Plus(plus.ids, plus.times, plus.ranks, last + s, plus.columns), first, last
+        plus, first, last, ends = plus.take(kept), first[kept], last[kept], ends[kept]
+        return Plus(plus.ids, plus.times, plus.ranks, ends, plus.columns), first, last
 
-    def _passed(self, ended: Array, upto: int) -> Delta:
-        """What the boundaries since the last clock show and end."""
-        if upto // self._slide == self._clock // self._slide:
-            return Delta(self._plus(np.zeros(0, np.int64), np.zeros(0, np.int64)), no_minus())
-        waiting = np.concatenate(self._waiting)
-        begins = self._shown[0, waiting] <= upto
-        self._waiting = [waiting[~begins]]
+    def _taken_back(self, events: Events) -> Minus:
+        """The ends of rows that a - ended while they were shown; no extent that begins after that holds them."""
+        rows, s = self._stored.rows, self._slide
+        ended = np.flatnonzero((events.signs < 0) & (events.times < rows.ends[events.slots]))
+        slots, times, ranks = events.slots[ended], events.times[ended], events.ranks[ended]
+        # a boundary at the same instant is an event before that of an arrival, and none before that of the clock
+        last = (times - (ranks == SCHEDULED)) // s * s
+        self._shown[1, slots] = np.minimum(self._shown[1, slots], last)
+        shown = self._shown[0, slots] <= self._shown[1, slots]
         if self._bounds:
-            live = np.concatenate([self._stored.rows.live(), ended])
-            slots, boundaries = self._extents(live, 0, upto)
-            gone, ends = self._extents(live, self._slide, upto) if self.sends_ends else (None, None)
-        else:
-            slots = waiting[begins]
-            boundaries = self._shown[0, slots]
-            gone, ends = (ended, self._shown[1, ended] + self._slide) if self.sends_ends else (None, None)
-        minus = no_minus()
-        if gone is not None and ends is not None:
-            order = np.argsort(ends, kind="stable")
-            minus = Minus(self._stored.rows.ids[gone[order]], ends[order], np.full(len(gone), SCHEDULED, np.int64))
-        return Delta(self._plus(slots, boundaries), minus)
+            # the extent before a boundary ends with it
+            shown &= times < self._shown[1, slots] + s
+        return Minus(rows.ids[slots[shown]], times[shown], ranks[shown])
 
-    def _extents(self, slots: Array, later: int, upto: int) -> tuple[Array, Array]:
-        """(slot, boundary + later) for each boundary of each row, where the sum is past the last clock and not past this one."""
+    def _begun(self, ended: Array, upto: int) -> Plus:
+        """What the boundaries since the last clock show; `ended` are the rows that ended since then."""
+        if upto // self._slide == self._clock // self._slide and not len(ended):
+            return self._plus(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        waiting = np.concatenate(self._waiting)
+        first, last = self._shown[:2, waiting]
+        self._waiting = [waiting[(first > upto) & (self._stored.rows.alive[waiting] != 0)]]
+        if self._bounds:
+            return self._plus(*self._extents(np.concatenate([self._stored.rows.live(), ended]), upto))
+        slots = waiting[(first <= upto) & (first <= last)]
+        order = np.lexsort((self._shown[2, slots], self._shown[0, slots]))
+        return self._plus(slots[order], self._shown[0, slots[order]])
+
+    def _extents(self, slots: Array, upto: int) -> tuple[Array, Array]:
+        """(slot, boundary) for each boundary of each row past the last clock and not past this one."""
         s = self._slide
-        first = np.maximum(self._shown[0, slots] + later, (self._clock // s + 1) * s)
-        last = np.minimum(self._shown[1, slots] + later, upto // s * s)
+        first = np.maximum(self._shown[0, slots], (self._clock // s + 1) * s)
+        last = np.minimum(self._shown[1, slots], upto // s * s)
         n = np.maximum((last - first) // s + 1, 0)
         repeated = np.repeat(np.arange(len(slots)), n)
         number = np.arange(len(repeated)) - np.repeat(np.cumsum(n) - n, n)
@@ -110,11 +119,11 @@ class Slide(Operator):
 
     def _plus(self, slots: Array, boundaries: Array) -> Plus:
         """Rows shown from these boundaries on."""
-        stored, s = self._stored, self._slide
+        stored = self._stored
         columns = stored.take(slots)
-        ends = self._shown[1, slots] + s
+        ends = stored.rows.ends[slots]
         if self._bounds:
-            ends = boundaries + s
+            ends = np.minimum(boundaries + self._slide, ends)
             columns += [Vector(Type.TIMESTAMP, boundaries - self._width), Vector(Type.TIMESTAMP, boundaries)]
         return Plus(stored.rows.ids[slots], boundaries, np.full(len(slots), SCHEDULED, np.int64), ends, columns)
 

@@ -13,7 +13,7 @@ from eddy.compile import ensure
 from lineage.elements import FOREVER
 from lineage.schema import Type
 from tests.unit.windows.histories import Bags, Value, at, columns, rows_of
-from windows.delta import SCHEDULED, Delta, Plus, check_delta, no_minus
+from windows.delta import SCHEDULED, Delta, Minus, Plus, check_delta, no_minus
 from windows.operator import Operator
 from windows.slide import Slide
 from windows.spec import WindowSpec
@@ -82,10 +82,12 @@ def compare(operator: Operator, rows: list[Row], cut: int | None, expected: Call
     return output
 
 
-@pytest.mark.parametrize("sends_ends", [False, True])
+STEPS = [(10, 10), (20, 5), (7, 3), (3, 10), (1, 1)]
+
+
 @pytest.mark.parametrize("bounds", [False, True])
-@pytest.mark.parametrize(("width", "slide"), [(10, 10), (20, 5), (7, 3), (3, 10), (1, 1)])
-def test_rows_are_shown_in_the_extents_of_the_last_boundary(width: int, slide: int, bounds: bool, sends_ends: bool) -> None:
+@pytest.mark.parametrize(("width", "slide"), STEPS)
+def test_rows_are_shown_in_the_extents_of_the_last_boundary(width: int, slide: int, bounds: bool) -> None:
     for seed in range(6):
         rows = random_rows(seed, lag=[0, 4, 25][seed % 3])
 
@@ -94,13 +96,59 @@ def test_rows_are_shown_in_the_extents_of_the_last_boundary(width: int, slide: i
             ends = (boundary - width, boundary) if bounds else ()
             return Counter((*value, *ends) for start, _, t, value in rows if boundary - width <= t and start < boundary)
 
-        operator = Slide(TYPES, width, slide, bounds=bounds, sends_ends=sends_ends)
+        operator = Slide(TYPES, width, slide, bounds=bounds)
         output = compare(operator, rows, [None, seed][seed % 2], extent)
         assert output.dropped == output.premature == 0
         assert all(rank == SCHEDULED for (_, rank), _ in output.states[1:]), "all happens at boundaries"
         missed = sum(len(range(t // slide * slide + slide, min(start, t + width) + 1, slide)) for start, _, t, _ in rows)
         assert operator.missed == missed
         assert operator.bytes == Slide(TYPES, width, slide, bounds=bounds).bytes
+
+
+@pytest.mark.parametrize("bounds", [False, True])
+@pytest.mark.parametrize(("width", "slide"), STEPS)
+def test_a_row_that_ends_early_is_shown_no_more(width: int, slide: int, bounds: bool) -> None:
+    for seed in range(8):
+        rng = random.Random(seed)
+        rows = random_rows(seed, lag=[0, 4][seed % 2])
+        clock, n = rows[-1][0] + 1000, len(rows)
+        # an end of its own, and a - that comes with an arrival or with the clock, which may find it gone
+        own = [row[0] + rng.choice([1, 2, 5, 11, 40, 10**6]) for row in rows]
+        instants = [row[0] + rng.choice([1, 2, 5, 11, 40, 10**6]) for row in rows]
+        taken = sorted((at, rng.choice([SCHEDULED, 2 * n]), k) for k, at in enumerate(instants) if at < clock)
+
+        def extent(
+            key: tuple[int, int], rows: list[Row] = rows, own: list[int] = own, taken: list[tuple[int, int, int]] = taken
+        ) -> Bag:
+            boundary = key[0] // slide * slide
+            gone = {k for at, rank, k in taken if (at, rank) <= key} | {k for k, at in enumerate(own) if at <= key[0]}
+            ends = (boundary - width, boundary) if bounds else ()
+            return Counter(
+                (*value, *ends)
+                for k, (start, _, t, value) in enumerate(rows)
+                if boundary - width <= t and start < boundary and k not in gone
+            )
+
+        operator, output = Slide(TYPES, width, slide, bounds=bounds, ends_early=True), Bags(False)
+        keys = {(at, rank) for at, rank, _ in taken} | {(at, SCHEDULED) for at in own if at < clock}
+        at_once = [None, seed][seed // 2 % 2]
+        before = -(10**9)
+        for delta, upto in deltas(rows, at_once):
+            delta.plus.ends = np.array([own[k] for k in delta.plus.ids.tolist()], np.int64)
+            delta.minus = explicit([item for item in taken if before < item[0] <= upto])
+            before = upto
+            output.read(operator.process([delta], upto), upto)
+            operator.check()
+            keys.add((upto, 2**40))
+        ordered = sorted(keys | {key for key, _ in output.states[1:]})
+        for key, bag in zip(ordered, at(output.states, ordered)):
+            assert bag == extent(key), f"seed {seed}, at {key}"
+        assert output.dropped == 0
+
+
+def explicit(taken: list[tuple[int, int, int]]) -> Minus:
+    times, ranks, ids = (np.array([item[k] for item in taken], np.int64) for k in range(3))
+    return Minus(ids, times, ranks)
 
 
 def newest(rows: list[Row], key: tuple[int, int], spec: WindowSpec) -> Bag:
