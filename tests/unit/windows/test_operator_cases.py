@@ -187,11 +187,10 @@ def test_a_window_that_counts_rows_ends_one_by_another_and_others_by_the_clock_a
     assert seen == set(patterns.window_cases(spec))
 
 
-@pytest.mark.parametrize("sends_ends", [False, True])
 @pytest.mark.parametrize("bounds", [False, True])
-def test_a_slide_shows_rows_that_came_and_ends_them_by_the_clock(bounds: bool, sends_ends: bool) -> None:
-    operator = Slide((Type.INT, Type.STRING), 7, 3, bounds=bounds, sends_ends=sends_ends)
-    watched = Watched([], sends_ends)
+def test_a_slide_shows_rows_that_came_and_ends_them_by_the_clock(bounds: bool) -> None:
+    operator = Slide((Type.INT, Type.STRING), 7, 3, bounds=bounds)
+    watched = Watched([], False)
     came: set[int] = set()
     for part, upto in deltas(random_rows(3), 3):
         came.update(part.plus.ids.tolist())
