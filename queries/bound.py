@@ -106,6 +106,13 @@ class BoundInput:
         return patterns.window_pattern(self.window, self.keyed, self.readable.end is not None)
 
     @property
+    def cases(self) -> tuple[str, ...]:
+        """What a + or a - can do to its rows; a change of a table comes as such."""
+        if self.is_table:
+            return patterns.OPERATORS["join with a live table"].cases
+        return patterns.window_cases(self.window, self.keyed, self.readable.end is not None)
+
+    @property
     def grows(self) -> bool:
         """Whether it holds more and more rows: no window, no key and no column ever ends one."""
         unbounded = self.window.kind is WindowKind.UNBOUNDED
@@ -179,9 +186,7 @@ class Block:
     @property
     def cases(self) -> tuple[str, ...]:
         """What a + or a - of an input can do to the result."""
-        if len(self.inputs) > 1 or self.inputs[0].is_table:
-            return patterns.OPERATORS["join"].cases
-        return patterns.window_cases(self.window, self.inputs[0].keyed)
+        return patterns.STREAM_CASES if self.is_stream else patterns.all_cases(item.cases for item in self._counted())
 
     @property
     def end_order(self) -> object:

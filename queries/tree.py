@@ -155,9 +155,12 @@ class Slide(_Over):
     @property
     def update_pattern(self) -> str:
         """Weakest, unless rows of the stream end by themselves; what a query gives as a stream does not."""
+        return patterns.window_pattern(self.window, *self._ends_early())
+
+    def _ends_early(self) -> tuple[bool, bool]:
+        """Whether the rows of the stream have a key, and whether they have ends of their own."""
         own = self.child.inputs if isinstance(self.child, Block) and not self.of_query else ()
-        keyed, has_end = any(leaf.keyed for leaf in own), any(leaf.readable.end is not None for leaf in own)
-        return patterns.window_pattern(self.window, keyed, has_end)
+        return any(leaf.keyed for leaf in own), any(leaf.readable.end is not None for leaf in own)
 
     @property
     def ends_known(self) -> bool:
@@ -165,7 +168,7 @@ class Slide(_Over):
 
     @property
     def cases(self) -> tuple[str, ...]:
-        return patterns.window_cases(self.window)
+        return patterns.window_cases(self.window, *self._ends_early())
 
     @property
     def end_order(self) -> object:

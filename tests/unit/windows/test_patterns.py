@@ -109,8 +109,11 @@ def test_every_operator_has_its_cases_tested() -> None:
 
 def test_a_window_that_counts_rows_ends_one_by_another() -> None:
     assert window_cases(WindowSpec.range(5)) == ("+->+", "-->-")
-    assert window_cases(WindowSpec.range(5), keyed=True) == window_cases(WindowSpec.newest(5)) == ("+->+", "+->-", "-->-")
-    assert window_cases(WindowSpec.none()) == ("+->+",)
+    assert window_cases(WindowSpec.range(5), keyed=True) == ("+->+", "+->-", "-->-")
+    assert window_cases(WindowSpec.newest(5, width_us=3)) == ("+->+", "+->-", "-->-")
+    assert window_cases(WindowSpec.newest(5)) == ("+->+", "+->-"), "nothing but a newer row ends one"
+    assert window_cases(WindowSpec.none()) == window_cases(WindowSpec.unbounded()) == ("+->+",)
+    assert window_cases(WindowSpec.unbounded(), has_end=True) == ("+->+", "-->-")
 
 
 def test_ends_are_known_unless_something_below_hides_them() -> None:
@@ -198,6 +201,27 @@ def test_negation_below_the_join_is_annotated_as_in_figure_6_right() -> None:
     )
     expected = [("JoinNode", STRICT), ("except", STRICT), ("Block", WEAKEST), ("Block", WEAKEST), ("Block", WEAKEST)]
     assert annotations(node) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "SELECT x.source FROM (SELECT DISTINCT source, protocol FROM a [RANGE 1 HOUR]) AS x JOIN b [RANGE 1 HOUR] "
+            "ON x.source = b.source WHERE x.protocol = 'ftp'",
+            [("JoinNode", WEAK), ("Distinct", WEAK), ("Block", WEAKEST), ("Block", WEAKEST)],
+        ),
+        ("SELECT DISTINCT source FROM a [RANGE 1 HOUR]", [("Distinct", WEAK), ("Block", WEAKEST)]),
+        (
+            "SELECT source FROM a [RANGE 1 HOUR] EXCEPT ALL SELECT source FROM b [RANGE 1 HOUR]",
+            [("except", STRICT), ("Block", WEAKEST), ("Block", WEAKEST)],
+        ),
+    ],
+    ids=["1", "2", "3"],
+)
+def test_the_first_three_queries_of_figure_8_are_annotated(sql: str, expected: list[tuple[str, str]]) -> None:
+    """Query 1 joins streams: a block by itself, so that here one side of it is an operator."""
+    assert annotations(plan(sql)) == expected
 
 
 def test_the_join_of_two_distincts_of_figure_8_is_weak_throughout() -> None:
