@@ -28,7 +28,7 @@ from windows.operator import TimedOperator
 
 #: A call with more ends is cut.
 MAX_ENDS = 1_000_000
-#: Ends of one commit of a call that is cut, but for those of one instant: operators take 0.1 to 0.5 us for each, in steps of 10 ms.
+#: Ends of one commit of a call that is cut, but for those of one instant. Operators take up to 0.6 us for each: steps of 10 ms.
 STEP_ENDS = 16_384
 
 Released = list[tuple[Source, Rows]]

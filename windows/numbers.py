@@ -109,7 +109,8 @@ class Numbers:
         enough = room_for(2 * n_alive, _SMALL)
         if self.header[_LIMIT] != enough:
             self._open(enough, alive)
-        capacity = room_for(int(np.flatnonzero(alive)[-1]) + 1, enough)
+        highest = int(np.flatnonzero(alive)[-1]) if n_alive else 0
+        capacity = room_for(highest + 1, enough)
         if capacity == self.capacity:
             return False
         self.capacity = capacity
