@@ -27,7 +27,7 @@ import numpy as np
 
 from eddy.commit import Commit
 from eddy.eddy import Eddy
-from eddy.ends import first_cut, split_at
+from eddy.ends import cuts_of, split_at
 from eddy.join_group import Before, JoinGroup
 from eddy.joiner import Joiner
 from eddy.legs import WindowClass
@@ -123,8 +123,9 @@ class Committer:
                 after = newest
         self._failure = None
         leaving = [source for source in timeline.sources if source.keeps_ids] if after > before else None
-        if leaving:
-            while (cut := first_cut(leaving, released, after)) is not None:
+        cuts = cuts_of(timeline, leaving, released, after, self.operations.timed(timeline)) if leaving else None
+        if cuts is not None:
+            while (cut := cuts.next(released)) is not None:
                 earlier, released = split_at(released, cut)
                 self._commit(timeline, earlier, leaving, cut, False, ())
         self._commit(timeline, released, leaving, after, heartbeat, opening)

@@ -23,7 +23,7 @@ from eddy.timeline import effect_time
 from lineage.elements import BEGINNING
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
-from windows.operator import Operator
+from windows.operator import Operator, TimedOperator
 from windows.recipient import Recipient, StreamRecipient
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
@@ -260,6 +260,9 @@ class Operation:
         self._errors_before = 0
         #: results so far
         self.n_results = 0
+        own = (stage.operator for stage in root.stages() if isinstance(stage, OperatorStage))
+        #: those of its operators whose rows the clock ends
+        self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
 
     def open(self, record: Record) -> Results:
         """What the query sees at once, in the commit that opens it."""

@@ -10,6 +10,7 @@ from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.timeline import Timeline
 from eddy.tree_query import TreeQuery
+from windows.operator import TimedOperator
 
 
 class Operations:
@@ -27,6 +28,13 @@ class Operations:
         queries.remove(query)
         if not queries:
             del self.running[query.timeline]
+
+    def timed(self, timeline: Timeline) -> list[TimedOperator]:
+        """The operators whose rows the clock ends, though no stream's window does."""
+        queries = self.running.get(timeline)
+        if not queries:
+            return []
+        return [operator for query in queries if query.operation is not None for operator in query.operation.timed]
 
     def run(self, timeline: Timeline, record: Record, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
         """What a commit that was just logged changed for each query; logged with it."""
