@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eddy.operation import Step
+from eddy.operation import Operation, Step
 from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
+from eddy.shared_groups import SharedGroups
 from eddy.timeline import Timeline
 from eddy.tree_query import TreeQuery
 
 
 class Operations:
-    """Takes commits to the operators of an engine's queries."""
+    """Takes commits to the operators of an engine's queries, and to the aggregates that queries share."""
 
     def __init__(self) -> None:
         #: the queries that run on each timeline that has any, in the order in which they started
         self.running: dict[Timeline, list[TreeQuery]] = {}
+        self.shared = SharedGroups()
+
+    def __contains__(self, timeline: Timeline) -> bool:
+        """Whether any query with operators runs on a timeline."""
+        return timeline in self.running or timeline in self.shared
 
     def add(self, query: TreeQuery) -> None:
         self.running.setdefault(query.timeline, []).append(query)
@@ -31,14 +37,14 @@ class Operations:
     def run(self, timeline: Timeline, record: Record, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
         """What a commit that was just logged changed for each query; logged with it."""
         step = Step(record, ranks)
-        queries = self.running[timeline]
+        queries = self.running.get(timeline, [])
         for query in queries:
-            assert query.operation is not None, "only queries that run are here"
+            assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
             parts = query.operation.take(step)
             query.log.append(record.seq, parts)
             query.log.forget(timeline.log.gone)
             if parts:
                 yield query, parts
         for query in queries:
-            assert query.operation is not None
+            assert isinstance(query.operation, Operation)
             query.operation.forget()

@@ -124,6 +124,32 @@ class SharedAggregates:
                 self._pairs.leave_place(query.pair)
                 query.pair = -1
 
+    def restart(self, watermark: int) -> None:
+        """Forget every row: those from `watermark` on are applied again, as if they came now; what is shown stays."""
+        n_groups, n_regions = self._regions.n_groups, self._regions.n_regions
+        self._regions, self._pairs = RegionSums(self.planes), PairSums(self.planes)
+        self._regions.hold(n_groups, n_regions)
+        self._pairs.hold(self._regions.n_groups)
+        self._regions.extremes.drop_below(watermark)
+        for query in self._queries.values():
+            query.pair = self._pairs.take_place() if query.listed or query.born > watermark else -1
+            if query.pair >= 0 and query.shown >= 0:
+                self._pairs.watch(query.pair, query.shown)
+
+    def path(self, query: int) -> str:
+        """Which path a query is on."""
+        asked = self._queries[query]
+        return "region path" if asked.pair < 0 else "pair path" if asked.listed else "young"
+
+    def words_a_group(self, n_regions: int) -> int:
+        """64-bit words that one more group takes."""
+        return (n_regions + self._pairs.n_taken) * self.planes.n + len(self._reading) * self.planes.n_measures
+
+    def own_bytes(self, query: int) -> int:
+        """Bytes that are kept for one query alone."""
+        asked = self._queries[query]
+        return (self.shown.cells[:, 0].nbytes if asked.shown >= 0 else 0) + (self._pairs.place_bytes if asked.pair >= 0 else 0)
+
     def watch(self, query: int, ranges: Ranges) -> None:
         """The query has a reader from now on, who has seen its answer."""
         watched = self._queries[query]

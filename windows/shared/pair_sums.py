@@ -225,6 +225,16 @@ class PairSums:
         )  # fmt: skip
 
     @property
+    def n_taken(self) -> int:
+        """Places that queries have."""
+        return len(self._records) - len(self._free)
+
+    @property
+    def place_bytes(self) -> int:
+        """Bytes of one query's records."""
+        return self._records[0].nbytes + self._stamps[0].nbytes
+
+    @property
     def bytes(self) -> int:
         return self._records.nbytes + self._stamps.nbytes + self._touched.nbytes + self.extremes.bytes
 
