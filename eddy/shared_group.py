@@ -26,9 +26,10 @@ from lineage.bits import words
 from lineage.schema import Type
 from stems.frame import PageFrame, condition_rows
 from windows.growth import LEAST, fitted, room_for
+from windows.shared.collecting import Collected
 from windows.shared.measures import finish
 from windows.shared.touching import Touches
-from windows.shared_aggregates import Changes, Listed, Ranges, Rows, SharedAggregates
+from windows.shared_aggregates import Listed, Ranges, Rows, SharedAggregates
 from windows.values import ValueCodes
 
 if TYPE_CHECKING:
@@ -44,6 +45,32 @@ _ROOM_A_MEMBER = 1 << 13
 
 _NO_NULLS = np.zeros(0, np.uint8)
 _NO_BITS = np.zeros((0, 1), np.uint64)
+
+
+class Readers:
+    """The members of a group that are watched: those with one face side by side, then by number."""
+
+    __slots__ = ("numbers", "ids", "order_of", "faces", "logged")
+
+    def __init__(self, group: SharedGroup) -> None:
+        by_face: dict[Face, list[int]] = {}
+        for number in sorted(group.watched):
+            by_face.setdefault(group.members[number].face, []).append(number)
+        ordered = [number for numbers in by_face.values() for number in numbers]
+        #: by place in the order: the member, and the id of its query
+        self.numbers = np.array(ordered, np.int64)
+        self.ids = np.array([group.members[number].query.id for number in ordered], np.int64)
+        place_in = np.zeros(len(group.born) + 1, np.int64)
+        place_in[self.numbers] = np.arange(len(ordered))
+        #: by place of `shown`
+        self.order_of = place_in[group.sums.reader_of(np.arange(group.sums.shown.n_places))]
+        #: a face, and from where to where in the order its members are
+        self.faces: list[tuple[Face, int, int]] = []
+        for face, numbers in by_face.items():
+            first = self.faces[-1][2] if self.faces else 0
+            self.faces.append((face, first, first + len(numbers)))
+        #: places in the order of those who are logged
+        self.logged = [place for place, number in enumerate(ordered) if number in group.logged]
 
 
 class SharedGroup:
@@ -72,6 +99,9 @@ class SharedGroup:
         self.logged: set[int] = set()
         self._ranges: tuple[int, int, Ranges] | None = None
         self._version = 0
+        #: those who are watched, in the order in which their changes are told; None if they have changed
+        self._readers: Readers | None = None
+        self._listed: list[int] = []
         #: groups of the rows that the last commit ended
         self._ended = np.zeros(0, np.int64)
 
@@ -95,6 +125,8 @@ class SharedGroup:
         self.members[number] = member
         self._slots[number], self.born[number], self.results[number] = slot, born, 0
         self._version += 1
+        if member.listed:
+            self._listed.append(number)
         self.sums.add(number, born, self.low, listed=member.listed)
         if born < self.end:
             self._start_again(min(self.low, born))
@@ -107,17 +139,22 @@ class SharedGroup:
         del self.members[number]
         self.watched.discard(number)
         self.logged.discard(number)
+        self._readers = None
+        if number in self._listed:
+            self._listed.remove(number)
         self._free.append(number)
         self._version += 1
 
     def log(self, number: int) -> None:
         """A member has a reader: its changes are logged from now on."""
         self.logged.add(number)
+        self._readers = None
         self._watch(number)
 
     def _watch(self, number: int) -> None:
         if number not in self.watched:
             self.watched.add(number)
+            self._readers = None
             self.sums.watch(number, self.ranges())
 
     def watch_all(self, listening: bool) -> None:
@@ -130,6 +167,13 @@ class SharedGroup:
             for number in self.watched - self.logged:
                 self.sums.unwatch(number)
             self.watched = set(self.logged)
+            self._readers = None
+
+    def readers(self) -> Readers:
+        """The members that are watched."""
+        if self._readers is None:
+            self._readers = Readers(self)
+        return self._readers
 
     def ranges(self) -> Ranges:
         """What the grouped filter of the attribute says now, by number of a member."""
@@ -207,10 +251,9 @@ class SharedGroup:
         slots = positions & self._mask
         self._ended = self._groups[slots[max(0, last - first) :]]
         ranges = self.ranges()
-        listed = [number for number, member in self.members.items() if member.listed]
         return Touches(
             self._groups[slots], ranges.rank_of[self._regions[slots]], positions, self._times(spans, width), ranges.low,
-            ranges.high, self.born, listed, bits,
+            ranges.high, self.born, self._listed, bits,
         )  # fmt: skip
 
     def settle(self) -> None:
@@ -219,13 +262,15 @@ class SharedGroup:
             self.codes.release(self._ended)
         self._ended = self._ended[:0]
 
-    def changes(self) -> Changes:
-        return self.sums.changes(self.ranges())
+    def changes(self) -> Collected:
+        """The cells of readers that changed."""
+        found = self.sums.changes(self.ranges())
+        return Collected(self.readers().order_of[found.places], found.groups, found.former, found.now)
 
     def _apply(self, positions: Array, signs: Array, values: list[tuple[Array, Array]]) -> Array:
         """Add rows to the sums, or take them back; returns the bits of the listed members."""
         slots = positions & self._mask
-        listed = [number for number, member in self.members.items() if member.listed]
+        listed = self._listed
         bits = self._bits(listed, positions) if listed else _NO_BITS
         rows = Rows(self._groups[slots], self._regions[slots], positions, signs, values)
         self.sums.apply(rows, self.ranges(), Listed(np.array(listed), bits) if listed else None)
@@ -313,10 +358,12 @@ class SharedGroup:
 
     # ---- reading
 
-    def row(self, face: Face, groups: Array, measures: Array) -> tuple[list[Vector], int]:
-        """Keys and aggregates of cells, and how many could not be computed; `measures` is `[measure, cell]`."""
-        columns = [] if self.scalar else self.codes.take(groups)
-        errors = 0
+    def keys(self, groups: Array) -> list[Vector]:
+        return [] if self.scalar else self.codes.take(groups)
+
+    def aggregates(self, face: Face, measures: Array) -> tuple[list[Vector], int]:
+        """The aggregates of cells, and how many could not be computed; `measures` is `[measure, cell]`."""
+        columns, errors = [], 0
         for kind, column, type_ in face.aggregates:
             cells, nulls, n_errors = finish(self.sums.planes, kind, column, measures)
             mask = nulls.astype(np.bool_) if nulls.any() else None

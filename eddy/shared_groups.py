@@ -63,12 +63,11 @@ class SharedGroups:
             group.watch_all(listening)
             touches = group.take(record)
             if touches is not None and group.watched:
-                ids = _ids(group)
                 for changes in changes_by_face(group, touches):
                     self._log(group, changes, record)
                     if listening:
                         for sign in (-1, 1):
-                            rows = CellRows(changes, sign, ids)
+                            rows = CellRows(changes, sign, group.readers().ids)
                             if rows.n_rows:
                                 yield group, changes.names, rows, sign
             for number in group.logged:
@@ -76,15 +75,7 @@ class SharedGroups:
             group.settle()
 
     def _log(self, group: SharedGroup, changes: FaceChanges, record: Record) -> None:
-        came = np.bincount(changes.numbers(1), minlength=len(group.results))
-        group.results += came[: len(group.results)]
-        for number in group.logged:
-            group.members[number].query.log.append(record.seq, changes.results_of(number))
-
-
-def _ids(group: SharedGroup) -> np.ndarray:
-    """The query of each member, by number."""
-    found = np.zeros(len(group.results), np.int64)
-    for number in group.watched:
-        found[number] = group.members[number].query.id
-    return found
+        readers = group.readers()
+        group.results[readers.numbers] += np.diff(changes.lists(1)[0])
+        for place, parts in changes.logged().items():
+            group.members[int(readers.numbers[place])].query.log.append(record.seq, parts)

@@ -9,7 +9,7 @@ import numpy as np
 from eddy.core import Core, StreamCore
 from eddy.reader import Results
 from eddy.result_log import Record
-from eddy.shared_changes import project
+from eddy.shared_changes import Projected
 from eddy.shared_form import Shareable
 from eddy.shared_group import SharedGroup
 from eddy.timeline import effect_time
@@ -65,10 +65,11 @@ class SharedOperation:
     def answer(self, clock: int) -> Results:
         """The rows of its groups, as + at the clock."""
         groups, measures = self.group.answer(self.number)
-        shown = project(self.group, self.face, groups, measures)
-        self.errors = shown.errors
+        shown = Projected(self.group, self.face, groups, measures)
         rows = np.flatnonzero(shown.stands)
-        return Results([column.take(rows) for column in shown.columns], np.full(len(rows), effect_time(clock)), 1)
+        columns = shown.columns(rows)
+        self.errors = shown.errors
+        return Results(columns, np.full(len(rows), effect_time(clock)), 1)
 
     def stop(self, seq: int) -> None:
         """Run no more, after a commit."""

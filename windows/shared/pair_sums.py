@@ -73,7 +73,7 @@ def capture_pairs(
     columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray, scratch: np.ndarray, shown: np.ndarray,
     n_places: int, list: np.ndarray, capacity: int, n: int, best: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """List the records that are not as shown, with what was shown, and show them; `work` begins with a run of zeros."""
+    """List the records that are not as shown, with what was shown and what is, and show them; `work` begins with a run of zeros."""
     n_extremes = len(extreme_counts)
     for start in range(0, len(cells), LANES):
         n_lanes = min(LANES, len(cells) - start)
@@ -96,6 +96,7 @@ def capture_pairs(
                 list[n] = (place << np.int64(32)) + group
                 for m in range(n_measures):
                     list[n + (m + 1) * capacity] = shown[at + m * LANES]
+                    list[n + (n_measures + m + 1) * capacity] = fresh[m * LANES + lane]
                     shown[at + m * LANES] = fresh[m * LANES + lane]
                 n += 1
     return n
