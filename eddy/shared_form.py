@@ -1,20 +1,21 @@
 """Which queries can have their aggregates in common, and by what they are told apart.
 
-A query is of a shared form if it groups the rows of one plain stream in a window that the clock ends, by columns and over columns,
-and all its aggregates can be read from shared sums (`windows/shared/measures.py`). What is left of its text is
+A query is of a shared form if it groups the rows of one plain stream in a window that the clock ends, by columns and over
+columns, and all its aggregates can be read from shared sums (`windows/shared/measures.py`). What is left of its text is
 
-    SharedForm    the stream's window, keys and value columns: queries that agree in it, and in the attribute that their regions are
-                  those of, have one set of sums
-    condition     one interval on one attribute, or every row: a range of regions; anything else is listed
+    SharedForm    window, keys and value columns, and the attribute whose regions tell conditions apart: queries that agree in it
+                  have one set of sums
+    condition     one interval on that attribute, or every row: a range of regions; anything else is listed
     Face          aggregates, HAVING and select list: what the query shows of a group
 
-A face keeps all keys of the group: then no two groups show equal rows, and a group's change is net by itself. Queries with
-single events (`emit="event"`, ISTREAM and its like), with a forced expiry word, MEDIAN, FIRST, LAST, DISTINCT or FILTER have operators of their
-own (`eddy/stages.py`).
+A face keeps all keys of the group: then no two groups show equal rows, and a group's change is net by itself. Queries of single
+events (`emit="event"`, ISTREAM and its like), with a forced expiry word, MEDIAN, FIRST, LAST, DISTINCT, FILTER or computed
+arguments have operators of their own (`eddy/stages.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -83,20 +84,20 @@ def shareable(plan: TreePlan) -> Shareable | None:
     block = plan.blocks[grouped.child]
     if not isinstance(block, Plan) or block.window.kind not in (WindowKind.RANGE, WindowKind.NOW) or block.condition.never:
         return None
-    columns = [column.expression for column in block.outputs]
-    if not all(isinstance(column, ColumnRef) for column in columns):
+    columns = [column.expression for column in block.outputs if isinstance(column.expression, ColumnRef)]
+    if len(columns) < len(block.outputs):
         return None
     values = _values(grouped.aggregates, columns)
     face = None if values is None else _face(root, grouped, list(values))
     if values is None or face is None:
         return None
     listed, attribute = _regions(block.condition)
-    keys = tuple(column.position for column in columns[: grouped.n_keys] if isinstance(column, ColumnRef))
-    asked = tuple((columns[place].position, value) for place, value in values.items())  # type: ignore[attr-defined]
+    keys = tuple(column.position for column in columns[: grouped.n_keys])
+    asked = tuple((columns[place].position, value) for place, value in values.items())
     return Shareable(SharedForm(block.window, keys, asked, attribute), face, block, listed)
 
 
-def _values(aggregates: tuple[Aggregate, ...], columns: list[Expression]) -> dict[int, ValueColumn] | None:
+def _values(aggregates: tuple[Aggregate, ...], columns: Sequence[Expression]) -> dict[int, ValueColumn] | None:
     """What is asked of each argument, by its place; None if shared sums do not have it."""
     kinds: dict[int, set[str]] = {}
     for aggregate in aggregates:

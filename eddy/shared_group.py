@@ -2,8 +2,8 @@
 
     low <= position < end      the rows in the sums: those alive in the window that came since the group was made
     groups[position]           the code of the row's group (`windows/values.py`), with a reference a row
-    regions[position]          its region id on the attribute when it was counted: it is taken back where it was added, though `recall`
-                               may have written another id into the store since
+    regions[position]          its region id on the attribute when it was counted: it is taken back where it was added, though
+                               `recall` may have written another id into the store since
 
 What the sums are and which path a query is on is told by `windows/shared_aggregates.py`; which queries may be here by
 `eddy/shared_form.py`. A query that looks back behind its submit makes the group start again from the stored rows.
@@ -396,4 +396,6 @@ class SharedGroup:
         if not self.scalar:
             counts = np.bincount(self._groups[np.arange(self.low, self.end) & self._mask], minlength=self.codes.capacity)
             live = self.codes.live()
-            assert (self.codes.references(live) == counts[live]).all() and counts.sum() == counts[live].sum(), "a row holds its group"
+            assert (self.codes.references(live) == counts[live]).all() and counts.sum() == counts[live].sum(), (
+                "a row holds its group"
+            )

@@ -38,4 +38,3 @@ class Collected:
 
     def take(self, cells: Array) -> Collected:
         return Collected(self.readers[cells], self.groups[cells], self.before[:, cells], self.now[:, cells])
-

@@ -73,7 +73,7 @@ def capture_pairs(
     columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray, scratch: np.ndarray, shown: np.ndarray,
     n_places: int, list: np.ndarray, capacity: int, n: int, best: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """List the records that are not as shown, with what was shown and what is, and show them; `work` begins with a run of zeros."""
+    """List the records that are not as shown, with what was shown and what is, and show them; `work` begins with zeros."""
     n_extremes = len(extreme_counts)
     for start in range(0, len(cells), LANES):
         n_lanes = min(LANES, len(cells) - start)
@@ -233,7 +233,7 @@ class PairSums:
     @property
     def place_bytes(self) -> int:
         """Bytes of one query's records."""
-        return self._records[0].nbytes + self._stamps[0].nbytes
+        return int(self._records[0].nbytes + self._stamps[0].nbytes)
 
     @property
     def bytes(self) -> int:

@@ -74,7 +74,7 @@ def _advance(
 def _capture(
     fresh: Number, n_measures: Number, shown: Number, at: Number, cell: Number, list: Number, capacity: Number, n: Number,
 ) -> Number:  # fmt: skip
-    """List the cells of a run that are not as shown, with what was shown and what is, and show them; returns how many are listed."""
+    """List the cells of a run that are not as shown, what was shown and what is, and show them; returns how many are listed."""
     mask = differing_lanes(fresh, 0, shown, at)
     for m in range(1, n_measures):
         mask |= differing_lanes(fresh, m * LANES, shown, at + m * LANES)

@@ -1,8 +1,8 @@
 """When the cells of shared aggregates changed: the time of the last row that came or went in a (query, group).
 
-Sums know what a commit did to a cell, not when. The rows of the commit are laid out by group, the newest first; the first one that
-counts for the query tells. Rows that do not count are few before it, for the cell of a query that admits hardly any row hardly
-ever changes.
+Sums know what a commit did to a cell, not when. The rows of the commit are laid out by group, the newest first; the first one
+that counts for the query tells. Rows that do not count are few before it, for the cell of a query that admits hardly any row
+hardly ever changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ U64 = np.uint64
 
 @kernel("void(int64[::1], int64[::1], int64[::1], int64[::1])")
 def lay_out_groups(groups: np.ndarray, newest: np.ndarray, firsts: np.ndarray, order: np.ndarray) -> None:
-    """Rows by group, in the order of `newest` within each: group g has `order[firsts[g]:firsts[g + 1]]`; `firsts` are 0 before."""
+    """Rows by group, in the order of `newest`: group g has `order[firsts[g]:firsts[g + 1]]`; `firsts` are 0 before."""
     for i in range(len(groups)):
         firsts[groups[i] + 1] += 1
     for g in range(1, len(firsts)):
