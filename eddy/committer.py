@@ -142,7 +142,7 @@ class Committer:
         self.seq += 1
         self._part = 0
         joins = self.joiner.begin(timeline, self.seq) if self.joiner.groups else None
-        operating = timeline in self.operations.running
+        operating = timeline in self.operations
         self._more = bool(joins) or operating
         for k, (of, part, sign) in enumerate(opening):
             self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._more)
@@ -187,7 +187,7 @@ class Committer:
         for timeline in table.readers:
             record = Record(self.seq, timeline.now, timeline.now)
             timeline.log.append(record)
-            if timeline in self.operations.running:
+            if timeline in self.operations:
                 self._operate(timeline, record, Ranks([], changes_table=True))
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
@@ -221,6 +221,9 @@ class Committer:
 
     def _operate(self, timeline: Timeline, record: Record, ranks: Ranks) -> None:
         """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
+        before = record.seq - 1
+        for group, names, rows, sign in self.operations.shared.run(timeline, record, before, bool(self.listeners)):
+            self._send(group.name, names, rows, sign, False)
         for query, parts in self.operations.run(timeline, record, ranks):
             for sign, part in _by_sign(parts) if self.listeners else ():
                 self._send(query.name, query.column_names, ResultRows(query.id, part), sign, False)

@@ -32,7 +32,10 @@ from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
 from eddy.replanning import Built, Pace, Replanner
+from eddy.result_log import Record
 from eddy.result_rows import ResultRows
+from eddy.shared_form import Shareable, shareable
+from eddy.shared_operation import SharedOperation
 from eddy.source import Source
 from eddy.stages import Builder
 from eddy.state_cap import StateCap
@@ -69,6 +72,7 @@ class Lifecycle:
         self.expiry = expiry
         #: when the way in which a query is run is changed
         self.pace = Pace()
+        committer.operations.shared.make_own = self._make_own
 
     # ---- from the outside
 
@@ -133,7 +137,10 @@ class Lifecycle:
         before, left = self._before(query)
         log, seq = self._catalog.timeline_of(query).log, self._committer.seq
         self._end_run(query)
-        version = query.become(self._make(query.id, query.name, sql, query.tags, plan, True))
+        other = self._make(query.id, query.name, sql, query.tags, plan, True)
+        if isinstance(query, TreeQuery) and isinstance(other, TreeQuery):
+            other.log.read = query.log.read
+        version = query.become(other)
         log.hold(seq, partial(self.forget_version, query, version))
         self._start(query)
         self._open(query, before, left)
@@ -183,7 +190,11 @@ class Lifecycle:
         """Run from the next commit on, over what the query may see now."""
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
-            query.start(seq, self._operation(query))
+            shared = shareable(query.tree_plan) if query.emit == "commit" and query.expiry == "auto" else None
+            if shared is not None:
+                query.start(seq, self._shared_operation(query, shared))
+                return
+            query.start(seq, self._operation(query, None))
             self._committer.operations.add(query)
             return
         sources = self._sources(query)
@@ -205,8 +216,32 @@ class Lifecycle:
 
     # ---- operators
 
-    def _operation(self, query: TreeQuery) -> Operation:
-        """The operators of a query, over cores that run from the next commit on."""
+    def _shared_operation(self, query: TreeQuery, shared: Shareable) -> SharedOperation:
+        """A query's place among those that share their aggregates."""
+        hidden = Query(self._engine, query.id, query.name, query.sql, (), shared.plan)
+        core = StreamCore(hidden, self._catalog.sources[shared.plan.stream], False)
+        births = self._births(query, core.sources, hidden.windows)
+        query.complete_since_us = complete_since(query.timeline.now, core.sources, hidden.windows, births)
+        core.start(self._committer.seq, births)
+        return self._committer.operations.shared.join(query, shared, core)
+
+    def _make_own(self, query: TreeQuery, record: Record) -> None:
+        """Give a query that shared its aggregates operators of its own, which stand as they would after a commit."""
+        shared = query.operation
+        assert isinstance(shared, SharedOperation), "a query that shares"
+        if query.unlogged:
+            query.log.lose(record.seq)
+        operation = self._operation(query, (shared.core.query.born,))
+        operation.open(record)
+        operation.forget()
+        operation.n_results = shared.n_results
+        shared.stop(self._committer.seq)
+        self._committer.operations.shared.tidy(query.timeline)
+        query.operation = operation
+        self._committer.operations.add(query)
+
+    def _operation(self, query: TreeQuery, born: tuple[int, ...] | None) -> Operation:
+        """The operators of a query, over cores that run from the next commit on; `born`: of its only core, None: find out."""
         found: dict[Block, Core] = {}
 
         def feed(block: Block, sends_ends: bool) -> Feed:
@@ -231,7 +266,7 @@ class Lifecycle:
             replanner, built = None, build(Choice(forms[0], Strategies(query.expiry)), False)
         cores = list(found.values())
         operation = Operation(built.root, cores, built.recipient, replanner)
-        births = [self._births(query, core.sources, core.query.windows) for core in cores]
+        births = [born or self._births(query, core.sources, core.query.windows) for core in cores]
         inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
         sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())
         query.complete_since_us = complete_since(query.timeline.now, sources, windows, firsts)
@@ -251,7 +286,10 @@ class Lifecycle:
         """The result of a running query."""
         query = self._catalog.query(node.name)
         if isinstance(query, TreeQuery):
-            assert query.operation is not None, "only running queries are read"
+            if isinstance(query.operation, SharedOperation):
+                # who reads it wants to see single events
+                self._make_own(query, Record(self._committer.seq, query.timeline.now, query.timeline.now))
+            assert isinstance(query.operation, Operation), "only running queries are read"
             return QueryStage(query.operation.root)
         if isinstance(query, JoinQuery):
             return FeedStage(JoinFeed(query, False))
@@ -305,8 +343,12 @@ class Lifecycle:
     def _stop(self, query: Query) -> None:
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
+            operations, shares = self._committer.operations, isinstance(query.operation, SharedOperation)
             query.stop(seq)
-            self._committer.operations.remove(query)
+            if shares:
+                operations.shared.tidy(query.timeline)
+            else:
+                operations.remove(query)
             return
         sources = self._sources(query)
         for source in sources:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eddy import Engine
-from eddy.operation import OperatorStage
+from eddy.operation import Operation, OperatorStage
 from eddy.tree_query import TreeQuery
 from experiments.bench.windows.workload import COLUMNS, STREAM, Rows, Setting
 from windows.buffer import Buffer
@@ -52,7 +52,7 @@ class WindowDriver:
 
 def _buffers(query: TreeQuery) -> list[Buffer]:
     operation = query.operation
-    assert operation is not None
+    assert isinstance(operation, Operation), "operators of its own"
     operators = [stage.operator for stage in operation.root.stages() if isinstance(stage, OperatorStage)]
     found: dict[int, Buffer] = {}
     for owner in (*operators, operation._recipient):
