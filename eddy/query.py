@@ -222,7 +222,7 @@ class Query:
         """What a query that reads it by name has to know."""
         schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
         pattern = self.update_pattern
-        return Readable(schema, query=QueryFacts(self.is_stream, pattern, self.ends_known, self.levels))
+        return Readable(schema, query=QueryFacts(self.is_stream, pattern, self.ends_known, self.levels, not self.running))
 
     @property
     def ends_known(self) -> bool:

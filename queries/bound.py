@@ -34,6 +34,8 @@ class QueryFacts:
     ends_known: bool
     #: how many running queries stand above each other, itself with them
     levels: int = 1
+    #: whether it is paused, so that it cannot be read now
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,8 @@ class InputBinder:
     def _running(self, item: SourceItem, readable: Readable) -> NamedQuery:
         facts = readable.query
         assert facts is not None
+        if facts.paused:
+            raise self._error(item, f'query "{item.name}" is paused', "paused", "resume it first")
         if facts.levels >= MAX_LEVELS:
             fact = f"running queries stand above each other deeper than {MAX_LEVELS} levels"
             raise self._error(item, fact, "query_too_deep", f'read what "{item.name}" reads')

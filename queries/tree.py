@@ -292,6 +292,27 @@ class SetOperation:
     all: bool
     left: Node
     right: Node
+    #: found once: each asks for both of its inputs, and unions stand above each other
+    update_pattern: str = field(init=False, compare=False)
+    end_order: object = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        pattern, order = self._merged() if self.kind == "union" else (self._pattern(), None)
+        if self.kind == "union" and not self.all:
+            pattern, order = patterns.OPERATORS["distinct"].pattern([pattern]), None
+        object.__setattr__(self, "update_pattern", pattern)
+        object.__setattr__(self, "end_order", order)
+
+    def _pattern(self) -> str:
+        return patterns.OPERATORS[self.kind].pattern([self.left.update_pattern, self.right.update_pattern])
+
+    def _merged(self) -> tuple[str, object]:
+        """Pattern and order of the rows of both inputs together; those of a monotonic one never end."""
+        pattern = self._pattern()
+        if pattern != patterns.WEAKEST:
+            return pattern, None
+        order, *others = [side.end_order for side in self.children if side.update_pattern == patterns.WEAKEST]
+        return (pattern, order) if all(other == order for other in others) else (patterns.WEAK, None)
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -306,16 +327,6 @@ class SetOperation:
         return False
 
     @property
-    def update_pattern(self) -> str:
-        found = [self.left.update_pattern, self.right.update_pattern]
-        pattern = patterns.OPERATORS[self.kind].pattern(found)
-        if self.kind != "union":
-            return pattern
-        if found == [patterns.WEAKEST] * 2 and self.left.end_order != self.right.end_order:
-            pattern = patterns.WEAK
-        return pattern if self.all else patterns.OPERATORS["distinct"].pattern([pattern])
-
-    @property
     def ends_known(self) -> bool:
         found = [self.left.update_pattern, self.right.update_pattern]
         return patterns.ends_known(self.kind, found, [self.left.ends_known, self.right.ends_known])
@@ -327,10 +338,6 @@ class SetOperation:
     @property
     def grows(self) -> bool:
         return self.all and (self.left.grows or self.right.grows)
-
-    @property
-    def end_order(self) -> object:
-        return self.left.end_order if self.update_pattern == patterns.WEAKEST else None
 
 
 @dataclass(frozen=True, slots=True)
