@@ -19,12 +19,12 @@ import pytest
 
 from eddy import EddyError, Engine
 
-#: Attributes that hold no state: ways back (a source's timeline is walked from the catalog), locks and clocks, scratch memory,
+#: Attributes that hold no state: ways back (sources and timelines are walked from the catalog), locks and clocks, scratch memory,
 #: caches rebuilt from the rest, measured times, and the estimate between two accounts of the state cap.
 SKIPPED = {
     "_shared_outputs", "_engine", "timeline", "_lock", "_cap", "_pairs", "_steps", "_begins", "gatherer",
     "_clock", "_texts", "_pool", "_places", "expiry", "_buffers", "_scratch", "_trial", "lineage",
-    "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
+    "_lives", "_planner", "_source", "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
 }  # fmt: skip
 
 #: Packages whose objects are walked.
