@@ -10,7 +10,8 @@ from eddy.policies.base import Policy
 from eddy.query import JoinPlan, TreePlan
 from eddy.stages import SCANNING, SENDING
 from eddy.tree_query import TreeQuery
-from queries.tree import Block, NamedQuery, Node, SetOperation, ToStream, walk
+from queries.nodes import Block, NamedQuery, Node, SetOperation, ToStream
+from queries.tree import walk
 from windows import patterns
 
 

@@ -40,7 +40,8 @@ from eddy.timeline import effect_time
 from eddy.tree_query import TreeQuery
 from lineage.errors import ConflictError, EddyError, InUseError
 from queries.bound import Block
-from queries.tree import NamedQuery, ToStream, walk
+from queries.nodes import NamedQuery, ToStream
+from queries.tree import walk
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from lineage.errors import EddyError, QueryError
 from queries.binder import bind
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.joins import Join
+from queries.nodes import NamedQuery, Node, Slide, column_refs
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
 from queries.split import split
 from queries.syntax import ParsedQuery
-from queries.tree import NamedQuery, Node, Slide, column_refs, defaults_of, leaves, mapped, walk
+from queries.tree import defaults_of, leaves, mapped, walk
 from windows.spec import WindowSpec
 
 #: Texts that are remembered.

@@ -21,7 +21,8 @@ from lineage.schema import Column, Schema
 from lineage.times import MAX_US, to_datetime
 from queries.bound import Block, OutputColumn, QueryFacts, Readable
 from queries.joins import Join
-from queries.tree import GroupBy, NamedQuery, Node, walk
+from queries.nodes import GroupBy, NamedQuery, Node
+from queries.tree import walk
 from windows.patterns import STRICT
 from windows.spec import WindowSpec
 

@@ -21,20 +21,8 @@ from eddy.feed import Feed
 from eddy.operation import FeedStage, OperatorStage, Stage
 from filters.expression import Call, ColumnRef, Expression, columns_of
 from lineage.schema import Type
-from queries.tree import (
-    Block,
-    Distinct,
-    GroupBy,
-    JoinNode,
-    NamedQuery,
-    Node,
-    Select,
-    SetOperation,
-    Slide,
-    ToStream,
-    Window,
-    walk,
-)  # fmt: skip
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
+from queries.tree import walk
 from windows import patterns
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.distinct import DeltaStar, distinct

@@ -7,8 +7,9 @@ import pytest
 from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import QueryFacts, Readable
+from queries.nodes import GroupBy, JoinNode, Node, Select, SetOperation
 from queries.parser import parse
-from queries.tree import GroupBy, JoinNode, Node, Select, SetOperation, walk
+from queries.tree import walk
 from windows.patterns import MONOTONIC, OPERATORS, PATTERNS, STRICT, WEAK, WEAKEST, ends_known, window_cases, window_pattern
 from windows.spec import WindowSpec
 
