@@ -182,6 +182,23 @@ def annotations(node: Node) -> list[tuple[str, str]]:
     return [(part.kind if isinstance(part, SetOperation) else type(part).__name__, part.update_pattern) for part in named]
 
 
+NEVER, SHORT, LONG = (f"SELECT size FROM a [RANGE {width}]" for width in ("UNBOUNDED", "1 SECOND", "1 MINUTE"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "pattern"),
+    [
+        (f"{NEVER} UNION ALL {SHORT}", WEAKEST),
+        (f"({NEVER} UNION ALL {SHORT}) UNION ALL ({SHORT} UNION ALL {NEVER})", WEAKEST),
+        (f"({NEVER} UNION ALL {SHORT}) UNION ALL ({NEVER} UNION ALL {LONG})", WEAK),
+        (f"{SHORT} UNION ALL {NEVER} UNION ALL {LONG}", WEAK),
+        (f"{NEVER} UNION ALL {NEVER}", MONOTONIC),
+    ],
+)
+def test_rows_that_never_end_do_not_hide_the_order_of_those_that_do(sql: str, pattern: str) -> None:
+    assert plan(sql).update_pattern == pattern
+
+
 def test_negation_above_the_join_is_annotated_as_in_figure_6_left() -> None:
     """Query 5 with the negation pulled up: only the edge above it is strict. (The paper's rewriting changes multiplicities.)"""
     node = plan(
