@@ -12,7 +12,8 @@ from eddy.query import JoinPlan, TreePlan
 from eddy.shared_operation import SharedOperation
 from eddy.strategies import SCANNING, SENDING
 from eddy.tree_query import TreeQuery
-from queries.tree import Block, NamedQuery, Node, SetOperation, ToStream, walk
+from queries.nodes import Block, NamedQuery, Node, SetOperation, ToStream
+from queries.tree import walk
 from windows import patterns
 
 

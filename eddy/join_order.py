@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 from filters.expression import Call, ColumnRef, Expression, columns_of, replace_columns
 from lineage.schema import Type
-from queries.tree import JoinNode, Node, Select, Slide, of_tables, walk
+from queries.nodes import JoinNode, Node, Select, Slide
+from queries.tree import of_tables, walk
 from windows.frozen_join import CommitNumber, Stamps
 from windows.join import JoinStep
 from windows.join_keys import KeyPair

@@ -47,7 +47,8 @@ from eddy.timeline import effect_time
 from eddy.tree_query import TreeQuery
 from lineage.errors import ConflictError, EddyError, InUseError
 from queries.bound import Block
-from queries.tree import NamedQuery, ToStream, walk
+from queries.nodes import NamedQuery, ToStream
+from queries.tree import walk
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Lifecycle:
     ) -> Query:  # fmt: skip
         if history not in ("new", "window"):
             raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
-        if emit not in NETTING:
+        if not isinstance(emit, str) or emit not in NETTING:
             raise EddyError(f"emit is {emit!r}", code="bad_option", hint='"commit" or "event"')
         if expiry is not None:
             check_expiry(expiry)
@@ -134,6 +135,9 @@ class Lifecycle:
         plan = self._planner.plan(sql, params)
         check_replaces(query, plan)
         self._check_unread(query, "replaced")
+        if isinstance(plan, TreePlan) and query.name.lower() in plan.queries:
+            fact = f'the new text of query "{query.name}" reads that query'
+            raise ConflictError(fact, code="reads_itself", hint="submit it under another name")
         before, left = self._before(query)
         log, seq = self._catalog.timeline_of(query).log, self._committer.seq
         self._end_run(query)
@@ -156,7 +160,7 @@ class Lifecycle:
         if readers:
             shown = ", ".join(readers[:10]) + (", ..." if len(readers) > 10 else "")
             raise InUseError(
-                f'query "{query.name}" cannot be {done}: {len(readers)} queries read it',
+                f'query "{query.name}" cannot be {done}: it is read by {len(readers)} queries',
                 detail=f"queries: {shown}", hint="cancel them first",
             )  # fmt: skip
 

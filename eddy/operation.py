@@ -8,7 +8,7 @@ for its readers. Depth is bounded by the language (`queries/binder.py`), so the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -57,9 +57,9 @@ class Stage(ABC):
     def sends_ends(self) -> bool:
         """Whether every end of its rows comes as a -."""
 
-    @property
+    @cached_property
     def ends_early(self) -> bool:
-        """Whether a - may come for its rows."""
+        """Whether a - may come for its rows; found once, for what is read by name may be read in many places."""
         return self.sends_ends or any(child.ends_early for child in self.children)
 
     def delta(self, step: Step) -> Delta:
@@ -217,6 +217,8 @@ class QueryStage(Stage):
     def __init__(self, root: Stage) -> None:
         super().__init__()
         self._root = root
+        #: the commit after which it was read, and its rows then: what reads it in many places reads it once
+        self._answered: tuple[int, Delta] | None = None
 
     @property
     def types(self) -> tuple[Type, ...]:
@@ -226,7 +228,7 @@ class QueryStage(Stage):
     def sends_ends(self) -> bool:
         return self._root.sends_ends
 
-    @property
+    @cached_property
     def ends_early(self) -> bool:
         return self._root.ends_early
 
@@ -237,10 +239,16 @@ class QueryStage(Stage):
         return self._root.delta(step)
 
     def _open(self, record: Record) -> Delta:
-        return self._root.answer(record)
+        return self.answer(record)
 
     def answer(self, record: Record) -> Delta:
-        return self._root.answer(record)
+        if self._answered is None or self._answered[0] != record.seq:
+            self._answered = record.seq, self._root.answer(record)
+        return self._answered[1]
+
+    def forget(self) -> None:
+        super().forget()
+        self._answered = None
 
 
 class Operation:

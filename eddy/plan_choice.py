@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from eddy.flows import Flow, Flows
 from eddy.strategies import Strategies
 from queries.forms import Form
-from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream, walk
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream
+from queries.tree import walk
 from windows import patterns
 from windows.costs import Load
 from windows.measured_costs import SENT, kept_ns, operator_ns

@@ -17,11 +17,12 @@ from queries.binder import bind
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.forms import forms_of
 from queries.joins import Join
+from queries.nodes import NamedQuery, Node, Slide, column_refs
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
 from queries.split import split
 from queries.syntax import ParsedQuery
-from queries.tree import NamedQuery, Node, Slide, column_refs, defaults_of, leaves, mapped, walk
+from queries.tree import defaults_of, leaves, mapped, walk
 from windows.spec import WindowSpec
 
 #: Texts that are remembered.

@@ -23,7 +23,7 @@ from eddy.query import Plan, TreePlan
 from filters.expression import ColumnRef, Expression, user_functions_of
 from filters.predicate import Condition
 from lineage.schema import Type
-from queries.tree import Aggregate, Block, GroupBy, Select
+from queries.nodes import Aggregate, Block, GroupBy, Select
 from windows.aggregates.aggregate import Kind
 from windows.shared.planes import ValueColumn
 from windows.spec import WindowKind, WindowSpec

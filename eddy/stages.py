@@ -15,20 +15,8 @@ from eddy.stamp import StampStage
 from eddy.strategies import Strategies
 from filters.expression import ColumnRef, Expression
 from lineage.schema import Type
-from queries.tree import (
-    Block,
-    Distinct,
-    GroupBy,
-    JoinNode,
-    NamedQuery,
-    Node,
-    Select,
-    SetOperation,
-    Slide,
-    ToStream,
-    Window,
-    walk,
-)  # fmt: skip
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
+from queries.tree import walk
 from windows import patterns
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.distinct import DeltaStar, distinct
@@ -139,10 +127,11 @@ class Builder:
         return OperatorStage(distinct(below.types, self._rows(node.child)), [below])
 
     def _set_operation(self, node: SetOperation) -> Stage:
+        if node.kind == "union" and node.all:
+            sides = [self.stage(side) for side in _sides(node)]
+            return OperatorStage(UnionAll(sides[0].types, sends_ends=all(side.sends_ends for side in sides)), sides)
         children = [self.stage(child) for child in node.children]
         types = children[0].types
-        if node.kind == "union" and node.all:
-            return OperatorStage(UnionAll(types, sends_ends=all(child.sends_ends for child in children)), children)
         rows = [self._rows(child) for child in node.children]
         return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows), children)
 
@@ -217,6 +206,13 @@ class Builder:
         if self._strategies.scans(node):
             return Scan()
         return Fifo() if node.update_pattern == patterns.WEAKEST else Calendar()
+
+
+def _sides(node: Node) -> list[Node]:
+    """The inputs of UNION ALLs that stand in each other, in the order of the text: they are one operator."""
+    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
+        return [*_sides(node.left), *_sides(node.right)]
+    return [node]
 
 
 def _slide_of(node: Node) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
 from windows import patterns
 
 #: Words under which blocks send every end, and words under which operators scan for the ends that are due.

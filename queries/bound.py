@@ -6,7 +6,7 @@ by its position in the *concatenation* of the inputs' schemas, in the order of F
     position of column p of input k  =  inputs[k].offset + p        offset of input 0 = 0
 
 so the evaluator runs unchanged on a frame with all columns, and a block with one input has its stream's own positions. No
-text of the query is interpreted after this point. A plain query is one block; what else a query can be is `queries/tree.py`.
+text of the query is interpreted after this point. A plain query is one block; what else a query can be is `queries/nodes.py`.
 
 Blocks are values: equal ones mean the same, wherever they stand in a text.
 """
@@ -34,6 +34,8 @@ class QueryFacts:
     ends_known: bool
     #: how many running queries stand above each other, itself with them
     levels: int = 1
+    #: whether it is paused, so that it cannot be read now
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from queries.nodes import Block, Node
 from queries.rewrites import Rewrite, Rewritten, pulled_up, pushed_down, simplified
-from queries.tree import Block, Node, walk
+from queries.tree import walk
 
 AS_WRITTEN = "as written"
 

@@ -19,10 +19,10 @@ from lineage.errors import QueryError, did_you_mean
 from lineage.schema import Schema
 from queries.bound import NOWHERE, Block, BoundInput, OutputColumn, Readable
 from queries.literals import param_rows, param_value, param_window
+from queries.nodes import BOUNDS, NamedQuery, Node, Slide, column_refs, schema_of
+from queries.nodes import Window as WindowNode
 from queries.source import Source
 from queries.syntax import MAX_LEVELS, QuerySyntax, RowsWindow, SelectQuery, SlideWindow, SourceItem, Window, WindowParam
-from queries.tree import BOUNDS, NamedQuery, Node, Slide, column_refs, schema_of
-from queries.tree import Window as WindowNode
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
 _CHOICES = "choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]"
@@ -126,6 +126,8 @@ class InputBinder:
     def _running(self, item: SourceItem, readable: Readable) -> NamedQuery:
         facts = readable.query
         assert facts is not None
+        if facts.paused:
+            raise self._error(item, f'query "{item.name}" is paused', "paused", "resume it first")
         if facts.levels >= MAX_LEVELS:
             fact = f"running queries stand above each other deeper than {MAX_LEVELS} levels"
             raise self._error(item, fact, "query_too_deep", f'read what "{item.name}" reads')

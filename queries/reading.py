@@ -21,8 +21,9 @@ from lineage.schema import Type
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.inputs import Input
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
+from queries.nodes import JoinNode, Node, Select, Slide, column_refs
 from queries.split import conjuncts_of, split
-from queries.tree import JoinNode, Node, Select, Slide, column_refs, of_tables
+from queries.tree import of_tables
 
 Columns = tuple[OutputColumn, ...]
 

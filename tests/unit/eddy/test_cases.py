@@ -16,8 +16,9 @@ import pytest
 from eddy import Engine
 from eddy.operation import FeedStage, OperatorStage, Stage, Step
 from eddy.stages import Builder
-from queries.tree import Node, walk
+from queries.nodes import Node
 from queries.tree import Slide as SlideNode
+from queries.tree import walk
 from tests.reference.workload import to_datetime
 from tests.unit.windows.came_and_went import Cases, Watched
 from windows.delta import SCHEDULED, Delta

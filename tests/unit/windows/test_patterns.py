@@ -7,8 +7,9 @@ import pytest
 from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import QueryFacts, Readable
+from queries.nodes import GroupBy, JoinNode, Node, Select, SetOperation
 from queries.parser import parse
-from queries.tree import GroupBy, JoinNode, Node, Select, SetOperation, walk
+from queries.tree import walk
 from windows.patterns import MONOTONIC, OPERATORS, PATTERNS, STRICT, WEAK, WEAKEST, ends_known, window_cases, window_pattern
 from windows.spec import WindowSpec
 
@@ -182,6 +183,23 @@ def annotations(node: Node) -> list[tuple[str, str]]:
     """The operators of a plan, root first, with the pattern of the edge above each; renaming shows nothing."""
     named = [part for part in walk(node) if not isinstance(part, Select)]
     return [(part.kind if isinstance(part, SetOperation) else type(part).__name__, part.update_pattern) for part in named]
+
+
+NEVER, SHORT, LONG = (f"SELECT size FROM a [RANGE {width}]" for width in ("UNBOUNDED", "1 SECOND", "1 MINUTE"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "pattern"),
+    [
+        (f"{NEVER} UNION ALL {SHORT}", WEAKEST),
+        (f"({NEVER} UNION ALL {SHORT}) UNION ALL ({SHORT} UNION ALL {NEVER})", WEAKEST),
+        (f"({NEVER} UNION ALL {SHORT}) UNION ALL ({NEVER} UNION ALL {LONG})", WEAK),
+        (f"{SHORT} UNION ALL {NEVER} UNION ALL {LONG}", WEAK),
+        (f"{NEVER} UNION ALL {NEVER}", MONOTONIC),
+    ],
+)
+def test_rows_that_never_end_do_not_hide_the_order_of_those_that_do(sql: str, pattern: str) -> None:
+    assert plan(sql).update_pattern == pattern
 
 
 def test_negation_above_the_join_is_annotated_as_in_figure_6_left() -> None:
