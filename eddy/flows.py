@@ -83,6 +83,11 @@ class Flows:
         self.seen: dict[Node, Flow] = {}
         self._parts: dict[Node, Part] = {}
 
+    def copy(self) -> Flows:
+        found = Flows()
+        found.seen, found._parts = dict(self.seen), dict(self._parts)
+        return found
+
     def see(self, form: Form, flows: Mapping[Node, Flow]) -> None:
         """What the stages of a form carried lately, by node."""
         self.seen = {form.standing_for(node): flow for node, flow in flows.items()}

@@ -23,7 +23,6 @@ from eddy.timeline import effect_time
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
 from windows.operator import Operator
-from windows.recipient import Recipient, StreamRecipient
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
 
@@ -239,14 +238,12 @@ class QueryStage(Stage):
 class Operation:
     """A query's operators over its cores, and its answer."""
 
-    def __init__(
-        self, root: Stage, cores: list[Core], recipient: Recipient | StreamRecipient, replanner: Replanner | None = None
-    ) -> None:  # fmt: skip
-        self.root = root
+    def __init__(self, cores: list[Core], replanner: Replanner) -> None:
         self.cores = cores
-        #: None: what runs is never changed
+        #: decides how it runs
         self.replanner = replanner
-        self._recipient = recipient
+        self.root = replanner.built.root
+        self._recipient = replanner.built.recipient
         #: the commit that opened it, or after which it was built anew: that has been taken when it comes
         self._opened = -1
         #: values that could not be computed, in stages that run no more
@@ -266,7 +263,7 @@ class Operation:
 
     def reconsider(self, record: Record) -> None:
         """Run the query in another way from the next commit on, if that is better by now."""
-        built = None if self.replanner is None else self.replanner.step(record)
+        built = self.replanner.step(record)
         if built is not None:
             self._rebuild(built, record)
 

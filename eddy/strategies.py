@@ -78,7 +78,7 @@ class Strategies:
         """What the readers of a node keep its rows in: "none", "hash", "list", "fifo" or "calendar"."""
         if node.is_stream or node.update_pattern == patterns.MONOTONIC:
             return "none"
-        if self.sends(node) or not node.ends_known:
+        if self.sends(node):
             return "hash"
         if self.scans(node):
             return "list"

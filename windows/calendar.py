@@ -283,6 +283,10 @@ class Calendar(Buffer):
         enter_rows(slots, ends, self._entries, self._pages, self._partitions, self._free, self._header, self._places, self._shift)
 
     @property
+    def n_partitions(self) -> int:
+        return len(self._partitions)
+
+    @property
     def _n_pages(self) -> int:
         """Pages in use."""
         return int(self._header[_HIGH] - self._header[_N_FREE])
