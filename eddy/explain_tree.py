@@ -21,7 +21,7 @@ from eddy.replanning import Pace, Replanner, first_choice, fixed_reason
 from eddy.strategies import Strategies
 from eddy.tree_query import TreeQuery
 from queries.forms import Form
-from queries.tree import Block, NamedQuery, Node, SetOperation, ToStream, walk
+from queries.tree import Block, NamedQuery, Node, SetOperation, ToStream
 from windows.calendar import Calendar
 from windows.costs import OPERATORS, Upkeep, operator_cost
 
@@ -41,7 +41,7 @@ def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, 
     operation = None if query is None else query.operation
     shown = _Shown(plan, expiry, None if operation is None else operation.replanner)
     blocks = {
-        f"block {shown.numbers[node]}": _block(plan, node, catalog, policy) for node in shown.nodes if isinstance(node, Block)
+        f"block {shown.numbers[id(node)]}": _block(plan, node, catalog, policy) for node in shown.nodes if isinstance(node, Block)
     }
     return {
         "kind": "stream" if plan.is_stream else "relation",
@@ -81,8 +81,8 @@ class _Shown:
         forms = plan.forms.forms
         self.choice = first_choice(forms, expiry, self._flows, Pace()) if replanner is None else replanner.built.choice
         self.root = self.choice.form.root
-        self.nodes = list(dict.fromkeys(walk(self.root)))
-        self.numbers = {node: k for k, node in enumerate(self.nodes)}
+        self.nodes = self.choice.form.nodes
+        self.numbers = {id(node): k for k, node in enumerate(self.nodes)}
 
     def plan(self) -> dict[str, Any]:
         """The forms, what they cost, and why they are or are not taken."""
@@ -104,7 +104,7 @@ class _Shown:
         }
 
     def _strategies(self, form: Form) -> Strategies:
-        return strategies_for(form, self._flows) if self._expiry == "auto" else Strategies(self._expiry)
+        return strategies_for(form, self._flows) if self._expiry == "auto" else Strategies(self._expiry, form.facts)
 
     def _ns(self, choice: Choice) -> int:
         return round(choice_ns(choice, self._flows))
@@ -143,15 +143,15 @@ class _Shown:
             + (EARLY if structure in ("list", "fifo", "calendar") and strategies.ends_early(node) else ""),
             "cost_ns": round(edge_ns(node, self.choice, self._flows)),
             "rows": {"begun": round(flow.rate, 2), "ended_early": round(flow.premature, 2), "alive": round(flow.size)},
-            "seen": self.choice.form.standing_for(node) in self._flows.seen,
+            "seen": self._flows.is_seen(self.choice.form, node),
         }
-        live = None if self._replanner is None else self._replanner.built.live.get(node)
+        live = None if self._replanner is None else self._replanner.built.live.get(id(node))
         if live is not None and isinstance(live.buffer, Calendar):
             found["partitions"] = live.buffer.n_partitions
         return found
 
     def _name(self, node: Node) -> str:
-        return f"{_word(node)} {self.numbers[node]}"
+        return f"{_word(node)} {self.numbers[id(node)]}"
 
 
 def _word(node: Node) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from eddy.flows import Flow, Flows
 from eddy.strategies import Strategies
 from queries.forms import Form
-from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream, walk
+from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream
 from windows import patterns
 from windows.costs import Load
 from windows.measured_costs import SENT, kept_ns, operator_ns
@@ -63,12 +63,16 @@ def node_ns(node: Node, choice: Choice, flows: Flows) -> float:
     """What one node costs, a commit, with what it keeps of its inputs."""
     operator = operator_of(node, choice.strategies)
     if not operator:
-        sends = isinstance(node, Block) and choice.strategies.asks_for_ends(node) and node.update_pattern != patterns.STRICT
+        sends = isinstance(node, Block) and choice.strategies.asks_for_ends(node) and not _is_strict(node, choice)
         return SENT * flows.flow(choice.form, node).rate if sends else 0.0
     cost = operator_ns(operator, load_of(node, choice.form, flows))
     if operator in ("select", "union", "delta-star"):
         return cost
     return cost + sum(edge_ns(child, choice, flows) for child in node.children)
+
+
+def _is_strict(node: Node, choice: Choice) -> bool:
+    return choice.form.facts[id(node)].pattern == patterns.STRICT
 
 
 def edge_ns(node: Node, choice: Choice, flows: Flows) -> float:
@@ -80,28 +84,26 @@ def edge_ns(node: Node, choice: Choice, flows: Flows) -> float:
 
 def choice_ns(choice: Choice, flows: Flows) -> float:
     """What a choice costs, a commit: every node once, and the answer."""
-    nodes = dict.fromkeys(walk(choice.form.root))
     root: Flow = flows.flow(choice.form, choice.form.root)
     answer = operator_ns("result", Load((root.rate,), (root.size,))) + edge_ns(choice.form.root, choice, flows)
-    return answer + sum(node_ns(node, choice, flows) for node in nodes)
+    return answer + sum(node_ns(node, choice, flows) for node in choice.form.nodes)
 
 
 def strategies_for(form: Form, flows: Flows) -> Strategies:
     """The cheapest strategies of a form."""
-    found = Strategies("auto")
-    nodes = list(dict.fromkeys(walk(form.root)))
+    found = Strategies("auto", form.facts)
     scanning = set()
-    for node in nodes:
+    for node in form.nodes:
         flow = flows.flow(form, node)
         early = found.ends_early(node)
         costs = {kind: kept_ns(kind, flow.rate, flow.size, by_id=early) for kind in ("calendar", "list")}
         if found.structure(node) == "calendar" and costs["list"] < costs["calendar"]:
-            scanning.add(node)
+            scanning.add(id(node))
     found = replace(found, scanning=frozenset(scanning))
     best = choice_ns(Choice(form, found), flows)
-    for node in nodes:
+    for node in form.nodes:
         if isinstance(node, Block) and not found.sends(node) and found.structure(node) != "none":
-            tried = replace(found, sending=found.sending | {node})
+            tried = replace(found, sending=found.sending | {id(node)})
             cost = choice_ns(Choice(form, tried), flows)
             if cost < best:
                 found, best = tried, cost

@@ -52,9 +52,9 @@ class Built:
     choice: Choice
     root: Stage
     recipient: Recipient | StreamRecipient
-    #: the stage of each node, and what some reader keeps of its rows
-    stages: Mapping[Node, Stage]
-    live: Mapping[Node, LiveRows]
+    #: by id of a node: its stage, and what some reader keeps of its rows
+    stages: Mapping[int, Stage]
+    live: Mapping[int, LiveRows]
 
 
 class Replanner:
@@ -104,20 +104,20 @@ class Replanner:
         """The flows with what the stages counted lately."""
         found = self.flows.copy()
         if self._n_commits:
-            flows = {node: self._flow(node, stage) for node, stage in self.built.stages.items()}
-            found.see(self.built.choice.form, flows)
+            form = self.built.choice.form
+            found.see(form, {id(node): self._flow(node) for node in form.nodes if id(node) in self.built.stages})
         return found
 
-    def _flow(self, node: Node, stage: Stage) -> Flow:
-        counts, n = stage.counts, self._n_commits
+    def _flow(self, node: Node) -> Flow:
+        counts, n = self.built.stages[id(node)].counts, self._n_commits
         rate = counts.plus / n
-        live = self.built.live.get(node)
+        live = self.built.live.get(id(node))
         if live is not None:
             size = float(len(live))
         elif isinstance(node, Block):
             size = alive_of(node, rate, self._elapsed_us / n)
         else:
-            size = sum(self._flow(child, self.built.stages[child]).size for child in node.children if child in self.built.stages)
+            size = sum(self._flow(child).size for child in node.children if id(child) in self.built.stages)
         return Flow(rate, counts.premature / n, size)
 
     def _forget(self) -> None:
@@ -137,16 +137,16 @@ class Replanner:
 
 def first_choice(forms: tuple[Form, ...], word: str, flows: Flows, pace: Pace) -> Choice:
     """What a query begins with: nothing is known of its rows."""
-    return chosen(forms, flows, None, pace.margin) if word == "auto" else Choice(forms[0], Strategies(word))
+    return chosen(forms, flows, None, pace.margin) if word == "auto" else Choice(forms[0], Strategies(word, forms[0].facts))
 
 
 def rotation(forms: tuple[Form, ...]) -> list[Choice]:
     """Every form under every strategy, all its edges alike."""
     found = []
     for form in forms:
-        nodes = frozenset(walk(form.root))
-        plain = Strategies("auto")
-        blocks = frozenset(node for node in nodes if isinstance(node, Block))
+        nodes = frozenset(map(id, form.nodes))
+        plain = Strategies("auto", form.facts)
+        blocks = frozenset(id(node) for node in form.nodes if isinstance(node, Block))
         for strategies in (plain, replace(plain, scanning=nodes), replace(plain, sending=blocks)):
             found.append(Choice(form, strategies))
     return found

@@ -59,14 +59,15 @@ class Builder:
         self._strategies = strategies
         #: whether rows from before have the starts that they had
         self._keeps_starts = keeps_starts
-        self.stages: dict[Node, Stage] = {}
-        #: what a reader keeps of a node's rows
-        self.live: dict[Node, LiveRows] = {}
+        #: by id of a node: equal nodes of a plan are one object (`queries/forms.py`)
+        self.stages: dict[int, Stage] = {}
+        #: what a reader keeps of a node's rows, by id
+        self.live: dict[int, LiveRows] = {}
 
     def stage(self, node: Node) -> Stage:
-        found = self.stages.get(node)
+        found = self.stages.get(id(node))
         if found is None:
-            found = self.stages[node] = self._make(node)
+            found = self.stages[id(node)] = self._make(node)
         return found
 
     def recipient(self, root: Node, emit: str) -> Recipient | StreamRecipient:
@@ -156,7 +157,7 @@ class Builder:
     def _rows(self, node: Node) -> LiveRows:
         """What an operator keeps of an input."""
         named = self.stage(node).ends_early or node.update_pattern == patterns.STRICT or not node.ends_known
-        found = self.live[node] = LiveRows(self._buffer(node), by_id=named)
+        found = self.live[id(node)] = LiveRows(self._buffer(node), by_id=named)
         return found
 
     def _buffer(self, node: Node) -> Buffer:
