@@ -18,7 +18,7 @@ from queries.forms import Form
 from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream
 from windows import patterns
 from windows.costs import Load
-from windows.measured_costs import SENT, kept_ns, operator_ns
+from windows.measured_costs import SENT_MATCH, SENT_ROW, kept_ns, operator_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,21 @@ def load_of(node: Node, form: Form, flows: Flows) -> Load:
 def node_ns(node: Node, choice: Choice, flows: Flows) -> float:
     """What one node costs, a commit, with what it keeps of its inputs."""
     operator = operator_of(node, choice.strategies)
+    if isinstance(node, Block):
+        return _sent_ns(node, choice, flows)
     if not operator:
-        sends = isinstance(node, Block) and choice.strategies.asks_for_ends(node) and not _is_strict(node, choice)
-        return SENT * flows.flow(choice.form, node).rate if sends else 0.0
+        return 0.0
     cost = operator_ns(operator, load_of(node, choice.form, flows))
     if operator in ("select", "union", "delta-star"):
         return cost
     return cost + sum(edge_ns(child, choice, flows) for child in node.children)
 
 
-def _is_strict(node: Node, choice: Choice) -> bool:
-    return choice.form.facts[id(node)].pattern == patterns.STRICT
+def _sent_ns(block: Block, choice: Choice, flows: Flows) -> float:
+    """What a block costs that sends ends; one whose rows end early sends them in any case."""
+    if not choice.strategies.asks_for_ends(block) or choice.form.facts[id(block)].pattern == patterns.STRICT:
+        return 0.0
+    return flows.flow(choice.form, block).rate * (SENT_ROW if len(block.inputs) == 1 else SENT_MATCH)
 
 
 def edge_ns(node: Node, choice: Choice, flows: Flows) -> float:
