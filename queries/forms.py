@@ -106,7 +106,7 @@ def forms_of(root: Node) -> Forms:
             rewrites += found.rewrites
             if found.same:
                 maker.take(found)
-        if not any(form.root == maker.root for form in made):
+        if maker.root is not first.root and not any(form.root == maker.root for form in made):
             made.append(maker.form(name, known))
     assert all(_blocks(form) == _blocks(made[0]) for form in made), "a form is another tree over the same blocks"
     return Forms(tuple(made), tuple(dict.fromkeys(rewrites)))

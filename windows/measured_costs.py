@@ -39,9 +39,9 @@ class Work:
 WORK = {
     "select": Work(2_000, 20),
     "union": Work(10_000, 20),
-    "join": Work(115_000, 100, 100),
-    "minus": Work(65_000, 75, 20),
-    "intersect": Work(65_000, 75, 20),
+    "join": Work(115_000, 150, 100),
+    "minus": Work(65_000, 85, 20),
+    "intersect": Work(65_000, 85, 20),
     "distinct": Work(43_000, 70, 20),
     "delta-star": Work(24_000, 60, 20),
     "group-by": Work(33_000, 50, 50),
