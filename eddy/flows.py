@@ -79,29 +79,44 @@ class Flows:
     """What was seen of the form that runs, and what follows for the others."""
 
     def __init__(self) -> None:
-        #: by node of the first form, or of another one if no node of the first has its rows
-        self.seen: dict[Node, Flow] = {}
-        self._parts: dict[Node, Part] = {}
+        #: by id of a node of the first form, or of another one if no node of the first has its rows
+        self.seen: dict[int, Flow] = {}
+        self._parts: dict[int, Part] = {}
+        #: what was estimated since the last look, by id
+        self._estimated: dict[int, Flow] = {}
 
-    def see(self, form: Form, flows: Mapping[Node, Flow]) -> None:
-        """What the stages of a form carried lately, by node."""
-        self.seen = {form.standing_for(node): flow for node, flow in flows.items()}
-        for node, flow in flows.items():
-            if node.children and all(child in flows for child in node.children):
-                rate, size = potential(node, [flows[child] for child in node.children])
+    def copy(self) -> Flows:
+        found = Flows()
+        found.seen, found._parts = dict(self.seen), dict(self._parts)
+        return found
+
+    def see(self, form: Form, flows: Mapping[int, Flow]) -> None:
+        """What the stages of a form carried lately, by id of its nodes."""
+        self._estimated = {}
+        self.seen = {id(form.standing_for(node)): flows[id(node)] for node in form.nodes if id(node) in flows}
+        for node in form.nodes:
+            flow, inputs = flows.get(id(node)), [flows.get(id(child)) for child in node.children]
+            if flow is not None and inputs and None not in inputs:
+                rate, size = potential(node, [found for found in inputs if found is not None])
                 if rate > 0 and size > 0:
                     part = Part(flow.rate / rate, flow.size / size, flow.premature / max(flow.rate, 1e-9))
-                    self._parts[form.part_like(node)] = part
+                    self._parts[id(form.part_like(node))] = part
 
     def flow(self, form: Form, node: Node) -> Flow:
         """What flows, or would, out of a node of a form."""
-        found = self.seen.get(form.standing_for(node))
-        if found is not None:
-            return found
+        found = self.seen.get(id(form.standing_for(node))) or self._estimated.get(id(node))
+        if found is None:
+            found = self._estimated[id(node)] = self._estimate(form, node)
+        return found
+
+    def is_seen(self, form: Form, node: Node) -> bool:
+        return id(form.standing_for(node)) in self.seen
+
+    def _estimate(self, form: Form, node: Node) -> Flow:
         if not node.children:
             return DEFAULT
         inputs = [self.flow(form, child) for child in node.children]
-        part = self._parts.get(form.part_like(node)) or default_part(node, inputs)
+        part = self._parts.get(id(form.part_like(node))) or default_part(node, inputs)
         rate, size = potential(node, inputs)
         return Flow(part.rate * rate, part.premature * part.rate * rate, part.size * size)
 

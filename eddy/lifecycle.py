@@ -39,7 +39,6 @@ from eddy.shared_operation import SharedOperation
 from eddy.source import Source
 from eddy.stages import Builder
 from eddy.state_cap import StateCap
-from eddy.strategies import Strategies
 from eddy.table_group import TableGroup
 from eddy.table_query import TableQuery
 from eddy.table_source import TableSource
@@ -263,13 +262,9 @@ class Lifecycle:
             return Built(choice, builder.root, builder.recipient(query.emit), builder.stages, builder.live)
 
         forms = query.tree_plan.forms.forms
-        if query.expiry == "auto":
-            replanner = Replanner(forms, self.pace, build, lambda: bool(self._readers(query)))
-            built = replanner.built
-        else:
-            replanner, built = None, build(Choice(forms[0], Strategies(query.expiry)), False)
+        replanner = Replanner(forms, query.expiry, self.pace, build, lambda: bool(self._readers(query)))
         cores = list(found.values())
-        operation = Operation(built.root, cores, built.recipient, replanner)
+        operation = Operation(cores, replanner)
         births = [born or self._births(query, core.sources, core.query.windows) for core in cores]
         inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
         sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())

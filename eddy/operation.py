@@ -24,7 +24,6 @@ from lineage.elements import BEGINNING
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
 from windows.operator import Operator, TimedOperator
-from windows.recipient import Recipient, StreamRecipient
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
 
@@ -254,21 +253,19 @@ class QueryStage(Stage):
 class Operation:
     """A query's operators over its cores, and its answer."""
 
-    def __init__(
-        self, root: Stage, cores: list[Core], recipient: Recipient | StreamRecipient, replanner: Replanner | None = None
-    ) -> None:  # fmt: skip
-        self.root = root
+    def __init__(self, cores: list[Core], replanner: Replanner) -> None:
         self.cores = cores
-        #: None: what runs is never changed
+        #: decides how it runs
         self.replanner = replanner
-        self._recipient = recipient
+        self.root = replanner.built.root
+        self._recipient = replanner.built.recipient
         #: the commit that opened it, or after which it was built anew: that has been taken when it comes
         self._opened = -1
         #: values that could not be computed, in stages that run no more
         self._errors_before = 0
         #: results so far
         self.n_results = 0
-        own = (stage.operator for stage in root.stages() if isinstance(stage, OperatorStage))
+        own = (stage.operator for stage in self.root.stages() if isinstance(stage, OperatorStage))
         #: those of its operators whose rows the clock ends
         self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
 
@@ -284,7 +281,7 @@ class Operation:
 
     def reconsider(self, record: Record) -> None:
         """Run the query in another way from the next commit on, if that is better by now."""
-        built = None if self.replanner is None else self.replanner.step(record)
+        built = self.replanner.step(record)
         if built is not None:
             self._rebuild(built, record)
 
@@ -292,7 +289,7 @@ class Operation:
         """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
         errors, n_rows = self.errors, len(self._recipient)
         self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
-        self._recipient.process(self.root.opened(record), effect_time(record.after))
+        self._recipient.process(self.root.opened(record), record.after)
         assert len(self._recipient) == n_rows, "the answer is the same"
         self._errors_before += errors - self.errors
         self.forget()

@@ -16,10 +16,9 @@ from eddy.flows import Flow, Flows
 from eddy.strategies import Strategies
 from queries.forms import Form
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream
-from queries.tree import walk
 from windows import patterns
 from windows.costs import Load
-from windows.measured_costs import SENT, kept_ns, operator_ns
+from windows.measured_costs import SENT_MATCH, SENT_ROW, kept_ns, operator_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +62,21 @@ def load_of(node: Node, form: Form, flows: Flows) -> Load:
 def node_ns(node: Node, choice: Choice, flows: Flows) -> float:
     """What one node costs, a commit, with what it keeps of its inputs."""
     operator = operator_of(node, choice.strategies)
+    if isinstance(node, Block):
+        return _sent_ns(node, choice, flows)
     if not operator:
-        sends = isinstance(node, Block) and choice.strategies.asks_for_ends(node) and node.update_pattern != patterns.STRICT
-        return SENT * flows.flow(choice.form, node).rate if sends else 0.0
+        return 0.0
     cost = operator_ns(operator, load_of(node, choice.form, flows))
     if operator in ("select", "union", "delta-star"):
         return cost
     return cost + sum(edge_ns(child, choice, flows) for child in node.children)
+
+
+def _sent_ns(block: Block, choice: Choice, flows: Flows) -> float:
+    """What a block costs that sends ends; one whose rows end early sends them in any case."""
+    if not choice.strategies.asks_for_ends(block) or choice.form.facts[id(block)].pattern == patterns.STRICT:
+        return 0.0
+    return flows.flow(choice.form, block).rate * (SENT_ROW if len(block.inputs) == 1 else SENT_MATCH)
 
 
 def edge_ns(node: Node, choice: Choice, flows: Flows) -> float:
@@ -81,28 +88,26 @@ def edge_ns(node: Node, choice: Choice, flows: Flows) -> float:
 
 def choice_ns(choice: Choice, flows: Flows) -> float:
     """What a choice costs, a commit: every node once, and the answer."""
-    nodes = dict.fromkeys(walk(choice.form.root))
     root: Flow = flows.flow(choice.form, choice.form.root)
     answer = operator_ns("result", Load((root.rate,), (root.size,))) + edge_ns(choice.form.root, choice, flows)
-    return answer + sum(node_ns(node, choice, flows) for node in nodes)
+    return answer + sum(node_ns(node, choice, flows) for node in choice.form.nodes)
 
 
 def strategies_for(form: Form, flows: Flows) -> Strategies:
     """The cheapest strategies of a form."""
-    found = Strategies("auto")
-    nodes = list(dict.fromkeys(walk(form.root)))
+    found = Strategies("auto", form.facts)
     scanning = set()
-    for node in nodes:
+    for node in form.nodes:
         flow = flows.flow(form, node)
         early = found.ends_early(node)
         costs = {kind: kept_ns(kind, flow.rate, flow.size, by_id=early) for kind in ("calendar", "list")}
         if found.structure(node) == "calendar" and costs["list"] < costs["calendar"]:
-            scanning.add(node)
+            scanning.add(id(node))
     found = replace(found, scanning=frozenset(scanning))
     best = choice_ns(Choice(form, found), flows)
-    for node in nodes:
+    for node in form.nodes:
         if isinstance(node, Block) and not found.sends(node) and found.structure(node) != "none":
-            tried = replace(found, sending=found.sending | {node})
+            tried = replace(found, sending=found.sending | {id(node)})
             cost = choice_ns(Choice(form, tried), flows)
             if cost < best:
                 found, best = tried, cost

@@ -14,8 +14,10 @@ operators below are direct, those above negative (U 5.4.3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from queries.forms import EdgeFacts
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
 from windows import patterns
 
@@ -29,25 +31,28 @@ class Strategies:
     """What is chosen for the edges of a tree."""
 
     word: str
-    #: blocks that send every end, whatever the word
-    sending: frozenset[Node] = frozenset()
-    #: edges whose rows are kept in a list that is scanned, whatever the word
-    scanning: frozenset[Node] = frozenset()
+    #: of the nodes of the form, by id
+    facts: Mapping[int, EdgeFacts] = field(repr=False, compare=False)
+    #: blocks that send every end, whatever the word, by id (`queries/forms.py`)
+    sending: frozenset[int] = frozenset()
+    #: nodes whose rows are kept in a list that is scanned, whatever the word, by id
+    scanning: frozenset[int] = frozenset()
 
     def asks_for_ends(self, block: Block) -> bool:
         """Whether a block is asked to send every end."""
-        return self.word in SENDING or block in self.sending
+        return self.word in SENDING or id(block) in self.sending
 
     def scans(self, node: Node) -> bool:
-        return self.word in SCANNING or node in self.scanning
+        return self.word in SCANNING or id(node) in self.scanning
 
     def sends(self, node: Node) -> bool:
         """Whether every end of a node's rows comes as a negative row."""
-        if node.is_stream or node.update_pattern == patterns.MONOTONIC:
+        facts = self.facts[id(node)]
+        if facts.stays:
             return False
         match node:
             case Block():
-                return node.update_pattern == patterns.STRICT or self.asks_for_ends(node)
+                return facts.pattern == patterns.STRICT or self.asks_for_ends(node)
             case Select(child=child):
                 return self.sends(child)
             case JoinNode(inputs=inputs):
@@ -60,26 +65,26 @@ class Strategies:
                 return all(map(self.sends, node.children))
             case SetOperation():
                 return True
-        return not node.ends_known or node.update_pattern == patterns.STRICT
+        return not facts.ends_known or facts.pattern == patterns.STRICT
 
     def ends_early(self, node: Node) -> bool:
         """Whether a negative row may come for a node's rows: they are then known by id."""
-        if self.sends(node) or not node.ends_known or node.update_pattern == patterns.STRICT:
+        facts = self.facts[id(node)]
+        if not facts.ends_known or facts.pattern == patterns.STRICT or self.sends(node):
             return True
         return any(self.ends_early(child) for child in node.children)
 
     def is_star(self, node: Distinct) -> bool:
         """Whether a DISTINCT keeps two ends a value instead of its input (delta-star)."""
-        child = node.child
-        known = child.ends_known and child.update_pattern != patterns.STRICT and not self.ends_early(child)
-        return known and self.word not in SCANNING
+        return self.word not in SCANNING and not self.ends_early(node.child)
 
     def structure(self, node: Node) -> str:
         """What the readers of a node keep its rows in: "none", "hash", "list", "fifo" or "calendar"."""
-        if node.is_stream or node.update_pattern == patterns.MONOTONIC:
+        facts = self.facts[id(node)]
+        if facts.stays:
             return "none"
-        if self.sends(node) or not node.ends_known:
+        if self.sends(node):
             return "hash"
         if self.scans(node):
             return "list"
-        return "fifo" if node.update_pattern == patterns.WEAKEST else "calendar"
+        return "fifo" if facts.pattern == patterns.WEAKEST else "calendar"

@@ -33,9 +33,9 @@ ROWS, LIVE, COMMITS = 4096, 65536, 60
 TYPES = (Type.INT, Type.INT)
 
 
-def deltas(sends: bool, weak: bool, values: int) -> Iterator[tuple[Delta, int]]:
+def deltas(sends: bool, weak: bool, values: int, seed: int = 1) -> Iterator[tuple[Delta, int]]:
     """Commits of one edge and their clocks; a row is alive for LIVE microseconds, or up to twice that."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     pending: list[tuple[np.ndarray, np.ndarray]] = []
     for commit in range(10**6):
         first = commit * ROWS
@@ -105,11 +105,11 @@ def main() -> None:
             ("group-by", GroupBy(TYPES, 1, [Aggregate(Kind.SUM, 1, Type.INT)], _fifo(), per_event=False), 1),
         ]
         for name, operator, n in operators:
-            show(f"{name}, values to {values}", operator.process, [deltas(False, False, values) for _ in range(n)])
+            show(f"{name}, values to {values}", operator.process, [deltas(False, False, values, seed) for seed in range(n)])
     join = PairJoin([TYPES, TYPES], [KeyPair(0, 0)], None, [_fifo(), _fifo()])
-    show("join, about 0.6 partners a row", join.process, [deltas(False, False, 100_000) for _ in range(2)])
+    show("join, about 0.6 partners a row", join.process, [deltas(False, False, 100_000, seed) for seed in range(2)])
     many = PairJoin([TYPES, TYPES], [KeyPair(0, 0)], None, [_fifo(), _fifo()])
-    show("join, about 6 partners a row", many.process, [deltas(False, False, 10_000) for _ in range(2)])
+    show("join, about 6 partners a row", many.process, [deltas(False, False, 10_000, seed) for seed in range(2)])
     condition = Call(Type.BOOL, ">", (ColumnRef(Type.INT, "a", 0), Literal(Type.INT, 500)))
     chosen = Select(condition, [ColumnRef(Type.INT, "a", 0)])
     show("select", chosen.process, [deltas(False, False, 1000)])

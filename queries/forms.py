@@ -6,36 +6,59 @@ down, or both (`queries/rewrites.py`).
 
 What flows through a node of one form says what flows through nodes of another: `standing_for` is the node of the first form with
 the same rows, `part_like` the node whose share of what comes in goes out.
+
+Equal nodes of all forms are one object, so whoever decides often may know nodes by `id`: comparing and hashing whole trees would
+cost more than the decision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from queries.nodes import Block, Node
 from queries.rewrites import Rewrite, Rewritten, pulled_up, pushed_down, simplified
-from queries.tree import walk
+from queries.tree import over, walk
+from windows import patterns
 
 AS_WRITTEN = "as written"
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeFacts:
+    """What a node says of its rows, computed once."""
+
+    pattern: str
+    ends_known: bool
+    #: whether none of them ever ends
+    stays: bool
+
+    @staticmethod
+    def of(node: Node) -> EdgeFacts:
+        pattern = node.update_pattern
+        return EdgeFacts(pattern, node.ends_known, node.is_stream or pattern == patterns.MONOTONIC)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Form:
     """One tree of a query."""
 
     name: str
     root: Node
-    _same: Mapping[Node, Node] = field(default_factory=dict)
-    _like: Mapping[Node, Node] = field(default_factory=dict)
+    #: each once, parents first
+    nodes: tuple[Node, ...]
+    #: by id of a node
+    facts: Mapping[int, EdgeFacts]
+    _same: Mapping[int, Node]
+    _like: Mapping[int, Node]
 
     def standing_for(self, node: Node) -> Node:
         """The node of the first form that has the same rows; itself if there is none."""
-        return self._same.get(node, node)
+        return self._same.get(id(node), node)
 
     def part_like(self, node: Node) -> Node:
         """The node of the first form that lets as large a part through; itself if there is none."""
-        return self._like.get(node, self.standing_for(node))
+        return self._like.get(id(node), node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +69,58 @@ class Forms:
     rewrites: tuple[Rewrite, ...]
 
 
+class _Maker:
+    """A tree after some rewrites: what its nodes stand for, by the nodes themselves."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self.same: dict[Node, Node] = {}
+        self.like: dict[Node, Node] = {}
+
+    def take(self, found: Rewritten) -> None:
+        same = {new: self.same.get(old, old) for new, old in found.same.items()}
+        like = {new: self.like.get(old, self.same.get(old, old)) for new, old in found.like.items()}
+        self.root = found.root
+        self.same |= same
+        self.like |= like
+
+    def form(self, name: str, known: dict[Node, Node]) -> Form:
+        root = _interned(self.root, known)
+        nodes = tuple({id(node): node for node in walk(root)}.values())
+        same = {id(node): _interned(self.same[node], known) for node in nodes if node in self.same}
+        like = {id(node): _interned(self.like[node], known) for node in nodes if node in self.like}
+        return Form(name, root, nodes, {id(node): EdgeFacts.of(node) for node in nodes}, same, same | like)
+
+
 def forms_of(root: Node) -> Forms:
     """The forms of a bound tree; O(nodes)."""
     first = simplified(root)
-    made = [Form(AS_WRITTEN, first.root)]
+    known: dict[Node, Node] = {}
+    made = [_Maker(first.root).form(AS_WRITTEN, known)]
     rewrites = list(first.rewrites)
     for name, changes in (
         ("negation pulled up", (pulled_up,)), ("distinct pushed down", (pushed_down,)), ("both", (pulled_up, pushed_down)),
     ):  # fmt: skip
-        form = made[0]
+        maker = _Maker(first.root)
         for change in changes:
-            found = change(form.root)
+            found = change(maker.root)
             rewrites += found.rewrites
-            form = _after(form, found, name)
-        if form.root not in [other.root for other in made]:
-            made.append(form)
+            if found.same:
+                maker.take(found)
+        if maker.root is not first.root and not any(form.root == maker.root for form in made):
+            made.append(maker.form(name, known))
     assert all(_blocks(form) == _blocks(made[0]) for form in made), "a form is another tree over the same blocks"
     return Forms(tuple(made), tuple(dict.fromkeys(rewrites)))
 
 
-def _after(form: Form, found: Rewritten, name: str) -> Form:
-    """A form after one more rewrite."""
-    same, like = dict(form._same), dict(form._like)
-    same |= {new: form.standing_for(old) for new, old in found.same.items()}
-    like |= {new: form.part_like(old) for new, old in found.like.items()}
-    return Form(name, found.root, same, like)
+def _interned(node: Node, known: dict[Node, Node]) -> Node:
+    """The one object for all nodes equal to this one."""
+    found = known.get(node)
+    if found is None:
+        found = over(node, [_interned(child, known) for child in node.children])
+        known[found] = found
+    return found
 
 
-def _blocks(form: Form) -> set[Node]:
-    return {node for node in walk(form.root) if isinstance(node, Block)}
+def _blocks(form: Form) -> set[int]:
+    return {id(node) for node in form.nodes if isinstance(node, Block)}

@@ -208,8 +208,8 @@ def _rewritten(
                 made = changed
             if changed:
                 found.append(Rewrite(name, _word(node), changed if isinstance(changed, str) else ""))
-        for other in {rebuilt, made} - {node}:
-            same[other] = node
+        # hashing a tree takes longer than rewriting it
+        same.update((other, node) for other in (rebuilt, made) if other is not node)
         return made
 
     return Rewritten(tried(root), tuple(dict.fromkeys(found)), same, like)

@@ -29,8 +29,8 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def over(node: Node, children: Sequence[Node]) -> Node:
-    """A node like this one over other children."""
-    if not children:
+    """A node like this one over other children; itself if they are its own."""
+    if all(new is old for new, old in zip(children, node.children, strict=True)):
         return node
     if isinstance(node, JoinNode):
         return replace(node, inputs=tuple(children))

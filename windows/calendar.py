@@ -333,6 +333,10 @@ class Calendar(Buffer):
         )  # fmt: skip
 
     @property
+    def n_partitions(self) -> int:
+        return len(self._partitions)
+
+    @property
     def _n_pages(self) -> int:
         """Pages in use."""
         return int(self._header[_HIGH] - self._header[_N_FREE])

@@ -22,8 +22,8 @@ from windows.costs import Load
 KEPT = {"none": 0.0, "fifo": 50.0, "calendar": 115.0, "list": 100.0, "hash": 240.0}
 BY_ID = 125.0
 LOOKED_AT = 2.2
-#: ns of an end that a block sends: it is found in the row store, and its condition computed again.
-SENT = 120.0
+#: ns of an end that a block sends: a row is found in its store again, a match by walking its parts and by its number.
+SENT_ROW, SENT_MATCH = 15.0, 800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Work:
 WORK = {
     "select": Work(2_000, 20),
     "union": Work(10_000, 20),
-    "join": Work(115_000, 100, 100),
-    "minus": Work(65_000, 75, 20),
-    "intersect": Work(65_000, 75, 20),
+    "join": Work(115_000, 150, 100),
+    "minus": Work(65_000, 85, 20),
+    "intersect": Work(65_000, 85, 20),
     "distinct": Work(43_000, 70, 20),
     "delta-star": Work(24_000, 60, 20),
     "group-by": Work(33_000, 50, 50),

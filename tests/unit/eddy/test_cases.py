@@ -17,7 +17,7 @@ from eddy import Engine
 from eddy.operation import FeedStage, OperatorStage, Stage, Step
 from eddy.stages import Builder
 from queries.nodes import Node
-from queries.tree import Slide as SlideNode
+from queries.nodes import Slide as SlideNode
 from queries.tree import walk
 from tests.reference.workload import to_datetime
 from tests.unit.windows.came_and_went import Cases, Watched

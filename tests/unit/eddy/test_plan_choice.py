@@ -1,0 +1,193 @@
+"""Which plan a query with operators gets, what it is told of it, and that the chosen one does less work."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from eddy import Engine
+from eddy.flows import Flow, Flows
+from eddy.plan_choice import Choice, choice_ns, chosen, strategies_for
+from eddy.replanning import Pace, Replanner
+from eddy.strategies import Strategies
+from eddy.tree_query import TreeQuery
+from lineage.schema import Schema
+from queries.binder import bind
+from queries.bound import Readable
+from queries.forms import Forms, forms_of
+from queries.nodes import Block
+from queries.parser import parse
+
+START = dt.datetime(2024, 1, 1)
+READABLE = Readable(Schema.parse({"i": "int", "j": "int"}, "r"))
+MINUS = "(SELECT i FROM r [RANGE 1 DAY] EXCEPT ALL SELECT j FROM r [RANGE 1 DAY]) AS m"
+JOIN = f"SELECT m.i, c.j FROM {MINUS}, r [RANGE 1 HOUR] AS c WHERE m.i = c.i"
+
+
+def forms(sql: str) -> Forms:
+    return forms_of(bind(parse(sql), {"r": READABLE}.get))
+
+
+def seen(found: Forms, rates: list[float]) -> Flows:
+    """What flows through the nodes of the first form, in order: join, minus, its two blocks, the third; alive ten commits."""
+    form, flows = found.forms[0], Flows()
+    flows.see(form, {id(node): Flow(rate, 0.0, 10 * rate) for node, rate in zip(form.nodes, rates, strict=True)})
+    return flows
+
+
+MARGIN = Pace().margin
+FEW, MANY = [20.0, 20_000.0, 20_000.0, 20_000.0, 20.0], [60_000.0, 2_000.0, 20_000.0, 20_000.0, 20_000.0]
+
+
+def test_a_selective_join_is_put_below_the_negation_and_one_with_many_results_above() -> None:
+    found = forms(JOIN)
+    assert [form.name for form in found.forms] == ["as written", "negation pulled up"]
+    few, many = seen(found, FEW), seen(found, MANY)
+    assert chosen(found.forms, few, None, MARGIN).form.name == "negation pulled up"
+    assert chosen(found.forms, many, None, MARGIN).form.name == "as written"
+
+
+def test_before_anything_is_seen_a_query_runs_as_it_was_written() -> None:
+    found = forms(JOIN)
+    assert chosen(found.forms, Flows(), None, MARGIN).form is found.forms[0]
+
+
+def test_what_runs_is_kept_unless_another_plan_is_better_by_the_margin() -> None:
+    found = forms(JOIN)
+    few = seen(found, FEW)
+    first = Choice(found.forms[0], strategies_for(found.forms[0], few))
+    best = chosen(found.forms, few, first, 1.0)
+    ratio = choice_ns(first, few) / choice_ns(best, few)
+    assert best.form is not first.form and ratio > MARGIN
+    assert chosen(found.forms, few, first, ratio * 1.01) is first
+    assert chosen(found.forms, few, best, MARGIN) is best, "and it does not go back"
+
+
+def test_few_rows_are_scanned_and_many_wait_in_a_calendar() -> None:
+    inside = "(SELECT DISTINCT i, j FROM r [RANGE 1 DAY]) AS a"
+    found = forms(f"SELECT DISTINCT a.i FROM {inside}, r [RANGE 1 DAY] AS b WHERE a.j = b.j")
+    form = found.forms[0]
+    inner = next(node for node in form.nodes if type(node).__name__ == "Distinct" and isinstance(node.child, Block))
+    for size, structure in ((500.0, "list"), (1e6, "calendar")):
+        flows = Flows()
+        flows.see(form, {id(inner): Flow(1000.0, 0.0, size)})
+        assert strategies_for(form, flows).structure(inner) == structure
+
+
+@pytest.mark.parametrize(
+    ("word", "structure"), [("negative", "hash"), ("piggyback", "hash"), ("direct", "list"), ("update-pattern", "fifo")]
+)
+def test_a_word_forces_what_the_blocks_rows_are_kept_in(word: str, structure: str) -> None:
+    form = forms(JOIN).forms[0]
+    strategies = Strategies(word, form.facts)
+    blocks = [node for node in form.nodes if isinstance(node, Block)]
+    assert {strategies.structure(block) for block in blocks} == {structure}
+
+
+def test_below_a_negation_is_direct_and_above_it_negative() -> None:
+    form = forms(JOIN).forms[0]
+    strategies = strategies_for(form, Flows())
+    minus = next(node for node in form.nodes if type(node).__name__ == "SetOperation")
+    assert strategies.sends(minus) and strategies.structure(minus) == "hash"
+    assert not any(strategies.sends(child) for child in minus.children)
+
+
+# -- in an engine
+
+
+def engine_with(pace: Pace) -> tuple[Engine, TreeQuery]:
+    engine = Engine()
+    engine._lives.pace = pace
+    for name in "abc":
+        engine.create_stream(name, {"ts": "timestamp", "i": "int", "j": "int"}, time="ts")
+    minus = "(SELECT i, j FROM a [RANGE 1 SECOND] EXCEPT ALL SELECT i, j FROM b [RANGE 1 SECOND]) AS m"
+    query = engine.submit(f"SELECT m.i, c.j FROM {minus}, c [RANGE 1 SECOND] AS c WHERE m.i = c.i")
+    assert isinstance(query, TreeQuery)
+    return engine, query
+
+
+def replanner_of(query: TreeQuery) -> Replanner:
+    assert query.operation is not None
+    return query.operation.replanner
+
+
+def feed(engine: Engine, commits: int, n_rows: int, first: int = 0) -> None:
+    """Many rows on both sides of the minus, of which hardly one has a partner in c."""
+    for k in range(first, first + commits):
+        at = START + dt.timedelta(milliseconds=100 * k)
+        left = [{"ts": at, "i": k * n_rows + row, "j": row} for row in range(n_rows)]
+        right = [{**row, "i": -row["i"]} for row in left]
+        engine.push_many({"a": left, "b": right, "c": [{"ts": at, "i": k * n_rows, "j": k}]})
+
+
+def rows_carried(query: TreeQuery) -> float:
+    """Rows and ends that went from one operator to another."""
+    replanner = replanner_of(query)
+    form = replanner.built.choice.form
+    nodes = [node for node in form.nodes if not isinstance(node, Block)]
+    return sum(replanner.built.stages[id(node)].counts.plus + replanner.built.stages[id(node)].counts.minus for node in nodes)
+
+
+def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
+    told: list[Any] = []
+    for _ in range(2):
+        engine, query = engine_with(Pace(every=8, margin=1.05))
+        feed(engine, 30, 400)
+        answer = sorted(map(str, engine.answer(query).to_pylist()))
+        changes = [(change.seq, change.sign, tuple(change.row.values())) for change in engine.changes(query, since=0)]
+        told.append((replanner_of(query).built.choice.form.name, replanner_of(query).n_changes, answer, changes))
+    assert told[0] == told[1], "the same calls lead to the same choices"
+    form, n_changes, answer, changes = told[0]
+    assert form == "negation pulled up" and n_changes >= 1
+    engine, query = engine_with(Pace(every=10**9))
+    feed(engine, 30, 400)
+    assert replanner_of(query).n_changes == 0
+    assert sorted(map(str, engine.answer(query).to_pylist())) == answer
+    assert [(change.seq, change.sign, tuple(change.row.values())) for change in engine.changes(query, since=0)] == changes
+
+
+def test_the_chosen_plan_does_less_work_than_the_other() -> None:
+    engine, written = engine_with(Pace(every=10**9))
+    feed(engine, 20, 400)
+    other, pulled = engine_with(Pace(every=2, margin=1.05))
+    feed(other, 20, 400)
+    form = replanner_of(pulled).built.choice.form
+    assert form.name == "negation pulled up"
+    before, after = (replanner.built.stages for replanner in (replanner_of(written), replanner_of(pulled)))
+    for stages in (before, after):
+        for stage in stages.values():
+            stage.counts.plus = stage.counts.minus = 0.0
+    replanner_of(pulled)._until = 10**9
+    feed(engine, 20, 400, first=20)
+    feed(other, 20, 400, first=20)
+    assert 10 * rows_carried(pulled) < rows_carried(written)
+
+
+def test_explain_tells_forms_rewrites_strategies_and_what_was_seen() -> None:
+    engine, query = engine_with(Pace(every=8, margin=1.05))
+    plan = engine.explain(query)["plan"]
+    assert plan["form"] == "as written" and set(plan["cost_ns"]) == {"as written", "negation pulled up"}
+    assert plan["rewrites"] == [{"rewrite": "negation pulled up", "at": "join", "refused": None}]
+    assert plan["decided"] == "every 8 commits" and plan["changes"] == 0
+    feed(engine, 8, 400)
+    told = engine.explain(query)
+    assert told["plan"]["form"] == "negation pulled up" and told["plan"]["changes"] == 1
+    feed(engine, 3, 400, first=8)
+    told = engine.explain(query)
+    below = [edge for edge in told["edges"] if edge["from"].startswith("block") and edge["to"].startswith("join")]
+    assert {edge["strategy"] for edge in below} == {"direct"} and all(edge["seen"] for edge in below)
+    assert max(edge["rows"]["begun"] for edge in below) == 400
+    assert all(operator["cost_ns"] > 0 for operator in told["operators"] if operator["inputs"])
+
+
+def test_explain_tells_why_a_plan_is_never_changed() -> None:
+    engine = Engine()
+    engine.create_stream("a", {"ts": "timestamp", "i": "int"}, time="ts")
+    told = engine.explain("ISTREAM (SELECT DISTINCT i FROM a [RANGE 1 SECOND])")["plan"]
+    assert told["decided"] == "never: a stream has no past to build from"
+    query = engine.submit("SELECT DISTINCT i FROM a [RANGE 1 SECOND]", expiry="direct")
+    told = engine.explain(query)
+    assert told["plan"]["decided"] == 'never: expiry is "direct"'
+    assert told["edges"][0]["ends"] == "by scanning a list"
