@@ -18,6 +18,7 @@ import numpy as np
 
 from eddy.catalog import MAIN, Catalog
 from eddy.committer import Committer, Part
+from eddy.completeness import Read, tree_complete_since
 from eddy.core import Core, JoinCore, StreamCore
 from eddy.feed import Feed, StreamFeed
 from eddy.history import Held, complete_since, first_seen, opening_parts
@@ -199,22 +200,21 @@ class Lifecycle:
     def _operation(self, query: TreeQuery) -> Operation:
         """The operators of a query, over cores that run from the next commit on."""
         cores: list[Core] = []
+        read: dict[Block, Read] = {}
 
         def feed(block: Block, sends_ends: bool) -> Feed:
             core = self._core(query, query.tree_plan.blocks[block], sends_ends)
             cores.append(core)
+            read[block] = core.sources, core.query.windows, self._births(query, core.sources, core.query.windows)
             return core.feed
 
         root = query.tree_plan.root
         per_event = query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root))
         builder = Builder(root, feed, self._named_stage, query.expiry, per_event)
         operation = Operation(builder.root, cores, builder.recipient(query.emit))
-        births = [self._births(query, core.sources, core.query.windows) for core in cores]
-        inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
-        sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())
-        query.complete_since_us = complete_since(query.timeline.now, sources, windows, firsts)
-        for core, born in zip(cores, births):
-            core.start(self._committer.seq, born)
+        query.complete_since_us = tree_complete_since(root, query.timeline.now, read)
+        for core in cores:
+            core.start(self._committer.seq, self._births(query, core.sources, core.query.windows))
         return operation
 
     def _core(self, query: TreeQuery, plan: Plan | JoinPlan, sends_ends: bool) -> Core:
