@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from eddy.operation import Step
 from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
+from eddy.source import Source
 from eddy.timeline import Timeline
 from eddy.tree_query import TreeQuery
+
+#: What an operator keeps of one row at most, on average: its slot, its cells, its place in tables that have just doubled.
+_STATE_BYTES = 256
 
 
 class Operations:
@@ -18,15 +23,39 @@ class Operations:
     def __init__(self) -> None:
         #: the queries that run on each timeline that has any, in the order in which they started
         self.running: dict[Timeline, list[TreeQuery]] = {}
+        #: by source, operators that may keep a row of it; and what each query adds to that
+        self._keepers: Counter[Source] = Counter()
+        self._added: dict[TreeQuery, Counter[Source]] = {}
 
     def add(self, query: TreeQuery) -> None:
         self.running.setdefault(query.timeline, []).append(query)
+        assert query.operation is not None, "only queries that run are here"
+        n_operators = query.operation.n_operators
+        read = Counter(source for core in query.cores for source in core.sources)
+        added = self._added[query] = Counter({source: n * n_operators for source, n in read.items()})
+        self._keepers.update(added)
 
     def remove(self, query: TreeQuery) -> None:
         queries = self.running[query.timeline]
         queries.remove(query)
         if not queries:
             del self.running[query.timeline]
+        # those that come to nothing go
+        self._keepers -= self._added.pop(query)
+
+    def row_bytes(self, source: Source) -> int:
+        """What the operators of all queries may keep of one row of a source."""
+        return _STATE_BYTES * self._keepers[source]
+
+    @property
+    def bytes(self) -> int:
+        """What the operators and the logs of all queries that run hold."""
+        return sum(query.held_bytes for queries in self.running.values() for query in queries)
+
+    def forget(self, timeline: Timeline) -> None:
+        """Let go of the changes of commits that can no longer be read."""
+        for query in self.running.get(timeline, ()):
+            query.log.forget(timeline.log.gone)
 
     def run(self, timeline: Timeline, record: Record, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
         """What a commit that was just logged changed for each query; logged with it."""
@@ -36,7 +65,6 @@ class Operations:
             assert query.operation is not None, "only queries that run are here"
             parts = query.operation.take(step)
             query.log.append(record.seq, parts)
-            query.log.forget(timeline.log.gone)
             if parts:
                 yield query, parts
         for query in queries:

@@ -109,7 +109,7 @@ class Numbers:
         enough = room_for(2 * n_alive, _SMALL)
         if self.header[_LIMIT] != enough:
             self._open(enough, alive)
-        capacity = room_for(int(np.flatnonzero(alive)[-1]) + 1, enough)
+        capacity = room_for(int(np.flatnonzero(alive).max(initial=-1)) + 1, enough)
         if capacity == self.capacity:
             return False
         self.capacity = capacity
