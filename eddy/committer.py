@@ -405,6 +405,7 @@ class Committer:
         """Forget the oldest commits, and the rows that neither a window nor the rest of the log needs."""
         log = timeline.log
         log.drop(n_commits)
+        self.operations.forget(timeline)
         for source in timeline.sources:
             source.log_dropped(log.gone)
             source.settle(log.records[0].before if log.records else timeline.now)

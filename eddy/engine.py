@@ -79,7 +79,7 @@ class Engine:
         self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
-        self._cap = StateCap(state_bytes, self._catalog.inputs, self._forget)
+        self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.operations, self._forget)
         self._lives = Lifecycle(self, self._catalog, self._committer, self._planner, self._cap, expiry)
         self._turn = Turn()
 

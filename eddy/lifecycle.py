@@ -18,6 +18,7 @@ import numpy as np
 
 from eddy.catalog import MAIN, Catalog
 from eddy.committer import Committer, Part
+from eddy.completeness import tree_complete_since
 from eddy.core import Core, JoinCore, StreamCore
 from eddy.feed import Feed, StreamFeed
 from eddy.history import Held, complete_since, first_seen, opening_parts
@@ -263,14 +264,14 @@ class Lifecycle:
 
         forms = query.tree_plan.forms.forms
         replanner = Replanner(forms, query.expiry, self.pace, build, lambda: bool(self._readers(query)))
-        cores = list(found.values())
-        operation = Operation(cores, replanner)
-        births = [born or self._births(query, core.sources, core.query.windows) for core in cores]
-        inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
-        sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())
-        query.complete_since_us = complete_since(query.timeline.now, sources, windows, firsts)
-        for core, born in zip(cores, births):
-            core.start(self._committer.seq, born)
+        births = {
+            block: born or self._births(query, core.sources, core.query.windows) for block, core in found.items()
+        }  # fmt: skip
+        read = {block: (core.sources, core.query.windows, births[block]) for block, core in found.items()}
+        query.complete_since_us = tree_complete_since(query.tree_plan.root, query.timeline.now, read)
+        operation = Operation(list(found.values()), replanner)
+        for block, core in found.items():
+            core.start(self._committer.seq, births[block])
         return operation
 
     def _core(self, query: TreeQuery, plan: Plan | JoinPlan, sends_ends: bool) -> Core:

@@ -321,6 +321,11 @@ class Operation:
         return self._errors_before + sum(stage.errors for stage in self.root.stages())
 
     @property
+    def n_operators(self) -> int:
+        """Those of its own that may keep rows, the recipient among them."""
+        return 1 + sum(isinstance(stage, OperatorStage) for stage in self.root.stages())
+
+    @property
     def bytes(self) -> int:
         return self._recipient.bytes + sum(stage.bytes for stage in self.root.stages())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from eddy.operation import Operation, Step
@@ -9,9 +10,13 @@ from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.shared_groups import SharedGroups
+from eddy.source import Source
 from eddy.timeline import Timeline
 from eddy.tree_query import TreeQuery
 from windows.operator import TimedOperator
+
+#: What an operator keeps of one row at most, on average: its slot, its cells, its place in tables that have just doubled.
+_STATE_BYTES = 256
 
 
 class Operations:
@@ -21,6 +26,9 @@ class Operations:
         #: the queries that run on each timeline that has any, in the order in which they started
         self.running: dict[Timeline, list[TreeQuery]] = {}
         self.shared = SharedGroups()
+        #: by source, operators that may keep a row of it; and what each query adds to that
+        self._keepers: Counter[Source] = Counter()
+        self._added: dict[TreeQuery, Counter[Source]] = {}
 
     def __contains__(self, timeline: Timeline) -> bool:
         """Whether any query with operators runs on a timeline."""
@@ -28,12 +36,33 @@ class Operations:
 
     def add(self, query: TreeQuery) -> None:
         self.running.setdefault(query.timeline, []).append(query)
+        assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
+        n_operators = query.operation.n_operators
+        read = Counter(source for core in query.cores for source in core.sources)
+        added = self._added[query] = Counter({source: n * n_operators for source, n in read.items()})
+        self._keepers.update(added)
 
     def remove(self, query: TreeQuery) -> None:
         queries = self.running[query.timeline]
         queries.remove(query)
         if not queries:
             del self.running[query.timeline]
+        # those that come to nothing go
+        self._keepers -= self._added.pop(query)
+
+    def row_bytes(self, source: Source) -> int:
+        """What the operators of all queries may keep of one row of a source."""
+        return _STATE_BYTES * self._keepers[source]
+
+    @property
+    def bytes(self) -> int:
+        """What the operators and the logs of all queries that run hold."""
+        return self.shared.bytes + sum(query.held_bytes for queries in self.running.values() for query in queries)
+
+    def forget(self, timeline: Timeline) -> None:
+        """Let go of the changes of commits that can no longer be read."""
+        for query in self.running.get(timeline, ()):
+            query.log.forget(timeline.log.gone)
 
     def timed(self, timeline: Timeline) -> list[TimedOperator]:
         """The operators whose rows the clock ends, though no stream's window does."""
@@ -51,7 +80,6 @@ class Operations:
         for query, operation in self._own(timeline):
             parts = operation.take(step)
             query.log.append(record.seq, parts)
-            query.log.forget(timeline.log.gone)
             if parts:
                 yield query, parts
         for _, operation in self._own(timeline):

@@ -35,6 +35,11 @@ class SharedGroups:
         for groups in self._groups.values():
             yield from groups.values()
 
+    @property
+    def bytes(self) -> int:
+        """What all groups and the logs of their members hold."""
+        return sum(group.bytes + sum(member.query.log.bytes for member in group.members.values()) for group in self)
+
     def join(self, query: TreeQuery, shareable: Shareable, core: StreamCore) -> SharedOperation:
         """A query becomes a member of the group of its form."""
         (source,) = core.sources

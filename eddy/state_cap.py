@@ -6,12 +6,17 @@ cost at most, and only when the charges have used up what was left the bytes are
 Before anything is refused the log is given up: rows that are in no window are then forgotten at once.
 
     bytes held <= account + charges since         so   a push is admitted only if account + charges + its own <= limit
+
+Each operator that a stream feeds is charged what it may keep of a row. The combinations that a join of operators makes, like the
+matches of any join, can be more than the rows they are made of: those, and what readers of running queries keep, are seen with
+the next account.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from eddy.operations import Operations
 from eddy.source import Source
 from lineage.errors import LimitError
 
@@ -26,25 +31,29 @@ _QUERY_BYTES = 4096
 
 
 class StateCap:
-    """The bytes that the sources of one engine hold, against a limit.
+    """The bytes that the sources and operators of one engine hold, against a limit.
 
-    `sources` gives them, `forget` lets go of what they hold without need.
+    `sources` gives the former, `forget` lets go of what they hold without need.
     """
 
-    def __init__(self, limit: int, sources: Callable[[], Iterable[Source]], forget: Callable[[], None]) -> None:
+    def __init__(
+        self, limit: int, sources: Callable[[], Iterable[Source]], operations: Operations, forget: Callable[[], None]
+    ) -> None:  # fmt: skip
         self.limit = limit
         self._sources = sources
+        self._operations = operations
         self._forget = forget
         #: what may be taken before the bytes are counted again
         self._left = 0
 
     def charge_rows(self, source: Source, n_rows: int) -> None:
         """Admit rows of a stream, or raise: then nothing has changed."""
-        cost = n_rows * _ROW_BYTES
+        kept = self._operations.row_bytes(source)
+        cost = n_rows * (_ROW_BYTES + kept)
         if cost > self._left:
             width = source.store.row_bytes() + 9 * len(source.schema) + 8 + 4 * len(source.bank.filters) + len(source.modules)
             width += _INDEX_BYTES * source.stems.n_indexes + source.row_ends.row_bytes()
-            width += 0 if source.own_ends is None else source.own_ends.row_bytes()
+            width += kept + (0 if source.own_ends is None else source.own_ends.row_bytes())
             self._charge(n_rows * width, f"{n_rows} rows of {source.name}")
         else:
             self._left -= cost
@@ -68,6 +77,6 @@ class StateCap:
         self._left -= cost
 
     def _count(self) -> int:
-        held = sum(sum(source.bytes().values()) for source in self._sources())
+        held = self._operations.bytes + sum(sum(source.bytes().values()) for source in self._sources())
         self._left = max(0, self.limit - held)
         return held

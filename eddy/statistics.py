@@ -167,7 +167,7 @@ def own_bytes(query: Query) -> int:
     atoms: float
     state = 0
     if isinstance(query, TreeQuery):
-        atoms, state = 0, query.log.bytes + (0 if query.operation is None else query.operation.bytes)
+        atoms, state = 0, query.held_bytes
     elif isinstance(query, JoinQuery):
         atoms = sum(sum(1 for _ in leg.condition.atoms()) / leg.n_joins for leg in query.legs) + len(query.legs)
     else:

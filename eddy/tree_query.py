@@ -178,6 +178,11 @@ class TreeQuery(Query):
         """The blocks that run hidden."""
         return [] if self.operation is None else self.operation.cores
 
+    @property
+    def held_bytes(self) -> int:
+        """What its operators and its log hold."""
+        return self.log.bytes + (0 if self.operation is None else self.operation.bytes)
+
     def check(self) -> None:
         """All invariants of its operators."""
         assert self.running == (self.kept is None), "a query runs or keeps its answer"
