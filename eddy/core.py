@@ -24,6 +24,11 @@ class StreamCore:
         self._source = source
         self.feed: Feed = StreamFeed(query, source, sends_ends)
 
+    def feed_anew(self, sends_ends: bool) -> Feed:
+        """A feed for other operators; those that read the one before read no more, or another part of the tree."""
+        self.feed = StreamFeed(self.query, self._source, sends_ends)
+        return self.feed
+
     def start(self, seq: int, births: tuple[int, ...]) -> None:
         """Run from the next commit on; `births` are the first positions that count, by input."""
         source, plan = self._source, self.query.plan
@@ -50,6 +55,11 @@ class JoinCore:
         self.sources = query.sources
         self._joiner = joiner
         self.feed: Feed = JoinFeed(query, sends_ends)
+
+    def feed_anew(self, sends_ends: bool) -> Feed:
+        """A feed for other operators, which numbers its matches anew."""
+        self.feed = JoinFeed(self.query, sends_ends)
+        return self.feed
 
     def start(self, seq: int, births: tuple[int, ...]) -> None:
         """Run from the next commit on; `births` are the first positions that count, by input."""

@@ -6,9 +6,11 @@ from typing import Any
 
 from eddy.catalog import Catalog
 from eddy.explain import explain_join, explain_plan
+from eddy.operation import Operation
 from eddy.policies.base import Policy
 from eddy.query import JoinPlan, TreePlan
-from eddy.stages import SCANNING, SENDING
+from eddy.shared_operation import SharedOperation
+from eddy.strategies import SCANNING, SENDING
 from eddy.tree_query import TreeQuery
 from queries.tree import Block, NamedQuery, Node, SetOperation, ToStream, walk
 from windows import patterns
@@ -34,9 +36,14 @@ def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, 
         "update_pattern": plan.root.update_pattern,
         "edges": [_edge(node, above, numbers, expiry) for above in nodes for node in above.children]
         + [_edge(plan.root, None, numbers, expiry)],
-        "storage": {"own": "operators and answer", "bytes": 0 if operation is None else operation.bytes},
+        "storage": {"own": _own_state(operation), "bytes": 0 if operation is None else operation.bytes},
+        **({"shared": operation.path} if isinstance(operation, SharedOperation) else {}),
         "defaults": list(plan.defaults),
     }
+
+
+def _own_state(operation: Operation | SharedOperation | None) -> str:
+    return "what was last shown" if isinstance(operation, SharedOperation) else "operators and answer"
 
 
 def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> dict[str, Any]:

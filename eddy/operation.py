@@ -9,22 +9,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from eddy.core import Core
+from eddy.edge_counts import EdgeCounts
 from eddy.feed import Feed
 from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.timeline import effect_time
+from lineage.elements import BEGINNING
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
-from windows.operator import Operator
+from windows.operator import Operator, TimedOperator
 from windows.recipient import Recipient, StreamRecipient
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
+
+if TYPE_CHECKING:
+    from eddy.replanning import Built, Replanner
 
 
 class Step(NamedTuple):
@@ -40,6 +45,8 @@ class Stage(ABC):
     def __init__(self) -> None:
         self._seq = -1
         self._delta: Delta | None = None
+        #: what it gave, commit by commit; what it had when it was opened does not count
+        self.counts = EdgeCounts()
 
     @property
     @abstractmethod
@@ -59,6 +66,7 @@ class Stage(ABC):
         """What a commit did to its rows; computed when it is first asked for."""
         if self._delta is None or self._seq != step.record.seq:
             self._seq, self._delta = step.record.seq, self._process(step)
+            self.counts.add(self._delta, self.sends_ends)
         return self._delta
 
     def opened(self, record: Record) -> Delta:
@@ -133,7 +141,11 @@ class FeedStage(Stage):
         return self.feed.sends_ends
 
     def _process(self, step: Step) -> Delta:
-        return self.feed.delta(step.record, step.ranks)
+        found = self.feed.delta(step.record, step.ranks)
+        if step.record.after == BEGINNING:
+            # tables have changed, and there is no clock: to a reader that is time 0, here it is before all times
+            found.plus.times[:] = found.minus.times[:] = BEGINNING
+        return found
 
     def _open(self, record: Record) -> Delta:
         found = self.feed.snapshot(record)
@@ -182,8 +194,10 @@ class OperatorStage(Stage):
         return self.operator.process([child.delta(step) for child in self.children], step.record.after)
 
     def _open(self, record: Record) -> Delta:
-        now = effect_time(record.after)
+        now = record.after
         found = self.operator.process([child.opened(record) for child in self.children], now)
+        if isinstance(self.operator, AnswerStream):
+            self.operator.opened(now)
         if isinstance(self.operator, ChangeStream | AnswerStream):
             # what was there before the query is no change
             return empty(self.types)
@@ -194,7 +208,7 @@ class OperatorStage(Stage):
 
     def answer(self, record: Record) -> Delta:
         children = [partial(child.answer, record) for child in self.children]
-        return self.operator.answer(children, effect_time(record.after))
+        return self.operator.answer(children, record.after)
 
 
 class QueryStage(Stage):
@@ -232,14 +246,23 @@ class QueryStage(Stage):
 class Operation:
     """A query's operators over its cores, and its answer."""
 
-    def __init__(self, root: Stage, cores: list[Core], recipient: Recipient | StreamRecipient) -> None:
+    def __init__(
+        self, root: Stage, cores: list[Core], recipient: Recipient | StreamRecipient, replanner: Replanner | None = None
+    ) -> None:  # fmt: skip
         self.root = root
         self.cores = cores
+        #: None: what runs is never changed
+        self.replanner = replanner
         self._recipient = recipient
-        #: the commit that opened it: that has been taken when it comes
+        #: the commit that opened it, or after which it was built anew: that has been taken when it comes
         self._opened = -1
+        #: values that could not be computed, in stages that run no more
+        self._errors_before = 0
         #: results so far
         self.n_results = 0
+        own = (stage.operator for stage in root.stages() if isinstance(stage, OperatorStage))
+        #: those of its operators whose rows the clock ends
+        self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
 
     def open(self, record: Record) -> Results:
         """What the query sees at once, in the commit that opens it."""
@@ -251,10 +274,26 @@ class Operation:
         """What a commit that was just logged changes for the query."""
         return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
 
+    def reconsider(self, record: Record) -> None:
+        """Run the query in another way from the next commit on, if that is better by now."""
+        built = None if self.replanner is None else self.replanner.step(record)
+        if built is not None:
+            self._rebuild(built, record)
+
+    def _rebuild(self, built: Built, record: Record) -> None:
+        """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
+        errors, n_rows = self.errors, len(self._recipient)
+        self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
+        self._recipient.process(self.root.opened(record), effect_time(record.after))
+        assert len(self._recipient) == n_rows, "the answer is the same"
+        self._errors_before += errors - self.errors
+        self.forget()
+
     def _received(self, delta: Delta, record: Record) -> list[Results]:
-        found = self._recipient.process(delta, effect_time(record.after))
+        found = self._recipient.process(delta, record.after)
         self.n_results += int(np.count_nonzero(found.signs > 0))
-        return [Results(found.columns, found.times, found.signs)] if len(found) else []
+        times = np.where(found.times == BEGINNING, 0, found.times)
+        return [Results(found.columns, times, found.signs)] if len(found) else []
 
     def answer(self, clock: int) -> Results:
         """The rows alive, or the newest of a stream, as + at the clock."""
@@ -274,7 +313,7 @@ class Operation:
     @property
     def errors(self) -> int:
         """Values that could not be computed so far."""
-        return sum(stage.errors for stage in self.root.stages())
+        return self._errors_before + sum(stage.errors for stage in self.root.stages())
 
     @property
     def bytes(self) -> int:
@@ -288,6 +327,6 @@ class Operation:
 
 def at_once(delta: Delta, record: Record) -> Delta:
     """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
-    plus, now = delta.plus, effect_time(record.after)
+    plus = delta.plus
     n = len(plus)
-    return Delta(Plus(plus.ids, np.full(n, now), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())
+    return Delta(Plus(plus.ids, np.full(n, record.after), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())

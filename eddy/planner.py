@@ -15,6 +15,7 @@ from filters.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind
 from queries.bound import Block, BoundInput, OutputColumn
+from queries.forms import forms_of
 from queries.joins import Join
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
@@ -94,11 +95,12 @@ class Planner:
 
     def _tree(self, parsed: ParsedQuery, bound: Node) -> TreePlan:
         timeline = self._check_timeline(parsed, bound)
-        root = mapped(bound, _with_extent)
+        forms = forms_of(mapped(bound, _with_extent))
+        root = forms.forms[0].root
         blocks = {node: self._block(parsed, node, clauses_apart=False) for node in walk(root) if isinstance(node, Block)}
         read = list(leaves(root))
         return TreePlan(
-            root, blocks,
+            forms, blocks,
             tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, BoundInput))),
             tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, NamedQuery))),
             timeline,
@@ -131,7 +133,8 @@ class Planner:
 
 def _with_extent(node: Node) -> Node:
     """A block below a SLIDE keeps the rows that the extent shown may hold: it is shown until the next boundary."""
-    if not isinstance(node, Slide) or not isinstance(node.child, Block) or len(node.child.inputs) > 1:
+    if not isinstance(node, Slide) or node.of_query:
         return node
+    assert isinstance(node.child, Block), "a stream as it is pushed is a block"
     block, kept = node.child, WindowSpec.range(node.window.width_us + node.window.slide_us)
     return replace(node, child=replace(block, inputs=(replace(block.inputs[0], window=kept),)))

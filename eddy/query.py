@@ -20,6 +20,7 @@ from filters.vector import ListFrame, Vector
 from lineage.schema import Column, Schema
 from lineage.times import MAX_US, to_datetime
 from queries.bound import Block, OutputColumn, QueryFacts, Readable
+from queries.forms import Forms
 from queries.joins import Join
 from queries.tree import GroupBy, NamedQuery, Node, walk
 from windows.patterns import STRICT
@@ -126,7 +127,7 @@ class JoinPlan:
 class TreePlan:
     """What is left of the text of a query with operators."""
 
-    root: Node
+    forms: Forms
     #: how each of its blocks is run
     blocks: Mapping[Block, Plan | JoinPlan]
     #: the names of the streams and tables, and of the queries, that it reads, in lower case
@@ -135,6 +136,11 @@ class TreePlan:
     timeline: str
     outputs: tuple[OutputColumn, ...]
     defaults: tuple[str, ...]
+
+    @property
+    def root(self) -> Node:
+        """The tree as it was written."""
+        return self.forms.forms[0].root
 
     @property
     def is_stream(self) -> bool:
@@ -238,6 +244,10 @@ class Query:
     def reads(self) -> tuple[str, ...]:
         """The names of the running queries it reads, in lower case."""
         return ()
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.outputs)
 
     @property
     def opens(self) -> bool:

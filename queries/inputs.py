@@ -143,7 +143,7 @@ class InputBinder:
                 raise self._source.error(fact, item.time.start, item.time.end, "bad_window", hint)
             window = self._window(item.window, schema_of(node))
             sliding = window.kind is WindowKind.SLIDE
-            node = self._slide(item, node, window) if sliding else WindowNode(node, window)
+            node = self._slide(item, node, window, of_query=True) if sliding else WindowNode(node, window)
         return DerivedInput(called, item.name, "query", schema_of(node), node, offset, (item.start, item.end))
 
     def _sliding(self, item: SourceItem, readable: Readable, window: WindowSpec, offset: int) -> DerivedInput:
@@ -153,16 +153,16 @@ class InputBinder:
         span = (item.start, item.end)
         leaf = BoundInput(item.name, item.name, readable, WindowSpec.none(), 0, span, item.window_span or NOWHERE)
         columns = tuple(OutputColumn(ref.name, ref) for ref in column_refs(readable.schema.columns))
-        node = self._slide(item, Block((leaf,), None, columns), window)
+        node = self._slide(item, Block((leaf,), None, columns), window, of_query=False)
         return DerivedInput(item.alias or item.name, item.name, "stream", schema_of(node), node, offset, span)
 
-    def _slide(self, item: SourceItem, node: Node, window: WindowSpec) -> Slide:
+    def _slide(self, item: SourceItem, node: Node, window: WindowSpec, of_query: bool) -> Slide:
         schema = schema_of(node)
         taken = [column.name for column in BOUNDS if item.bounds and schema.find(column.name) is not None]
         if taken:
             fact = f'"{item.name}" has a column "{taken[0]}" already'
             raise self._error(item, fact, "duplicate_column", "[RANGE 5 MINUTES SLIDE 1 MINUTE] adds no columns")
-        return Slide(node, window, item.bounds)
+        return Slide(node, window, item.bounds, of_query)
 
     def _check_time(self, item: SourceItem, readable: Readable) -> None:
         """The column in the second place of TUMBLE or HOP is the stream's time."""

@@ -22,7 +22,7 @@ from queries.bound import Block, BoundInput, OutputColumn
 from queries.inputs import Input
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
 from queries.split import conjuncts_of, split
-from queries.tree import JoinNode, Node, Select, Slide, column_refs
+from queries.tree import JoinNode, Node, Select, Slide, column_refs, of_tables
 
 Columns = tuple[OutputColumn, ...]
 
@@ -41,9 +41,9 @@ def read_inputs(inputs: tuple[Input, ...], condition: Expression | None, columns
 
 def select(child: Node, condition: Expression | None, columns: Columns, defaults: Sequence[str] = ()) -> Node:
     """`SELECT columns FROM child WHERE condition`; the child itself if that is all of it."""
-    if isinstance(child, Slide) and isinstance(child.child, Block) and _is_plain(child.child):
+    if isinstance(child, Slide) and not child.of_query and isinstance(child.child, Block) and _is_plain(child.child):
         return _select_slide(child, child.child, condition, columns, defaults)
-    if condition is None and _is_identity(child, columns):
+    if condition is None and is_identity(child, columns):
         return child
     return Select(child, condition, columns, tuple(defaults))
 
@@ -77,7 +77,7 @@ def _select_slide(slide: Slide, block: Block, condition: Expression | None, colu
     child = Slide(Block(block.inputs, below, narrow), slide.window, bounds=True)
     moved = tuple(OutputColumn(column.name, _move(column.expression, place)) for column in columns)
     rest = conjunction([_move(conjunct, place) for conjunct in above])
-    return child if rest is None and _is_identity(child, moved) else Select(child, rest, moved, tuple(defaults))
+    return child if rest is None and is_identity(child, moved) else Select(child, rest, moved, tuple(defaults))
 
 
 class _Joining:
@@ -98,7 +98,10 @@ class _Joining:
     def node(self, defaults: list[str]) -> JoinNode:
         nodes = tuple(self._narrow(number, item) for number, item in enumerate(self._inputs))
         is_stream = any(node.is_stream for node in nodes)
-        frozen = tuple(isinstance(item, BoundInput) and item.is_table and (is_stream or item.is_frozen) for item in self._inputs)
+        counts = is_stream or not all(of_tables(node) for node in nodes)
+        frozen = tuple(
+            isinstance(item, BoundInput) and item.is_table and counts and (is_stream or item.is_frozen) for item in self._inputs
+        )
         columns = tuple(OutputColumn(column.name, _move(column.expression, self._place)) for column in self._columns)
         condition = conjunction([_move(conjunct, self._place) for conjunct in self._joining])
         remarks = (*defaults, *_say_products(self._join, self._inputs))
@@ -192,7 +195,7 @@ def _is_plain(block: Block) -> bool:
     return block.condition is None and len(block.inputs) == 1 and [column.expression for column in block.columns] == refs
 
 
-def _is_identity(child: Node, columns: Columns) -> bool:
+def is_identity(child: Node, columns: Columns) -> bool:
     """Whether the columns are those of the child, under the same names."""
     return [(column.name, column.expression) for column in columns] == [(ref.name, ref) for ref in column_refs(child.columns)]
 

@@ -24,7 +24,7 @@ binder assumed, do not count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from filters.expression import ColumnRef, Expression
@@ -145,6 +145,8 @@ class Slide(_Over):
     window: WindowSpec
     #: whether it appends `window_start` and `window_end`
     bounds: bool
+    #: whether the child is a query's stream, whose rows are timed by their change and never end; else a stream as it is pushed
+    of_query: bool = False
 
     @property
     def columns(self) -> tuple[Column | OutputColumn, ...]:
@@ -157,7 +159,7 @@ class Slide(_Over):
 
     def _ends_early(self) -> tuple[bool, bool]:
         """Whether the rows of the stream have a key, and whether they have ends of their own."""
-        own = self.child.inputs if isinstance(self.child, Block) else ()
+        own = self.child.inputs if isinstance(self.child, Block) and not self.of_query else ()
         return any(leaf.keyed for leaf in own), any(leaf.readable.end is not None for leaf in own)
 
     @property
@@ -172,7 +174,9 @@ class Slide(_Over):
     def end_order(self) -> object:
         if self.update_pattern != patterns.WEAKEST:
             return None
-        return (self.child.inputs[0].name.lower(), self.window) if isinstance(self.child, Block) else self
+        if not isinstance(self.child, Block) or self.of_query:
+            return self
+        return self.child.inputs[0].name.lower(), self.window
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +223,8 @@ class JoinNode:
 
     What reads one input alone is already done below, so `condition` and `join` hold only what joins inputs, and `join.own` is
     empty. Expressions address the concatenation of the inputs' columns. A table is a block over it; a *frozen* input is one
-    that counts as it was when the last row of the others came. A stream iff one input is: all others are then frozen tables.
+    that counts as it was when the last row of the others came; beside tables alone there is none. A stream iff one input is: all
+    others are then frozen tables.
     """
 
     inputs: tuple[Node, ...]
@@ -423,11 +428,21 @@ def walk(node: Node) -> Iterator[Node]:
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The tree with every node changed, children first."""
-    below = {"child", "left", "right"} & {field.name for field in fields(node)}
-    parts: dict[str, Any] = {name: mapped(getattr(node, name), change) for name in sorted(below)}
+    return change(over(node, [mapped(child, change) for child in node.children]))
+
+
+def over(node: Node, children: Sequence[Node]) -> Node:
+    """A node like this one over other children."""
+    if not children:
+        return node
     if isinstance(node, JoinNode):
-        parts["inputs"] = tuple(mapped(item, change) for item in node.inputs)
-    return change(replace(node, **parts) if parts else node)
+        return replace(node, inputs=tuple(children))
+    if isinstance(node, SetOperation):
+        left, right = children
+        return replace(node, left=left, right=right)
+    (child,) = children
+    parts: dict[str, Any] = {"child": child}
+    return replace(node, **parts)
 
 
 def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:
@@ -437,6 +452,11 @@ def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:
             yield from found.inputs
         elif isinstance(found, NamedQuery):
             yield found
+
+
+def of_tables(node: Node) -> bool:
+    """Whether it reads tables alone: no row of a stream is in what it gives."""
+    return all(isinstance(leaf, BoundInput) and leaf.is_table for leaf in leaves(node))
 
 
 def levels(node: Node) -> int:

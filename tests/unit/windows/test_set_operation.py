@@ -115,3 +115,18 @@ def test_state_falls_back_after_a_rush_though_some_rows_stay() -> None:
         sizes.append(operator.bytes)
         clock += 10
     assert max(sizes) > 4_000_000 and sizes[-1] < 200_000
+
+
+def test_a_minus_whose_last_results_all_end_at_once_lets_go_of_their_ids() -> None:
+    """Nothing is shown any more, but the inputs still have rows."""
+    operator = SetOperation(KINDS["except", True], [Type.INT], [LiveRows(Unscheduled()) for _ in range(2)])
+    n = 5_000
+    values = [Vector(Type.INT, np.arange(n))]
+
+    def rows(at: int) -> Delta:
+        ids = np.arange(n)
+        return Delta(Plus(ids, np.full(n, at), np.zeros(n, np.int64), np.full(n, 2**62), values), no_minus())
+
+    assert len(operator.process([rows(1), empty([Type.INT])], 1).plus) == n
+    assert len(operator.process([empty([Type.INT]), rows(2)], 2).minus) == n
+    operator.check()

@@ -1,0 +1,115 @@
+"""What flows through the nodes of a query's tree, a commit: seen where stages run, estimated where they do not.
+
+    rate        rows that begin
+    premature   rows that end before they are scheduled to, or have no scheduled end
+    size        rows alive
+
+A node of a form that does not run has the flow of the node of the first form with the same rows, if that was seen; else that of
+its inputs times its *part*: the share of what comes in that goes out, as it was last seen of the node or of one like it, or a
+default before anything was. Parts are kept from one form to another: a form that was tried and left is not tried again for a
+guess.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from queries.forms import Form
+from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
+from windows.spec import WindowKind
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One edge."""
+
+    rate: float
+    premature: float
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What goes out of a node, as shares of what could: of the rate, of the size, and of the output that ends early."""
+
+    rate: float
+    size: float
+    premature: float
+
+
+#: A stream of which nothing is known.
+DEFAULT = Flow(100.0, 0.0, 1000.0)
+#: Partners that a row is expected to find in a join of which nothing is known.
+_PARTNERS = 1.0
+
+
+def default_part(node: Node, inputs: Sequence[Flow]) -> Part:
+    """Of a node of which nothing is known."""
+    match node:
+        case Select(condition=condition):
+            share = 1.0 if condition is None else 0.5
+            return Part(share, share, 0.0)
+        case JoinNode():
+            rate, size = potential(node, inputs)
+            found = _PARTNERS * sum(flow.rate for flow in inputs)
+            return Part(found / max(rate, 1e-9), min(1.0, max(flow.size for flow in inputs) / max(size, 1e-9)), 0.0)
+        case Distinct():
+            return Part(0.5, 0.5, 0.0)
+        case SetOperation(kind=kind, all=counts):
+            return Part(1.0, 1.0, 0.0) if kind == "union" and counts else Part(0.5, 0.5, 0.25 if kind == "except" else 0.0)
+        case GroupBy():
+            return Part(1.0, 0.1, 1.0)
+    return Part(1.0, 1.0, 0.0)
+
+
+def potential(node: Node, inputs: Sequence[Flow]) -> tuple[float, float]:
+    """The largest rate and size that a node could have."""
+    if isinstance(node, JoinNode):
+        sizes = [max(flow.size, 1.0) for flow in inputs]
+        whole = math.prod(sizes)
+        return sum(flow.rate * whole / size for flow, size in zip(inputs, sizes)), whole
+    if isinstance(node, SetOperation) and node.kind != "union":
+        return inputs[0].rate, inputs[0].size
+    return sum(flow.rate for flow in inputs), sum(flow.size for flow in inputs)
+
+
+class Flows:
+    """What was seen of the form that runs, and what follows for the others."""
+
+    def __init__(self) -> None:
+        #: by node of the first form, or of another one if no node of the first has its rows
+        self.seen: dict[Node, Flow] = {}
+        self._parts: dict[Node, Part] = {}
+
+    def see(self, form: Form, flows: Mapping[Node, Flow]) -> None:
+        """What the stages of a form carried lately, by node."""
+        self.seen = {form.standing_for(node): flow for node, flow in flows.items()}
+        for node, flow in flows.items():
+            if node.children and all(child in flows for child in node.children):
+                rate, size = potential(node, [flows[child] for child in node.children])
+                if rate > 0 and size > 0:
+                    part = Part(flow.rate / rate, flow.size / size, flow.premature / max(flow.rate, 1e-9))
+                    self._parts[form.part_like(node)] = part
+
+    def flow(self, form: Form, node: Node) -> Flow:
+        """What flows, or would, out of a node of a form."""
+        found = self.seen.get(form.standing_for(node))
+        if found is not None:
+            return found
+        if not node.children:
+            return DEFAULT
+        inputs = [self.flow(form, child) for child in node.children]
+        part = self._parts.get(form.part_like(node)) or default_part(node, inputs)
+        rate, size = potential(node, inputs)
+        return Flow(part.rate * rate, part.premature * part.rate * rate, part.size * size)
+
+
+def alive_of(block: Block, rate: float, elapsed_us: float) -> float:
+    """Rows alive of a block of one stream that nobody keeps: as many as come in the width of its window (Little's law)."""
+    window = block.inputs[0].window
+    if len(block.inputs) > 1 or not window.ends or elapsed_us <= 0:
+        return DEFAULT.size
+    alive = rate * window.width_us / elapsed_us
+    return min(alive, window.rows) if window.kind is WindowKind.ROWS else alive

@@ -1,0 +1,177 @@
+"""Deciding again while a query runs, and going from one choice to another between two commits.
+
+Every `Pace.every` commits the stages' counts become flows, and the cheapest choice is compared with the one that runs. If it is
+better by the margin, the operators are built anew over the same blocks and opened with the blocks' rows as they are after the
+commit, with the starts that those had. Nothing of that is seen outside: the answer is the same rows, and no change is logged.
+
+    exact        contents by value, counts, sums, extremes, scheduled ends; FIRST and LAST over one stream, whose rows come back
+                 in the order in which they came
+    not kept     ids of results, and which of several equal rows came first: nothing outside depends on them
+
+What cannot be built from the rows that are alive keeps its choice for ever (`fixed_reason`): a stream, whose past is gone; an
+extent that is shown; a table as it was; what a user function said; the order of rows of several streams. So does a query that
+another one reads by name, for that knows its rows by their ids. After a change nothing is decided for a few times: what was just
+built has to be seen at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from eddy.flows import Flow, Flows, alive_of
+from eddy.operation import Stage
+from eddy.plan_choice import Choice, chosen
+from eddy.result_log import Record
+from eddy.strategies import Strategies
+from filters.expression import Expression, user_functions_of
+from queries.forms import Form
+from queries.tree import Block, GroupBy, JoinNode, Node, Select, Slide, ToStream, Window, walk
+from windows.recipient import Recipient, StreamRecipient
+from windows.rows import LiveRows
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a choice is changed."""
+
+    #: commits between two decisions
+    every: int = 256
+    #: how much cheaper another choice must be
+    margin: float = 1.5
+    #: decisions that are left out after a change
+    rest: int = 3
+    #: for tests: the next candidate each time, whatever it costs
+    rotates: bool = False
+
+
+@dataclass(slots=True)
+class Built:
+    """The stages of a choice."""
+
+    choice: Choice
+    root: Stage
+    recipient: Recipient | StreamRecipient
+    #: the stage of each node, and what some reader keeps of its rows
+    stages: Mapping[Node, Stage]
+    live: Mapping[Node, LiveRows]
+
+
+class Replanner:
+    """What one query was seen to do, and what it runs."""
+
+    def __init__(
+        self, forms: tuple[Form, ...], pace: Pace, build: Callable[[Choice, bool], Built], is_read: Callable[[], bool]
+    ) -> None:
+        self._forms = forms
+        self._pace = pace
+        self._build = build
+        self._is_read = is_read
+        #: why the choice is never changed; empty if it may be
+        self.fixed = fixed_reason(forms[0].root)
+        self.flows = Flows()
+        self.n_changes = 0
+        self._rest = 0
+        self._n_commits = 0.0
+        self._elapsed_us = 0.0
+        self._until = pace.every
+        self.built = build(chosen(forms, self.flows, None, pace.margin), False)
+
+    def step(self, record: Record) -> Built | None:
+        """Count one commit more; new stages, not opened yet, if another choice is better now."""
+        self._n_commits += 1
+        self._elapsed_us += record.after - record.before
+        self._until -= 1
+        if self._until > 0:
+            return None
+        self._until = self._pace.every
+        self.see()
+        self._forget()
+        if self.fixed or self._is_read():
+            return None
+        if self._rest:
+            self._rest -= 1
+            return None
+        choice = self._next()
+        if choice == self.built.choice:
+            return None
+        self.n_changes += 1
+        self._rest = 0 if self._pace.rotates else self._pace.rest
+        self.built = self._build(choice, True)
+        return self.built
+
+    def see(self) -> None:
+        """Take in what the stages counted."""
+        if self._n_commits:
+            flows = {node: self._flow(node, stage) for node, stage in self.built.stages.items()}
+            self.flows.see(self.built.choice.form, flows)
+
+    def _flow(self, node: Node, stage: Stage) -> Flow:
+        counts, n = stage.counts, self._n_commits
+        rate = counts.plus / n
+        live = self.built.live.get(node)
+        if live is not None:
+            size = float(len(live))
+        elif isinstance(node, Block):
+            size = alive_of(node, rate, self._elapsed_us / n)
+        else:
+            size = sum(self._flow(child, self.built.stages[child]).size for child in node.children if child in self.built.stages)
+        return Flow(rate, counts.premature / n, size)
+
+    def _forget(self) -> None:
+        """Let what was long ago count less."""
+        self._n_commits /= 2
+        self._elapsed_us /= 2
+        for stage in self.built.stages.values():
+            stage.counts.halve()
+
+    def _next(self) -> Choice:
+        if not self._pace.rotates:
+            return chosen(self._forms, self.flows, self.built.choice, self._pace.margin)
+        every = rotation(self._forms)
+        at = every.index(self.built.choice) if self.built.choice in every else -1
+        return every[(at + 1) % len(every)]
+
+
+def rotation(forms: tuple[Form, ...]) -> list[Choice]:
+    """Every form under every strategy, all its edges alike."""
+    found = []
+    for form in forms:
+        nodes = frozenset(walk(form.root))
+        plain = Strategies("auto")
+        blocks = frozenset(node for node in nodes if isinstance(node, Block))
+        for strategies in (plain, replace(plain, scanning=nodes), replace(plain, sending=blocks)):
+            found.append(Choice(form, strategies))
+    return found
+
+
+def fixed_reason(root: Node) -> str:
+    """Why the operators of a tree cannot be built anew from the rows that are alive; empty if they can."""
+    for node in walk(root):
+        if node.is_stream or isinstance(node, ToStream | Window):
+            return "a stream has no past to build from"
+        if isinstance(node, Slide):
+            return "an extent that is shown is not built anew"
+        if isinstance(node, JoinNode) and any(node.frozen):
+            return "a table counts as it was when a row came"
+        if any(user_functions_of(expression) for expression in _expressions(node)):
+            return "a user function may say another thing next time"
+        if node.grows:
+            return "it holds more and more rows"
+        if isinstance(node, GroupBy) and any(item.kind in ("first", "last") for item in node.aggregates):
+            if not _over_one_stream(node.child):
+                return "FIRST and LAST depend on the order in which rows of several inputs came"
+    return ""
+
+
+def _over_one_stream(node: Node) -> bool:
+    while isinstance(node, Select):
+        node = node.child
+    return isinstance(node, Block) and len(node.inputs) == 1 and not node.inputs[0].is_table
+
+
+def _expressions(node: Node) -> list[Expression]:
+    if not isinstance(node, Block | Select | JoinNode):
+        return []
+    found = [column.expression for column in node.columns]
+    return found if node.condition is None else [*found, node.condition]

@@ -1,0 +1,128 @@
+"""What a row costs the window operators: the figures of `windows/measured_costs.py`.
+
+    python -m experiments.operator_costs
+
+Each operator takes commits of `ROWS` rows whose windows hold `LIVE`, once with many rows a commit and once with none, which gives
+the share of the row and that of the commit. Thread CPU time; the median of the commits counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from filters.expression import Call, ColumnRef, Literal
+from filters.vector import Vector
+from lineage.elements import FOREVER
+from lineage.schema import Type
+from windows.aggregates.aggregate import Aggregate, Kind
+from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
+from windows.distinct import DeltaStar, distinct
+from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.group_by import GroupBy
+from windows.join import PairJoin
+from windows.join_keys import KeyPair
+from windows.operator import Operator
+from windows.rows import LiveRows
+from windows.select import Select
+from windows.set_operation import EXCEPT_ALL, SetOperation
+
+ROWS, LIVE, COMMITS = 4096, 65536, 60
+TYPES = (Type.INT, Type.INT)
+
+
+def deltas(sends: bool, weak: bool, values: int) -> Iterator[tuple[Delta, int]]:
+    """Commits of one edge and their clocks; a row is alive for LIVE microseconds, or up to twice that."""
+    rng = np.random.default_rng(1)
+    pending: list[tuple[np.ndarray, np.ndarray]] = []
+    for commit in range(10**6):
+        first = commit * ROWS
+        ids = np.arange(first, first + ROWS)
+        lives = rng.integers(1, 2 * LIVE, ROWS) if weak else np.full(ROWS, LIVE)
+        ends = ids + lives
+        columns = [Vector(Type.INT, rng.integers(0, values, ROWS)) for _ in TYPES]
+        known = np.full(ROWS, FOREVER) if sends else ends
+        minus = no_minus()
+        upto = first + ROWS - 1
+        if sends:
+            pending.append((ids, ends))
+            old, times = np.concatenate([p[0] for p in pending]), np.concatenate([p[1] for p in pending])
+            due = times <= upto
+            pending = [(old[~due], times[~due])]
+            order = np.argsort(times[due], kind="stable")
+            minus = Minus(old[due][order], times[due][order], np.full(int(due.sum()), SCHEDULED))
+        yield Delta(Plus(ids, ids, np.arange(ROWS), known, columns), minus), upto
+
+
+def per_commit(
+    process: Callable[[list[Delta], int], object], feeds: Sequence[Iterator[tuple[Delta, int]]]
+) -> tuple[float, float]:
+    """ns of a row with its end, and of a commit without rows."""
+    spent, idle, upto = [], [], 0
+    for _ in range(COMMITS):
+        given = [next(feed) for feed in feeds]
+        upto = given[0][1]
+        began = time.thread_time_ns()
+        process([delta for delta, _ in given], upto)
+        spent.append(time.thread_time_ns() - began)
+    nothing = [empty(TYPES) for _ in feeds]
+    for _ in range(COMMITS):
+        began = time.thread_time_ns()
+        process(nothing, upto)
+        idle.append(time.thread_time_ns() - began)
+    rest = float(np.median(idle))
+    return (float(np.median(spent[COMMITS // 2 :])) - rest) / (ROWS * len(feeds)), rest
+
+
+def main() -> None:
+    """Print the table."""
+    buffers: list[tuple[str, Callable[[], Buffer], bool, bool]] = [
+        ("fifo", Fifo, False, False), ("calendar", Calendar, False, True), ("list", Scan, False, True),
+        ("hash", Unscheduled, True, True),
+    ]  # fmt: skip
+    for name, make, sends, weak in buffers:
+        rows = LiveRows(make(), by_id=sends)
+
+        def step(given: list[Delta], upto: int, rows: LiveRows = rows) -> None:
+            rows.apply(given[0], upto)
+            rows.settle()
+
+        show(f"rows in a {name}", step, [deltas(sends, weak, 1000)])
+    held = LiveRows(Calendar(), by_id=True)
+
+    def keep(given: list[Delta], upto: int) -> None:
+        held.apply(given[0], upto)
+        held.settle()
+
+    show("rows in a calendar, by id", keep, [deltas(False, True, 1000)])
+    for values in (100, 100_000):
+        operators: list[tuple[str, Operator, int]] = [
+            ("minus", SetOperation(EXCEPT_ALL, TYPES, [_fifo(), _fifo()]), 2),
+            ("distinct", distinct(TYPES, _fifo()), 1),
+            ("delta-star", DeltaStar(TYPES, Calendar()), 1),
+            ("group-by", GroupBy(TYPES, 1, [Aggregate(Kind.SUM, 1, Type.INT)], _fifo(), per_event=False), 1),
+        ]
+        for name, operator, n in operators:
+            show(f"{name}, values to {values}", operator.process, [deltas(False, False, values) for _ in range(n)])
+    join = PairJoin([TYPES, TYPES], [KeyPair(0, 0)], None, [_fifo(), _fifo()])
+    show("join, about 0.6 partners a row", join.process, [deltas(False, False, 100_000) for _ in range(2)])
+    many = PairJoin([TYPES, TYPES], [KeyPair(0, 0)], None, [_fifo(), _fifo()])
+    show("join, about 6 partners a row", many.process, [deltas(False, False, 10_000) for _ in range(2)])
+    condition = Call(Type.BOOL, ">", (ColumnRef(Type.INT, "a", 0), Literal(Type.INT, 500)))
+    chosen = Select(condition, [ColumnRef(Type.INT, "a", 0)])
+    show("select", chosen.process, [deltas(False, False, 1000)])
+
+
+def _fifo() -> LiveRows:
+    return LiveRows(Fifo(), by_id=False)
+
+
+def show(name: str, process: Callable[[list[Delta], int], object], feeds: Sequence[Iterator[tuple[Delta, int]]]) -> None:
+    row, commit = per_commit(process, feeds)
+    print(f"{name:32} {row:8.1f} ns a row {commit / 1000:8.1f} us a commit")
+
+
+if __name__ == "__main__":
+    main()
