@@ -1,4 +1,7 @@
-"""Sums of a running query do not drift: numbers of all magnitudes come and go, and every answer is that of its window alone."""
+"""Sums of a running query do not drift: numbers of all magnitudes come and go, and every answer is that of its window alone.
+
+Under `auto` aggregates are shared between queries, under the other words each query has its own operator.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 from eddy import Engine
 from tests.reference.workload import to_datetime
 
+EXPIRIES = ("auto", "update-pattern")
 SQL = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, VARIANCE(x) AS v, STDDEV(x) AS d FROM s [RANGE {} MICROSECONDS]"
 
 
@@ -32,11 +36,11 @@ def check_answer(row: dict[str, float], window: np.ndarray) -> None:
     assert row["d"] == pytest.approx(math.sqrt(variance), rel=1e-9, abs=0)
 
 
-def run(n_rows: int, width: int, n_commit: int, seed: int) -> int:
+def run(n_rows: int, width: int, n_commit: int, seed: int, expiry: str) -> int:
     """Rows a microsecond apart; returns how many answers were compared."""
     values = mixed(n_rows, seed)
     compared = 0
-    with Engine() as engine:
+    with Engine(expiry=expiry) as engine:
         engine.create_stream("s", {"x": "float", "ts": "timestamp[us]"}, time="ts")
         query = engine.submit(SQL.format(width))
         for start in range(0, n_rows, n_commit):
@@ -56,24 +60,27 @@ def run(n_rows: int, width: int, n_commit: int, seed: int) -> int:
     return compared
 
 
+@pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize(("width", "n_commit"), [(700, 250), (3000, 1000), (40, 8)])
-def test_sums_of_forty_thousand_rows_do_not_drift(width: int, n_commit: int) -> None:
-    assert run(40_000 if n_commit > 8 else 8_000, width, n_commit, seed=1) >= 8
+def test_sums_of_forty_thousand_rows_do_not_drift(width: int, n_commit: int, expiry: str) -> None:
+    assert run(40_000 if n_commit > 8 else 8_000, width, n_commit, 1, expiry) >= 8
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize(("width", "n_commit"), [(5000, 1000), (20_000, 500)])
-def test_sums_of_a_million_rows_do_not_drift(width: int, n_commit: int) -> None:
-    assert run(1_000_000, width, n_commit, seed=2) == 1000
+def test_sums_of_a_million_rows_do_not_drift(width: int, n_commit: int, expiry: str) -> None:
+    assert run(1_000_000, width, n_commit, 2, expiry) == 1000
 
 
-def test_sums_of_groups_do_not_drift_either() -> None:
+@pytest.mark.parametrize("expiry", EXPIRIES)
+def test_sums_of_groups_do_not_drift_either(expiry: str) -> None:
     """Groups that empty and come again, next to others that never do; rows also end before their time."""
     n_rows, width = 30_000, 900
     values, keys = mixed(n_rows, 3), np.random.default_rng(3).integers(0, 5, n_rows)
     # key 4 comes only now and then, so that its group is often empty
     keys[(keys == 4) & (np.arange(n_rows) // 3000 % 2 == 1)] = 3
-    with Engine() as engine:
+    with Engine(expiry=expiry) as engine:
         engine.create_stream("s", {"k": "int", "x": "float", "ts": "timestamp[us]"}, time="ts")
         ranged = engine.submit(f"SELECT k, SUM(x) AS s FROM s [RANGE {width} MICROSECONDS] GROUP BY k")
         newest = engine.submit("SELECT k, SUM(x) AS s FROM s [PARTITION BY k ROWS 50] GROUP BY k")
