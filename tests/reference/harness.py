@@ -117,7 +117,7 @@ class Harness:
             options["keep"] = dt.timedelta(microseconds=plan.keep_us)
         self.engine.create_stream(plan.name, plan.columns, **options)
         if self.oracle:
-            self.oracle.create_stream(plan.name, plan.columns)
+            self.oracle.create_stream(plan.name, plan.columns, plan.key, plan.end)
 
     def _create_table(self, plan: TablePlan) -> None:
         self.columns[plan.name] = plan.columns
@@ -328,15 +328,15 @@ class Harness:
             return
         state = self.model.queries[query.number]
         names = [item.source for item in state.meaning.inputs]
-        taken = [len(self.model.streams[name].taken) for name in names if name in self.model.streams]
+        streams = [self.model.streams[name] for name in names if name in self.model.streams]
+        taken = [(len(stream.taken), len(stream.retracted)) for stream in streams]
         commit = self.model.seq if len(taken) < len(names) else None
         asked = (taken, commit, self.model.T.get(state.timeline), state.opened)
         if asked == query.asked:
             return  # the same question as after the last step, and the answer was the model's
         query.asked = asked
-        for name in names:
-            if name in self.model.streams:
-                self.oracle.load(name, self.model.streams[name].taken)
+        for stream in streams:
+            self.oracle.load(stream.name, stream.taken, stream.retracted)
         view = View(state.seen_from, state.opened)
         answer = self.oracle.answer(self.model, state.meaning, view, query.spec.question)
         same(f"DuckDB's answer, against the model's, of {what}", answer, expected)

@@ -8,6 +8,7 @@ their contents at `T` (Definition 1 of the contract), all written in SQL:
 
     stream [RANGE w]       start_ <= T < t_ + w, from the first row the query may see on
     stream [.. ROWS n]     and among the n last by position_ of those with start_ <= T (of their key)
+    keyed stream           and T < end_: the first of its own end, the start of the next row of its key, and the next retraction
     table, as it is        from_ <= T < to_
     table, as it was       opened_ <= the largest seq_ of the match's stream rows < closed_
 
@@ -38,6 +39,7 @@ _numbers = itertools.count()
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "string": pa.string(), "bool": pa.bool_(), "timestamp": pa.timestamp("us")}
 _STREAM = ["t_", "start_", "position_", "seq_"]
 _TABLE = ["number_", "seq_", "time_", "deleted_"]
+_RETRACTED = ["position_", "time_"]
 #: Stands for "never" on either side of all times and commits.
 _NEVER = 2**62
 
@@ -82,10 +84,17 @@ class Oracle:
         #: rows of a stream, changes of a table loaded so far
         self._loaded: dict[str, int] = {}
         self._schemas: dict[str, pa.Schema] = {}
+        #: key columns of tables and of keyed streams, and columns with the ends of rows
         self._keys: dict[str, tuple[str, ...]] = {}
+        self._ends: dict[str, str] = {}
 
-    def create_stream(self, name: str, columns: Mapping[str, str]) -> None:
+    def create_stream(self, name: str, columns: Mapping[str, str], key: Sequence[str] = (), end: str | None = None) -> None:
         self._create(name, columns, _STREAM)
+        if key:
+            self._keys[name] = tuple(key)
+            self._create(_retracted(name), {column: columns[column] for column in key}, _RETRACTED)
+        if end is not None:
+            self._ends[name] = end
 
     def create_table(self, name: str, columns: Mapping[str, str], key: Sequence[str]) -> None:
         self._keys[name] = tuple(key)
@@ -98,11 +107,14 @@ class Oracle:
         self.connection.execute(f'CREATE TABLE "{self._prefix}{name}" AS SELECT * FROM incoming')
         self._loaded[name] = 0
 
-    def load(self, name: str, taken: Sequence[Taken]) -> None:
-        """Append what the stream has taken since the last call; `taken` is the whole list so far."""
+    def load(self, name: str, taken: Sequence[Taken], retracted: Sequence[tuple[int, int, Row]] = ()) -> None:
+        """Append what the stream has taken, and taken back, since the last call; both are the whole lists so far."""
         first = self._loaded[name]
         entries = enumerate(taken[first:], first)
         self._insert(name, [{**e.row, "t_": e.t, "start_": e.start, "position_": i, "seq_": e.seq} for i, e in entries])
+        if name in self._keys:
+            given = retracted[self._loaded[_retracted(name)] :]
+            self._insert(_retracted(name), [{**key, "position_": position, "time_": time} for position, time, key in given])
 
     def upsert(self, name: str, rows: Sequence[Row], seq: int, now: int | None) -> None:
         """The rows of one commit of a table, which took effect at `now`."""
@@ -165,10 +177,24 @@ class Oracle:
         if window.rows is not None:
             keys = ", ".join(["time_", *self._key(name, window.partition)])
             rank = f", row_number() OVER (PARTITION BY {keys} ORDER BY position_ DESC) AS rank_"
-        seen = f'SELECT *{rank} FROM "{self._prefix}{name}", {at} WHERE position_ >= {first} AND start_ <= time_'
-        kept = [f"rank_ <= {window.rows}"] if window.rows is not None else []
+        seen = f"SELECT *{rank} FROM {self._lives(name)}, {at} WHERE position_ >= {first} AND start_ <= time_"
+        kept = ["end_ > time_"] + ([f"rank_ <= {window.rows}"] if window.rows is not None else [])
         kept += [] if window.width == UNBOUNDED else [f"t_::HUGEINT + {int(window.width)} > time_"]
-        return f"(SELECT * FROM ({seen}) WHERE {' AND '.join(kept) or 'TRUE'})"
+        return f"(SELECT * FROM ({seen}) WHERE {' AND '.join(kept)})"
+
+    def _lives(self, name: str) -> str:
+        """The rows of a stream, each with `end_`: when something else than a window ends it."""
+        ends = [str(_NEVER), self._own_end(name)]
+        if name in self._keys:
+            key, gone = (self._key(name, self._keys[name], of) for of in ("live_.", "gone_."))
+            ends.append(f"lead(start_, 1, {_NEVER}) OVER (PARTITION BY {', '.join(key)} ORDER BY position_)")
+            same = " AND ".join(f"{here} IS NOT DISTINCT FROM {there}" for here, there in zip(key, gone))
+            found = f'SELECT min(gone_.time_) FROM "{self._prefix}{_retracted(name)}" AS gone_'
+            ends.append(f"coalesce(({found} WHERE {same} AND gone_.position_ > live_.position_), {_NEVER})")
+        return f'(SELECT *, least({", ".join(ends)}) AS end_ FROM "{self._prefix}{name}" AS live_)'
+
+    def _own_end(self, name: str) -> str:
+        return f'coalesce(epoch_us("{self._ends[name]}"), {_NEVER})' if name in self._ends else str(_NEVER)
 
     def _versions(self, name: str) -> str:
         """The versions of a table's rows: each change up to the next one of its key, deletions left out."""
@@ -178,10 +204,10 @@ class Oracle:
         versions = f'SELECT * EXCLUDE (seq_, time_), {opened}, {closed} FROM "{self._prefix}{name}"'
         return f"(SELECT * FROM ({versions}) WHERE deleted_ = 0)"
 
-    def _key(self, name: str, columns: Sequence[str]) -> list[str]:
+    def _key(self, name: str, columns: Sequence[str], of: str = "") -> list[str]:
         """Columns to partition by: -0.0 is 0.0 as a key; NaN and NULL are one key each for DuckDB too."""
         floats = {field.name for field in self._schemas[name] if pa.types.is_floating(field.type)}
-        return [f'CASE WHEN "{c}" = 0 THEN 0 ELSE "{c}" END' if c in floats else f'"{c}"' for c in columns]
+        return [f'CASE WHEN {of}"{c}" = 0 THEN 0 ELSE {of}"{c}" END' if c in floats else f'{of}"{c}"' for c in columns]
 
     def _newest(self, model: Naive, meaning: Meaning, view: View, question: Question) -> Counter[Value]:
         """The newest results of a stream query: every row it could see with the tables as they were, the last 1,000."""
@@ -191,15 +217,17 @@ class Oracle:
         sources: list[str] = []
         for item, alias, first in zip(meaning.inputs, question.aliases, view.seen_from, strict=True):
             if item.source in model.streams:
-                sources.append(f'"{self._prefix}{item.source}" AS {alias}')
+                rows = f'(SELECT *, {self._own_end(item.source)} AS scheduled_ FROM "{self._prefix}{item.source}")'
+                sources.append(f"{rows} AS {alias}")
                 order.insert(0, f"{alias}.position_")
-                links.append(f"{alias}.position_ >= {first}")
+                # what was over when it came is not shown
+                links.append(f"{alias}.position_ >= {first} AND {alias}.scheduled_ > {alias}.start_")
             else:
                 sources.append(f"{self._versions(item.source)} AS {alias}")
                 order.append(f"{alias}.number_")
                 links.append(_as_it_was(alias, seqs))
-        rows = sorted(self._select(order, question, sources, links), key=lambda row: row[: len(order)])
-        return Counter(canonical_row(row[len(order) :]) for row in rows[-NEWEST:])
+        found = sorted(self._select(order, question, sources, links), key=lambda row: row[: len(order)])
+        return Counter(canonical_row(row[len(order) :]) for row in found[-NEWEST:])
 
     def _select(self, leading: list[str], question: Question, sources: list[str], links: list[str]) -> list[tuple[Any, ...]]:
         outputs = ", ".join([*leading, *question.outputs])
@@ -209,6 +237,11 @@ class Oracle:
     def close(self) -> None:
         for name in self._loaded:
             self.connection.execute(f'DROP TABLE "{self._prefix}{name}"')
+
+
+def _retracted(name: str) -> str:
+    """The table of a stream's retractions."""
+    return f"{name} retracted"
 
 
 def _seqs(model: Naive, meaning: Meaning, question: Question) -> list[str]:

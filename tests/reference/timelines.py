@@ -73,6 +73,8 @@ class Stream:
     own_ends: list[float] = field(default_factory=list)
     #: position of the newest row of each key
     newest: dict[Value, int] = field(default_factory=dict)
+    #: (rows taken before it, when it took effect, key) of every retraction
+    retracted: list[tuple[int, int, Row]] = field(default_factory=list)
     n_over: int = 0
     n_unknown: int = 0
 
@@ -216,6 +218,7 @@ class Timelines:
         for t, _, stream, row in sorted(released, key=lambda entry: entry[:2]):
             start = self._start(t, before.get(stream.timeline))
             if isinstance(row, Retraction):
+                stream.retracted.append((len(stream.taken), start, row))
                 stream.n_unknown += not stream.lower(canonical_row(row.values()), start)
             else:
                 stream.taken.append(Taken(t, start, self.seq, row))

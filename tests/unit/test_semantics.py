@@ -1,6 +1,7 @@
 """One test per point of the semantics page that this version has, named after the point.
 
-The details have tests of their own beside the parts they are about; here each point is shown once, by its own words.
+The details have tests of their own beside the parts they are about; here each point is shown once, by its own words. Points about
+joins, operators and windows in steps: `tests/unit/test_semantics_windows.py`.
 Times are milliseconds.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy import Commit, EddyError, Engine, QueryError
+from eddy import Commit, EddyError, Engine
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 V = {"v": "int", "x": "float", "ts": "timestamp"}
@@ -118,13 +119,6 @@ def test_point_07_windows_are_lifetimes(window: str, ends: float | None) -> None
     push(engine, "s", (100, 1))
     engine.advance("9000-01-01")
     assert changes(query) == [(100, 1, 1)] + ([] if ends is None else [(ends, -1, 1)])
-
-
-def test_point_07_sliding_windows_are_refused_by_name() -> None:
-    for window in ("[RANGE 10 SECONDS SLIDE 5 SECONDS]",):
-        with pytest.raises(QueryError) as error:
-            make().submit(f"SELECT v FROM s {window}")
-        assert error.value.code == "not_supported" and "SLIDE" in error.value.fact
 
 
 def test_point_08_the_newest_rows_are_counted_before_where_and_by_key() -> None:

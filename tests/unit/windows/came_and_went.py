@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tests.unit.windows.histories import Bags, Change, Key, Value
+from tests.unit.windows.histories import Bags, Change, Value
 from windows.delta import Delta
 
 SIGN = {1: "+", -1: "-"}
@@ -54,10 +54,9 @@ class Watched:
             edge.read(delta, upto)
         self.output.read(found, upto)
 
-    def cases(self, by_instant: bool = False, since: Key = (-(2**63), -1)) -> Cases:
+    def cases(self, by_instant: bool = False) -> Cases:
         cases = Cases()
-        came = [event for edge in self.inputs for event in edge.events]
-        cases.note(came, [event for event in self.output.events if event[:2] >= since], by_instant)
+        cases.note([event for edge in self.inputs for event in edge.events], self.output.events, by_instant)
         return cases
 
 

@@ -159,7 +159,7 @@ class Kernels:
                 return distinct(types, rows[0]) if sends[0] else DeltaStar(types, Calendar())
             case "group-by" | "overwriting" | "temporal":
                 aggregates = [Aggregate(Kind[kind], column, Type.FLOAT if kind == "AVG" else INT) for kind, column in AGGREGATES]
-                return GroupBy(types, len(rest[0]), aggregates, rows[0], since=-1)
+                return GroupBy(types, len(rest[0]), aggregates, rows[0])
         kind, _, all_ = word.partition(" ")
         return SetOperation(KINDS[kind, bool(all_)], types, rows)
 
