@@ -23,7 +23,7 @@ from filters.vector import Array, Frame, Vector
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus, merged_order, no_minus
-from windows.growth import LEAST, fitted
+from windows.growth import LEAST, fitted, fitted_rows
 from windows.join_keys import KeyPair, key_columns, key_types
 from windows.operator import Child, Operator
 from windows.rows import Events, LiveRows
@@ -212,7 +212,7 @@ class PairJoin(Operator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         events = [self._applied(side, delta, upto) for side, delta in enumerate(inputs)]
-        self._first = np.ascontiguousarray(fitted(self._first.T, self._keys.capacity, _NONE).T)
+        self._first = fitted_rows(self._first, self._keys.capacity, _NONE)
         found = self._walked(events)
         for side, stored in enumerate(self._sides):
             self._keys.release(self._codes[side][events[side].ended])
