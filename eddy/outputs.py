@@ -26,6 +26,8 @@ class Outputs:
         self.more_born = np.zeros(64, np.int64)
         self.n_more = 0
         self._more_at: dict[int, int] = {}
+        #: no query was born later
+        self._latest_birth = 0
 
     def resize(self, n_slots: int) -> None:
         self.query_of = resized(self.query_of, n_slots, 0)
@@ -33,6 +35,7 @@ class Outputs:
 
     def add(self, slot: int, query: int, born: int) -> None:
         """One more query reads a slot."""
+        self._latest_birth = max(self._latest_birth, born)
         if not self.query_of[slot]:
             self.query_of[slot], self.born_of[slot] = query, born
             return
@@ -81,6 +84,8 @@ class Outputs:
 
     def arrays_since_birth(self, base: int, n_rows: int) -> OutputArrays:
         """The same for rows base.. of the store, each query from its birth on."""
+        if base >= self._latest_birth:
+            return self.arrays()
         first_of, more_first = rows_since(self.born_of, base, n_rows), rows_since(self.more_born, base, n_rows)
         return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more
 

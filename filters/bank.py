@@ -36,6 +36,8 @@ from lineage.schema import Schema
 TABLE_BUDGET = 2 << 20
 
 _NO_RESULTS = np.zeros(0, np.int64)
+#: Sizes of batches for which it is remembered where sets lie: pages and windows cut commits into pieces of all sizes.
+_MAX_PLACES = 64
 
 
 @kernel("void(uint64[:,::1], int32[::1], int64, int64, int64, int64)")
@@ -87,7 +89,8 @@ class FilterBank:
         self._n_scanning = 0
         self._strings: list[int] = []
         self._multi: tuple[np.ndarray, ...] | None = None
-        self._places: Places | None = None
+        #: where the sets of batches of so many words lie
+        self._places: dict[int, Places] = {}
         #: the arguments of `match_rows` that only change with the predicates; None when they did
         self._few: Any = None
         #: rows in, rows out, bits cleared per filter, by the row-major kernel
@@ -146,7 +149,7 @@ class FilterBank:
     def _changed(self, multi: bool) -> None:
         self.version += 1
         self._few = None
-        self._places = None
+        self._places.clear()
         if multi:
             self._multi = None
 
@@ -306,9 +309,12 @@ class FilterBank:
         return Prepared(self, layout, route, has_nulls)
 
     def _layout_of(self, n_rows: int) -> Layout:
-        places = self._places
-        if places is None or places.n_words != words(n_rows):
-            places = self._places = Places([filter_.n_regions for filter_ in self.filters], words(n_rows))
+        n_words = words(n_rows)
+        places = self._places.get(n_words)
+        if places is None:
+            if len(self._places) >= _MAX_PLACES:
+                self._places.clear()
+            places = self._places[n_words] = Places([filter_.n_regions for filter_ in self.filters], n_words)
         return Layout(places, n_rows, self._pool)
 
     def row_major(

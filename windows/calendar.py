@@ -17,7 +17,7 @@ import numpy as np
 from filters.vector import Array
 from lineage.kernels import Number, inline, kernel
 from windows.buffer import Buffer
-from windows.growth import LEAST, fitted, room_for
+from windows.growth import LEAST, fitted, fitted_rows, room_for
 
 PAGE = 32
 _NONE = -1
@@ -324,8 +324,8 @@ class Calendar(Buffer):
         needed = self._n_pages + len(slots) // PAGE + min(len(slots), len(self._partitions))
         if needed > len(self._pages):
             n_pages = room_for(needed, len(self._pages))
-            self._pages = np.ascontiguousarray(fitted(self._pages.T, n_pages).T)
-            self._entries = np.ascontiguousarray(fitted(self._entries.T, n_pages * PAGE).T)
+            self._pages = fitted_rows(self._pages, n_pages)
+            self._entries = fitted_rows(self._entries, n_pages * PAGE)
             self._free = fitted(self._free, n_pages)
         enter_rows(
             slots, ends, self._entries, self._pages, self._partitions, self._free, self._header, self._places, self._tracks,

@@ -29,6 +29,8 @@ class CodedRows:
     def apply(self, delta: Delta, upto: int) -> tuple[Events, Array]:
         """The events of a commit, and the code of the row of each."""
         slots, events = self.rows.apply(delta, upto)
+        if not len(events):
+            return events, events.slots
         self._codes = fitted(self._codes, self.rows.capacity)
         self._codes[slots] = self.values.encode(delta.plus.columns, len(slots))
         return events, self._codes[events.slots]

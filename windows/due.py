@@ -22,7 +22,7 @@ from filters.vector import Array
 from lineage.kernels import kernel
 from windows.buffer import Buffer as Buffer
 from windows.calendar import Calendar as Calendar
-from windows.growth import LEAST, fitted
+from windows.growth import LEAST, fitted, fitted_rows
 
 #: What ends a list.
 _NONE = -1
@@ -127,7 +127,7 @@ class Fifo(Buffer):
             assert coming[0] >= self._last_end and (coming[1:] >= coming[:-1]).all(), "ends come in order"
             self._last_end = int(coming[-1])
             if len(self._links) != len(ends):
-                self._links = np.ascontiguousarray(fitted(self._links.T, len(ends)).T)
+                self._links = fitted_rows(self._links, len(ends))
             append_slots(slots, self._links, self._ends)
             self.n_rows += len(slots)
 

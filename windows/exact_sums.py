@@ -28,7 +28,7 @@ import numpy as np
 from lineage.bits import leading_zeros, trailing_zeros
 from lineage.kernels import Number, called, inline, kernel
 from lineage.memory import float_of
-from windows.growth import fitted
+from windows.growth import fitted_rows
 
 U64 = np.uint64
 
@@ -325,7 +325,7 @@ class ExactSums:
 
     def hold(self, capacity: int) -> None:
         """Have so many cells; those that are cut off are 0."""
-        self.words = np.ascontiguousarray(fitted(self.words.T, capacity).T)
+        self.words = fitted_rows(self.words, capacity)
 
     def cover(self, low: int, high: int) -> None:
         """Make room for values with these bits."""

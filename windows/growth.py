@@ -23,7 +23,21 @@ def fitted(array: Array, capacity: int, fill: int = 0) -> Array:
     have = array.shape[-1]
     if have == capacity:
         return array
-    copy = np.full((*array.shape[:-1], capacity), fill, array.dtype)
+    shape = (*array.shape[:-1], capacity)
+    # zeroed memory is not touched before it is used
+    copy = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
     kept = min(have, capacity)
     copy[..., :kept] = array[..., :kept]
+    return copy
+
+
+def fitted_rows(array: Array, capacity: int, fill: int = 0) -> Array:
+    """The same for the first axis."""
+    have = len(array)
+    if have == capacity:
+        return array
+    shape = (capacity, *array.shape[1:])
+    copy = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
+    kept = min(have, capacity)
+    copy[:kept] = array[:kept]
     return copy

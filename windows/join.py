@@ -24,7 +24,7 @@ from filters.vector import Array, Frame, Vector
 from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus, merged_order, no_minus
 from windows.frozen_join import FrozenJoin, Stamps
-from windows.growth import LEAST, fitted
+from windows.growth import LEAST, fitted, fitted_rows
 from windows.join_keys import KeyPair, key_columns, key_types
 from windows.operator import Child, Operator
 from windows.pair_walk import BEGUN, ENDED, EVENT, PART_PAIRS, list_pairs, walk_pairs
@@ -93,7 +93,7 @@ class PairJoin(Operator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         events = [self._applied(side, delta, upto) for side, delta in enumerate(inputs)]
-        self._first = np.ascontiguousarray(fitted(self._first.T, self._keys.capacity, _NONE).T)
+        self._first = fitted_rows(self._first, self._keys.capacity, _NONE)
         found = self._walked(events)
         for side, stored in enumerate(self._sides):
             self._keys.release(self._codes[side][events[side].ended])

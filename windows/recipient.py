@@ -17,7 +17,7 @@ import numpy as np
 from filters.vector import Array, Vector
 from lineage.schema import Type
 from windows.coded import CodedRows
-from windows.delta import Delta, concatenated, empty, no_minus
+from windows.delta import Delta, concatenated, empty, no_minus, no_plus
 from windows.netting import Netting, group_stops
 from windows.rows import LiveRows
 from windows.values import ValueCodes
@@ -42,7 +42,7 @@ class Changes:
 class Recipient:
     """The answer of a query that is a relation."""
 
-    __slots__ = ("types", "_rows", "_by_instant", "_netting")
+    __slots__ = ("types", "_rows", "_by_instant", "_netting", "_nothing")
 
     def __init__(self, types: Sequence[Type], rows: LiveRows, *, emit: str = "commit") -> None:
         assert emit in ("commit", "event"), f"no such way to emit: {emit}"
@@ -50,10 +50,15 @@ class Recipient:
         self._rows = CodedRows(rows, ValueCodes(types))
         self._by_instant = emit == "event"
         self._netting = Netting()
+        none = no_plus(types)
+        #: what a commit shows that changed nothing
+        self._nothing = Changes(none.times, none.times, none.columns)
 
     def process(self, delta: Delta, upto: int) -> Changes:
         """Take a commit's delta of the root; returns what the query shows of it."""
         events, codes = self._rows.apply(delta, upto)
+        if not len(events):
+            return self._nothing
         stops = group_stops(events.times) if self._by_instant else np.full(min(1, len(events)), len(events), np.int64)
         values = self._rows.values
         places = self._netting.remaining(codes, events.signs, stops, values.capacity)

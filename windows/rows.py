@@ -29,6 +29,8 @@ from windows.numbers import Numbers
 
 U64 = np.uint64
 
+_NOTHING = np.zeros(0, np.int64)
+
 #: Places of `counts`: events, rows that ended by an explicit - and are still in the buffer, ends of rows not there.
 _EVENTS, _EARLY, _DROPPED = 0, 1, 2
 
@@ -173,8 +175,10 @@ class LiveRows:
         assert not len(self._ended), "the last commit is settled"
         assert self._by_id or not len(delta.minus), "an input whose rows are not known by id ends none"
         plus, minus = delta.plus, delta.minus
-        slots = self._enter(plus.ids, plus.ends)
+        slots = self._enter(plus.ids, plus.ends) if len(plus) else _NOTHING
         due = self.buffer.due(upto, self.ends)
+        if not (len(slots) or len(minus) or len(due)):
+            return slots, Events(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
         due_times = self.ends[due]
         due_ranks = np.full(len(due), SCHEDULED, np.int64)
         runs = [(due_times, due_ranks), (minus.times, minus.ranks), (plus.times, plus.ranks)]

@@ -23,7 +23,7 @@ from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.coded import CodedRows
 from windows.delta import Delta, Minus, Plus, merged_order
-from windows.growth import LEAST, fitted
+from windows.growth import LEAST, fitted_rows
 from windows.numbers import Numbers, hand_out, take_back
 from windows.operator import Child, Operator
 from windows.rows import Events, LiveRows
@@ -198,7 +198,7 @@ class SetOperation(Operator):
             self._fit_ids()
 
     def _fit_ids(self) -> None:
-        self._by_id = np.ascontiguousarray(fitted(self._by_id.T, self._numbers.capacity).T)
+        self._by_id = fitted_rows(self._by_id, self._numbers.capacity)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         ids = np.flatnonzero(self._by_id[:, 1])

@@ -21,7 +21,7 @@ from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.coded import CodedRows
 from windows.delta import Delta, Plus, concatenated, empty, no_minus
-from windows.growth import LEAST, fitted
+from windows.growth import LEAST, fitted_rows
 from windows.netting import Netting, group_stops
 from windows.operator import Child, Operator
 from windows.rows import LiveRows
@@ -205,7 +205,7 @@ class AnswerStream(Operator):
     def _fit(self) -> None:
         capacity = self._rows.values.capacity
         if len(self._counts) != capacity:
-            self._counts = np.ascontiguousarray(fitted(self._counts.T, capacity).T)
+            self._counts = fitted_rows(self._counts, capacity)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         """A stream shows a new reader nothing of what was."""

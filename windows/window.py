@@ -19,7 +19,7 @@ from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus, no_minus
 from windows.due import Fifo
-from windows.growth import LEAST, fitted
+from windows.growth import LEAST, fitted, fitted_rows
 from windows.operator import Child, TimedOperator
 from windows.rows import Events, LiveRows
 from windows.spec import MAX_ROWS, WindowKind, WindowSpec
@@ -119,7 +119,7 @@ class Window(TimedOperator):
 
     def _fit(self) -> None:
         if len(self._by_code) != self._keys.capacity:
-            self._by_code = np.ascontiguousarray(fitted(self._by_code.T, self._keys.capacity).T)
+            self._by_code = fitted_rows(self._by_code, self._keys.capacity)
         capacity = self._stored.rows.capacity
         self._codes = fitted(self._codes, capacity)
         self._newer = fitted(self._newer, capacity)

@@ -84,23 +84,27 @@ def _numbers(setting: Setting, word: str) -> dict[str, int | str]:
 
 
 def _twins(operator: str, options: Options) -> list[Line]:
-    """The engine against the same query by other means, all in one race; first their answers."""
+    """The engine against the same query by other means; first their answers. The pipeline takes a row at a time: few rows."""
     setting = Setting(operator, n_rows=options.rows)
     check_twins(setting.small())
-    driver = WindowDriver(setting, "auto")
-    others: dict[str, PipelineTwin | DictTwin | DuckTwin] = {"pipeline": PipelineTwin(setting, "update-pattern")}
-    others["duckdb"] = DuckTwin(setting)
+    others: dict[str, Callable[[int], object]] = {"duckdb": DuckTwin(setting).push}
     if operator != "join":
-        others["dicts"] = DictTwin(setting)
-    turns: dict[str, Callable[[int], object]] = {"engine": driver.push}
-    turns |= {name: twin.push for name, twin in others.items()}
+        others["dicts"] = DictTwin(setting).push
+    small = setting.small()
+    found = _race_twins(setting, others, options)
+    return found + _race_twins(small, {"pipeline": PipelineTwin(small, "update-pattern").push}, options)
+
+
+def _race_twins(setting: Setting, others: dict[str, Callable[[int], object]], options: Options) -> list[Line]:
+    turns: dict[str, Callable[[int], object]] = {"engine": WindowDriver(setting, "auto").push, **others}
     rounds = take_turns(turns, setting.n_batches, options.seconds)
     lines = []
     for name in turns:
         measures = {"ns_a_row": Measure(1e9 * rounds.median(name) / setting.n_rows, "ns")}
         if name != "engine":
             measures["times_engine"] = Measure(rounds.ratio("engine", name), "x")
-        lines.append(Line("windows", f"{_work(setting)}, by {name}", measures, None, _numbers(setting, name)))
+        work = f"{_work(setting)}, {setting.n_rows:,} a push, by {name}"
+        lines.append(Line("windows", work, measures, None, _numbers(setting, name)))
     return lines
 
 

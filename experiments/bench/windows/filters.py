@@ -36,7 +36,7 @@ class FilterDriver:
 
     def _take(self, part: Any) -> None:
         _, _, rows = part.row_lists()
-        self.n_pairs[int(part.sign[0])] += len(rows)
+        self.n_pairs[1 if part.added else -1] += len(rows)
 
     def push(self, number: int) -> None:
         """The next batch, whatever the number."""

@@ -54,7 +54,7 @@ def pause(sql: str, n_rows: int) -> Pause:
         found.append(time.thread_time() - began)
 
     before = _peak()
-    committer._commit = timed  # type: ignore[method-assign, assignment]  # commits are timed from outside: the engine reads no clock for this
+    committer._commit = timed  # type: ignore[method-assign, assignment]  # timed from outside: the engine reads no clock
     engine.advance(np.datetime64(10**12 + 4 * _SPAN_US, "us"))
     return Pause(n_rows, np.array(found), _peak(), before)
 

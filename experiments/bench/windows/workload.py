@@ -56,7 +56,7 @@ class Setting:
 
     def small(self) -> Setting:
         """The same in so few rows that twins in Python are quick."""
-        return replace(self, n_window=min(self.n_window, 500), n_rows=256, n_batches=8)
+        return replace(self, n_window=min(self.n_window, 200), n_rows=128, n_batches=8)
 
 
 class Rows:
