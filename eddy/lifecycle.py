@@ -267,6 +267,7 @@ class Lifecycle:
                 # who reads it wants to see single events
                 self._make_own(query, Record(self._committer.seq, query.timeline.now, query.timeline.now))
             assert isinstance(query.operation, Operation), "only running queries are read"
+            query.operation.show_events()
             return QueryStage(query.operation.root)
         if isinstance(query, JoinQuery):
             return FeedStage(JoinFeed(query, False))

@@ -21,6 +21,7 @@ from eddy.result_log import Record
 from eddy.timeline import effect_time
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
+from windows.group_by import GroupBy
 from windows.operator import Operator
 from windows.recipient import Recipient, StreamRecipient
 from windows.slide import Slide as SlideOperator
@@ -248,6 +249,12 @@ class Operation:
         """The rows alive, or the newest of a stream, as + at the clock."""
         _, columns = self._recipient.answer()
         return Results(columns, np.full(len(self._recipient), effect_time(clock)), 1)
+
+    def show_events(self) -> None:
+        """Somebody reads the query by its name, and may want to see what each event changed."""
+        for stage in self.root.stages():
+            if isinstance(stage, OperatorStage) and isinstance(stage.operator, GroupBy):
+                stage.operator.show_events()
 
     def forget(self) -> None:
         """The commit is over: nobody asks for its deltas any more."""

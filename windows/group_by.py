@@ -103,6 +103,10 @@ class GroupBy(Operator):
             none = np.zeros(1, np.int64)
             _, self._shown[:, :1], self._shown_nulls[:, :1] = self._state.walk(Steps(none, none, none, none, 1))
 
+    def show_events(self) -> None:
+        """Somebody wants to see what each event changes, from the next commit on."""
+        self._per_event = True
+
     def _reset(self) -> None:
         n = len(self._state.aggregates)
         #: the group of each live row, by slot

@@ -132,12 +132,21 @@ class SharedAggregates:
             query.pair = -1
             self._settled = None
 
-    def restart(self, watermark: int) -> None:
-        """Forget every row: those from `watermark` on are applied again, as if they came now; what is shown stays."""
-        n_groups, n_regions = self._regions.n_groups, self._regions.n_regions
+    @property
+    def n_groups(self) -> int:
+        """Groups that there is room for."""
+        return self._regions.n_groups
+
+    def restart(self, watermark: int, n_groups: int) -> None:
+        """Forget every row: those from `watermark` on are applied again, as if they came now; what is shown stays.
+
+        There is room for `n_groups` groups from then on; of those above nothing is shown.
+        """
+        n_regions = self._regions.n_regions
         self._regions, self._pairs = RegionSums(self.planes), PairSums(self.planes)
         self._regions.hold(n_groups, n_regions)
         self._pairs.hold(self._regions.n_groups)
+        self.shown.cut(self._regions.n_groups // LANES)
         self._regions.extremes.drop_below(watermark)
         self._young.clear()
         self._settled = None

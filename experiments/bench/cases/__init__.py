@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.bench.cases import churn, filters, idle, intervals, join, latency, routing, selective, startup
+from experiments.bench.cases import churn, filters, group_by, idle, intervals, join, latency, routing, selective, startup
 from experiments.bench.options import Options, Step
 
 CASES: dict[str, Callable[[Options], list[Step]]] = {
@@ -18,4 +18,5 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "idle": idle.steps,
     "startup": startup.steps,
     "join": join.steps,
+    "group-by": group_by.steps,
 }
