@@ -207,15 +207,17 @@ class SharedGroup:
         """Count all live rows from `first` on anew: a member looks back, or there is room for too many groups."""
         store = self.source.store
         first = max(first, store.first_after(self.source.timeline.now - self.form.window.width_us))
+        parts = [(start, min(start + _STEP, self.end)) for start in range(first, self.end, _STEP)]
+        for part in parts:
+            self.sums.cover(self._values([part]), self.ranges())
         self.sums.restart(first, n_groups)
         self._hold_ring(self.end - first)
         self._enter(first, self.low)
         self.low = first
         self._write_regions(first, self.end)
-        for start in range(first, self.end, _STEP):
-            positions = np.arange(start, min(start + _STEP, self.end))
-            values = self._values([(start, start + len(positions))])
-            self._apply(positions, np.ones(len(positions), np.int64), values)
+        for part in parts:
+            positions = np.arange(*part)
+            self._apply(positions, np.ones(len(positions), np.int64), self._values([part]))
         self.sums.settle(first)
 
     def admit(self, record: Record) -> bool:
