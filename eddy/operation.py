@@ -44,6 +44,7 @@ class Stage(ABC):
     def __init__(self) -> None:
         self._seq = -1
         self._delta: Delta | None = None
+        self._shows_events = False
         #: what it gave, commit by commit; what it had when it was opened does not count
         self.counts = EdgeCounts()
 
@@ -89,9 +90,11 @@ class Stage(ABC):
         self._delta = None
 
     def show_events(self) -> None:
-        """Somebody looks inside commits from now on."""
-        for child in self.children:
-            child.show_events()
+        """Somebody looks inside commits from now on: at this stage, and so at all below it."""
+        if not self._shows_events:
+            self._shows_events = True
+            for child in self.children:
+                child.show_events()
 
     def stages(self) -> list[Stage]:
         """This stage and all below it that are its query's own, each once, children first."""

@@ -172,7 +172,8 @@ class FaceChanges:
             places = np.concatenate([listed[first:last] for _, first, last in spans])
             times = self.times(sign, places)
             owners = np.repeat(np.arange(len(spans)), [last - first for _, first, last in spans])
-            order = np.lexsort((times, owners))
+            since = times - times.min()
+            order = np.argsort(owners * (int(since.max()) + 1) + since, kind="stable")
             whole = Results(self.columns(sign, places[order]), times[order], sign)
             at = 0
             for reader, first, last in spans:

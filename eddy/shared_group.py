@@ -43,6 +43,10 @@ _LOGGED = 16
 _ROOM = 1 << 22
 _ROOM_A_MEMBER = 1 << 13
 
+#: Room for so many times as many groups as there may be, and more than a few, is given up.
+_LESS = 4
+_FEW = 1024
+
 _NO_NULLS = np.zeros(0, np.uint8)
 _NO_BITS = np.zeros((0, 1), np.uint64)
 
@@ -129,7 +133,7 @@ class SharedGroup:
             self._listed.append(number)
         self.sums.add(number, born, self.low, listed=member.listed)
         if born < self.end:
-            self._start_again(min(self.low, born))
+            self._start_again(min(self.low, born), self.sums.n_groups)
         if log or len(self.logged) < _LOGGED:
             self.log(number)
         return number
@@ -199,19 +203,21 @@ class SharedGroup:
 
     # ---- rows
 
-    def _start_again(self, first: int) -> None:
-        """Count all live rows from `first` on anew: a member looks back, and ids of stored rows may be others."""
+    def _start_again(self, first: int, n_groups: int) -> None:
+        """Count all live rows from `first` on anew: a member looks back, or there is room for too many groups."""
         store = self.source.store
         first = max(first, store.first_after(self.source.timeline.now - self.form.window.width_us))
-        self.sums.restart(first)
+        parts = [(start, min(start + _STEP, self.end)) for start in range(first, self.end, _STEP)]
+        for part in parts:
+            self.sums.cover(self._values([part]), self.ranges())
+        self.sums.restart(first, n_groups)
         self._hold_ring(self.end - first)
         self._enter(first, self.low)
         self.low = first
         self._write_regions(first, self.end)
-        for start in range(first, self.end, _STEP):
-            positions = np.arange(start, min(start + _STEP, self.end))
-            values = self._values([(start, start + len(positions))])
-            self._apply(positions, np.ones(len(positions), np.int64), values)
+        for part in parts:
+            positions = np.arange(*part)
+            self._apply(positions, np.ones(len(positions), np.int64), self._values([part]))
         self.sums.settle(first)
 
     def admit(self, record: Record) -> bool:
@@ -261,6 +267,8 @@ class SharedGroup:
         if not self.scalar:
             self.codes.release(self._ended)
         self._ended = self._ended[:0]
+        if self.sums.n_groups > max(_FEW, _LESS * self.codes.capacity):
+            self._start_again(self.low, self.codes.capacity)
 
     def changes(self) -> Collected:
         """The cells of readers that changed."""

@@ -132,12 +132,22 @@ class SharedAggregates:
             query.pair = -1
             self._settled = None
 
-    def restart(self, watermark: int) -> None:
-        """Forget every row: those from `watermark` on are applied again, as if they came now; what is shown stays."""
-        n_groups, n_regions = self._regions.n_groups, self._regions.n_regions
+    @property
+    def n_groups(self) -> int:
+        """Groups that there is room for."""
+        return self._regions.n_groups
+
+    def restart(self, watermark: int, n_groups: int) -> None:
+        """Forget every row: those from `watermark` on are applied again, as if they came now; what is shown stays.
+
+        The planes cover all of them, for what is shown can be told anew only while the sums are whole.
+        There is room for `n_groups` groups from then on; of those above nothing is shown.
+        """
+        n_regions = self._regions.n_regions
         self._regions, self._pairs = RegionSums(self.planes), PairSums(self.planes)
         self._regions.hold(n_groups, n_regions)
         self._pairs.hold(self._regions.n_groups)
+        self.shown.cut(self._regions.n_groups // LANES)
         self._regions.extremes.drop_below(watermark)
         self._young.clear()
         self._settled = None
@@ -190,7 +200,7 @@ class SharedAggregates:
         if len(rows) == 0:
             return
         self._hold(int(rows.groups.max()) + 1, len(ranges.rank_of))
-        self._cover(rows, ranges)
+        self.cover(rows.values, ranges)
         vectors = self.planes.vectors(rows.values, rows.signs, self._pairs.width)
         self._regions.add(rows.groups, rows.regions, vectors)
         keys = self._regions.extremes.apply(rows.positions, rows.groups, rows.regions, rows.signs, rows.values)
@@ -222,10 +232,10 @@ class SharedAggregates:
         self._pairs.hold(self._regions.n_groups)
         self.shown.hold(self._regions.n_groups // LANES)
 
-    def _cover(self, rows: Rows, ranges: Ranges) -> None:
-        """Make the planes fit the values; where that changes the measures, show again what is shown."""
+    def cover(self, values: Sequence[tuple[Array, Array]], ranges: Ranges) -> None:
+        """Make the planes fit cells and null bytes of rows; where that changes the measures, show again what is shown."""
         n_measures = self.planes.n_measures
-        origins = self.planes.cover(rows.values)
+        origins = self.planes.cover(values)
         if origins is not None:
             self._regions.move(origins)
             self._pairs.move(origins)

@@ -114,6 +114,12 @@ class Pair:
             name = live.pop(int(rng.integers(len(live))))
             self.each("pause", name)
             self.paused.append(name)
+        elif what < 0.97:
+            name = live[int(rng.integers(len(live)))]
+            text = self.engines[0].queries[name].sql
+            for old, new in (("< 1.0", "< 4.0"), ("< 3.0", "< 7.0"), (">= 2.0", "< 5.0"), ("< 8.0", ">= 1.0")):
+                text = text.replace(old, new)
+            self.each("replace", name, text)
         elif self.paused:
             name = self.paused.pop()
             self.each("resume", name)
@@ -163,12 +169,12 @@ def listener(parts: Counter[Any]) -> Any:
     return take
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(24))
 def test_shared_aggregates_equal_operators_of_their_own(seed: int) -> None:
     pair = Pair(seed)
     if seed % 2:
         pair.listen()
-    for _ in range(60):
+    for _ in range(45):
         pair.step()
         pair.compare()
         pair.engines[0].check()

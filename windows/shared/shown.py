@@ -41,6 +41,12 @@ class Shown:
             cells[: have[0], : have[1]] = self.cells
             self.cells = cells
 
+    def cut(self, n_pages: int) -> None:
+        """Give up the pages beyond so many, on which nothing is shown, or have room for more."""
+        if n_pages < len(self.cells):
+            self.cells = self.cells[:n_pages].copy()
+        self.hold(n_pages)
+
     def blank(self, n_measures: int) -> None:
         """Nothing is shown, and cells have other measures from now on."""
         self.cells = np.zeros((*self.cells.shape[:2], n_measures, LANES), np.int64)

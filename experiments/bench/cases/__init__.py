@@ -8,6 +8,7 @@ from experiments.bench.cases import (
     calendar,
     churn,
     filters,
+    group_by,
     idle,
     intervals,
     join,
@@ -32,4 +33,5 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "join": join.steps,
     "windows": windows.steps,
     "calendar": calendar.steps,
+    "group-by": group_by.steps,
 }
