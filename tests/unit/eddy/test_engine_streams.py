@@ -90,22 +90,35 @@ def test_a_bad_declaration_is_refused_and_changes_nothing(changed: dict[str, Any
     assert digest(engine) == before
 
 
-@pytest.mark.parametrize(("option", "word"), [("expiry", "direct"), ("expiry", "negative+message")])
-def test_options_of_a_query_of_later_versions_are_refused_by_name(option: str, word: str) -> None:
+WORDS = ["input", "negative", "negative+message", "piggyback", "direct", "update-pattern", "auto"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("of_engine", [False, True])
+def test_answers_and_changes_are_the_same_under_every_expiry_word(word: str, of_engine: bool) -> None:
+    engine = make_engine(expiry=word if of_engine else "auto")
+    text = "SELECT room, COUNT(*) AS n FROM readings [RANGE 2 SECONDS] GROUP BY room"
+    query = engine.submit(text, expiry=None if of_engine else word)
+    assert engine.explain(query)["expiry"] == word
+    engine.push("readings", [row(1000), row(2000), row(2500, room="b")])
+    engine.advance(3000)
+    assert sorted(query.answer().to_pylist(), key=lambda found: found["room"]) == [{"room": "a", "n": 1}, {"room": "b", "n": 1}]
+    engine.advance(10_000)
+    assert query.answer().num_rows == 0
+    assert sorted((c.seq, c.sign, *c.row.values()) for c in query.changes(since=0)) == [
+        (1, 1, "a", 2), (1, 1, "b", 1), (2, -1, "a", 2), (2, 1, "a", 1), (3, -1, "a", 1), (3, -1, "b", 1),
+    ]  # fmt: skip
+
+
+def test_an_unknown_expiry_word_is_refused_with_the_known_ones() -> None:
     engine = make_engine()
     before = digest(engine)
-    with pytest.raises(EddyError) as error:
-        engine.submit("SELECT * FROM readings", **{option: word})
-    assert error.value.code == "not_supported"
-    assert f'{option}="{word}"' in str(error.value)
+    for call in (lambda: engine.submit("SELECT * FROM readings", expiry="eager"), lambda: Engine(expiry="eager")):
+        with pytest.raises(EddyError) as error:
+            call()
+        assert error.value.code == "bad_option"
+        assert all(word in error.value.hint for word in WORDS)
     assert digest(engine) == before
-
-
-def test_the_expiry_of_an_engine_is_auto() -> None:
-    with pytest.raises(EddyError, match='expiry="piggyback" is not supported yet'):
-        Engine(expiry="piggyback")
-    engine = make_engine(expiry="auto")
-    assert engine.submit("SELECT * FROM readings", history="new", emit="commit", expiry="auto").kind == "stream"
 
 
 def test_streams_and_queries_share_one_namespace_in_any_case() -> None:
