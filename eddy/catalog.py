@@ -141,6 +141,8 @@ class Catalog:
             names = [source.name for source in self.sources.values()]
             is_table = isinstance(name, str) and name.lower() in self.tables
             hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), names)
+            if isinstance(name, str) and name.lower() in self._query_by_name:
+                hint = f'"{name}" is a query'
             raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
         return found
 
@@ -163,7 +165,11 @@ class Catalog:
         return [*self.sources.values(), *self.tables.values()]
 
     def input_names(self) -> list[str]:
-        return [source.name for source in self.inputs()]
+        """What a query may read, by name."""
+        return [
+            *(source.name for source in self.inputs()),
+            *(query.name for query in itertools.islice(self.queries.values(), 1000)),
+        ]
 
     def readable(self, name: str) -> Readable | None:
         """What a query may read by that name."""
@@ -172,7 +178,7 @@ class Catalog:
         if source is not None:
             return source.readable
         query = self._query_by_name.get(name)
-        return query.readable if query is not None and query.running else None
+        return None if query is None else query.readable
 
     def timeline_name(self, name: str) -> str | None:
         """The timeline of a stream or a running query; None for a table, which is on none."""

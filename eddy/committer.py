@@ -27,12 +27,13 @@ import numpy as np
 
 from eddy.commit import Commit
 from eddy.eddy import Eddy
-from eddy.ends import first_cut, split_at
+from eddy.ends import cuts_of, split_at
 from eddy.join_group import Before, JoinGroup
 from eddy.joiner import Joiner
 from eddy.legs import WindowClass
 from eddy.match_rows import MatchRows, NoRows
 from eddy.operations import Operations
+from eddy.query import Query
 from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import MAX_COMMITS, Record, ResultLog
@@ -53,6 +54,8 @@ _MAX_BITS = 1 << 25
 _SETTLE_EVERY = 64
 
 Listener = Callable[[Commit], None]
+#: Rows of a stream, matches of a join or rows of a query's answer, and whether they joined answers or left them.
+Part = tuple[Source | JoinGroup | Query, PartRows, int]
 
 
 @dataclass(slots=True)
@@ -104,7 +107,7 @@ class Committer:
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        opening: Sequence[tuple[Source | JoinGroup | TreeQuery, PartRows, int]] = (),
+        opening: Sequence[Part] = (),
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
@@ -120,8 +123,9 @@ class Committer:
                 after = newest
         self._failure = None
         leaving = [source for source in timeline.sources if source.keeps_ids] if after > before else None
-        if leaving:
-            while (cut := first_cut(leaving, released, after)) is not None:
+        cuts = cuts_of(timeline, leaving, released, after, self.operations.timed(timeline)) if leaving else None
+        if cuts is not None:
+            while (cut := cuts.next(released)) is not None:
                 earlier, released = split_at(released, cut)
                 self._commit(timeline, earlier, leaving, cut, False, ())
         self._commit(timeline, released, leaving, after, heartbeat, opening)
@@ -131,14 +135,14 @@ class Committer:
 
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        opening: Sequence[tuple[Source | JoinGroup | TreeQuery, PartRows, int]],
+        opening: Sequence[Part],
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
         self.seq += 1
         self._part = 0
         joins = self.joiner.begin(timeline, self.seq) if self.joiner.groups else None
-        operating = timeline in self.operations.running
+        operating = timeline in self.operations
         self._more = bool(joins) or operating
         for k, (of, part, sign) in enumerate(opening):
             self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._more)
@@ -183,7 +187,7 @@ class Committer:
         for timeline in table.readers:
             record = Record(self.seq, timeline.now, timeline.now)
             timeline.log.append(record)
-            if timeline in self.operations.running:
+            if timeline in self.operations:
                 self._operate(timeline, record, Ranks([], changes_table=True))
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
@@ -217,15 +221,22 @@ class Committer:
 
     def _operate(self, timeline: Timeline, record: Record, ranks: Ranks) -> None:
         """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
+        before = record.seq - 1
+        for group, names, rows, sign in self.operations.shared.run(timeline, record, before, bool(self.listeners)):
+            self._send(group.name, names, rows, sign, False)
         for query, parts in self.operations.run(timeline, record, ranks):
             for sign, part in _by_sign(parts) if self.listeners else ():
                 self._send(query.name, query.column_names, ResultRows(query.id, part), sign, False)
 
-    def open(self, query: TreeQuery, taken_back: Results | None) -> None:
-        """The commit that gives a query with operators what it sees at once, net of what it takes back."""
+    def open(self, query: TreeQuery, taken_back: Results | None, left: Sequence[Part]) -> None:
+        """The commit that gives a query with operators what it sees at once, net of what it takes back.
+
+        `left`: the parts that left with an earlier text without operators, rows of streams; those net with nothing.
+        """
         timeline = query.timeline
-        parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
-        opening = [(query, ResultRows(query.id, part), sign) for sign, part in _by_sign(parts)]
+        came, parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
+        shown = [came] if left and len(came) else [] if left else parts
+        opening: list[Part] = [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))]
         self.run(timeline, [], timeline.now, False, opening)
 
     # ---- rows that leave

@@ -41,9 +41,10 @@ from eddy.readers import reader_of
 from eddy.result_log import LOG_ROWS
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.timeline import BEGINNING, Rows
+from eddy.timeline import Rows
 from eddy.tree_query import TreeQuery
 from eddy.turn import Turn
+from lineage.elements import BEGINNING
 from lineage.errors import ConflictError, EddyError, GoneError
 from lineage.ingest import Ingested
 from lineage.times import to_iso, to_us
@@ -337,16 +338,23 @@ class Engine:
         with self._turn:
             found = self._catalog.query(query)
             seq = self._committer.seq
+            self._check_since(since)
+            if isinstance(found, TreeQuery):
+                found.read(seq)
             if since == "snapshot":
                 return Changes(found, self._fetch, seq, True)
             if since == "now":
                 return Changes(found, self._fetch, seq, False)
-            if not isinstance(since, int) or isinstance(since, bool) or since < 0:
-                raise EddyError(f"since is {since!r}", code="bad_option", hint='"snapshot", "now" or the number of a commit')
+            assert isinstance(since, int)
             if since == 0:
                 since = self._lost_until(found)
             self._check_held(found, since)
             return Changes(found, self._fetch, min(since, seq), False)
+
+    def _check_since(self, since: str | int) -> None:
+        numbered = isinstance(since, int) and not isinstance(since, bool) and since >= 0
+        if not numbered and since not in ("snapshot", "now"):
+            raise EddyError(f"since is {since!r}", code="bad_option", hint='"snapshot", "now" or the number of a commit')
 
     def _lost_until(self, query: Query) -> int:
         """The last commit whose changes of a query can no longer be read."""
@@ -457,6 +465,8 @@ class Engine:
                 for source in timeline.sources:
                     front = source.intake.front
                     assert front <= timeline.now or timeline.now == BEGINNING, "no front is past the clock"
+            for group in self._committer.operations.shared:
+                group.check()
 
 
 def _not_yet(what: str) -> EddyError:

@@ -15,6 +15,7 @@ from eddy.legs import WindowClass
 
 if TYPE_CHECKING:
     from eddy.source import Source
+    from eddy.timeline import Rows
 
 #: A window and the positions first..last of the rows that left it.
 Left = tuple[WindowClass, int, int]
@@ -56,6 +57,18 @@ class Expiry:
                 left.append((window, window.oldest, oldest))
                 window.oldest = oldest
         return left
+
+    def ends_until(self, clock: int, arriving: Rows | None) -> int:
+        """How many rows leave windows by a clock, those included that are about to come."""
+        windows = self.windows()
+        if not windows:
+            return 0
+        lows = np.array([window.oldest for window in windows], np.int64)
+        left = self._source.store.first_after_each(clock - self._widths, lows)
+        found = int(np.maximum(left - lows, 0).sum())
+        if arriving is not None:
+            found += sum(arriving.count_until(clock - window.window.width_us) for window in windows)
+        return found
 
     def most_ends(self, n_rows: int) -> int:
         """No fewer than the rows that could leave windows if so many more came."""

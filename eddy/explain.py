@@ -14,7 +14,7 @@ from eddy.table_source import TableSource
 from filters.candidates import key_columns
 from filters.predicate import Condition, IndexAtom
 from filters.wording import say_atom, say_condition
-from windows.patterns import MONOTONIC, window_pattern
+from windows.patterns import MONOTONIC, OPERATORS, STREAM_CASES, STRICT, window_cases, window_pattern
 from windows.spec import WindowSpec
 
 
@@ -45,7 +45,7 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
         "matched_by": _placement(source, condition, leg),
         "shared_with": len(leg.queries) - (1 if leg.queries else 0) if leg is not None else 0,
         "update_pattern": pattern,
-        "edges": [{"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": True}],
+        "edges": [_edge(source, plan.window, plan.window.is_stream, True)],
         "storage": _state(plan, source),
         "defaults": list(plan.defaults),
     }
@@ -111,12 +111,26 @@ def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
 
 
 def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool) -> dict[str, Any]:
+    """What flows from an input to the result, and what a + or a - of the input can do to it."""
     own = source.readable
-    pattern = MONOTONIC if window.is_stream else window_pattern(window, bool(own.key) and not own.is_table, own.end is not None)
-    ends_known = pattern != "strict"
-    if isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams):
-        pattern, ends_known = "strict", False
-    return {"from": source.name, "to": "result", "update_pattern": pattern, "ends_known": ends_known}
+    live = isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams)
+    if is_stream:
+        pattern, cases = MONOTONIC, STREAM_CASES
+    elif live:
+        pattern, cases = STRICT, OPERATORS["join with a live table"].cases
+    elif own.is_table:
+        # a change of it does nothing to results that are there
+        pattern, cases = MONOTONIC, ()
+    else:
+        ends_early = bool(own.key), own.end is not None
+        pattern, cases = window_pattern(window, *ends_early), window_cases(window, *ends_early)
+    return {
+        "from": source.name,
+        "to": "result",
+        "update_pattern": pattern,
+        "ends_known": pattern != STRICT,
+        "cases": list(cases),
+    }
 
 
 def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:

@@ -14,14 +14,16 @@ from typing import Any
 from eddy.catalog import Catalog
 from eddy.explain import explain_join, explain_plan
 from eddy.flows import Flows
+from eddy.operation import Operation
 from eddy.plan_choice import Choice, choice_ns, edge_ns, load_of, node_ns, operator_of, strategies_for
 from eddy.policies.base import Policy
 from eddy.query import JoinPlan, TreePlan
 from eddy.replanning import Pace, Replanner, first_choice, fixed_reason
+from eddy.shared_operation import SharedOperation
 from eddy.strategies import Strategies
 from eddy.tree_query import TreeQuery
 from queries.forms import Form
-from queries.tree import Block, NamedQuery, Node, SetOperation, ToStream
+from queries.nodes import Block, NamedQuery, Node, SetOperation, ToStream
 from windows.calendar import Calendar
 from windows.costs import OPERATORS, Upkeep, operator_cost
 
@@ -39,7 +41,7 @@ EARLY = ", early ones as negative rows"
 def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, query: TreeQuery | None) -> dict[str, Any]:
     """The plan that a query has or would get."""
     operation = None if query is None else query.operation
-    shown = _Shown(plan, expiry, None if operation is None else operation.replanner)
+    shown = _Shown(plan, expiry, operation.replanner if isinstance(operation, Operation) else None)
     blocks = {
         f"block {shown.numbers[id(node)]}": _block(plan, node, catalog, policy) for node in shown.nodes if isinstance(node, Block)
     }
@@ -57,9 +59,14 @@ def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, 
         "expiry": expiry,
         "update_pattern": plan.root.update_pattern,
         "edges": [shown.edge(node, above) for above in shown.nodes for node in above.children] + [shown.edge(shown.root, None)],
-        "storage": {"own": "operators and answer", "bytes": 0 if operation is None else operation.bytes},
+        "storage": {"own": _own_state(operation), "bytes": 0 if operation is None else operation.bytes},
+        **({"shared": operation.path} if isinstance(operation, SharedOperation) else {}),
         "defaults": list(plan.defaults),
     }
+
+
+def _own_state(operation: Operation | SharedOperation | None) -> str:
+    return "what was last shown" if isinstance(operation, SharedOperation) else "operators and answer"
 
 
 def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> dict[str, Any]:

@@ -66,10 +66,10 @@ class StreamFeed(Feed):
         return Delta(began.plus, ended)
 
     def snapshot(self, record: Record) -> Delta:
-        window, store = self._query.window, self._source.store
+        window, store, end = self._query.window, self._source.store, self._source.end_at(record.seq)
         if window.is_stream:
-            return self._begun(store.end, store.end, None)
-        return self._begun(store.first_after(record.after - window.width_us) if window.ends else 0, store.end, None)
+            return self._begun(end, end, None)
+        return self._begun(store.first_after(record.after - window.width_us) if window.ends else 0, end, None)
 
     def _found(self, first: int, last: int) -> Iterator[tuple[Page, np.ndarray]]:
         """Pages and offsets of the rows in first..last that satisfy the query, came after its birth and live at all."""
@@ -94,7 +94,8 @@ class StreamFeed(Feed):
             ids = offsets + page.base
             known = ends if window.ends else np.full(len(ids), FOREVER)
             places = np.zeros(len(ids), np.int64) if ranks is None else ranks.at(self._source, ids)
-            effective = None if page.starts is None else page.times[offsets]
+            # rows of a stream that a query makes are timed by their change, those that a window holds by their time
+            effective = None if page.starts is None or window.is_stream else page.times[offsets]
             parts.append(Delta(Plus(ids, starts, places, known, columns, effective), no_minus()))
         return concatenated(self.types, parts)
 

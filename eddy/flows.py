@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from queries.forms import Form
-from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
 from windows.spec import WindowKind
 
 

@@ -18,7 +18,7 @@ from eddy.query import Birth, Kept
 from eddy.row_lists import OpeningRows
 from eddy.source import Source
 from eddy.table_source import TableSource
-from eddy.timeline import BEGINNING
+from lineage.elements import BEGINNING
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
 #: The rows of an answer over one stream, or the matches of one over several.

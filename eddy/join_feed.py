@@ -17,7 +17,6 @@ from eddy.ranks import Ranks
 from eddy.result_log import Record
 from eddy.table_query import TableQuery
 from eddy.table_reader import TableReader
-from eddy.table_source import TableSource
 from eddy.walk import Combinations
 from filters.vector import Vector
 from lineage.elements import FOREVER
@@ -92,12 +91,10 @@ class JoinFeed(Feed):
         return latest
 
     def _effective(self, found: Combinations) -> np.ndarray | None:
-        """The times by which windows hold matches with rows of one stream: those of that stream's rows."""
-        streams = [k for k, source in enumerate(self._query.sources) if not isinstance(source, TableSource)]
-        if len(streams) != 1:
+        """The times by which a window holds the rows of one stream; those of a stream that the query makes follow from starts."""
+        if self._query.is_stream or len(self._query.sources) > 1 or isinstance(self._query, TableQuery):
             return None
-        (k,) = streams
-        return self._query.sources[k].store.elements_at(found.at(k), 0).ends
+        return self._query.sources[0].store.elements_at(found.at(0), 0).ends
 
     def _minus(self, reader: JoinReader, record: Record, ranks: Ranks) -> Minus:
         found = list(self._shown(reader, reader.ended(record, True), record, ranks))

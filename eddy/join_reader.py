@@ -167,8 +167,8 @@ class JoinReader:
 
     def scheduled(self, found: Combinations) -> np.ndarray:
         """When matches end, unless something ends them before."""
-        before_all = [Standing(0, 0, 0)] * len(self._sources)
-        return self._lives(found, before_all)[1].ends
+        ends: np.ndarray = np.min([rows.scheduled(found.at(k)) for k, rows in enumerate(self._rows_of)], axis=0)
+        return ends
 
     def lives(self, found: Combinations, record: Record) -> Elements:
         """The lives of matches, as far as they were known after a commit."""

@@ -19,9 +19,8 @@ from eddy.join_query import JoinQuery, JoinRun
 from eddy.join_reader import JoinReader
 from eddy.source import Source
 from eddy.table_group import Counting, TableGroup
-from eddy.timeline import BEGINNING
 from eddy.walk import Combinations, Reach, Walker
-from lineage.elements import Elements
+from lineage.elements import BEGINNING, Elements
 from stems.table import OPEN
 
 #: Before anything ended a row: partners are looked for among all that are held.

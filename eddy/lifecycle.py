@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eddy.catalog import MAIN, Catalog
-from eddy.committer import Committer
+from eddy.committer import Committer, Part
 from eddy.core import Core, JoinCore, StreamCore
 from eddy.feed import Feed, StreamFeed
 from eddy.history import Held, complete_since, first_seen, opening_parts
@@ -32,6 +32,10 @@ from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
 from eddy.replanning import Built, Pace, Replanner
+from eddy.result_log import Record
+from eddy.result_rows import ResultRows
+from eddy.shared_form import Shareable, shareable
+from eddy.shared_operation import SharedOperation
 from eddy.source import Source
 from eddy.stages import Builder
 from eddy.state_cap import StateCap
@@ -42,7 +46,8 @@ from eddy.timeline import effect_time
 from eddy.tree_query import TreeQuery
 from lineage.errors import ConflictError, EddyError, InUseError
 from queries.bound import Block
-from queries.tree import NamedQuery, ToStream, walk
+from queries.nodes import NamedQuery, ToStream
+from queries.tree import walk
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -67,6 +72,7 @@ class Lifecycle:
         self.expiry = expiry
         #: when the way in which a query is run is changed
         self.pace = Pace()
+        committer.operations.shared.make_own = self._make_own
 
     # ---- from the outside
 
@@ -76,7 +82,7 @@ class Lifecycle:
     ) -> Query:  # fmt: skip
         if history not in ("new", "window"):
             raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
-        if emit not in NETTING:
+        if not isinstance(emit, str) or emit not in NETTING:
             raise EddyError(f"emit is {emit!r}", code="bad_option", hint='"commit" or "event"')
         if expiry is not None:
             check_expiry(expiry)
@@ -128,10 +134,16 @@ class Lifecycle:
         plan = self._planner.plan(sql, params)
         check_replaces(query, plan)
         self._check_unread(query, "replaced")
+        if isinstance(plan, TreePlan) and query.name.lower() in plan.queries:
+            fact = f'the new text of query "{query.name}" reads that query'
+            raise ConflictError(fact, code="reads_itself", hint="submit it under another name")
         before, left = self._before(query)
         log, seq = self._catalog.timeline_of(query).log, self._committer.seq
         self._end_run(query)
-        version = query.become(self._make(query.id, query.name, sql, query.tags, plan, True))
+        other = self._make(query.id, query.name, sql, query.tags, plan, True)
+        if isinstance(query, TreeQuery) and isinstance(other, TreeQuery):
+            other.log.read = query.log.read
+        version = query.become(other)
         log.hold(seq, partial(self.forget_version, query, version))
         self._start(query)
         self._open(query, before, left)
@@ -147,7 +159,7 @@ class Lifecycle:
         if readers:
             shown = ", ".join(readers[:10]) + (", ..." if len(readers) > 10 else "")
             raise InUseError(
-                f'query "{query.name}" cannot be {done}: {len(readers)} queries read it',
+                f'query "{query.name}" cannot be {done}: it is read by {len(readers)} queries',
                 detail=f"queries: {shown}", hint="cancel them first",
             )  # fmt: skip
 
@@ -181,7 +193,11 @@ class Lifecycle:
         """Run from the next commit on, over what the query may see now."""
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
-            query.start(seq, self._operation(query))
+            shared = shareable(query.tree_plan) if query.emit == "commit" and query.expiry == "auto" else None
+            if shared is not None:
+                query.start(seq, self._shared_operation(query, shared))
+                return
+            query.start(seq, self._operation(query, None))
             self._committer.operations.add(query)
             return
         sources = self._sources(query)
@@ -203,8 +219,32 @@ class Lifecycle:
 
     # ---- operators
 
-    def _operation(self, query: TreeQuery) -> Operation:
-        """The operators of a query, over cores that run from the next commit on."""
+    def _shared_operation(self, query: TreeQuery, shared: Shareable) -> SharedOperation:
+        """A query's place among those that share their aggregates."""
+        hidden = Query(self._engine, query.id, query.name, query.sql, (), shared.plan)
+        core = StreamCore(hidden, self._catalog.sources[shared.plan.stream], False)
+        births = self._births(query, core.sources, hidden.windows)
+        query.complete_since_us = complete_since(query.timeline.now, core.sources, hidden.windows, births)
+        core.start(self._committer.seq, births)
+        return self._committer.operations.shared.join(query, shared, core)
+
+    def _make_own(self, query: TreeQuery, record: Record) -> None:
+        """Give a query that shared its aggregates operators of its own, which stand as they would after a commit."""
+        shared = query.operation
+        assert isinstance(shared, SharedOperation), "a query that shares"
+        if query.unlogged:
+            query.log.lose(record.seq)
+        operation = self._operation(query, (shared.core.query.born,))
+        operation.open(record)
+        operation.forget()
+        operation.n_results = shared.n_results
+        shared.stop(self._committer.seq)
+        self._committer.operations.shared.tidy(query.timeline)
+        query.operation = operation
+        self._committer.operations.add(query)
+
+    def _operation(self, query: TreeQuery, born: tuple[int, ...] | None) -> Operation:
+        """The operators of a query, over cores that run from the next commit on; `born`: of its only core, None: find out."""
         found: dict[Block, Core] = {}
 
         def feed(block: Block, sends_ends: bool) -> Feed:
@@ -216,17 +256,16 @@ class Lifecycle:
 
         def build(choice: Choice, again: bool) -> Built:
             root = choice.form.root
-            builder = Builder(feed, self._named_stage, choice.strategies, again)
+            builder = Builder(root, feed, self._named_stage, choice.strategies, again)
             if query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root)):
-                builder.stage(root).show_events()
-            recipient = builder.recipient(root, query.emit)
-            return Built(choice, builder.stage(root), recipient, builder.stages, builder.live)
+                builder.root.show_events()
+            return Built(choice, builder.root, builder.recipient(query.emit), builder.stages, builder.live)
 
         forms = query.tree_plan.forms.forms
         replanner = Replanner(forms, query.expiry, self.pace, build, lambda: bool(self._readers(query)))
         cores = list(found.values())
         operation = Operation(cores, replanner)
-        births = [self._births(query, core.sources, core.query.windows) for core in cores]
+        births = [born or self._births(query, core.sources, core.query.windows) for core in cores]
         inputs = [item for core, born in zip(cores, births) for item in zip(core.sources, core.query.windows, born, strict=True)]
         sources, windows, firsts = zip(*inputs) if inputs else ((), (), ())
         query.complete_since_us = complete_since(query.timeline.now, sources, windows, firsts)
@@ -246,7 +285,10 @@ class Lifecycle:
         """The result of a running query."""
         query = self._catalog.query(node.name)
         if isinstance(query, TreeQuery):
-            assert query.operation is not None, "only running queries are read"
+            if isinstance(query.operation, SharedOperation):
+                # who reads it wants to see single events
+                self._make_own(query, Record(self._committer.seq, query.timeline.now, query.timeline.now))
+            assert isinstance(query.operation, Operation), "only running queries are read"
             return QueryStage(query.operation.root)
         if isinstance(query, JoinQuery):
             return FeedStage(JoinFeed(query, False))
@@ -263,14 +305,17 @@ class Lifecycle:
         if before is not None and len(before):
             taken_back = Results(before.columns, np.full(len(before), at_us), -1)
         if isinstance(query, TreeQuery):
-            self._committer.open(query, taken_back)
+            self._committer.open(query, taken_back, opening_parts(query.id, left, None, at_us))
             return
         if taken_back is not None:
             run.taken_back = taken_back
             timeline.log.hold(self._committer.seq + 1, run.forget_taken_back)
         # what tables alone hold is found by the group of the query
         came = self._rows_of(query) if self._reads_streams(query) else None
-        parts = opening_parts(query.id, left, came, at_us)
+        parts: list[Part] = [*opening_parts(query.id, left, came, at_us)]
+        if taken_back is not None and left is None and self._committer.listeners:
+            # it had operators: what listeners have of it are rows of its answer, not of streams
+            parts.insert(0, (query, ResultRows(query.id, taken_back), -1))
         self._committer.run(timeline, [], now, False, parts)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:
@@ -297,8 +342,12 @@ class Lifecycle:
     def _stop(self, query: Query) -> None:
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
+            operations, shares = self._committer.operations, isinstance(query.operation, SharedOperation)
             query.stop(seq)
-            self._committer.operations.remove(query)
+            if shares:
+                operations.shared.tidy(query.timeline)
+            else:
+                operations.remove(query)
             return
         sources = self._sources(query)
         for source in sources:

@@ -8,7 +8,7 @@ for its readers. Depth is bounded by the language (`queries/binder.py`), so the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,9 +20,10 @@ from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.timeline import effect_time
+from lineage.elements import BEGINNING
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
-from windows.operator import Operator
+from windows.operator import Operator, TimedOperator
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
 
@@ -55,9 +56,9 @@ class Stage(ABC):
     def sends_ends(self) -> bool:
         """Whether every end of its rows comes as a -."""
 
-    @property
+    @cached_property
     def ends_early(self) -> bool:
-        """Whether a - may come for its rows."""
+        """Whether a - may come for its rows; found once, for what is read by name may be read in many places."""
         return self.sends_ends or any(child.ends_early for child in self.children)
 
     def delta(self, step: Step) -> Delta:
@@ -139,7 +140,11 @@ class FeedStage(Stage):
         return self.feed.sends_ends
 
     def _process(self, step: Step) -> Delta:
-        return self.feed.delta(step.record, step.ranks)
+        found = self.feed.delta(step.record, step.ranks)
+        if step.record.after == BEGINNING:
+            # tables have changed, and there is no clock: to a reader that is time 0, here it is before all times
+            found.plus.times[:] = found.minus.times[:] = BEGINNING
+        return found
 
     def _open(self, record: Record) -> Delta:
         found = self.feed.snapshot(record)
@@ -188,8 +193,10 @@ class OperatorStage(Stage):
         return self.operator.process([child.delta(step) for child in self.children], step.record.after)
 
     def _open(self, record: Record) -> Delta:
-        now = effect_time(record.after)
+        now = record.after
         found = self.operator.process([child.opened(record) for child in self.children], now)
+        if isinstance(self.operator, AnswerStream):
+            self.operator.opened(now)
         if isinstance(self.operator, ChangeStream | AnswerStream):
             # what was there before the query is no change
             return empty(self.types)
@@ -200,7 +207,7 @@ class OperatorStage(Stage):
 
     def answer(self, record: Record) -> Delta:
         children = [partial(child.answer, record) for child in self.children]
-        return self.operator.answer(children, effect_time(record.after))
+        return self.operator.answer(children, record.after)
 
 
 class QueryStage(Stage):
@@ -209,6 +216,8 @@ class QueryStage(Stage):
     def __init__(self, root: Stage) -> None:
         super().__init__()
         self._root = root
+        #: the commit after which it was read, and its rows then: what reads it in many places reads it once
+        self._answered: tuple[int, Delta] | None = None
 
     @property
     def types(self) -> tuple[Type, ...]:
@@ -218,7 +227,7 @@ class QueryStage(Stage):
     def sends_ends(self) -> bool:
         return self._root.sends_ends
 
-    @property
+    @cached_property
     def ends_early(self) -> bool:
         return self._root.ends_early
 
@@ -229,10 +238,16 @@ class QueryStage(Stage):
         return self._root.delta(step)
 
     def _open(self, record: Record) -> Delta:
-        return self._root.answer(record)
+        return self.answer(record)
 
     def answer(self, record: Record) -> Delta:
-        return self._root.answer(record)
+        if self._answered is None or self._answered[0] != record.seq:
+            self._answered = record.seq, self._root.answer(record)
+        return self._answered[1]
+
+    def forget(self) -> None:
+        super().forget()
+        self._answered = None
 
 
 class Operation:
@@ -250,6 +265,9 @@ class Operation:
         self._errors_before = 0
         #: results so far
         self.n_results = 0
+        own = (stage.operator for stage in self.root.stages() if isinstance(stage, OperatorStage))
+        #: those of its operators whose rows the clock ends
+        self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
 
     def open(self, record: Record) -> Results:
         """What the query sees at once, in the commit that opens it."""
@@ -271,15 +289,16 @@ class Operation:
         """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
         errors, n_rows = self.errors, len(self._recipient)
         self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
-        self._recipient.process(self.root.opened(record), effect_time(record.after))
+        self._recipient.process(self.root.opened(record), record.after)
         assert len(self._recipient) == n_rows, "the answer is the same"
         self._errors_before += errors - self.errors
         self.forget()
 
     def _received(self, delta: Delta, record: Record) -> list[Results]:
-        found = self._recipient.process(delta, effect_time(record.after))
+        found = self._recipient.process(delta, record.after)
         self.n_results += int(np.count_nonzero(found.signs > 0))
-        return [Results(found.columns, found.times, found.signs)] if len(found) else []
+        times = np.where(found.times == BEGINNING, 0, found.times)
+        return [Results(found.columns, times, found.signs)] if len(found) else []
 
     def answer(self, clock: int) -> Results:
         """The rows alive, or the newest of a stream, as + at the clock."""
@@ -313,6 +332,6 @@ class Operation:
 
 def at_once(delta: Delta, record: Record) -> Delta:
     """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
-    plus, now = delta.plus, effect_time(record.after)
+    plus = delta.plus
     n = len(plus)
-    return Delta(Plus(plus.ids, np.full(n, now), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())
+    return Delta(Plus(plus.ids, np.full(n, record.after), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())

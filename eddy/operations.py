@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eddy.operation import Step
+from eddy.operation import Operation, Step
 from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
+from eddy.shared_groups import SharedGroups
 from eddy.timeline import Timeline
 from eddy.tree_query import TreeQuery
+from windows.operator import TimedOperator
 
 
 class Operations:
-    """Takes commits to the operators of an engine's queries."""
+    """Takes commits to the operators of an engine's queries, and to the aggregates that queries share."""
 
     def __init__(self) -> None:
         #: the queries that run on each timeline that has any, in the order in which they started
         self.running: dict[Timeline, list[TreeQuery]] = {}
+        self.shared = SharedGroups()
+
+    def __contains__(self, timeline: Timeline) -> bool:
+        """Whether any query with operators runs on a timeline."""
+        return timeline in self.running or timeline in self.shared
 
     def add(self, query: TreeQuery) -> None:
         self.running.setdefault(query.timeline, []).append(query)
@@ -28,20 +35,26 @@ class Operations:
         if not queries:
             del self.running[query.timeline]
 
+    def timed(self, timeline: Timeline) -> list[TimedOperator]:
+        """The operators whose rows the clock ends, though no stream's window does."""
+        return [operator for _, operation in self._own(timeline) for operator in operation.timed]
+
+    def _own(self, timeline: Timeline) -> Iterator[tuple[TreeQuery, Operation]]:
+        """The queries that run operators of their own on a timeline."""
+        for query in self.running.get(timeline, ()):
+            assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
+            yield query, query.operation
+
     def run(self, timeline: Timeline, record: Record, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
         """What a commit that was just logged changed for each query; logged with it."""
         step = Step(record, ranks)
-        queries = self.running[timeline]
-        for query in queries:
-            assert query.operation is not None, "only queries that run are here"
-            parts = query.operation.take(step)
+        for query, operation in self._own(timeline):
+            parts = operation.take(step)
             query.log.append(record.seq, parts)
             query.log.forget(timeline.log.gone)
             if parts:
                 yield query, parts
-        for query in queries:
-            assert query.operation is not None
-            query.operation.forget()
-        for query in queries:
-            assert query.operation is not None
-            query.operation.reconsider(record)
+        for _, operation in self._own(timeline):
+            operation.forget()
+        for _, operation in self._own(timeline):
+            operation.reconsider(record)

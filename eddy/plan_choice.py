@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from eddy.flows import Flow, Flows
 from eddy.strategies import Strategies
 from queries.forms import Form
-from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream
 from windows import patterns
 from windows.costs import Load
 from windows.measured_costs import SENT_MATCH, SENT_ROW, kept_ns, operator_ns

@@ -17,11 +17,12 @@ from queries.binder import bind
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.forms import forms_of
 from queries.joins import Join
+from queries.nodes import NamedQuery, Node, Slide, column_refs
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
 from queries.split import split
 from queries.syntax import ParsedQuery
-from queries.tree import NamedQuery, Node, Slide, column_refs, defaults_of, leaves, mapped, walk
+from queries.tree import defaults_of, leaves, mapped, walk
 from windows.spec import WindowSpec
 
 #: Texts that are remembered.
@@ -133,7 +134,8 @@ class Planner:
 
 def _with_extent(node: Node) -> Node:
     """A block below a SLIDE keeps the rows that the extent shown may hold: it is shown until the next boundary."""
-    if not isinstance(node, Slide) or not isinstance(node.child, Block) or len(node.child.inputs) > 1:
+    if not isinstance(node, Slide) or node.of_query:
         return node
+    assert isinstance(node.child, Block), "a stream as it is pushed is a block"
     block, kept = node.child, WindowSpec.range(node.window.width_us + node.window.slide_us)
     return replace(node, child=replace(block, inputs=(replace(block.inputs[0], window=kept),)))

@@ -22,7 +22,8 @@ from lineage.times import MAX_US, to_datetime
 from queries.bound import Block, OutputColumn, QueryFacts, Readable
 from queries.forms import Forms
 from queries.joins import Join
-from queries.tree import GroupBy, NamedQuery, Node, walk
+from queries.nodes import GroupBy, NamedQuery, Node
+from queries.tree import walk
 from windows.patterns import STRICT
 from windows.spec import WindowSpec
 
@@ -228,7 +229,7 @@ class Query:
         """What a query that reads it by name has to know."""
         schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
         pattern = self.update_pattern
-        return Readable(schema, query=QueryFacts(self.is_stream, pattern, self.ends_known, self.levels))
+        return Readable(schema, query=QueryFacts(self.is_stream, pattern, self.ends_known, self.levels, not self.running))
 
     @property
     def ends_known(self) -> bool:
@@ -244,6 +245,10 @@ class Query:
     def reads(self) -> tuple[str, ...]:
         """The names of the running queries it reads, in lower case."""
         return ()
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.outputs)
 
     @property
     def opens(self) -> bool:

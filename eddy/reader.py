@@ -39,7 +39,7 @@ class Results:
     def __len__(self) -> int:
         return len(self.times)
 
-    def take(self, rows: np.ndarray) -> Results:
+    def take(self, rows: np.ndarray | slice) -> Results:
         sign = self.sign if isinstance(self.sign, int) else self.sign[rows]
         return Results([column.take(rows) for column in self.columns], self.times[rows], sign)
 

@@ -26,7 +26,8 @@ from eddy.result_log import Record
 from eddy.strategies import Strategies
 from filters.expression import Expression, user_functions_of
 from queries.forms import Form
-from queries.tree import Block, GroupBy, JoinNode, Node, Select, Slide, ToStream, Window, walk
+from queries.nodes import Block, GroupBy, JoinNode, Node, Select, Slide, ToStream, Window
+from queries.tree import walk
 from windows.recipient import Recipient, StreamRecipient
 from windows.rows import LiveRows
 

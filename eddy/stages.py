@@ -6,36 +6,24 @@ depend on it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 
-import numpy as np
-
 from eddy.feed import Feed
+from eddy.join_order import JoinOrder, slides
 from eddy.operation import FeedStage, OperatorStage, Stage
+from eddy.stamp import StampStage
 from eddy.strategies import Strategies
-from filters.expression import Call, ColumnRef, Expression, columns_of
+from filters.expression import ColumnRef, Expression
 from lineage.schema import Type
-from queries.tree import (
-    Block,
-    Distinct,
-    GroupBy,
-    JoinNode,
-    NamedQuery,
-    Node,
-    Select,
-    SetOperation,
-    Slide,
-    ToStream,
-    Window,
-)  # fmt: skip
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
+from queries.tree import walk
 from windows import patterns
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.distinct import DeltaStar, distinct
 from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.frozen_join import CommitNumber
 from windows.group_by import GroupBy as GroupByOperator
-from windows.join import Join, JoinStep
-from windows.join_keys import KeyPair
+from windows.join import Join
 from windows.recipient import Recipient, StreamRecipient
 from windows.rows import LiveRows
 from windows.select import Select as SelectOperator
@@ -48,12 +36,13 @@ from windows.window import Window as WindowOperator
 
 
 class Builder:
-    """Makes the stages of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
+    """Makes the stages of the tree of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
 
     def __init__(
-        self, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], strategies: Strategies,
+        self, root: Node, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], strategies: Strategies,
         keeps_starts: bool = False,
     ) -> None:  # fmt: skip
+        self._root = root
         self._feed = feed
         self._named = named
         self._strategies = strategies
@@ -63,6 +52,12 @@ class Builder:
         self.stages: dict[int, Stage] = {}
         #: what a reader keeps of a node's rows, by id
         self.live: dict[int, LiveRows] = {}
+        #: inputs of joins whose rows say when they came
+        self._stamped: dict[int, Stage] = {}
+        #: the commit that runs
+        self._commit = CommitNumber()
+        #: whether it counts in which commit a row began, so that none may begin again while it is there
+        self._remembers = any(isinstance(node, JoinNode) and any(node.frozen) for node in walk(root))
 
     def stage(self, node: Node) -> Stage:
         found = self.stages.get(id(node))
@@ -70,27 +65,30 @@ class Builder:
             found = self.stages[id(node)] = self._make(node)
         return found
 
-    def recipient(self, root: Node, emit: str) -> Recipient | StreamRecipient:
+    @property
+    def root(self) -> Stage:
+        return self.stage(self._root)
+
+    def recipient(self, emit: str) -> Recipient | StreamRecipient:
         """What takes the changes of the whole query."""
-        types = self.stage(root).types
+        root, types = self._root, self.root.types
         return StreamRecipient(types) if root.is_stream else Recipient(types, self._rows(root), emit=emit)
 
     def _make(self, node: Node) -> Stage:
         match node:
             case Block():
                 return FeedStage(self._feed(node, self._strategies.asks_for_ends(node)), self._keeps_starts)
-            case Slide(child=child, window=window, bounds=bounds):
-                # extents that are shown may hold rows from before the query: they need the starts that those had
-                below = FeedStage(self._feed(child, False), keeps_starts=True) if isinstance(child, Block) else self.stage(child)
-                operator = SlideOperator(
-                    below.types, window.width_us, window.slide_us, bounds=bounds, ends_early=below.ends_early
-                )  # fmt: skip
-                return OperatorStage(operator, [below])
+            case Slide():
+                return self._slide(node, self._slid(node))
             case Window(child=child, window=window):
                 below = self.stage(child)
                 return OperatorStage(WindowOperator(below.types, window), [below])
             case NamedQuery():
-                return self._named(node)
+                found = self._named(node)
+                if not self._remembers or node.is_stream:
+                    return found
+                # it is a relation: what is given from one of its rows to an equal one has been there all the time
+                return OperatorStage(CountOperator(KINDS["except", True], found.types, [self._rows_of(node, found)]), [found])
             case Select(child=child, condition=condition, columns=columns):
                 below = self.stage(child)
                 expressions = [column.expression for column in columns]
@@ -109,17 +107,32 @@ class Builder:
                     return OperatorStage(AnswerStream(below.types, rows, _slide_of(child)), [below])
                 return OperatorStage(ChangeStream(1 if kind == "istream" else -1, below.types, rows), [below])
 
+    def _slid(self, node: Slide) -> Stage:
+        """What a window that slides stands on; extents of a stream that are shown may hold rows from before the query."""
+        if node.of_query:
+            return self.stage(node.child)
+        assert isinstance(node.child, Block), "a stream as it is pushed is a block"
+        return FeedStage(self._feed(node.child, False), keeps_starts=True)
+
+    def _slide(self, node: Slide, below: Stage) -> Stage:
+        window = node.window
+        operator = SlideOperator(
+            below.types, window.width_us, window.slide_us, bounds=node.bounds, ends_early=below.ends_early
+        )  # fmt: skip
+        return OperatorStage(operator, [below])
+
     def _distinct(self, node: Distinct) -> Stage:
         below = self.stage(node.child)
-        if self._strategies.is_star(node) and not below.ends_early:
+        if self._strategies.is_star(node) and not below.ends_early and not self._remembers:
             return OperatorStage(DeltaStar(below.types, Calendar()), [below])
         return OperatorStage(distinct(below.types, self._rows(node.child)), [below])
 
     def _set_operation(self, node: SetOperation) -> Stage:
+        if node.kind == "union" and node.all:
+            sides = [self.stage(side) for side in _sides(node)]
+            return OperatorStage(UnionAll(sides[0].types, sends_ends=all(side.sends_ends for side in sides)), sides)
         children = [self.stage(child) for child in node.children]
         types = children[0].types
-        if node.kind == "union" and node.all:
-            return OperatorStage(UnionAll(types, sends_ends=all(child.sends_ends for child in children)), children)
         rows = [self._rows(child) for child in node.children]
         return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows), children)
 
@@ -129,44 +142,79 @@ class Builder:
             Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
             for item in node.aggregates
         ]
-        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=False)
+        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=self._remembers)
         return OperatorStage(operator, [below])
 
     def _join(self, node: JoinNode) -> Stage:
-        """The inputs in the order of FROM, each joined to those before it."""
-        children = [self.stage(item) for item in node.inputs]
+        """Each input joined to those before it."""
+        join = JoinOrder(node, self._commit)
+        children = [self._came(item, join) for item in join.inputs]
         types = [child.types for child in children]
-        offsets = np.cumsum([0, *map(len, types)]).tolist()
-        steps = []
-        for k in range(1, len(children)):
-            edges = [edge for edge in node.join.equalities if edge.right == k]
-            pairs = [KeyPair(offsets[edge.left] + left.position, right.position) for edge in edges for left, right in edge.pairs]
-            steps.append(JoinStep(tuple(pairs), _condition(node, k, offsets)))
-        sends = all(child.sends_ends for child in children)
-        known = all(item.ends_known for item in node.inputs)
-        early = any(child.ends_early for child in children) or not known
+        steps = join.steps(types)
+        counted = [(item, child) for item, child, frozen in zip(join.inputs, children, join.frozen) if not frozen]
+        sends = all(child.sends_ends for _, child in counted)
+        early = any(child.ends_early or not item.ends_known for item, child in counted)
 
         def between() -> LiveRows:
             return LiveRows(Unscheduled() if sends else Calendar(), by_id=early)
 
-        operator = Join(types, steps, lambda k: self._rows(node.inputs[k]), between, sends_ends=sends)
+        def rows(k: int) -> LiveRows:
+            found = self.live[id(join.inputs[k])] = self._rows_of(join.inputs[k], children[k])
+            return found
+
+        operator = Join(types, steps, rows, between, sends_ends=sends, is_stream=node.is_stream)
         joined = OperatorStage(operator, children)
-        columns = [column.expression for column in node.columns]
-        return OperatorStage(SelectOperator(None, columns, sends_ends=joined.sends_ends), [joined])
+        return OperatorStage(SelectOperator(None, join.columns(types), sends_ends=joined.sends_ends), [joined])
+
+    def _came(self, item: Node, join: JoinOrder) -> Stage:
+        """An input of a join, stamped if the join asks when its rows came."""
+        if not join.is_stamped(item):
+            return self.stage(item)
+        if id(item) not in self._stamped:
+            self._stamped[id(item)] = self._stamp(item)
+        return self._stamped[id(item)]
+
+    def _stamp(self, node: Node) -> Stage:
+        """Rows of a window that slides came when they arrived, not when they are shown."""
+        if isinstance(node, Slide):
+            below = StampStage(self._slid(node), self._commit)
+            shown = self._slide(node, below)
+            if not node.bounds:
+                return shown
+            n = len(below.types)
+            places = [*range(n - 1), n, n + 1, n - 1]
+            columns: list[Expression] = [ColumnRef(shown.types[at], f"c{at}", at) for at in places]
+            return OperatorStage(SelectOperator(None, columns, sends_ends=shown.sends_ends), [shown])
+        if isinstance(node, Select) and slides(node):
+            child = self._stamp(node.child)
+            stamp = ColumnRef(Type.INT, "stamp", len(child.types) - 1)
+            columns = [*(column.expression for column in node.columns), stamp]
+            return OperatorStage(SelectOperator(node.condition, columns, sends_ends=child.sends_ends), [child])
+        return StampStage(self.stage(node), self._commit)
 
     def _rows(self, node: Node) -> LiveRows:
         """What an operator keeps of an input."""
-        named = self.stage(node).ends_early or node.update_pattern == patterns.STRICT or not node.ends_known
-        found = self.live[id(node)] = LiveRows(self._buffer(node), by_id=named)
+        found = self.live[id(node)] = self._rows_of(node, self.stage(node))
         return found
 
-    def _buffer(self, node: Node) -> Buffer:
+    def _rows_of(self, node: Node, stage: Stage) -> LiveRows:
+        named = stage.ends_early or node.update_pattern == patterns.STRICT or not node.ends_known
+        return LiveRows(self._buffer(node, stage), by_id=named)
+
+    def _buffer(self, node: Node, stage: Stage) -> Buffer:
         """Where the ends of an input's rows are looked for."""
-        if self.stage(node).sends_ends or node.update_pattern == patterns.MONOTONIC:
+        if stage.sends_ends or node.update_pattern == patterns.MONOTONIC:
             return Unscheduled()
         if self._strategies.scans(node):
             return Scan()
         return Fifo() if node.update_pattern == patterns.WEAKEST else Calendar()
+
+
+def _sides(node: Node) -> list[Node]:
+    """The inputs of UNION ALLs that stand in each other, in the order of the text: they are one operator."""
+    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
+        return [*_sides(node.left), *_sides(node.right)]
+    return [node]
 
 
 def _slide_of(node: Node) -> int:
@@ -182,19 +230,3 @@ def _slides_of(node: Node) -> set[int]:
     if isinstance(node, ToStream):
         return set()
     return set().union(*(_slides_of(child) for child in node.children))
-
-
-def _condition(node: JoinNode, last: int, offsets: list[int]) -> Expression | None:
-    """What has to hold, beside equal keys, when input `last` is added: terms that read it and no later one."""
-    if node.condition is None:
-        return None
-    terms = node.condition.args if isinstance(node.condition, Call) and node.condition.op == "and" else (node.condition,)
-    found = []
-    for term in terms:
-        by_key = isinstance(term, Call) and term.op == "=" and all(isinstance(arg, ColumnRef) for arg in term.args)
-        reads = max(bisect_right(offsets, column.position) - 1 for column in columns_of(term))
-        if reads == last and not by_key:
-            found.append(term)
-    if len(found) < 2:
-        return found[0] if found else None
-    return Call(Type.BOOL, "and", tuple(found))

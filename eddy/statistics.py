@@ -10,11 +10,12 @@ from eddy.eddy import Eddy
 from eddy.join_query import JoinQuery
 from eddy.policies.base import Ledger
 from eddy.query import Query
+from eddy.shared_operation import SharedOperation
 from eddy.source import Source
 from eddy.table_source import TableSource
-from eddy.timeline import BEGINNING
 from eddy.tree_query import TreeQuery
 from filters.predicate import IndexAtom
+from lineage.elements import BEGINNING
 from lineage.times import to_datetime
 
 #: Accounted bytes of what a query has for itself: the query, its columns and its run.
@@ -29,7 +30,7 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
     inputs = catalog.inputs()
     for source in inputs:
         eddy.learn(source)
-    streams = {source.name: _stream(source) for source in sources.values()}
+    streams = {source.name: _stream(source, committer) for source in sources.values()}
     tables = {table.name: _table(table) for table in catalog.tables.values()}
     per_query = {query.name: _query(query, catalog) for query in queries.values()}
     own = sum(entry["own_bytes"] for entry in per_query.values())
@@ -49,7 +50,8 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
     }
 
 
-def _stream(source: Source) -> dict[str, Any]:
+def _stream(source: Source, committer: Committer) -> dict[str, Any]:
+    aggregates = sum(group.bytes for group in committer.operations.shared if group.source is source)
     return {
         "rows": source.intake.next_row,
         "late": source.intake.late_rows,
@@ -64,7 +66,7 @@ def _stream(source: Source) -> dict[str, Any]:
         "windows": len(source.classes),
         "filters": source.bank.stats(),
         "stems": source.stems.stats(),
-        "bytes": source.bytes(),
+        "bytes": source.bytes() | {"aggregates": aggregates},
         **({} if source.own_ends is None else source.own_ends.stats()),
     }
 
@@ -127,14 +129,15 @@ def _module(ledger: Ledger, number: int) -> dict[str, Any]:
 
 def _query(query: Query, catalog: Catalog) -> dict[str, Any]:
     if isinstance(query, TreeQuery):
-        sources = {catalog.input(name) for name in query.streams}
+        sources, operation = {catalog.input(name) for name in query.streams}, query.operation
+        aggregates = operation.group.bytes if isinstance(operation, SharedOperation) else 0
         return {
             "id": query.id,
             "state": query.state,
             "results": query.n_results(),
             "own_bytes": own_bytes(query),
-            "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in sources),
-            "errors": query.errors if query.operation is None else query.operation.errors,
+            "shared_bytes": aggregates + sum(source.store.bytes() + source.stems.bytes() for source in sources),
+            "errors": query.errors if operation is None else operation.errors,
         }
     if isinstance(query, JoinQuery):
         return {

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from queries.forms import EdgeFacts
-from queries.tree import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
 from windows import patterns
 
 #: Words under which blocks send every end, and words under which operators scan for the ends that are due.

@@ -30,9 +30,10 @@ from eddy.match_filters import ALIVE
 from eddy.policies.base import Policy
 from eddy.source import Source
 from eddy.table_source import TableSource
-from eddy.timeline import BEGINNING, Timeline, effect_time
+from eddy.timeline import Timeline, effect_time
 from eddy.walk import Combinations, Reach, Rows
 from lineage.bits import set_bit
+from lineage.elements import BEGINNING
 from queries.joins import Join
 from stems.table import Versions
 from windows.spec import FOREVER, WindowSpec

@@ -28,9 +28,9 @@ from eddy.reader import NEWEST
 from eddy.result_log import Record
 from eddy.table_group import Counting
 from eddy.table_query import TableQuery
-from eddy.timeline import BEGINNING, effect_time
+from eddy.timeline import effect_time
 from eddy.walk import PART_ROWS, Combinations, Reach
-from lineage.elements import FOREVER, Elements
+from lineage.elements import BEGINNING, FOREVER, Elements
 from stems.table import OPEN
 
 #: Matches, and when each takes effect.

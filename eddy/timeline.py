@@ -23,6 +23,7 @@ import numpy as np
 
 from eddy.description import Receipt
 from eddy.result_log import ResultLog
+from lineage.elements import BEGINNING
 from lineage.errors import LimitError
 from lineage.kernels import READ_ONLY_INT64, kernel
 from stems.newest_rows import RETRACTION
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from eddy.source import Source
     from eddy.table_source import TableSource
 
-#: Before every time that a row can have.
-BEGINNING = -(2**62)
 NOTHING_ACCEPTED = Receipt(0, 0, None, None)
 #: Rows that may wait for stragglers on one stream.
 MAX_WAITING = 10_000_000

@@ -2,7 +2,7 @@
 
 What its operators hold, and what it logged, is its own; its blocks share rows, filters and SteMs with everybody. Unlike that of a
 plain query its log is kept as it was, for operators cannot be asked about the past: as long as the timeline's log reaches, and
-at most `log_rows` rows of it.
+at most `log_rows` rows of it. Aggregates that it shares (`eddy/shared_group.py`) are logged from the first reader on.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from eddy.operation import Operation
 from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
 from eddy.reader import Results, net
 from eddy.result_log import Record
+from eddy.shared_operation import SharedOperation
 from eddy.timeline import Timeline
 from filters.predicate import Condition, normalise
 from queries.tree import levels
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class ChangeLog:
     """The changes of one query by commit, oldest first."""
 
-    __slots__ = ("_parts", "_n_rows", "_max_rows", "lost")
+    __slots__ = ("_parts", "_n_rows", "_max_rows", "lost", "read")
 
     def __init__(self, max_rows: int) -> None:
         #: by commit, of those that changed anything
@@ -37,6 +38,8 @@ class ChangeLog:
         self._max_rows = max_rows
         #: the last commit whose changes are gone
         self.lost = 0
+        #: whether anybody has asked for it
+        self.read = False
 
     def append(self, seq: int, parts: list[Results]) -> None:
         """The changes of a commit; older ones go if there are too many."""
@@ -53,6 +56,12 @@ class ChangeLog:
 
     def _drop(self, seq: int) -> None:
         self._n_rows -= sum(map(len, self._parts.pop(seq)))
+        self.lost = seq
+
+    def lose(self, seq: int) -> None:
+        """Changes up to a commit were not logged."""
+        self._parts.clear()
+        self._n_rows = 0
         self.lost = seq
 
     def at(self, seq: int) -> list[Results]:
@@ -80,16 +89,12 @@ class TreeQuery(Query):
         self.tree_plan = tree_plan
         self._timeline = timeline
         #: None while it does not run
-        self.operation: Operation | None = None
+        self.operation: Operation | SharedOperation | None = None
         self.log = ChangeLog(log_rows)
 
     @property
     def timeline(self) -> Timeline:
         return self._timeline
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.outputs)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -131,23 +136,38 @@ class TreeQuery(Query):
     def levels(self) -> int:
         return levels(self.tree_plan.root)
 
-    def start(self, seq: int, operation: Operation) -> None:
+    def start(self, seq: int, operation: Operation | SharedOperation) -> None:
         """Run from the next commit on."""
         self.operation = operation
         self.runs.append(Run(seq, None, 0, NO_MODULES))
         self.kept = None
 
-    def open(self, record: Record, taken_back: Results | None) -> list[Results]:
-        """What the commit that opens it changes: what it sees at once, net of what it takes back."""
+    def open(self, record: Record, taken_back: Results | None) -> tuple[Results, list[Results]]:
+        """What it sees at once in the commit that opens it, and that net of what it takes back: its changes."""
         assert self.operation is not None, "a query that runs"
         came = self.operation.open(record)
         parts = net(taken_back, came)
         self.log.append(record.seq, parts)
-        return parts
+        return came, parts
+
+    def read(self, seq: int) -> None:
+        """Somebody reads its changes after a commit, the last one."""
+        self.log.read = True
+        if self.unlogged:
+            assert isinstance(self.operation, SharedOperation)
+            self.log.lose(seq)
+            self.operation.read()
+
+    @property
+    def unlogged(self) -> bool:
+        """Whether its changes are not logged: nobody has read them yet."""
+        return isinstance(self.operation, SharedOperation) and not self.operation.logged
 
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""
         assert self.operation is not None, "a query that runs"
+        if self.unlogged:
+            self.log.lose(until)
         self.runs[-1].until = until
         self._results_before += self.operation.n_results
         self.operation.stop(until)

@@ -19,6 +19,9 @@ from eddy.source import Source
 from lineage.elements import FOREVER, Elements
 from windows.delta import SCHEDULED
 
+#: Before anything had come.
+_BEFORE_ALL = Standing(0, 0, 0)
+
 
 class WindowRows:
     """The rows in one window of one stream, by its width and what else ends them; that is None if only the clock does."""
@@ -65,9 +68,13 @@ class WindowRows:
             found = self._ends.end_ranks(positions, times, at, ranks)
         ended = self.lives(positions, at).ends == times
         found[ended & (found == FOREVER)] = SCHEDULED
-        by_clock: np.ndarray = self._source.store.elements_at(positions, self._width).ends
-        found[by_clock == times] = SCHEDULED
+        found[self.scheduled(positions) == times] = SCHEDULED
         return found
+
+    def scheduled(self, positions: np.ndarray) -> np.ndarray:
+        """When rows at positions held end, unless something ends them before."""
+        ends: np.ndarray = self.lives(positions, _BEFORE_ALL).ends
+        return ends
 
     def lives(self, positions: np.ndarray, at: Standing) -> Elements:
         """The lives of rows at positions held, in any order."""

@@ -108,8 +108,8 @@ class Vector:
     def __repr__(self) -> str:
         return f"Vector({self.type.value}, {self.to_pylist()})"
 
-    def take(self, indices: Array) -> Vector:
-        """The rows at these positions, or where a boolean mask is True."""
+    def take(self, indices: Array | slice) -> Vector:
+        """The rows at these positions, or where a boolean mask is True; a slice shares their memory."""
         nulls = None if self.nulls is None else self.nulls[indices]
         return Vector(self.type, self.values[indices], nulls, self.dictionary)
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+#: Before every time that a row can have: the clock before there is one.
+BEGINNING = -(2**62)
 #: Larger than any time: the end of a life that has none, and the length of one that the clock does not end.
 FOREVER = 2**62
 

@@ -19,6 +19,7 @@ from queries.bound import NOWHERE, BoundInput, Readable
 from queries.grouping import GroupBinder
 from queries.inputs import Derived, Input, InputBinder
 from queries.literals import check_params
+from queries.nodes import Distinct, Node, ToStream
 from queries.outputs import bind_outputs
 from queries.reading import conjunction, read_inputs
 from queries.scalars import ScalarBinder
@@ -36,7 +37,6 @@ from queries.syntax import (
     Syntax,
     WithQuery,
 )
-from queries.tree import Distinct, Node, ToStream
 
 _NO_PARAMS: Mapping[str, object] = {}
 _NO_FUNCTIONS: Mapping[str, UserFunction] = {}

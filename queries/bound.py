@@ -6,7 +6,7 @@ by its position in the *concatenation* of the inputs' schemas, in the order of F
     position of column p of input k  =  inputs[k].offset + p        offset of input 0 = 0
 
 so the evaluator runs unchanged on a frame with all columns, and a block with one input has its stream's own positions. No
-text of the query is interpreted after this point. A plain query is one block; what else a query can be is `queries/tree.py`.
+text of the query is interpreted after this point. A plain query is one block; what else a query can be is `queries/nodes.py`.
 
 Blocks are values: equal ones mean the same, wherever they stand in a text.
 """
@@ -34,6 +34,8 @@ class QueryFacts:
     ends_known: bool
     #: how many running queries stand above each other, itself with them
     levels: int = 1
+    #: whether it is paused, so that it cannot be read now
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,13 @@ class BoundInput:
         if self.is_table:
             return patterns.STRICT
         return patterns.window_pattern(self.window, self.keyed, self.readable.end is not None)
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """What a + or a - can do to its rows; a change of a table comes as such."""
+        if self.is_table:
+            return patterns.OPERATORS["join with a live table"].cases
+        return patterns.window_cases(self.window, self.keyed, self.readable.end is not None)
 
     @property
     def grows(self) -> bool:
@@ -179,9 +188,7 @@ class Block:
     @property
     def cases(self) -> tuple[str, ...]:
         """What a + or a - of an input can do to the result."""
-        if len(self.inputs) > 1 or self.inputs[0].is_table:
-            return patterns.OPERATORS["join"].cases
-        return patterns.window_cases(self.window, self.inputs[0].keyed)
+        return patterns.STREAM_CASES if self.is_stream else patterns.all_cases(item.cases for item in self._counted())
 
     @property
     def end_order(self) -> object:

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from queries.nodes import Block, Node
 from queries.rewrites import Rewrite, Rewritten, pulled_up, pushed_down, simplified
-from queries.tree import Block, Node, over, walk
+from queries.tree import over, walk
 from windows import patterns
 
 AS_WRITTEN = "as written"

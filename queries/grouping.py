@@ -22,11 +22,11 @@ from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.bound import OutputColumn
 from queries.inputs import Input
+from queries.nodes import Aggregate, GroupBy, Node
 from queries.outputs import bind_outputs
 from queries.reading import read_inputs, select
 from queries.scalars import ScalarBinder
 from queries.syntax import Aggregated, Constant, Convert, Item, Name, Param, SelectQuery, Star, Syntax
-from queries.tree import Aggregate, GroupBy, Node
 
 _NUMBERS = ("sum", "avg", "stddev", "variance", "median")
 #: Types of results that are not the type of the argument.

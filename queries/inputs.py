@@ -19,10 +19,10 @@ from lineage.errors import QueryError, did_you_mean
 from lineage.schema import Schema
 from queries.bound import NOWHERE, Block, BoundInput, OutputColumn, Readable
 from queries.literals import param_rows, param_value, param_window
+from queries.nodes import BOUNDS, NamedQuery, Node, Slide, column_refs, schema_of
+from queries.nodes import Window as WindowNode
 from queries.source import Source
 from queries.syntax import MAX_LEVELS, QuerySyntax, RowsWindow, SelectQuery, SlideWindow, SourceItem, Window, WindowParam
-from queries.tree import BOUNDS, NamedQuery, Node, Slide, column_refs, schema_of
-from queries.tree import Window as WindowNode
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
 _CHOICES = "choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]"
@@ -126,6 +126,8 @@ class InputBinder:
     def _running(self, item: SourceItem, readable: Readable) -> NamedQuery:
         facts = readable.query
         assert facts is not None
+        if facts.paused:
+            raise self._error(item, f'query "{item.name}" is paused', "paused", "resume it first")
         if facts.levels >= MAX_LEVELS:
             fact = f"running queries stand above each other deeper than {MAX_LEVELS} levels"
             raise self._error(item, fact, "query_too_deep", f'read what "{item.name}" reads')
@@ -143,7 +145,7 @@ class InputBinder:
                 raise self._source.error(fact, item.time.start, item.time.end, "bad_window", hint)
             window = self._window(item.window, schema_of(node))
             sliding = window.kind is WindowKind.SLIDE
-            node = self._slide(item, node, window) if sliding else WindowNode(node, window)
+            node = self._slide(item, node, window, of_query=True) if sliding else WindowNode(node, window)
         return DerivedInput(called, item.name, "query", schema_of(node), node, offset, (item.start, item.end))
 
     def _sliding(self, item: SourceItem, readable: Readable, window: WindowSpec, offset: int) -> DerivedInput:
@@ -153,16 +155,16 @@ class InputBinder:
         span = (item.start, item.end)
         leaf = BoundInput(item.name, item.name, readable, WindowSpec.none(), 0, span, item.window_span or NOWHERE)
         columns = tuple(OutputColumn(ref.name, ref) for ref in column_refs(readable.schema.columns))
-        node = self._slide(item, Block((leaf,), None, columns), window)
+        node = self._slide(item, Block((leaf,), None, columns), window, of_query=False)
         return DerivedInput(item.alias or item.name, item.name, "stream", schema_of(node), node, offset, span)
 
-    def _slide(self, item: SourceItem, node: Node, window: WindowSpec) -> Slide:
+    def _slide(self, item: SourceItem, node: Node, window: WindowSpec, of_query: bool) -> Slide:
         schema = schema_of(node)
         taken = [column.name for column in BOUNDS if item.bounds and schema.find(column.name) is not None]
         if taken:
             fact = f'"{item.name}" has a column "{taken[0]}" already'
             raise self._error(item, fact, "duplicate_column", "[RANGE 5 MINUTES SLIDE 1 MINUTE] adds no columns")
-        return Slide(node, window, item.bounds)
+        return Slide(node, window, item.bounds, of_query)
 
     def _check_time(self, item: SourceItem, readable: Readable) -> None:
         """The column in the second place of TUMBLE or HOP is the stream's time."""

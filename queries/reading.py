@@ -21,8 +21,9 @@ from lineage.schema import Type
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.inputs import Input
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
+from queries.nodes import JoinNode, Node, Select, Slide, column_refs
 from queries.split import conjuncts_of, split
-from queries.tree import JoinNode, Node, Select, Slide, column_refs
+from queries.tree import of_tables
 
 Columns = tuple[OutputColumn, ...]
 
@@ -41,7 +42,7 @@ def read_inputs(inputs: tuple[Input, ...], condition: Expression | None, columns
 
 def select(child: Node, condition: Expression | None, columns: Columns, defaults: Sequence[str] = ()) -> Node:
     """`SELECT columns FROM child WHERE condition`; the child itself if that is all of it."""
-    if isinstance(child, Slide) and isinstance(child.child, Block) and _is_plain(child.child):
+    if isinstance(child, Slide) and not child.of_query and isinstance(child.child, Block) and _is_plain(child.child):
         return _select_slide(child, child.child, condition, columns, defaults)
     if condition is None and is_identity(child, columns):
         return child
@@ -98,7 +99,10 @@ class _Joining:
     def node(self, defaults: list[str]) -> JoinNode:
         nodes = tuple(self._narrow(number, item) for number, item in enumerate(self._inputs))
         is_stream = any(node.is_stream for node in nodes)
-        frozen = tuple(isinstance(item, BoundInput) and item.is_table and (is_stream or item.is_frozen) for item in self._inputs)
+        counts = is_stream or not all(of_tables(node) for node in nodes)
+        frozen = tuple(
+            isinstance(item, BoundInput) and item.is_table and counts and (is_stream or item.is_frozen) for item in self._inputs
+        )
         columns = tuple(OutputColumn(column.name, _move(column.expression, self._place)) for column in self._columns)
         condition = conjunction([_move(conjunct, self._place) for conjunct in self._joining])
         remarks = (*defaults, *_say_products(self._join, self._inputs))

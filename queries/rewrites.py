@@ -36,9 +36,7 @@ from filters.expression import walk as walk_expression
 from lineage.schema import Column, Type
 from queries.bound import OutputColumn
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
-from queries.reading import conjunction, is_identity
-from queries.split import conjuncts_of, split
-from queries.tree import (
+from queries.nodes import (
     Block,
     Distinct,
     GroupBy,
@@ -50,10 +48,10 @@ from queries.tree import (
     ToStream,
     Window,
     column_refs,
-    mapped,
-    over,
-    walk,
 )
+from queries.reading import conjunction, is_identity
+from queries.split import conjuncts_of, split
+from queries.tree import mapped, over, walk
 
 #: What may be asked of a float without telling -0.0 from 0.0.
 _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_null"})

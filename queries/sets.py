@@ -13,9 +13,9 @@ from lineage.errors import QueryError
 from lineage.schema import Column, Type
 from queries.bound import Block, OutputColumn
 from queries.inputs import Derived
+from queries.nodes import Distinct, JoinNode, Node, Select, SetOperation, ToStream, column_refs
 from queries.source import Source
 from queries.syntax import Item, QuerySyntax, SelectQuery, SetQuery, WithQuery
-from queries.tree import Distinct, JoinNode, Node, Select, SetOperation, ToStream, column_refs
 
 _AS_SOURCE = "give it a window as a source: SELECT * FROM (ISTREAM (...)) [RANGE 5 MINUTES] AS a"
 _WINDOWS = "choose [RANGE 5 MINUTES], [ROWS 100], [NOW] or [RANGE UNBOUNDED]"

@@ -33,6 +33,8 @@ from stems.row_store import Page, RowStore
 #: Stands for an end that was lowered after the commit in question.
 _LOWERED_LATER = -(2**63)
 _NO_ROWS = np.zeros(0, np.int64)
+#: After every commit there is.
+_LATEST = 2**62
 
 
 @kernel("void(int64[::1], int64, int64[::1], int64)")
@@ -158,6 +160,16 @@ class OwnEnds:
             later = np.flatnonzero(found == _LOWERED_LATER)
             found[later] = self.scheduled(positions[later])
         return found
+
+    @property
+    def n_scheduled(self) -> int:
+        """No fewer than the rows whose own end the clock will reach."""
+        return 0 if self.end_column is None else self.end - self._lowest_alive
+
+    def ends_between(self, after: int, until: int) -> np.ndarray:
+        """The ends in (after, until] of rows that have an entry, in order."""
+        ends = self.ends_at(np.arange(self._lowest_alive, self.end), _LATEST)
+        return np.sort(ends[(ends > after) & (ends <= until)])
 
     def scheduled(self, positions: np.ndarray) -> np.ndarray:
         """The ends of rows as they came."""

@@ -26,6 +26,8 @@ _NONE = -1
 _MIN_PARTITIONS = 16
 _MAX_PARTITIONS = 1 << 20
 _FEW = 16
+#: How many times as many rows as when it was laid out a calendar may have before it is laid out anew.
+_GROWTH = 4
 
 #: Bits of a digit when sorting; up to this many rows are sorted by insertion.
 _DIGIT = 11
@@ -44,7 +46,7 @@ def _free_page(page: Number, free: Number, header: Number) -> None:
 
 
 @kernel(
-    "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64)",
+    "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1], boolean, int64)",
 )
 def enter_rows(
     slots: np.ndarray,
@@ -55,13 +57,14 @@ def enter_rows(
     free: np.ndarray,
     header: np.ndarray,
     places: np.ndarray,
+    tracks: bool,
     shift: int,
 ) -> None:
     """Each row behind the last of its partition. `pages[p]` is (entries, next), `partitions[at]` (first page, last page)."""
     mask = np.int64(len(partitions) - 1)
     for k in range(len(slots)):
         slot = slots[k]
-        end = ends[slot]
+        end = ends[k]
         at = (end >> shift) & mask
         page = partitions[at, 1]
         if page < 0 or pages[page, 0] == PAGE:
@@ -83,7 +86,35 @@ def enter_rows(
         pages[page, 0] += 1
         entries[place, 0] = slot
         entries[place, 1] = end
-        places[slot] = place
+        if tracks:
+            places[slot] = place
+
+
+@kernel("int64(int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], boolean, int64[::1], int64[::1])")
+def list_rows(
+    entries: np.ndarray,
+    pages: np.ndarray,
+    partitions: np.ndarray,
+    places: np.ndarray,
+    tracks: bool,
+    slots: np.ndarray,
+    ends: np.ndarray,
+) -> int:
+    """All rows, partition by partition in order of coming, and where each stands; returns how many there are."""
+    n = np.int64(0)
+    for at in range(len(partitions)):
+        page = partitions[at, 0]
+        while page >= 0:
+            for place in range(page * PAGE, page * PAGE + pages[page, 0]):
+                slot = entries[place, 0]
+                if slot >= 0:
+                    slots[n] = slot
+                    ends[n] = entries[place, 1]
+                    n += 1
+                    if tracks:
+                        places[slot] = place
+            page = pages[page, 1]
+    return int(n)
 
 
 @kernel("void(int64[::1], int64[:,::1], int64[::1])")
@@ -94,7 +125,7 @@ def leave_gaps(slots: np.ndarray, entries: np.ndarray, places: np.ndarray) -> No
 
 
 @kernel(
-    "void(int64, int64, int64, int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1],"
+    "void(int64, int64, int64, int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1], boolean,"
     "int64[::1], int64[::1], int64[::1])"
 )
 def take_due(
@@ -107,6 +138,7 @@ def take_due(
     free: np.ndarray,
     header: np.ndarray,
     places: np.ndarray,
+    tracks: bool,
     slots: np.ndarray,
     ends: np.ndarray,
     counts: np.ndarray,
@@ -146,7 +178,8 @@ def take_due(
                     place = into * PAGE + filled
                     entries[place, 0] = slot
                     entries[place, 1] = end
-                    places[slot] = place
+                    if tracks:
+                        places[slot] = place
                     filled += 1
             page = after
         if into >= 0:
@@ -231,6 +264,7 @@ class Calendar(Buffer):
     __slots__ = (
         "_gaps",
         "_clock",
+        "_asked",
         "_steps",
         "_vain",
         "_shift",
@@ -240,15 +274,22 @@ class Calendar(Buffer):
         "_free",
         "_header",
         "_places",
+        "_tracks",
+        "_planned",
     )
 
     def __init__(self) -> None:
         super().__init__()
         #: everything before it has been found; None before the first row
         self._clock: int | None = None
+        #: when it was last asked what is due
+        self._asked: int | None = None
         #: sum and number of the clock's steps since the calendar was laid out
         self._steps = [0, 0]
         self._shift = 0
+        #: where the entry of each slot stands, kept from the first row on that ends early: most inputs have none
+        self._places = np.zeros(LEAST, np.int64)
+        self._tracks = False
         self._lay_out(_MIN_PARTITIONS)
 
     def _lay_out(self, n_partitions: int) -> None:
@@ -262,25 +303,34 @@ class Calendar(Buffer):
         self._partitions = np.full((n_partitions, 2), _NONE, np.int64)
         self._free = np.zeros(LEAST, np.int64)
         self._header = np.zeros(2, np.int64)
-        self._places = np.zeros(LEAST, np.int64)
+        #: rows for which partitions are narrow enough
+        self._planned = max(self.n_rows, _FEW * _MIN_PARTITIONS) * _GROWTH
 
     def add(self, slots: Array, ends: Array) -> None:
         if not len(slots):
             return
-        soonest = int(ends[slots].min())
+        coming = ends[slots]
+        soonest = int(coming.min())
         self._clock = soonest if self._clock is None else min(self._clock, soonest)
-        self._enter(slots, ends)
+        if self._tracks:
+            self._places = fitted(self._places, len(ends))
+        self._enter(slots, coming)
         self.n_rows += len(slots)
+        if self.n_rows > self._planned:
+            self._rearrange()
 
     def _enter(self, slots: Array, ends: Array) -> None:
-        self._places = fitted(self._places, len(ends))
+        """Rows and their ends."""
         needed = self._n_pages + len(slots) // PAGE + min(len(slots), len(self._partitions))
         if needed > len(self._pages):
             n_pages = room_for(needed, len(self._pages))
             self._pages = np.ascontiguousarray(fitted(self._pages.T, n_pages).T)
             self._entries = np.ascontiguousarray(fitted(self._entries.T, n_pages * PAGE).T)
             self._free = fitted(self._free, n_pages)
-        enter_rows(slots, ends, self._entries, self._pages, self._partitions, self._free, self._header, self._places, self._shift)
+        enter_rows(
+            slots, ends, self._entries, self._pages, self._partitions, self._free, self._header, self._places, self._tracks,
+            self._shift,
+        )  # fmt: skip
 
     @property
     def n_partitions(self) -> int:
@@ -292,18 +342,29 @@ class Calendar(Buffer):
         return int(self._header[_HIGH] - self._header[_N_FREE])
 
     def remove(self, slots: Array, ends: Array) -> None:
+        if not len(slots):
+            return
+        if not self._tracks:
+            self._tracks = True
+            self._places = fitted(self._places, len(ends))
+            self._listed()
         leave_gaps(slots, self._entries, self._places)
         self._gaps += len(slots)
         self._left(len(slots))
         if self._gaps > self.n_rows + PAGE * _MIN_PARTITIONS:
-            self._rearrange(ends)
+            self._rearrange()
 
     def _left(self, n_rows: int) -> None:
         self.n_rows -= n_rows
         if n_rows and not self.n_rows:
+            self._places = np.zeros(LEAST, np.int64)
             self._lay_out(_MIN_PARTITIONS)
 
     def due(self, upto: int, ends: Array) -> Array:
+        if self._asked is not None:
+            self._steps[0] += upto - self._asked
+            self._steps[1] += 1
+        self._asked = upto
         if self._clock is None or upto < self._clock or not self.n_rows:
             return np.zeros(0, np.int64)
         clock, self._clock = self._clock, upto
@@ -313,7 +374,7 @@ class Calendar(Buffer):
         counts = np.zeros(4, np.int64)
         take_due(
             first, span, upto, self._entries, self._pages, self._partitions, self._free, self._header, self._places,
-            found[0], found[1], counts,
+            self._tracks, found[0], found[1], counts,
         )  # fmt: skip
         n, looked, closed, unsorted = counts.tolist()
         self._gaps -= closed
@@ -325,44 +386,35 @@ class Calendar(Buffer):
             digits = np.empty(1 << _DIGIT, np.int64)
             if sort_by_end(slots, due, int(due.min()), int(due.max()), scratch[0], scratch[1], digits):
                 slots = scratch[0]
-        self._steps[0] += upto - clock
-        self._steps[1] += 1
         self._vain = max(0, self._vain + looked - closed - 2 * n + span // 4)
         self._left(n)
         wide = len(self._pages) > 8 * self._n_pages + 64 or len(self._partitions) > self.n_rows + 64
         if wide or self._vain > self.n_rows + len(self._partitions):
-            self._rearrange(ends)
+            self._rearrange()
         return slots
 
-    def _rearrange(self, ends: Array) -> None:
+    def _rearrange(self) -> None:
         """Lay the calendar out anew for the rows it has and the steps the clock takes."""
-        slots = self.slots()
-        coming = ends[slots]
+        slots, coming = self._listed()
         span = int(coming.max() - coming.min()) + 1 if len(slots) else 1
         step = self._steps[0] // max(1, self._steps[1])
         self._shift = max(1, step, span * _FEW // max(1, len(slots))).bit_length() - 1
         n_partitions = _MIN_PARTITIONS
         while n_partitions < _MAX_PARTITIONS and (n_partitions << self._shift) <= span:
             n_partitions *= 2
-        self._steps = [0, 0]
+        self._steps = [step, 1]
         self._lay_out(n_partitions)
-        self._enter(slots, ends)
+        self._enter(slots, coming)
+
+    def _listed(self) -> tuple[Array, Array]:
+        """All rows and their ends; those of equal end in order of coming."""
+        found = np.empty((2, self.n_rows), np.int64)
+        n = list_rows(self._entries, self._pages, self._partitions, self._places, self._tracks, found[0], found[1])
+        assert n == self.n_rows, "every row is in a partition"
+        return found[0], found[1]
 
     def slots(self) -> Array:
-        number = np.flatnonzero(self._partitions[:, 0] >= 0)
-        pages = self._partitions[number, 0]
-        order: list[Array] = []
-        rounds: list[Array] = []
-        while len(pages):
-            at = pages[:, None] * PAGE + np.arange(PAGE)
-            there = (np.arange(PAGE) < self._pages[pages, 0][:, None]) & (self._entries[at, 0] >= 0)
-            order.append(self._entries[at, 0][there])
-            rounds.append(np.repeat(number, there.sum(axis=1)))
-            after = self._pages[pages, 1]
-            number, pages = number[after >= 0], after[after >= 0]
-        if not order:
-            return np.zeros(0, np.int64)
-        return np.concatenate(order)[np.argsort(np.concatenate(rounds), kind="stable")]
+        return self._listed()[0]
 
     @property
     def bytes(self) -> int:

@@ -74,22 +74,18 @@ def list_changes(
 
 
 class GroupBy(Operator):
-    """Aggregates by the first `n_keys` columns of the input; without keys over all rows.
-
-    `since` is when the row of a scalar aggregate begins; the first commit shows it.
-    """
+    """Aggregates by the first `n_keys` columns of the input, or over all rows: that one row comes with the first commit."""
 
     sends_ends = True
 
     def __init__(
         self, types: Sequence[Type], n_keys: int, aggregates: Sequence[Aggregate], rows: LiveRows, *,
-        per_event: bool = True, since: int = 0,
+        per_event: bool = True,
     ) -> None:  # fmt: skip
         self.types = (*types[:n_keys], *(aggregate.type for aggregate in aggregates))
         self._n_keys = n_keys
         self._rows = rows
         self._per_event = per_event
-        self._since = since
         self._scalar = n_keys == 0
         #: codes of groups; a scalar aggregate has one, 0
         self._keys = ValueCodes(types[:n_keys])
@@ -128,7 +124,7 @@ class GroupBy(Operator):
         self._group_of[slots] = groups
         self._state.enter(slots, groups, columns)
         if not self._opened:
-            events = self._opening(events)
+            events = self._opening(events, upto)
         steps = self._steps(events)
         rows, cells, nulls = self._state.walk(steps)
         found = self._output(events, steps, rows, cells, nulls)
@@ -147,11 +143,11 @@ class GroupBy(Operator):
         self._shown_nulls = fitted(self._shown_nulls, n_groups)
         self._seen = fitted(self._seen, n_groups)
 
-    def _opening(self, events: Events) -> Events:
+    def _opening(self, events: Events, upto: int) -> Events:
         """The events with one before them that touches the only group and changes nothing."""
         self._opened = True
         return Events(
-            np.concatenate([[self._since], events.times]),
+            np.concatenate([events.times[:1] if len(events) else [upto], events.times]),
             np.concatenate([[SCHEDULED], events.ranks]),
             np.concatenate([[0], events.slots]),
             np.concatenate([[0], events.signs]),

@@ -4,10 +4,11 @@
     end    the earliest scheduled end of its parts; a part that ends before that ends its combinations by a -, one that ends as
            scheduled does so only if the output sends ends
 
-Two inputs meet in a `PairJoin`; more are a cascade: the combinations so far are one side of the next. The rows of each side hang
-in a list by key code. The kernel walks the events of both sides in order (ends of either side before beginnings), so that a
-combination exists exactly as long as all its parts do, whatever stands in one commit. It stops when its room for pairs is full:
-the condition is then computed on those, and it goes on. Ids pair the slots of the parts.
+Two inputs meet in a `PairJoin`, or in a `FrozenJoin` (`windows/frozen_join.py`) if the second is a table that counts as it was;
+more are a cascade: the combinations so far are one side of the next. The rows of each side hang in a list by key code. The kernel
+(`windows/pair_walk.py`) walks the events of both sides in order (ends of either side before beginnings), so that a combination
+exists exactly as long as all its parts do, whatever stands in one commit. It stops when its room for pairs is full: the
+condition is then computed on those, and it goes on. Ids pair the slots of the parts.
 """
 
 from __future__ import annotations
@@ -20,139 +21,19 @@ import numpy as np
 from filters.evaluate import true_rows
 from filters.expression import Expression, user_functions_of
 from filters.vector import Array, Frame, Vector
-from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus, merged_order, no_minus
+from windows.frozen_join import FrozenJoin, Stamps
 from windows.growth import LEAST, fitted
 from windows.join_keys import KeyPair, key_columns, key_types
 from windows.operator import Child, Operator
+from windows.pair_walk import BEGUN, ENDED, EVENT, PART_PAIRS, list_pairs, walk_pairs
 from windows.rows import Events, LiveRows
 from windows.stored import StoredRows
 from windows.values import ValueCodes
 
-#: Pairs that are found before the condition is computed on them.
-PART_PAIRS = 1 << 16
-
-#: Places of `state`: the event the walk is at, the partner it goes on with (or -1: from the first), pairs that begin, that end.
-_EVENT, _PARTNER, _BEGUN, _ENDED = range(4)
+#: No row.
 _NONE = -1
-
-
-@inline
-def _enter(slot: Number, code: Number, side: Number, first: Number, links: Number) -> None:
-    """Hang a row in front of the list of its key."""
-    after = first[code, side]
-    links[slot, 0] = after
-    links[slot, 1] = _NONE
-    if after >= 0:
-        links[after, 1] = slot
-    first[code, side] = slot
-
-
-@inline
-def _leave(slot: Number, code: Number, side: Number, first: Number, links: Number) -> None:
-    after = links[slot, 0]
-    before = links[slot, 1]
-    if before < 0:
-        first[code, side] = after
-    else:
-        links[before, 0] = after
-    if after >= 0:
-        links[after, 1] = before
-
-
-@inline
-def _list_partners(
-    slot: Number, code: Number, side: Number, event: Number, first: Number, links: Number, pairs: Number, n: Number, state: Number
-) -> Number:
-    """Pairs of a row with the other side's rows of its key, from where it stopped last; how many pairs there are now.
-
-    `state[_PARTNER]` is -1 when all are listed, else the next one.
-    """
-    partner = state[_PARTNER] if state[_PARTNER] >= 0 else first[code, 1 - side]
-    while partner >= 0 and n < pairs.shape[1]:
-        pairs[side, n] = slot
-        pairs[1 - side, n] = partner
-        pairs[2, n] = event
-        n += 1
-        partner = links[partner, 0]
-    state[_PARTNER] = partner
-    return n
-
-
-@kernel(
-    "void(int64[::1], int64[::1], int64[::1], int64[::1], boolean, int64[::1], int64[::1], int64[::1], int64[::1],"
-    "int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1])"
-)
-def walk_pairs(
-    times: np.ndarray,
-    sides: np.ndarray,
-    slots: np.ndarray,
-    signs: np.ndarray,
-    sends_ends: bool,
-    left_codes: np.ndarray,
-    right_codes: np.ndarray,
-    left_ends: np.ndarray,
-    right_ends: np.ndarray,
-    first: np.ndarray,
-    left_links: np.ndarray,
-    right_links: np.ndarray,
-    begun: np.ndarray,
-    ended: np.ndarray,
-    state: np.ndarray,
-) -> None:
-    """Walk events until all are done or one of the lists of pairs, (left, right, event) each, is full."""
-    n_begun = np.int64(0)
-    n_ended = np.int64(0)
-    k = state[_EVENT]
-    while k < len(slots):
-        slot = slots[k]
-        side = sides[k]
-        code = left_codes[slot] if side == 0 else right_codes[slot]
-        if signs[k] > 0:
-            if side == 0:
-                n_begun = _list_partners(slot, code, side, k, first, right_links, begun, n_begun, state)
-            else:
-                n_begun = _list_partners(slot, code, side, k, first, left_links, begun, n_begun, state)
-            if state[_PARTNER] >= 0:
-                break
-            if side == 0:
-                _enter(slot, code, side, first, left_links)
-            else:
-                _enter(slot, code, side, first, right_links)
-        else:
-            end = left_ends[slot] if side == 0 else right_ends[slot]
-            if sends_ends or times[k] < end:
-                if side == 0:
-                    n_ended = _list_partners(slot, code, side, k, first, right_links, ended, n_ended, state)
-                else:
-                    n_ended = _list_partners(slot, code, side, k, first, left_links, ended, n_ended, state)
-                if state[_PARTNER] >= 0:
-                    break
-            if side == 0:
-                _leave(slot, code, side, first, left_links)
-            else:
-                _leave(slot, code, side, first, right_links)
-        k += 1
-    state[_EVENT] = k
-    state[_BEGUN] = n_begun
-    state[_ENDED] = n_ended
-
-
-@kernel("void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1])")
-def list_pairs(
-    slots: np.ndarray, codes: np.ndarray, first: np.ndarray, links: np.ndarray, found: np.ndarray, state: np.ndarray
-) -> None:
-    """The pairs of rows of the left side, until all are done or the list is full."""
-    n = np.int64(0)
-    k = state[_EVENT]
-    while k < len(slots):
-        n = _list_partners(slots[k], codes[slots[k]], np.int64(0), k, first, links, found, n, state)
-        if state[_PARTNER] >= 0:
-            break
-        k += 1
-    state[_EVENT] = k
-    state[_BEGUN] = n
 
 
 def paired(left: Array, right: Array) -> Array:
@@ -262,13 +143,13 @@ class PairJoin(Operator):
         part = np.empty((2, 3, room), np.int64)
         begun, ended = [], []
         lefts, rights = self._sides
-        while state[_EVENT] < len(slots):
+        while state[EVENT] < len(slots):
             walk_pairs(
                 times, sides, slots, signs, self.sends_ends, self._codes[0], self._codes[1], lefts.rows.ends, rights.rows.ends,
                 self._first, self._links[0], self._links[1], part[0], part[1], state,
             )  # fmt: skip
-            begun.append(self._met(part[0, :, : state[_BEGUN]], count=True))
-            left = part[1, :, : state[_ENDED]]
+            begun.append(self._met(part[0, :, : state[BEGUN]], count=True))
+            left = part[1, :, : state[ENDED]]
             ended.append(self._met(left, count=False) if self._repeatable else left.copy())
         none = np.zeros((3, 0), np.int64)
         return np.concatenate([none, *begun], axis=1), np.concatenate([none, *ended], axis=1)
@@ -296,9 +177,9 @@ class PairJoin(Operator):
         state = np.array([0, _NONE, 0, 0], np.int64)
         part = np.empty((3, PART_PAIRS), np.int64)
         found = [np.zeros((3, 0), np.int64)]
-        while state[_EVENT] < len(slots):
+        while state[EVENT] < len(slots):
             list_pairs(slots, self._codes[0], self._first, self._links[1], part, state)
-            found.append(self._met(part[:, : state[_BEGUN]], count=False))
+            found.append(self._met(part[:, : state[BEGUN]], count=False))
         pairs = np.concatenate(found, axis=1)
         n = pairs.shape[1]
         return Delta(self._plus(pairs, np.full(n, now, np.int64), np.zeros(n, np.int64)), no_minus())
@@ -333,6 +214,10 @@ class JoinStep:
     pairs: tuple[KeyPair, ...]
     #: over the columns of the inputs up to this one; None: equal keys are enough
     condition: Expression | None = None
+    #: whether the input is a table that counts as it was when the combination of those before came
+    frozen: bool = False
+    #: of a frozen one, the columns that say when that was
+    stamps: Stamps | None = None
 
 
 class Join(Operator):
@@ -346,15 +231,24 @@ class Join(Operator):
         between: Callable[[], LiveRows],
         *,
         sends_ends: bool = False,
+        is_stream: bool = False,
     ) -> None:
-        """`rows(k)` keeps input k, `between()` the combinations of the first inputs."""
+        """`rows(k)` keeps input k, `between()` the combinations of the first inputs; `is_stream`: the first counts row by row."""
         assert len(types) == len(steps) + 1 >= 2, "a step for each input but the first"
+        assert not is_stream or all(step.frozen for step in steps), "a stream meets tables as they were"
         self.sends_ends = sends_ends
-        self._joins: list[PairJoin] = []
+        self._joins: list[PairJoin | FrozenJoin] = []
         left: tuple[Type, ...] = tuple(types[0])
         for k, step in enumerate(steps):
             sides = [between() if k else rows(0), rows(k + 1)]
-            join = PairJoin((left, types[k + 1]), step.pairs, step.condition, sides, sends_ends=sends_ends)
+            join: PairJoin | FrozenJoin
+            if step.frozen:
+                join = FrozenJoin(
+                    (left, types[k + 1]), step.pairs, step.condition, sides, sends_ends=sends_ends, is_stream=is_stream,
+                    stamps=step.stamps,
+                )  # fmt: skip
+            else:
+                join = PairJoin((left, types[k + 1]), step.pairs, step.condition, sides, sends_ends=sends_ends)
             self._joins.append(join)
             left = join.types
         self.types = left

@@ -52,3 +52,15 @@ class Operator(ABC):
     @abstractmethod
     def check(self) -> None:
         """Assert every invariant of the state; O(state)."""
+
+
+class TimedOperator(Operator):
+    """An operator that gives rows their lives: it says when those that it has now will end."""
+
+    @abstractmethod
+    def most_ends(self, upto: int) -> int:
+        """No fewer than the ends up to an instant. O(1)."""
+
+    @abstractmethod
+    def count_ends(self, upto: int) -> Callable[[int], int]:
+        """How many ends there are by an instant up to `upto`, for the rows of now; O(rows) once, then O(log rows)."""

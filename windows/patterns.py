@@ -22,15 +22,18 @@ The cases say what an operator can do with a + or a - that comes in, `came->went
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lineage.elements import FOREVER
 from windows.spec import WindowSpec
 
 MONOTONIC, WEAKEST, WEAK, STRICT = "monotonic", "weakest", "weak", "strict"
 #: All patterns, the simplest first.
 PATTERNS = (MONOTONIC, WEAKEST, WEAK, STRICT)
 
+#: The cases of a stream: nothing is taken back.
+STREAM_CASES: tuple[str, ...] = ("+->+",)
 _PASS = ("+->+", "-->-")
 _HAND_OVER = ("+->+", "-->+", "-->-")
 _ALL = ("+->+", "+->-", "-->+", "-->-")
@@ -77,7 +80,7 @@ OPERATORS = {
     "intersect": OperatorRule(_reorder, _HAND_OVER),
     "except": OperatorRule(_always(STRICT), _ALL, keeps_ends=False),
     "group-by": OperatorRule(_always(WEAK), _ALL, keeps_ends=False),
-    "istream": OperatorRule(_always(MONOTONIC), ("+->+",)),
+    "istream": OperatorRule(_always(MONOTONIC), STREAM_CASES),
     "dstream": OperatorRule(_always(MONOTONIC), ("-->+",)),
     "rstream": OperatorRule(_always(MONOTONIC), ("+->+", "-->+")),
 }
@@ -92,11 +95,20 @@ def window_pattern(window: WindowSpec, keyed: bool = False, has_end: bool = Fals
     return _largest((window.update_pattern, WEAK)) if has_end else window.update_pattern
 
 
-def window_cases(window: WindowSpec, keyed: bool = False) -> tuple[str, ...]:
-    """The cases of a leaf: a window that counts rows, and a key, end an older row by a newer one."""
+def window_cases(window: WindowSpec, keyed: bool = False, has_end: bool = False) -> tuple[str, ...]:
+    """The cases of a leaf: a window that counts rows, and a key, end an older row by a newer one; a - is an end by the clock, or
+    a retraction."""
     if window.is_stream:
-        return ("+->+",)
-    return ("+->+", "+->-", "-->-") if window.rows or keyed else _PASS
+        return STREAM_CASES
+    replaces = bool(window.rows) or keyed
+    passes = window.width_us < FOREVER or keyed or has_end
+    return ("+->+", *(("+->-",) if replaces else ()), *(("-->-",) if passes else ()))
+
+
+def all_cases(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """The cases of a join of leaves, each with its own: what any of them can do."""
+    found = {case for part in parts for case in part}
+    return tuple(case for case in _ALL if case in found)
 
 
 def ends_known(operator: str, patterns: Sequence[str], known: Sequence[bool]) -> bool:

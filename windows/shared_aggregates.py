@@ -99,8 +99,12 @@ class SharedAggregates:
         self._pairs = PairSums(self.planes)
         self.shown = Shown(self.planes.n_measures)
         self._queries: dict[int, _Query] = {}
+        #: those of them that are young
+        self._young: dict[int, _Query] = {}
         #: query number at each place of `shown`
         self._reading: dict[int, int] = {}
+        #: numbers and places in `shown` of the settled queries that have readers; None if they have changed
+        self._settled: tuple[Array, Array] | None = None
 
     # ---- queries
 
@@ -109,25 +113,60 @@ class SharedAggregates:
         added = self._queries[query] = _Query(born, listed)
         if listed or born > watermark:
             added.pair = self._pairs.take_place()
+            if not listed:
+                self._young[query] = added
 
     def remove(self, query: int) -> None:
         self.unwatch(query)
         removed = self._queries.pop(query)
+        self._young.pop(query, None)
         if removed.pair >= 0:
             self._pairs.leave_place(removed.pair)
 
     def settle(self, watermark: int) -> None:
         """Rows before this position have left the window: queries born no later count all that are left."""
         self._regions.extremes.drop_below(watermark)
-        for query in self._queries.values():
-            if query.pair >= 0 and not query.listed and query.born <= watermark:
-                self._pairs.leave_place(query.pair)
-                query.pair = -1
+        for number in [number for number, query in self._young.items() if query.born <= watermark]:
+            query = self._young.pop(number)
+            self._pairs.leave_place(query.pair)
+            query.pair = -1
+            self._settled = None
+
+    def restart(self, watermark: int) -> None:
+        """Forget every row: those from `watermark` on are applied again, as if they came now; what is shown stays."""
+        n_groups, n_regions = self._regions.n_groups, self._regions.n_regions
+        self._regions, self._pairs = RegionSums(self.planes), PairSums(self.planes)
+        self._regions.hold(n_groups, n_regions)
+        self._pairs.hold(self._regions.n_groups)
+        self._regions.extremes.drop_below(watermark)
+        self._young.clear()
+        self._settled = None
+        for number, query in self._queries.items():
+            query.pair = self._pairs.take_place() if query.listed or query.born > watermark else -1
+            if query.pair >= 0 and not query.listed:
+                self._young[number] = query
+            if query.pair >= 0 and query.shown >= 0:
+                self._pairs.watch(query.pair, query.shown)
+
+    def path(self, query: int) -> str:
+        """Which path a query is on."""
+        asked = self._queries[query]
+        return "region path" if asked.pair < 0 else "pair path" if asked.listed else "young"
+
+    def words_a_group(self, n_regions: int) -> int:
+        """64-bit words that one more group takes."""
+        return (n_regions + self._pairs.n_taken) * self.planes.n + len(self._reading) * self.planes.n_measures
+
+    def own_bytes(self, query: int) -> int:
+        """Bytes that are kept for one query alone."""
+        asked = self._queries[query]
+        return (self.shown.cells[:, 0].nbytes if asked.shown >= 0 else 0) + (self._pairs.place_bytes if asked.pair >= 0 else 0)
 
     def watch(self, query: int, ranges: Ranges) -> None:
         """The query has a reader from now on, who has seen its answer."""
         watched = self._queries[query]
         watched.shown = self.shown.take_place()
+        self._settled = None
         self._reading[watched.shown] = query
         if watched.pair >= 0:
             self._pairs.watch(watched.pair, watched.shown)
@@ -140,6 +179,7 @@ class SharedAggregates:
             if watched.pair >= 0:
                 self._pairs.watch(watched.pair, -1)
             self.shown.leave_place(watched.shown)
+            self._settled = None
             del self._reading[watched.shown]
             watched.shown = -1
 
@@ -155,7 +195,7 @@ class SharedAggregates:
         self._regions.add(rows.groups, rows.regions, vectors)
         keys = self._regions.extremes.apply(rows.positions, rows.groups, rows.regions, rows.signs, rows.values)
         nulls = self._extreme_nulls(rows)
-        young = [number for number, query in self._queries.items() if query.pair >= 0 and not query.listed]
+        young = list(self._young)
         if young:
             bits = no_bits(len(young), len(rows))
             born = np.array([self._queries[number].born for number in young], np.int64)
@@ -197,9 +237,11 @@ class SharedAggregates:
     def changes(self, ranges: Ranges) -> Changes:
         """The cells that are not as last shown, of queries with a reader; valid until the next call."""
         pages = self._regions.touched()
-        settled = [(place, query) for place, query in self._reading.items() if self._queries[query].pair < 0]
-        places = np.array([place for place, _ in settled], np.int64)
-        queries = np.array([query for _, query in settled], np.int64)
+        if self._settled is None:
+            settled = [(query, place) for place, query in self._reading.items() if self._queries[query].pair < 0]
+            self._settled = tuple(np.array(settled, np.int64).reshape(-1, 2).T.copy())  # type: ignore[assignment]
+        assert self._settled is not None
+        queries, places = self._settled
         n = self._regions.changes(pages, ranges.rank_of, ranges.low[queries], ranges.high[queries], places, self.shown)
         self._find_extremes(self._pairs.touched(), ranges)
         return self.shown.changes(self._pairs.changes(self.shown, n))
@@ -264,3 +306,4 @@ class SharedAggregates:
         for number, query in self._queries.items():
             assert (query.shown >= 0) == (self._reading.get(query.shown) == number), "a reader is shown its query"
             assert not query.listed or query.pair >= 0, "a query whose rows are listed has sums of its own"
+            assert (number in self._young) == (query.pair >= 0 and not query.listed), "young queries are known"

@@ -14,7 +14,7 @@ All that begins at a boundary is one event, of rank SCHEDULED: the clock's, befo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,12 +23,12 @@ from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.due import Calendar
 from windows.growth import LEAST, fitted
-from windows.operator import Child, Operator
+from windows.operator import Child, TimedOperator
 from windows.rows import Events, LiveRows
 from windows.stored import StoredRows
 
 
-class Slide(Operator):
+class Slide(TimedOperator):
     """The rows of a stream, shown at boundaries; `ends_early`: a - may come for them."""
 
     def __init__(self, types: Sequence[Type], width_us: int, slide_us: int, *, bounds: bool, ends_early: bool = False) -> None:
@@ -134,6 +134,30 @@ class Slide(Operator):
         plus = self._plus(slots, np.full(len(slots), boundary, np.int64))
         plus.times, plus.ranks = np.full(len(slots), now, np.int64), np.zeros(len(slots), np.int64)
         return Delta(plus, no_minus())
+
+    def most_ends(self, upto: int) -> int:
+        passed = upto // self._slide - self._clock // self._slide
+        return len(self._stored) * min(passed, self._width // self._slide + 1 if self._bounds else 1)
+
+    def count_ends(self, upto: int) -> Callable[[int], int]:
+        """An extent is counted by the boundary at which it is shown: that is an end of the one before it."""
+        live, s = self._stored.rows.live(), self._slide
+        if not self._bounds:
+            ends = np.sort(self._shown[1, live]) + s
+            return lambda clock: int(np.searchsorted(ends, clock, "right"))
+        # boundaries as numbers of steps from now on
+        base = self._clock // s
+        first = np.sort(np.maximum(self._shown[0, live] // s - base, 1))
+        last = np.sort(np.maximum(self._shown[1, live] // s - base, 0))
+        of_first, of_last = np.cumsum(np.append(0, first)), np.cumsum(np.append(0, last))
+
+        def until(clock: int) -> int:
+            """Of every row its boundaries from the first up to the clock's, less those after its last."""
+            here = clock // s - base
+            begun, over = np.searchsorted(first, here, "right"), np.searchsorted(last, here, "right")
+            return int(begun * (here + 1) - of_first[begun] - (over * here - of_last[over]))
+
+        return until
 
     @property
     def bytes(self) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from filters.vector import Array
-from lineage.elements import FOREVER
+from lineage.elements import BEGINNING, FOREVER
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.coded import CodedRows
@@ -159,13 +159,20 @@ class AnswerStream(Operator):
         self._held = np.zeros(0, np.int64)
         self._n_rows = 0
 
+    def opened(self, now: int) -> None:
+        """What there is now was there before the query: it is no change, and the next boundary is the first to look at."""
+        self._counts[:, 1] = 0
+        self._state[_N_CHANGED] = 0
+        self._state[_INSTANT] = (now // self._slide + 1) * self._slide if self._slide and now > BEGINNING else _NEVER
+        self._settle()
+
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         (delta,) = inputs
         events, codes = self._rows.apply(delta, upto)
         self._fit()
         state = self._state
         state[_EVENT] = 0
-        if self._slide and state[_INSTANT] == _NEVER:
+        if self._slide and state[_INSTANT] == _NEVER and upto > BEGINNING:
             first = int(events.times[0]) if len(events) else upto
             state[_INSTANT] = -(-first // self._slide) * self._slide
         parts = []

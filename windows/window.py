@@ -9,7 +9,7 @@ ones have ended before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus, no_minus
 from windows.due import Fifo
 from windows.growth import LEAST, fitted
-from windows.operator import Child, Operator
+from windows.operator import Child, TimedOperator
 from windows.rows import Events, LiveRows
 from windows.spec import MAX_ROWS, WindowKind, WindowSpec
 from windows.stored import StoredRows
@@ -79,7 +79,7 @@ def walk_newest(
     return int(n)
 
 
-class Window(Operator):
+class Window(TimedOperator):
     """A window over the rows of a stream."""
 
     def __init__(self, types: Sequence[Type], spec: WindowSpec, *, sends_ends: bool = False) -> None:
@@ -141,6 +141,14 @@ class Window(Operator):
         n = len(slots)
         times, ranks = np.full(n, now, np.int64), np.zeros(n, np.int64)
         return Delta(Plus(rows.ids[slots], times, ranks, rows.ends[slots], self._stored.take(slots)), no_minus())
+
+    def most_ends(self, upto: int) -> int:
+        return 0 if self._spec.width_us >= FOREVER else len(self._stored)
+
+    def count_ends(self, upto: int) -> Callable[[int], int]:
+        rows = self._stored.rows
+        ends = np.sort(rows.ends[rows.live()])
+        return lambda clock: int(np.searchsorted(ends, clock, "right"))
 
     @property
     def bytes(self) -> int:

@@ -16,10 +16,11 @@ from filters.expression import UserFunction
 from lineage.schema import Schema, Type
 from queries.binder import bind
 from queries.bound import Readable
+from queries.nodes import Block, Distinct, JoinNode, Node, Select, SetOperation
 from queries.parser import parse
 from queries.rewrites import Rewritten, pulled_up, pushed_down, simplified
 from queries.syntax import MAX_SELECTS
-from queries.tree import Block, Distinct, JoinNode, Node, Select, SetOperation, walk
+from queries.tree import walk
 from tests.property.test_trees_duckdb import KNOWN, rows, texts
 from tests.reference.tree_answer import answer
 

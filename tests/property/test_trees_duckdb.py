@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import Readable
+from queries.nodes import JoinNode, Node
 from queries.parser import parse
 from queries.syntax import MAX_SELECTS
-from queries.tree import JoinNode, Node, walk
+from queries.tree import walk
 from tests.reference.tree_answer import answer
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from tests.reference.contents import (
     Unwindowed,
     Windowed,
 )
-from tests.reference.operators import Combined, Distinct, Grouped, Item, Named, Select, ToStream, Tree, slides, walk
+from tests.reference.operators import Combined, Distinct, Grouped, Item, Named, Select, ToStream, Tree, items, named, slides, walk
 from tests.reference.running import (
     Combinations,
     Once,
@@ -66,10 +66,13 @@ def check_meaning(tree: Tree, tables: Mapping[str, Table]) -> None:
             free = [item for item in node.items if item.is_stream]
             if free and (isinstance(node, Grouped) or len(free) > 1 or any(item.window for item in node.items)):
                 raise ValueError("a stream without a window stands alone or beside tables")
-            relations = [item for item in node.items if not item.is_stream and item.window is None and not item.is_table]
-            frozen = [item for item in node.items if item.is_table and not tables[str(item.source)].retroactive]
-            if relations and frozen:
-                raise ValueError("a non-retroactive table beside a relation")
+
+
+def of_tables(item: Item) -> bool:
+    """Whether an item of FROM is a table, or reads tables alone."""
+    if isinstance(item.source, str):
+        return item.is_table
+    return all(part.is_table or not isinstance(part.source, str) for part in items(item.source)) and not named(item.source)
 
 
 class Binder:
@@ -118,10 +121,11 @@ class Binder:
         inputs: dict[int, Input] = {}
         frozen: dict[int, Table] = {}
         streams = [item for item in tree.items if not item.is_table and (item.window is not None or item.is_stream)]
+        moving = [item for item in tree.items if not of_tables(item)]
         for k, item in enumerate(tree.items):
             if item.is_table:
                 table = self._tables[str(item.source)]
-                if streams and (tree.is_stream or not table.retroactive):
+                if moving and (tree.is_stream or not table.retroactive):
                     frozen[k] = table
                 else:
                     inputs[k] = TableNow(table)
@@ -130,7 +134,7 @@ class Binder:
                 inputs[k] = Windowed(feed, item.window) if item.window is not None else Unwindowed(feed)
             else:
                 assert not isinstance(item.source, str)
-                inputs[k] = Derived(self.bind(item.source), list(item.source.columns))
+                inputs[k] = Derived(self.bind(item.source), list(item.source.columns), of_tables(item))
         return Combinations(tree.where, inputs, frozen)
 
     def _feed(self, item: Item) -> BaseFeed | QueryFeed:

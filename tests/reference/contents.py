@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tests.reference.lives import Window
 from tests.reference.operators import Slide
@@ -47,8 +47,14 @@ class Arrived:
     gone: bool = False
 
 
-#: A row as an item of FROM has it, and the commit in which it arrived; a row of a relation has none.
-Element = tuple[Row, int | None]
+class Element(NamedTuple):
+    """A row as an item of FROM has it."""
+
+    row: Row
+    #: the commit in which it came, for tables that count as they were then; None if only tables made it
+    came: int | None
+    #: the commit since which the item has it
+    born: int
 
 
 class Node(Protocol):
@@ -64,6 +70,11 @@ class Running(Node, Protocol):
 
     @property
     def rows(self) -> Sequence[Value]: ...
+
+    @property
+    def born(self) -> Sequence[int]:
+        """The commit since which each of its rows is there."""
+        ...
 
     @property
     def emitted(self) -> Sequence[Value]: ...
@@ -129,7 +140,7 @@ class Unwindowed:
     def step(self, event: Event) -> None:
         self._feed.step(event)
         new = [] if event.kind == "open" else self._feed.new
-        self.elements = [(row.row, self._feed.seq(row)) for row in new if row.until > row.start]
+        self.elements = [Element(row.row, self._feed.seq(row), self._feed.seq(row)) for row in new if row.until > row.start]
 
     def due(self, now: float) -> float:
         return self._feed.due(now)
@@ -144,6 +155,8 @@ class Windowed:
         #: rows that are or may be inside, or hold a place
         self._rows: list[Arrived] = []
         self._inside: list[tuple[Arrived, float]] = []
+        #: the commit in which each was first inside
+        self._born: list[int] = []
         self.elements: list[Element] = []
 
     def step(self, event: Event) -> None:
@@ -154,8 +167,11 @@ class Windowed:
         shown = boundary if isinstance(self._window, Slide) and self._window.bounds else 0.0
         inside = [(row, shown) for row in self._held(boundary) if not row.gone and event.time < row.until]
         if inside != self._inside:
+            known = {(id(row), shown): born for (row, shown), born in zip(self._inside, self._born)}
             self._inside = inside
-            self.elements = [(self._shown(row.row, shown), self._feed.seq(row)) for row, shown in inside]
+            self._born = [known.get((id(row), shown), event.seq) for row, shown in inside]
+            made = zip(inside, self._born)
+            self.elements = [Element(self._shown(row.row, shown), self._feed.seq(row), born) for (row, shown), born in made]
 
     def _over(self, row: Arrived, now: float) -> bool:
         """Whether it can neither be inside again nor hold a place."""
@@ -196,22 +212,27 @@ class TableNow:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self._opened: int | None = None
         self.elements: list[Element] = []
 
     def step(self, event: Event) -> None:
+        if self._opened is None:
+            self._opened = event.seq
         if event.kind in ("open", "table"):
-            self.elements = [(version.row, None) for version in self._table.at(event.seq)]
+            versions = self._table.at(event.seq)
+            self.elements = [Element(version.row, None, max(version.opened, self._opened)) for version in versions]
 
     def due(self, now: float) -> float:
         return math.inf
 
 
 class Derived:
-    """The answer of a query as an item of FROM."""
+    """The answer of a query as an item of FROM; `of_tables`: it reads tables alone."""
 
-    def __init__(self, child: Running, columns: Sequence[str]) -> None:
+    def __init__(self, child: Running, columns: Sequence[str], of_tables: bool) -> None:
         self._child = child
         self._columns = columns
+        self._of_tables = of_tables
         self._rows: Sequence[Value] | None = None
         self.elements: list[Element] = []
 
@@ -219,7 +240,10 @@ class Derived:
         self._child.step(event)
         if self._child.rows is not self._rows:
             self._rows = self._child.rows
-            self.elements = [(dict(zip(self._columns, row, strict=True)), None) for row in self._rows]
+            made = zip(self._rows, self._child.born, strict=True)
+            self.elements = [
+                Element(dict(zip(self._columns, row, strict=True)), None if self._of_tables else born, born) for row, born in made
+            ]
 
     def due(self, now: float) -> float:
         return self._child.due(now)

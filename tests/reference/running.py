@@ -15,8 +15,11 @@ Choices where the text leaves room:
 * The opening of a query is no event for ISTREAM, DSTREAM and RSTREAM: what a query sees at once is not emitted.
 * RSTREAM speaks of instants that are over: the answer at its end differs from that at the end of the last instant before
   (or at the opening). If windows below slide, it speaks at each of their boundaries after the opening, and then only.
-* A table counts as it was beside streams and windows over streams. Beside a relation a non-retroactive table has no
-  meaning here: a row of a relation is a value and has no arrival.
+* A non-retroactive table beside a relation counts as it was when the relation's row came (`born`): a row of a SELECT over one
+  item when that one came, so that of a window that slides when it arrived; a row of a join when the last of its parts began; of
+  a group when its values became what they are; of DISTINCT and the set operators when that copy of the value appeared, the
+  youngest copy going first. The same holds for the rows of a running query, which is a relation: a bag of values. What reads
+  tables alone brings no row that came; where nothing else is, tables count as they are.
 """
 
 from __future__ import annotations
@@ -61,19 +64,22 @@ class Combinations:
         self._before = elements
         return not same
 
-    def rows(self) -> Iterator[list[Row]]:
+    def rows(self) -> Iterator[tuple[list[Row], int]]:
+        """The rows of each combination, and since when it is there."""
         sizes = [len(elements) for elements in self._before]
         if math.prod(sizes) > MAX_COMBINATIONS:
             raise ValueError(f"too large for a model: {sizes} rows to combine")
         for chosen in itertools.product(*self._before):
-            placed: dict[int, Row] = {k: row for k, (row, _) in zip(self._inputs, chosen)}
-            arrived = max((seq for _, seq in chosen if seq is not None), default=0)
+            placed: dict[int, Row] = {k: element.row for k, element in zip(self._inputs, chosen)}
+            came = [element.came for element in chosen if element.came is not None]
+            arrived = max(came, default=0)
+            born = arrived if came and len(chosen) == 1 else max(element.born for element in chosen)
             versions = [[version.row for version in table.at(arrived)] for table in self._frozen.values()]
             for more in itertools.product(*versions):
                 placed.update(zip(self._frozen, more))
                 rows = [placed[k] for k in range(len(placed))]
                 if self._where is None or self._where.fn(rows) is True:
-                    yield rows
+                    yield rows, born
 
     def due(self, now: float) -> float:
         return min((given.due(now) for given in self._inputs.values()), default=math.inf)
@@ -87,17 +93,19 @@ class RunningSelect:
         self._is_stream = tree.is_stream
         self._combinations = combinations
         self.rows: list[Value] = []
+        self.born: list[int] = []
         self.emitted: list[Value] = []
 
     def step(self, event: Event) -> None:
         changed = self._combinations.step(event)
         if self._is_stream:
-            self.emitted = self._made()
+            self.emitted = [row for row, _ in self._made()]
         elif changed:
-            self.rows = self._made()
+            made = self._made()
+            self.rows, self.born = [row for row, _ in made], [born for _, born in made]
 
-    def _made(self) -> list[Value]:
-        return [tuple(fn(rows) for fn in self._outputs) for rows in self._combinations.rows()]
+    def _made(self) -> list[tuple[Value, int]]:
+        return [(tuple(fn(rows) for fn in self._outputs), born) for rows, born in self._combinations.rows()]
 
     def due(self, now: float) -> float:
         return self._combinations.due(now)
@@ -110,25 +118,34 @@ class RunningGrouped:
         self._tree = tree
         self._combinations = combinations
         self.rows: list[Value] = []
+        self.born: list[int] = []
+        #: by key: keys and aggregates, and since when they are that
+        self._since: dict[Value, tuple[Value, int]] = {}
         self._begun = False
 
     def step(self, event: Event) -> None:
         if self._combinations.step(event) or not self._begun:
             self._begun = True
-            self.rows = list(self._made())
+            made = list(self._made(event))
+            self.rows, self.born = [row for row, _ in made], [born for _, born in made]
 
-    def _made(self) -> Iterator[Value]:
-        tree = self._tree
+    def _made(self, event: Event) -> Iterator[tuple[Value, int]]:
+        tree, before = self._tree, self._since
+        self._since = {}
         groups: dict[Value, list[list[Row]]] = defaultdict(list)
         if tree.scalar:
             groups[()] = []
-        for rows in self._combinations.rows():
+        for rows, _ in self._combinations.rows():
             groups[canonical_row(key.fn(rows) for key in tree.keys)].append(rows)
-        for group in groups.values():
+        for key_of, group in groups.items():
             row = {f"k{i}": key.fn(group[0]) for i, key in enumerate(tree.keys)}
             row |= {f"a{i}": _aggregated(made, group) for i, made in enumerate(tree.aggregates)}
+            value = canonical_row(row.values())
+            known, since = before.get(key_of, (None, 0))
+            born = since if known == value else event.seq
+            self._since[key_of] = value, born
             if tree.having is None or tree.having.fn([row]) is True:
-                yield tuple(node.fn([row]) for _, node in tree.outputs)
+                yield tuple(node.fn([row]) for _, node in tree.outputs), born
 
     def due(self, now: float) -> float:
         return self._combinations.due(now)
@@ -142,19 +159,39 @@ def _aggregated(made: Aggregate, group: list[list[Row]]) -> object:
 # -- over answers ----------------------------------------------------------------------------------------------------
 
 
+class Copies:
+    """Since when each copy of a value is there: one more is the youngest, one less takes the youngest."""
+
+    def __init__(self) -> None:
+        self._stacks: dict[Value, list[int]] = {}
+
+    def born(self, rows: Sequence[Value], seq: int) -> list[int]:
+        """For each of the rows that are there now, after an event of commit `seq`."""
+        values = [canonical_row(row) for row in rows]
+        counts = Counter(values)
+        self._stacks = {value: self._stacks.get(value, [])[:n] for value, n in counts.items()}
+        for value, n in counts.items():
+            self._stacks[value] += [seq] * (n - len(self._stacks[value]))
+        places = {value: iter(stack) for value, stack in self._stacks.items()}
+        return [next(places[value]) for value in values]
+
+
 class RunningDistinct:
     emitted: Sequence[Value] = ()
 
     def __init__(self, tree: Distinct, child: Running) -> None:
         self._child = child
         self._before: Sequence[Value] | None = None
+        self._copies = Copies()
         self.rows: list[Value] = []
+        self.born: list[int] = []
 
     def step(self, event: Event) -> None:
         self._child.step(event)
         if self._child.rows is not self._before:
             self._before = self._child.rows
             self.rows = list({canonical_row(row): row for row in self._before}.values())
+            self.born = self._copies.born(self.rows, event.seq)
 
     def due(self, now: float) -> float:
         return self._child.due(now)
@@ -185,7 +222,9 @@ class RunningCombined:
         self._tree = tree
         self._sides = left, right
         self._before: tuple[Sequence[Value], Sequence[Value]] | None = None
+        self._copies = Copies()
         self.rows: list[Value] = []
+        self.born: list[int] = []
 
     def step(self, event: Event) -> None:
         for side in self._sides:
@@ -194,9 +233,13 @@ class RunningCombined:
         if self._before and left is self._before[0] and right is self._before[1]:
             return
         self._before = left, right
+        if self._tree.word == "union" and self._tree.all:
+            self.rows, self.born = [*left, *right], [born for side in self._sides for born in side.born]
+            return
         n, m = bag(left), bag(right)
         plain = {canonical_row(row): row for row in [*left, *right]}
         self.rows = [plain[v] for v in plain for _ in range(copies(self._tree.word, self._tree.all, n[v], m[v]))]
+        self.born = self._copies.born(self.rows, event.seq)
 
     def due(self, now: float) -> float:
         return min(side.due(now) for side in self._sides)
@@ -206,6 +249,7 @@ class RunningToStream:
     """ISTREAM and DSTREAM by events, RSTREAM by instants; `slides` are those of the windows below."""
 
     rows: Sequence[Value] = ()
+    born: Sequence[int] = ()
 
     def __init__(self, tree: ToStream, child: Running, slides: set[int]) -> None:
         self._word = tree.word
@@ -249,6 +293,9 @@ class Reference:
 
     def __init__(self, root: Running) -> None:
         self._root = root
+        self._copies = Copies()
+        self._rows: Sequence[Value] | None = None
+        self.born: list[int] = []
 
     @property
     def rows(self) -> Sequence[Value]:
@@ -259,7 +306,10 @@ class Reference:
         return self._root.emitted
 
     def step(self, event: Event) -> None:
-        """Its own query steps it."""
+        """Its own query has stepped it."""
+        if self._root.rows is not self._rows:
+            self._rows = self._root.rows
+            self.born = self._copies.born(self._rows, event.seq)
 
     def due(self, now: float) -> float:
         return math.inf
@@ -275,6 +325,10 @@ class Once:
     @property
     def rows(self) -> Sequence[Value]:
         return self._node.rows
+
+    @property
+    def born(self) -> Sequence[int]:
+        return self._node.born
 
     @property
     def emitted(self) -> Sequence[Value]:

@@ -24,7 +24,7 @@ from filters.vector import DTYPES, ListFrame, Vector
 from lineage.schema import Type
 from queries.bound import BoundInput, OutputColumn
 from queries.joins import KeyColumn
-from queries.tree import (
+from queries.nodes import (
     Aggregate,
     Block,
     Distinct,

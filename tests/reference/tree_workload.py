@@ -5,7 +5,7 @@ A tree is stacked up to three deep over streams, tables and running queries. It 
 * Which of several rows of one event is the newest is nobody's business: [ROWS n] over a stream that a query gives is drawn
   only where an event emits one row (of each key). FIRST and LAST likewise need one stream below.
 * Aggregates whose last digits are free (STDDEV, VARIANCE) stand only in the outermost query.
-* No non-retroactive table beside a relation, RSTREAM over windows that slide only where all of them slide alike.
+* No non-retroactive table beside a relation unless asked for, RSTREAM over windows that slide only where all of them slide alike.
 * No [RANGE UNBOUNDED] below a join, nor below MEDIAN and COUNT(DISTINCT), which are refused over it.
 """
 
@@ -163,6 +163,8 @@ class TreeMaker:
     def __init__(self, rng: random.Random, sources: Sequence[Source], scale: int = 1) -> None:
         self.rng = rng
         self._scale = scale
+        #: whether tables that are not retroactive stand beside relations, of which DuckDB knows nothing
+        self.frozen = False
         self.streams = [source for source in sources if not source.is_table]
         self.tables = [source for source in sources if source.is_table]
         #: running queries that may be read
@@ -320,8 +322,8 @@ class TreeMaker:
             else:
                 chosen.append(self._base(joined=n > 1 or bounded))
         relations = any(item.window is None for item in chosen)
-        tables = [table for table in self.tables if table.retroactive or not relations]
-        if tables and len(chosen) > 1 and rng.random() < 0.3:
+        tables = [table for table in self.tables if table.retroactive or not relations or self.frozen]
+        if tables and len(chosen) > 1 and rng.random() < (0.8 if self.frozen else 0.3):
             table = rng.choice(tables)
             chosen[rng.randrange(n)] = Item(self._alias(), table.name, table.columns, is_table=True)
             if all(item.is_table for item in chosen):

@@ -6,6 +6,7 @@ After each step, for every query that is not cancelled:
     engine.answer(q)         = the model's answer
     changes(q, since)        = the model's changes of the step, in order, all of one commit
     sum of all changes       = the answer (the newest 1,000 of a stream)
+    sum of on_commit parts   = the answer of a relation with operators; a query without them has parts of its inputs' rows
 
 and at the end, if asked, the model's answers and emitted rows are DuckDB's (`window_oracle.py`).
 
@@ -28,6 +29,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from eddy.query import Query as EngineQuery
+from eddy.tree_query import TreeQuery
 from tests.reference.binding import Opening
 from tests.reference.comparison import Mismatch, same
 from tests.reference.naive import NEWEST
@@ -61,6 +64,8 @@ class Followed:
     #: all changes read so far, summed by value; for a stream query `newest` holds the values in order
     total: Counter[Value] = field(default_factory=Counter)
     newest: list[Value] = field(default_factory=list)
+    #: the rows that parts of commits brought, minus those that they took
+    heard: Counter[Value] = field(default_factory=Counter)
 
     @property
     def timed(self) -> bool:
@@ -80,6 +85,10 @@ class WindowHarness:
         self.skip_refused = skip_refused
         self.followed: dict[int, Followed] = {}
         self.refused = 0
+        #: by query id and commit part: rows that on_commit brought (+) and took (-), since the last step
+        self._parts: list[tuple[int, int, list[Value]]] = []
+        if hasattr(self.engine, "on_commit"):
+            self.engine.on_commit(self._listen)
         for s in script.streams:
             options: dict[str, Any] = {"key": list(s.key)} if s.key else {}
             options |= {"end": s.end} if s.end else {}
@@ -188,6 +197,23 @@ class WindowHarness:
             self._add(query, change.sign, self._value(query, change))
         query.cursor = self._engine_seq(query)
 
+    def _listen(self, part: Any) -> None:
+        """Note the rows of queries with operators: such a part is called like its query and is nobody else's."""
+        ids, _, _ = part.row_lists()
+        if part.n_rows and part.stream in self.engine.queries:
+            columns = [column.to_pylist() for column in part.columns.values()]
+            values = [canonical_row(row) for row in zip(*columns, strict=True)]
+            self._parts.append((int(ids[0]), int(part.sign[0]), values))
+
+    def _compare_heard(self, query: Followed, what: str, expected: list[Value]) -> None:
+        for id, sign, values in self._parts:
+            if id == query.handle.id:
+                for value in values:
+                    query.heard[value] += sign
+        if isinstance(query.handle, EngineQuery) and not query.tree.is_stream and exact(query.tree):
+            runs = isinstance(query.handle, TreeQuery)
+            same(f"sum of on_commit of {what}", +query.heard, Counter(expected if runs else []))
+
     # -- comparison --------------------------------------------------------------------------------------------------
 
     def compare(self, seq: int, before: float) -> None:
@@ -204,8 +230,10 @@ class WindowHarness:
             query.fresh = False
             summed = query.newest[-NEWEST:] if query.tree.is_stream else list(query.total.elements())
             self._same_bag(query, f"sum of changes of {what}", summed, expected)
+            self._compare_heard(query, what, expected)
             if min(query.total.values(), default=0) < 0:
                 raise Mismatch(f"a count below zero in the sum of changes of {what}: {query.total}")
+        self._parts.clear()
 
     def _same_bag(self, query: Followed, what: str, got: list[Value], expected: list[Value]) -> None:
         if exact(query.tree):

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+GLOSSARY = ROOT / "docs" / "glossary.md"
 PACKAGES = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy", "storage", "api")
 
 #: `eddy/engine.py`, `docs/`, `check`-like bare names are not paths; a `:line` or `::name` suffix is not part of one.
@@ -83,6 +84,15 @@ def test_the_readme_programs_print_what_it_says() -> None:
         out = printed(program, line)
         if shown is not None:
             assert out == shown, f"README.md line {line}: the block prints\n{out}"
+
+
+def test_the_glossary_has_each_word_once_by_the_alphabet() -> None:
+    rows = [line for line in text_of(GLOSSARY).splitlines() if line.startswith("| **")]
+    words = [re.findall(r"\*\*(.+?)\*\*", row.split("|")[1]) for row in rows]
+    every = [word.casefold() for found in words for word in found]
+    assert len(every) > 50 and sorted(set(every)) == sorted(every)
+    first = [found[0].casefold() for found in words]
+    assert first == sorted(first)
 
 
 def test_the_readme_commands_exist() -> None:

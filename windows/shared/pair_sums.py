@@ -73,7 +73,7 @@ def capture_pairs(
     columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray, scratch: np.ndarray, shown: np.ndarray,
     n_places: int, list: np.ndarray, capacity: int, n: int, best: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """List the records that are not as shown, with what was shown, and show them; `work` begins with a run of zeros."""
+    """List the records that are not as shown, with what was shown and what is, and show them; `work` begins with zeros."""
     n_extremes = len(extreme_counts)
     for start in range(0, len(cells), LANES):
         n_lanes = min(LANES, len(cells) - start)
@@ -96,6 +96,7 @@ def capture_pairs(
                 list[n] = (place << np.int64(32)) + group
                 for m in range(n_measures):
                     list[n + (m + 1) * capacity] = shown[at + m * LANES]
+                    list[n + (n_measures + m + 1) * capacity] = fresh[m * LANES + lane]
                     shown[at + m * LANES] = fresh[m * LANES + lane]
                 n += 1
     return n
@@ -223,6 +224,16 @@ class PairSums:
             planes.n_measures, work, fresh, scratch, shown.cells.reshape(-1), shown.n_places, shown.list.reshape(-1),
             shown.list.shape[1], n, self.extremes.best.reshape(-1), planes.extreme_counts,
         )  # fmt: skip
+
+    @property
+    def n_taken(self) -> int:
+        """Places that queries have."""
+        return len(self._records) - len(self._free)
+
+    @property
+    def place_bytes(self) -> int:
+        """Bytes of one query's records."""
+        return int(self._records[0].nbytes + self._stamps[0].nbytes)
 
     @property
     def bytes(self) -> int:

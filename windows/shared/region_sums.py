@@ -74,7 +74,7 @@ def _advance(
 def _capture(
     fresh: Number, n_measures: Number, shown: Number, at: Number, cell: Number, list: Number, capacity: Number, n: Number,
 ) -> Number:  # fmt: skip
-    """List the cells of a run that are not as shown, with what was shown, and show them; returns how many are listed then."""
+    """List the cells of a run that are not as shown, what was shown and what is, and show them; returns how many are listed."""
     mask = differing_lanes(fresh, 0, shown, at)
     for m in range(1, n_measures):
         mask |= differing_lanes(fresh, m * LANES, shown, at + m * LANES)
@@ -82,6 +82,7 @@ def _capture(
         count_lanes(list, n, cell)
         for m in range(n_measures):
             copy_lanes(list, n + (m + 1) * capacity, shown, at + m * LANES)
+            copy_lanes(list, n + (n_measures + m + 1) * capacity, fresh, m * LANES)
         n += LANES
     elif mask != 0:
         for lane in range(LANES):
@@ -89,6 +90,7 @@ def _capture(
                 list[n] = cell + lane
                 for m in range(n_measures):
                     list[n + (m + 1) * capacity] = shown[at + m * LANES + lane]
+                    list[n + (n_measures + m + 1) * capacity] = fresh[m * LANES + lane]
                 n += 1
     if mask != 0:
         for m in range(n_measures):

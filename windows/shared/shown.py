@@ -23,8 +23,8 @@ class Shown:
         self.cells = np.zeros((1, LEAST, n_measures, LANES), np.int64)
         #: places nobody has, the lowest last
         self._free = list(range(LEAST - 1, -1, -1))
-        #: cells that changed, then a row for each measure that was shown there
-        self.list = np.zeros((1 + n_measures, LEAST), np.int64)
+        #: cells that changed, then a row for each measure that was shown there, and for each that is
+        self.list = np.zeros((1 + 2 * n_measures, LEAST), np.int64)
 
     @property
     def n_places(self) -> int:
@@ -60,7 +60,7 @@ class Shown:
 
     def room(self, capacity: int, listed: int = 0) -> None:
         """Have a list for so many cells that keeps what is listed; its memory is used again, for fresh memory is slow."""
-        rows = 1 + self.cells.shape[2]
+        rows = 1 + 2 * self.cells.shape[2]
         if self.list.shape[0] != rows or self.list.shape[1] < capacity:
             list = np.empty((rows, room_for(capacity, LEAST)), np.int64)
             if listed:
@@ -69,7 +69,8 @@ class Shown:
 
     def changes(self, n: int) -> Changes:
         """The first n cells of the list."""
-        return Changes(self.list[0, :n], self.list[1:, :n])
+        n_measures = self.cells.shape[2]
+        return Changes(self.list[0, :n], self.list[1 : 1 + n_measures, :n], self.list[1 + n_measures :, :n])
 
     def now(self, places: Array, groups: Array) -> Array:
         """What is shown in these cells: `[measure, cell]`."""
@@ -82,12 +83,13 @@ class Shown:
 
 @dataclass(slots=True)
 class Changes:
-    """Cells whose measures changed: what they were. What they are is in `Shown`. Valid until the next changes are asked for."""
+    """Cells whose measures changed: what they were, and what they are. Valid until the next changes are asked for."""
 
     #: place of the reader << 32 | group
     cells: Array
     #: `[measure, cell]`
     former: Array
+    now: Array
 
     @property
     def places(self) -> Array:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.bench.cases import churn, filters, idle, intervals, join, latency, routing, selective, startup
+from experiments.bench.cases import (
+    calendar,
+    churn,
+    filters,
+    idle,
+    intervals,
+    join,
+    latency,
+    routing,
+    selective,
+    startup,
+    windows,
+)
 from experiments.bench.options import Options, Step
 
 CASES: dict[str, Callable[[Options], list[Step]]] = {
@@ -18,4 +30,6 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "idle": idle.steps,
     "startup": startup.steps,
     "join": join.steps,
+    "windows": windows.steps,
+    "calendar": calendar.steps,
 }

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from eddy import Engine
+from eddy import EddyError, Engine
 
-#: Attributes that hold no state: ways back (a source's timeline is walked from the catalog), locks and clocks, scratch memory,
+#: Attributes that hold no state: ways back (sources and timelines are walked from the catalog), locks and clocks, scratch memory,
 #: caches rebuilt from the rest, measured times, and the estimate between two accounts of the state cap.
 SKIPPED = {
     "_shared_outputs", "_engine", "timeline", "_lock", "_cap", "_pairs", "_steps", "_begins", "gatherer",
     "_clock", "_texts", "_pool", "_places", "expiry", "_buffers", "_scratch", "_trial", "lineage",
-    "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
+    "_lives", "_planner", "_source", "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
 }  # fmt: skip
 
 #: Packages whose objects are walked.
@@ -90,6 +91,25 @@ def _attributes(value: Any) -> dict[str, Any]:
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     named = [*slots, *getattr(value, "__dict__", {})]
     return {name: getattr(value, name) for name in named if name not in SKIPPED and hasattr(value, name)}
+
+
+def assert_refused(
+    engine: Engine, call: Callable[[Engine], Any], kind: type[EddyError], code: str, place: dict[str, Any], hint: str
+) -> None:
+    """The call raises this error, at this place and with this hint, and has changed nothing; a code of "" is any."""
+    before = digest(engine)
+    with pytest.raises(kind) as error:
+        call(engine)
+    assert code in ("", error.value.code)
+    assert {name: getattr(error.value, name) for name in place} == place
+    assert hint in error.value.hint
+    for text in (error.value.fact, str(error.value)):
+        assert len(text) < 500 and "Traceback" not in text
+    assert not error.value.fact.endswith(".")
+    after = digest(engine)
+    assert {name for name in before if before[name] != after[name]} == set()
+    assert set(after) == set(before)
+    engine.check()
 
 
 def make_engine(**options: Any) -> Engine:

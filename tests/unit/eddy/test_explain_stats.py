@@ -21,7 +21,8 @@ def test_explain_tells_the_plan_of_a_query() -> None:
     assert kinds == ["filter:readings.temp", "function:risky", "residual:hot"]
     assert [operator["name"] for operator in plan["operators"]] == plan["modules"]
     assert plan["update_pattern"] == "weakest"
-    assert plan["edges"] == [{"from": "readings", "to": "result", "update_pattern": "weakest", "ends_known": True}]
+    edge = {"from": "readings", "to": "result", "update_pattern": "weakest", "ends_known": True, "cases": ["+->+", "-->-"]}
+    assert plan["edges"] == [edge]
     assert plan["columns"] == {"sensor": "int"}
     assert plan["shared_with"] == 0
     assert plan["storage"]["rows_held"] == 0

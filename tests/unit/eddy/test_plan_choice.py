@@ -18,8 +18,8 @@ from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import Readable
 from queries.forms import Forms, forms_of
+from queries.nodes import Block
 from queries.parser import parse
-from queries.tree import Block
 
 START = dt.datetime(2024, 1, 1)
 READABLE = Readable(Schema.parse({"i": "int", "j": "int"}, "r"))

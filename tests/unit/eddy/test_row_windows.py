@@ -66,7 +66,8 @@ def test_explain_says_what_it_says_of_any_query_over_one_stream(engine: Engine) 
     found = engine.explain(sql)
     assert set(found) == set(plain)
     assert found["window"] == "[PARTITION BY k ROWS 3]" and found["update_pattern"] == "strict"
-    assert found["edges"] == [{"from": "s", "to": "result", "update_pattern": "strict", "ends_known": False}]
+    edge = {"from": "s", "to": "result", "update_pattern": "strict", "ends_known": False, "cases": ["+->+", "+->-"]}
+    assert found["edges"] == [edge]
     queries = [engine.submit(sql) for _ in range(3)]
     assert engine.explain(sql)["shared_with"] == 3 and queries[0].explain()["shared_with"] == 2
     assert "stem:s" not in engine.stats()["modules"], "nothing is probed"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import eddy.timeline as timeline
 from eddy.compile import ensure
-from eddy.timeline import BEGINNING, Intake, Rows, Timeline, merge
+from eddy.timeline import Intake, Rows, Timeline, merge
+from lineage.elements import BEGINNING
 from lineage.errors import LimitError
 
 ensure()

@@ -6,8 +6,7 @@ from filters.expression import ColumnRef, Expression, UserFunction, replace_colu
 from lineage.schema import Schema, Type
 from queries.binder import bind
 from queries.bound import BoundInput, OutputColumn, QueryFacts, Readable
-from queries.parser import parse
-from queries.tree import (
+from queries.nodes import (
     Aggregate,
     Block,
     Distinct,
@@ -21,6 +20,7 @@ from queries.tree import (
     ToStream,
     Window,
 )
+from queries.parser import parse
 
 SCHEMA = Schema.parse({"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}, "readings")
 RISKY = UserFunction("risky", lambda *args: True, Type.BOOL, 1.0)

@@ -14,8 +14,7 @@ import pytest
 from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.bound import NOWHERE
-from queries.syntax import MAX_LEVELS, MAX_SELECTS
-from queries.tree import (
+from queries.nodes import (
     BOUNDS,
     Aggregate,
     Block,
@@ -26,12 +25,10 @@ from queries.tree import (
     SetOperation,
     Slide,
     ToStream,
-    defaults_of,
-    leaves,
-    levels,
     schema_of,
-    walk,
 )
+from queries.syntax import MAX_LEVELS, MAX_SELECTS
+from queries.tree import defaults_of, leaves, levels, walk
 from tests.unit.queries.bindings import outline, tree
 from windows.spec import WindowSpec
 

@@ -181,8 +181,8 @@ def grouped(bag: Counter[Value], n_keys: int, aggregates: Sequence[Aggregate]) -
 def run(seed: int, n_keys: int, aggregates: Sequence[Aggregate], expiry: str = "calendar", **shape: Any) -> GroupBy:
     buffer, served = EXPIRIES[expiry]
     history = random_history(seed, types=TYPES, values=draw_rows(), **served, **shape)
-    operator = GroupBy(TYPES, n_keys, aggregates, LiveRows(buffer()), since=history.arrivals[0][0] - 1)
-    start = history.arrivals[0][0] - 1
+    operator = GroupBy(TYPES, n_keys, aggregates, LiveRows(buffer()))
+    start = history.arrivals[0][0]
 
     def meaning(bags: list[Counter[Value]]) -> Counter[Value]:
         return grouped(+bags[0], n_keys, aggregates)

@@ -18,6 +18,7 @@ import windows.group_by
 import windows.join
 import windows.join_keys
 import windows.netting
+import windows.pair_walk
 import windows.set_operation
 import windows.to_stream
 import windows.union
@@ -98,7 +99,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
         run_set_operations,
     ),
     "a premature end of a part does not end its combinations": (
-        windows.join, "walk_pairs", "sends_ends or times[k] < end", "sends_ends", run_join,
+        windows.pair_walk, "walk_pairs", "sends_ends or times[k] < end", "sends_ends", run_join,
     ),
     "beginnings before ends": (
         windows.join.PairJoin, "_walked", "for sign in (-1, 1)", "for sign in (1, -1)", run_join,
@@ -193,7 +194,7 @@ def test_a_broken_operator_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch
     where, name, old, new, run = MUTANTS[what]
     broken = mutated(where, name, old, new)
     monkeypatch.setattr(where, name, broken)
-    if where is windows.join_keys:
+    if where in (windows.join_keys, windows.pair_walk):
         monkeypatch.setattr(windows.join, name, broken)
     with pytest.raises(AssertionError):
         run()

@@ -7,8 +7,9 @@ import pytest
 from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import QueryFacts, Readable
+from queries.nodes import GroupBy, JoinNode, Node, Select, SetOperation
 from queries.parser import parse
-from queries.tree import GroupBy, JoinNode, Node, Select, SetOperation, walk
+from queries.tree import walk
 from windows.patterns import MONOTONIC, OPERATORS, PATTERNS, STRICT, WEAK, WEAKEST, ends_known, window_cases, window_pattern
 from windows.spec import WindowSpec
 
@@ -109,8 +110,11 @@ def test_every_operator_has_its_cases_tested() -> None:
 
 def test_a_window_that_counts_rows_ends_one_by_another() -> None:
     assert window_cases(WindowSpec.range(5)) == ("+->+", "-->-")
-    assert window_cases(WindowSpec.range(5), keyed=True) == window_cases(WindowSpec.newest(5)) == ("+->+", "+->-", "-->-")
-    assert window_cases(WindowSpec.none()) == ("+->+",)
+    assert window_cases(WindowSpec.range(5), keyed=True) == ("+->+", "+->-", "-->-")
+    assert window_cases(WindowSpec.newest(5, width_us=3)) == ("+->+", "+->-", "-->-")
+    assert window_cases(WindowSpec.newest(5)) == ("+->+", "+->-"), "nothing but a newer row ends one"
+    assert window_cases(WindowSpec.none()) == window_cases(WindowSpec.unbounded()) == ("+->+",)
+    assert window_cases(WindowSpec.unbounded(), has_end=True) == ("+->+", "-->-")
 
 
 def test_ends_are_known_unless_something_below_hides_them() -> None:
@@ -181,6 +185,23 @@ def annotations(node: Node) -> list[tuple[str, str]]:
     return [(part.kind if isinstance(part, SetOperation) else type(part).__name__, part.update_pattern) for part in named]
 
 
+NEVER, SHORT, LONG = (f"SELECT size FROM a [RANGE {width}]" for width in ("UNBOUNDED", "1 SECOND", "1 MINUTE"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "pattern"),
+    [
+        (f"{NEVER} UNION ALL {SHORT}", WEAKEST),
+        (f"({NEVER} UNION ALL {SHORT}) UNION ALL ({SHORT} UNION ALL {NEVER})", WEAKEST),
+        (f"({NEVER} UNION ALL {SHORT}) UNION ALL ({NEVER} UNION ALL {LONG})", WEAK),
+        (f"{SHORT} UNION ALL {NEVER} UNION ALL {LONG}", WEAK),
+        (f"{NEVER} UNION ALL {NEVER}", MONOTONIC),
+    ],
+)
+def test_rows_that_never_end_do_not_hide_the_order_of_those_that_do(sql: str, pattern: str) -> None:
+    assert plan(sql).update_pattern == pattern
+
+
 def test_negation_above_the_join_is_annotated_as_in_figure_6_left() -> None:
     """Query 5 with the negation pulled up: only the edge above it is strict. (The paper's rewriting changes multiplicities.)"""
     node = plan(
@@ -198,6 +219,27 @@ def test_negation_below_the_join_is_annotated_as_in_figure_6_right() -> None:
     )
     expected = [("JoinNode", STRICT), ("except", STRICT), ("Block", WEAKEST), ("Block", WEAKEST), ("Block", WEAKEST)]
     assert annotations(node) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "SELECT x.source FROM (SELECT DISTINCT source, protocol FROM a [RANGE 1 HOUR]) AS x JOIN b [RANGE 1 HOUR] "
+            "ON x.source = b.source WHERE x.protocol = 'ftp'",
+            [("JoinNode", WEAK), ("Distinct", WEAK), ("Block", WEAKEST), ("Block", WEAKEST)],
+        ),
+        ("SELECT DISTINCT source FROM a [RANGE 1 HOUR]", [("Distinct", WEAK), ("Block", WEAKEST)]),
+        (
+            "SELECT source FROM a [RANGE 1 HOUR] EXCEPT ALL SELECT source FROM b [RANGE 1 HOUR]",
+            [("except", STRICT), ("Block", WEAKEST), ("Block", WEAKEST)],
+        ),
+    ],
+    ids=["1", "2", "3"],
+)
+def test_the_first_three_queries_of_figure_8_are_annotated(sql: str, expected: list[tuple[str, str]]) -> None:
+    """Query 1 joins streams: a block by itself, so that here one side of it is an operator."""
+    assert annotations(plan(sql)) == expected
 
 
 def test_the_join_of_two_distincts_of_figure_8_is_weak_throughout() -> None:

@@ -1,0 +1,6 @@
+"""What `eddy bench windows` runs: queries with operators over one stream, the engine, and those who do the same by other means.
+
+workload     the stream, its batches, and the text of each operator's query
+driver       the engine, with what its operators held and looked at
+twins        the same queries row by row: the papers' pipeline, dicts, and DuckDB recomputing
+"""

@@ -1,0 +1,76 @@
+"""The engine under one expiry word: pushes, and what its operators hold and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from eddy import Engine
+from eddy.operation import Operation, OperatorStage
+from eddy.tree_query import TreeQuery
+from experiments.bench.windows.workload import COLUMNS, STREAM, Rows, Setting
+from windows.buffer import Buffer
+
+
+class WindowDriver:
+    """An engine that runs the queries of a setting, its windows full."""
+
+    def __init__(self, setting: Setting, expiry: str) -> None:
+        self.engine = Engine(seed=0)
+        self.engine.create_stream(STREAM, COLUMNS, time="ts")
+        self.queries = [self.engine.submit(text, expiry=expiry) for text in setting.texts()]
+        self._rows = Rows(setting)
+        #: rows delivered, of either sign
+        self.n_results = 0
+        self.n_pushed = 0
+        self.engine.on_commit(self._take)
+        for _ in range(-(-setting.n_window // setting.n_rows) + 1):
+            self.push(0)
+
+    def _take(self, part: Any) -> None:
+        self.n_results += len(part.time)
+
+    def push(self, number: int) -> None:
+        """The next batch, whatever the number."""
+        batch = self._rows.next()
+        self.n_pushed += len(batch["k"])
+        self.engine.push(STREAM, batch)
+
+    def state_bytes(self) -> int:
+        """What all operators and answers hold."""
+        return sum(query.operation.bytes for query in self._trees() if query.operation is not None)
+
+    def n_looked_at(self) -> int:
+        """Rows that state buffers looked at in search of those due, so far."""
+        return sum(buffer.looked_at for query in self._trees() for buffer in _buffers(query))
+
+    def _trees(self) -> Iterator[TreeQuery]:
+        for query in self.queries:
+            assert isinstance(query, TreeQuery), "queries with operators"
+            yield query
+
+
+def _buffers(query: TreeQuery) -> list[Buffer]:
+    operation = query.operation
+    assert isinstance(operation, Operation), "operators of its own"
+    operators = [stage.operator for stage in operation.root.stages() if isinstance(stage, OperatorStage)]
+    found: dict[int, Buffer] = {}
+    for owner in (*operators, operation._recipient):
+        _collect(owner, found, set())
+    return list(found.values())
+
+
+def _collect(thing: object, found: dict[int, Buffer], seen: set[int]) -> None:
+    """All buffers that an object of `windows/` leads to."""
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Buffer):
+        found[id(thing)] = thing
+    elif isinstance(thing, list | tuple):
+        for item in thing:
+            _collect(item, found, seen)
+    elif type(thing).__module__.startswith("windows."):
+        slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+        for name in [*getattr(thing, "__dict__", ()), *slots]:
+            _collect(getattr(thing, name, None), found, seen)

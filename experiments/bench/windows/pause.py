@@ -1,0 +1,67 @@
+"""A pause after which everything ends: how long each commit takes, and how much memory the whole takes more."""
+
+from __future__ import annotations
+
+import resource
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eddy import Engine
+from experiments.bench.windows.workload import COLUMNS, STREAM, TEXTS
+
+#: By name; {w} is the window that holds all rows.
+PAUSES = {
+    "filter": "SELECT k, v FROM s {w} WHERE v < 50",
+    **{name: text.replace("{p}", "50") for name, text in TEXTS.items()},
+    "slide": "SELECT k, v FROM s [RANGE 1000 SECONDS SLIDE 1 SECOND] WHERE v < 50",
+    "window over istream": "SELECT DISTINCT a.k FROM (ISTREAM (SELECT k, v FROM s [RANGE UNBOUNDED])) {w} AS a",
+}
+_PUSH = 1 << 14
+_SPAN_US = 900_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    n_rows: int
+    #: CPU seconds of each commit
+    commits: np.ndarray
+    #: largest size of the process during the pause and before it
+    peak_bytes: int
+    before_bytes: int
+
+
+def pause(sql: str, n_rows: int) -> Pause:
+    """Fill a window of so many rows, then let them all end in one call."""
+    engine = Engine(seed=0)
+    engine.create_stream(STREAM, COLUMNS, time="ts")
+    engine.submit(sql.replace("{w}", "[RANGE 1000 SECONDS]"))
+    engine.on_commit(_take)
+    rng = np.random.default_rng(0)
+    for at in range(0, n_rows, _PUSH):
+        n = min(_PUSH, n_rows - at)
+        times = 10**12 + (at + np.arange(n)) * _SPAN_US // n_rows
+        engine.push(STREAM, {"k": rng.integers(0, n_rows // 4, n), "v": rng.integers(0, 100, n), "ts": times})
+    found: list[float] = []
+    committer = engine._committer
+    commit = committer._commit
+
+    def timed(*arguments: Any) -> None:
+        began = time.thread_time()
+        commit(*arguments)
+        found.append(time.thread_time() - began)
+
+    before = _peak()
+    committer._commit = timed  # type: ignore[method-assign, assignment]  # commits are timed from outside: the engine reads no clock for this
+    engine.advance(np.datetime64(10**12 + 4 * _SPAN_US, "us"))
+    return Pause(n_rows, np.array(found), _peak(), before)
+
+
+def _take(part: Any) -> None:
+    part.sign[:1]
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,155 @@
+"""After a pause very many rows end: the call is cut into commits, each of which is exact at its own time (semantics 11)."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eddy.ends as ends
+from eddy import Engine
+from tests.reference.script import Advance
+from tests.reference.window_harness import WindowHarness
+from tests.reference.window_steps import EXPIRIES, make_window_script
+
+MINUTE = 60_000_000
+
+#: Over a stream s with an `end` column in some, whose rows end in one way or another; the last reads the first by its name.
+QUERIES = [
+    "SELECT k, v FROM s [RANGE 10 SECONDS] WHERE v > 1",
+    "SELECT DISTINCT k FROM s [RANGE 10 SECONDS]",
+    "SELECT k FROM s [RANGE 10 SECONDS] EXCEPT SELECT k FROM s [RANGE 7 SECONDS] WHERE v > 2",
+    "SELECT k, SUM(v) AS total FROM s [RANGE 10 SECONDS] GROUP BY k",
+    "SELECT k, v FROM s [RANGE 10 SECONDS SLIDE 1 SECOND]",
+    "SELECT k, window_end, COUNT(*) AS n FROM HOP(s, INTERVAL '2 seconds', INTERVAL '10 seconds') GROUP BY k, window_end",
+    "SELECT a.v FROM (ISTREAM (SELECT k, v FROM s [RANGE UNBOUNDED])) [RANGE 10 SECONDS] AS a",
+    "SELECT a.k, b.v FROM s [RANGE 10 SECONDS] AS a, (SELECT DISTINCT k, v FROM s [RANGE 5 SECONDS]) AS b WHERE a.k = b.k",
+    "SELECT DISTINCT n.k FROM named AS n",
+]
+NAMED = "SELECT k, v FROM s [RANGE 10 SECONDS]"
+
+
+def create(engine: Engine, **options: Any) -> None:
+    engine.create_stream("s", {"k": "int", "v": "int", "until": "timestamp[us]", "ts": "timestamp[us]"}, time="ts", **options)
+    engine.submit(NAMED, name="named")
+
+
+def push(engine: Engine, n_rows: int = 60) -> None:
+    """So many rows within nine seconds; their own ends, where they count, within another minute."""
+    rng = np.random.default_rng(4)
+    times = np.sort(rng.integers(0, 9_000_000, n_rows))
+    own = times + rng.integers(1, MINUTE, n_rows)
+    engine.push("s", {"k": rng.integers(0, 6, n_rows), "v": rng.integers(0, 5, n_rows), "until": own, "ts": times})
+
+
+def clocks(engine: Engine, since: int) -> list[tuple[int, int]]:
+    """Number and clock of the commits after one."""
+    log = engine._catalog.timelines["main"].log
+    return [(record.seq, record.after) for record in log.records if record.seq > since]
+
+
+def changes_by_commit(engine: Engine, query: Any, since: int) -> dict[int, Counter[Any]]:
+    found: dict[int, Counter[Any]] = {}
+    for change in engine.changes(query, since=since):
+        found.setdefault(change.seq, Counter())[change.sign, tuple(change.row.values())] += 1
+    return found
+
+
+@pytest.mark.parametrize("expiry", ["update-pattern", "input", "negative", "piggyback"])
+@pytest.mark.parametrize("own_ends", [False, True])
+@pytest.mark.parametrize("sql", QUERIES)
+def test_a_pause_is_as_many_commits_as_its_ends_ask_for_and_each_is_as_if_called_alone(
+    sql: str, own_ends: bool, expiry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines, queries = [], []
+    for _ in range(2):
+        engine = Engine(expiry=expiry)
+        create(engine, **({"end": "until"} if own_ends else {}))
+        queries.append(engine.submit(sql))
+        push(engine)
+        engines.append(engine)
+    cut, whole = engines
+    before = cut.stats()["seq"]
+    monkeypatch.setattr(ends, "MAX_ENDS", 20)
+    monkeypatch.setattr(ends, "STEP_ENDS", 6)
+    cut.advance(np.datetime64(3 * MINUTE, "us"))
+    monkeypatch.undo()
+    made = clocks(cut, before)
+    assert len(made) >= 5
+    for seq, clock in made:
+        whole.advance(np.datetime64(clock, "us"))
+        assert whole.stats()["seq"] == seq
+    assert changes_by_commit(cut, queries[0], before) == changes_by_commit(whole, queries[1], before)
+    assert cut.answer(queries[0]).num_rows == 0
+    cut.check()
+
+
+@pytest.mark.parametrize("own_ends", [False, True])
+def test_the_cuts_are_the_same_under_every_strategy(own_ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    monkeypatch.setattr(ends, "MAX_ENDS", 50)
+    monkeypatch.setattr(ends, "STEP_ENDS", 20)
+    for expiry in EXPIRIES:
+        engine = Engine(expiry=expiry)
+        create(engine, **({"end": "until"} if own_ends else {}))
+        for sql in QUERIES:
+            engine.submit(sql)
+        push(engine)
+        before = engine.stats()["seq"]
+        engine.advance(np.datetime64(3 * MINUTE, "us"))
+        found.append(clocks(engine, before))
+    assert len(found[0]) > 5 and all(made == found[0] for made in found)
+
+
+@pytest.mark.parametrize("seed", range(300, 324))
+def test_random_queries_are_right_at_every_cut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is taken to the clock of each commit, and has the answer that the changes up to it sum to."""
+    script = make_window_script(seed, 15, plain=True)
+    harness = WindowHarness(script, Engine)
+    for step in script.steps:
+        harness.do(step)
+    engine, before = harness.engine, harness.engine.stats()["seq"]
+    monkeypatch.setattr(ends, "MAX_ENDS", 8)
+    monkeypatch.setattr(ends, "STEP_ENDS", 4)
+    engine.advance(np.datetime64(int(harness.model.now) + 10 * MINUTE, "us"))
+    made = clocks(engine, before)
+    relations = {label: query for label, query in harness.followed.items() if not query.tree.is_stream}
+    for seq, clock in made:
+        harness.player.do(Advance(clock, "main"))
+        for label, query in relations.items():
+            for change in engine.changes(query.handle, since=seq - 1):
+                if change.seq == seq:
+                    harness._add(query, change.sign, harness._value(query, change))
+            expected = harness.model.answer(harness.player.numbers[label])
+            harness._same_bag(query, f"changes up to {seq}", list(query.total.elements()), expected)
+    assert relations
+    engine.check()
+
+
+@pytest.mark.parametrize("sql", [sql for sql in QUERIES if "HOP" not in sql and "AS b" not in sql])
+def test_memory_does_not_double_and_no_commit_ends_more_than_a_step(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an instant ends is not parted: rows that HOP shows at a boundary, matches of one row."""
+    n_rows, step = 40_000, 1000
+    monkeypatch.setattr(ends, "MAX_ENDS", 10 * step)
+    monkeypatch.setattr(ends, "STEP_ENDS", step)
+    engine = Engine(log_rows=step)
+    create(engine)
+    query = engine.submit(sql.replace("SLIDE 1 SECOND", "SLIDE 50 MILLISECONDS"))
+    push(engine, n_rows)
+    before = engine.stats()["seq"]
+    per_commit: Counter[int] = Counter()
+    engine.on_commit(lambda part: per_commit.update({part.seq: len(part.time)}))
+    tracemalloc.start()
+    try:
+        engine.advance(np.datetime64(3 * MINUTE, "us"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(clocks(engine, before)) >= n_rows // step
+    assert peak < 100 * n_rows, "less than the rows and what a query keeps of them take"
+    # `named` ends its rows too
+    assert max(per_commit.values()) <= 3 * step
+    assert engine.answer(query).num_rows == 0

@@ -1,0 +1,176 @@
+"""Aggregates that queries share against the same queries with operators of their own, step by step.
+
+Two engines get the same calls; in one every query is forced onto operators by its expiry word. Answers, changes with their times,
+commit parts and results have to agree after every step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eddy import Engine
+from eddy.commit import Commit
+from eddy.shared_operation import SharedOperation
+from eddy.tree_query import TreeQuery
+
+COLUMNS = {"g": "string", "k": "int", "a": "float", "b": "int", "x": "float", "n": "int", "ts": "timestamp[ms]"}
+AGGREGATES = [
+    "COUNT(*) AS c", "COUNT(x) AS cx", "SUM(n) AS sn", "SUM(x) AS sx", "AVG(x) AS ax", "AVG(n) AS an", "MIN(x) AS lx",
+    "MAX(n) AS hn", "COUNT(g) AS cg", "VARIANCE(x) AS vx", "MIN(n) AS ln", "STDDEV(x) AS dx",
+]  # fmt: skip
+KEYS = ["", "g", "k", "g, k"]
+CONDITIONS = [
+    "", "a < {0}", "a >= {0}", "a >= {0} AND a < {1}", "b < {2}", "a IS NULL", "a < {0} OR a > {1}", "a + b > {0}", "b <> {2}",
+    "a < {0} AND b > {2}", "a = {0}", "g = 'u' OR b > {2}", "a IS NULL OR a >= {0}",
+]  # fmt: skip
+
+
+class Pair:
+    """An engine whose aggregates are shared, and one whose queries have their own operators."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.engines = [Engine(), Engine(expiry="direct")]
+        for engine in self.engines:
+            engine.create_stream("s", COLUMNS, time="ts", lateness=3 if seed % 3 == 0 else 0)
+            engine.create_stream("other", {"y": "int", "ts": "timestamp[ms]"}, time="ts")
+        self.parts: list[Counter[Any]] = [Counter(), Counter()]
+        self.clock = 0
+        self.n_queries = 0
+        self.live: list[str] = []
+        self.paused: list[str] = []
+        self.keys = str(self.rng.choice(KEYS))
+        self.n_shared = 0
+
+    def each(self, call: str, *args: Any, **options: Any) -> None:
+        for engine in self.engines:
+            getattr(engine, call)(*args, **options)
+
+    def text(self) -> str:
+        rng = self.rng
+        n = int(rng.integers(1, 4))
+        aggregates = list(rng.choice(AGGREGATES, n, replace=False)) if rng.random() < 0.3 else AGGREGATES[: n + 2]
+        condition = CONDITIONS[int(rng.integers(len(CONDITIONS)))] if rng.random() < 0.5 else "a < {0}"
+        low, high = np.sort(rng.integers(0, 10, 2))
+        condition = condition.format(float(low), float(high), int(rng.integers(0, 5)))
+        keys = self.keys if rng.random() < 0.8 else str(rng.choice(KEYS))
+        having = " HAVING COUNT(*) > 1" if rng.random() < 0.2 else ""
+        shown = ([keys] if keys else []) + [str(each) for each in aggregates]
+        width = 10 if rng.random() < 0.8 else 25
+        where = f" WHERE {condition}" if condition else ""
+        grouped = f" GROUP BY {keys}" if keys else ""
+        return f"SELECT {', '.join(shown)} FROM s [RANGE {width} MILLISECONDS]{where}{grouped}{having}"
+
+    def submit(self) -> None:
+        name = f"q_{self.n_queries}"
+        self.n_queries += 1
+        self.each("submit", self.text(), name=name, history="window" if self.rng.random() < 0.25 else "new")
+        self.live.append(name)
+        query = self.engines[0].queries[name]
+        assert isinstance(query, TreeQuery)
+        self.n_shared += isinstance(query.operation, SharedOperation)
+
+    def push(self) -> None:
+        rng = self.rng
+        n = int(rng.integers(1, 9))
+        step = int(rng.choice([0, 1, 3, 30]))
+        times = np.sort(self.clock + rng.integers(0, step + 1, n))
+        if rng.random() < 0.1:
+            times = times - 5
+        self.clock = max(self.clock, int(times[-1]))
+
+        def some(values: list[Any]) -> list[Any]:
+            return [None if rng.random() < 0.1 else values[int(rng.integers(len(values)))] for _ in range(n)]
+
+        rows = {
+            "g": some(["u", "v", "w"]), "k": some([1, 2]), "a": some([float(v) for v in range(10)] + [math.nan]),
+            "b": some(list(range(5))), "x": some([0.5, -2.0, 1024.25, -0.0, 0.0, math.inf, 3.0, 7.5]),
+            "n": some([0, 1, -5, 2**62, 7]), "ts": times.tolist(),
+        }  # fmt: skip
+        self.each("push", "s", rows)
+
+    def step(self) -> None:
+        rng, live = self.rng, self.live
+        what = rng.random()
+        if what < 0.2 or not live:
+            self.submit()
+        elif what < 0.65:
+            self.push()
+        elif what < 0.78:
+            self.clock += int(rng.integers(0, 15))
+            self.each("advance", self.clock)
+        elif what < 0.83:
+            self.each("push", "other", {"y": [1], "ts": [self.clock + 2]})
+            self.clock += 2
+        elif what < 0.89:
+            name = live.pop(int(rng.integers(len(live))))
+            self.each("cancel", name)
+        elif what < 0.94:
+            name = live.pop(int(rng.integers(len(live))))
+            self.each("pause", name)
+            self.paused.append(name)
+        elif self.paused:
+            name = self.paused.pop()
+            self.each("resume", name)
+            live.append(name)
+
+    def compare(self) -> None:
+        for name in [*self.live, *self.paused]:
+            answers = [counted(engine.answer(name).to_pylist()) for engine in self.engines]
+            assert answers[0] == answers[1], (name, self.engines[0].queries[name].sql)
+
+    def compare_changes(self) -> None:
+        for name in [*self.live, *self.paused]:
+            logs = [
+                Counter((change.seq, change.time, change.sign, *plain(change.row)) for change in engine.changes(name, since=0))
+                for engine in self.engines
+            ]
+            assert logs[0] == logs[1], (name, self.engines[0].queries[name].sql, logs[0] - logs[1], logs[1] - logs[0])
+        assert self.parts[0] == self.parts[1]
+
+    def listen(self) -> None:
+        for engine, parts in zip(self.engines, self.parts):
+            engine.on_commit(listener(parts))
+
+
+def plain(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Values that are equal iff SQL finds them the same, floats to twelve digits."""
+    return tuple(
+        value if not isinstance(value, float) else "nan" if math.isnan(value) else float(f"{value + 0.0:.9g}")
+        for value in row.values()
+    )
+
+
+def counted(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    return Counter(plain(row) for row in rows)
+
+
+def listener(parts: Counter[Any]) -> Any:
+    def take(commit: Commit) -> None:
+        ids, offsets, rows = commit.row_lists()
+        columns = {name: column.to_pylist() for name, column in commit.columns.items()}
+        times, signs = commit.time.to_pylist(), commit.sign.tolist()
+        for k, query in enumerate(ids.tolist()):
+            for row in rows[offsets[k] : offsets[k + 1]].tolist():
+                shown = plain({name: column[row] for name, column in columns.items()})
+                parts[commit.seq, query, signs[row], times[row], shown] += 1
+
+    return take
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_shared_aggregates_equal_operators_of_their_own(seed: int) -> None:
+    pair = Pair(seed)
+    if seed % 2:
+        pair.listen()
+    for _ in range(60):
+        pair.step()
+        pair.compare()
+        pair.engines[0].check()
+    pair.compare_changes()
+    assert pair.n_shared > 0

@@ -1,0 +1,242 @@
+"""One plan, two ways to run it: the engine's operators over deltas, and the papers' over single messages.
+
+A plan is a nested tuple, `("distinct", ("project", (0,), 0))`: a word, what it needs to know, and its inputs; a number is an edge
+of the history. Rows of an edge are (k, v). Every event has an instant of its own: the bags after an instant are those after an
+event.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from filters.expression import Call, ColumnRef, Literal
+from lineage.elements import FOREVER
+from lineage.schema import Type
+from tests.unit.windows.histories import Bags, Change, History, Value, at, commits
+from windows.aggregates.aggregate import Aggregate, Kind
+from windows.delta import Delta
+from windows.distinct import DeltaStar, distinct
+from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.group_by import GroupBy
+from windows.join import KeyPair, PairJoin
+from windows.operator import Operator
+from windows.pipeline import (
+    Aggregate as TwinAggregate,
+)
+from windows.pipeline import (
+    DeltaStar as TwinDeltaStar,
+)
+from windows.pipeline import (
+    Distinct,
+    Intersect,
+    Join,
+    Minus,
+    OverwritingAggregate,
+    Pipeline,
+    Project,
+    Retraction,
+    Source,
+    TemporalAggregate,
+    TimedRow,
+    Union,
+)
+from windows.pipeline import (
+    GroupBy as TwinGroupBy,
+)
+from windows.pipeline import (
+    Select as TwinSelect,
+)
+from windows.pipeline.node import Node
+from windows.pipeline.strategy import Trigger
+from windows.rows import LiveRows
+from windows.select import Select
+from windows.set_operation import KINDS, SetOperation
+from windows.spec import WindowSpec
+from windows.union import UnionAll
+
+Spec = Any
+Bag = Counter[Value]
+INT = Type.INT
+
+#: word of the pipeline -> how the engine's operators find the ends of an edge that does not send them
+BUFFERS: dict[str, Callable[[], Buffer]] = {
+    "input": Scan,
+    "direct": Scan,
+    "negative": Unscheduled,
+    "negative+message": Unscheduled,
+    "piggyback": Unscheduled,
+    "update-pattern": Calendar,
+}
+SENDING = ("negative", "negative+message", "piggyback")
+AGGREGATES = [("COUNT", None), ("COUNT", 1), ("SUM", 1), ("AVG", 1), ("MIN", 1), ("MAX", 1)]
+
+
+def random_events(seed: int, n_edges: int, *, premature: bool, in_order: bool, n_events: int = 50) -> History:
+    """One row that begins or ends at each of different instants; scheduled ends may fall on them."""
+    rng = random.Random(seed)
+    live: list[dict[int, int]] = [{} for _ in range(n_edges)]
+    clock, arrivals = 0, []
+    for uid in range(n_events):
+        clock += rng.choice([1, 1, 2, 3, 9])
+        edge = rng.randrange(n_edges)
+        here = live[edge] = {id: end for id, end in live[edge].items() if end > clock}
+        change = Change()
+        if premature and here and rng.random() < 0.35:
+            change.ended.append(ended := rng.choice(list(here)))
+            del here[ended]
+        else:
+            end = clock + (30 if in_order else rng.choice([1, 4, 10, 30, 60]))
+            if premature and rng.random() < 0.3:
+                end = FOREVER
+            here[uid] = end
+            change.begun.append((uid, end, (rng.choice([None, 1, 1, 2, 3]), rng.choice([None, 5, 6, 7]))))
+        arrivals.append((clock, [change if k == edge else Change() for k in range(n_edges)]))
+    return History([(INT, INT)] * n_edges, arrivals)
+
+
+def instants(history: History) -> list[int]:
+    """All at which something may happen."""
+    found = {time for time, _ in history.arrivals}
+    found |= {end for _, changes in history.arrivals for change in changes for _, end, _ in change.begun if end < FOREVER}
+    return sorted(found)
+
+
+class Kernels:
+    """A plan of the engine's operators."""
+
+    def __init__(self, spec: Spec, word: str, *, fifo: bool = False) -> None:
+        self._buffer = Fifo if fifo else BUFFERS[word]
+        self._sends = word in SENDING
+        self.operators: list[Operator] = []
+        self._run, self.types, self.sends_ends = self._make(spec)
+
+    def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
+        return self._run(inputs, upto)
+
+    def _rows(self, spec: Spec, sends: bool) -> LiveRows:
+        leaf = not isinstance(spec, tuple)
+        return LiveRows(Unscheduled() if sends else self._buffer() if leaf else Calendar())
+
+    def _make(self, spec: Spec) -> tuple[Callable[[Sequence[Delta], int], Delta], tuple[Type, ...], bool]:
+        if not isinstance(spec, tuple):
+            return (lambda inputs, upto: inputs[spec]), (INT, INT), self._sends
+        word, *rest = spec
+        below = [part for part in rest if not isinstance(part, tuple) or (part and isinstance(part[0], str))]
+        made = [self._make(part) for part in below]
+        types, sends = made[0][1], [part[2] for part in made]
+        rows = [self._rows(part, sent) for part, sent in zip(below, sends)]
+        operator = self._operator(word, rest, [part[1] for part in made], types, sends, rows)
+        self.operators.append(operator)
+        runs = [part[0] for part in made]
+        return (
+            (lambda inputs, upto: operator.process([run(inputs, upto) for run in runs], upto)),
+            operator.types,
+            operator.sends_ends,
+        )
+
+    def _operator(
+        self, word: str, rest: Sequence[Any], all_types: Sequence[tuple[Type, ...]], types: tuple[Type, ...],
+        sends: list[bool], rows: list[LiveRows],
+    ) -> Operator:  # fmt: skip
+        columns = [ColumnRef(type, f"c{k}", k) for k, type in enumerate(types)]
+        match word:
+            case "select":
+                condition = Call(Type.BOOL, ">", (columns[0], Literal(INT, rest[0][0])))
+                return Select(condition, columns, sends_ends=sends[0])
+            case "project":
+                return Select(None, [columns[k] for k in rest[0]], sends_ends=sends[0])
+            case "union all":
+                return UnionAll(types, sends_ends=all(sends))
+            case "join":
+                return PairJoin((all_types[0], all_types[1]), [KeyPair(0, 0)], None, rows, sends_ends=all(sends))
+            case "distinct":
+                return distinct(types, rows[0])
+            case "delta-star":
+                # where every end is sent nothing is gained by it, and the engine counts
+                return distinct(types, rows[0]) if sends[0] else DeltaStar(types, Calendar())
+            case "group-by" | "overwriting" | "temporal":
+                aggregates = [Aggregate(Kind[kind], column, Type.FLOAT if kind == "AVG" else INT) for kind, column in AGGREGATES]
+                return GroupBy(types, len(rest[0]), aggregates, rows[0], since=-1)
+        kind, _, all_ = word.partition(" ")
+        return SetOperation(KINDS[kind, bool(all_)], types, rows)
+
+
+def twin(spec: Spec, edges: Sequence[Node]) -> Node:
+    """The same plan of the papers' operators."""
+    if not isinstance(spec, tuple):
+        return edges[spec]
+    word, *rest = spec
+    below = [twin(part, edges) for part in rest if not isinstance(part, tuple) or (part and isinstance(part[0], str))]
+    aggregates = [TwinAggregate(kind, column) for kind, column in AGGREGATES]
+    match word:
+        case "select":
+            return TwinSelect(below[0], lambda row: row[0] is not None and row[0] > rest[0][0])
+        case "project":
+            return Project(below[0], lambda row: tuple(row[k] for k in rest[0]))
+        case "union all":
+            return Union(*below)
+        case "union":
+            return Distinct(Union(*below))
+        case "join":
+            return Join(*below, [0], [0])
+        case "distinct":
+            return Distinct(below[0])
+        case "delta-star":
+            return TwinDeltaStar(below[0])
+        case "except" | "except all":
+            return Minus(*below, duplicates=word == "except all")
+        case "intersect" | "intersect all":
+            return Intersect(*below, duplicates=word == "intersect all")
+        case "group-by" | "overwriting" | "temporal":
+            make = {"group-by": TwinGroupBy, "overwriting": OverwritingAggregate, "temporal": TemporalAggregate}[word]
+            return make(below[0], list(rest[0]), aggregates)
+    raise AssertionError(word)
+
+
+def fed(spec: Spec, history: History, word: str, premature: bool) -> Pipeline:
+    """A pipeline that will get the history: rows with ends of their own, and a key of their own where ends may be premature."""
+    sources = [
+        Source(f"s{edge}", WindowSpec.unbounded(), key=(2,) if premature else (), has_end=True)
+        for edge in range(len(history.types))
+    ]
+    edges: list[Node] = [Project(source, lambda row: row[:2]) for source in sources]
+    pipeline = Pipeline(twin(spec, edges), word)
+    for edge, source in enumerate(sources):
+        if source not in pipeline._sources:
+            continue
+        feed: list[TimedRow | Retraction] = []
+        for time, changes in history.arrivals:
+            feed += [Retraction(time, (id,)) for id in changes[edge].ended]
+            feed += [TimedRow(time, (*value, id), end) for id, end, value in changes[edge].begun]
+        pipeline.feed(source, feed)
+    return pipeline
+
+
+def settled(pipeline: Pipeline, times: Sequence[int]) -> Iterator[Bag]:
+    """The answers at these instants, nothing left undone."""
+    told = all(op.mode.trigger is Trigger.MESSAGE for op in pipeline.operators.values())
+    for time in times:
+        pipeline.run(time)
+        if not told:
+            pipeline.settle()
+        pipeline.check()
+        yield Counter(pipeline.answer)
+
+
+def kernel_bags(spec: Spec, history: History, word: str, cut: int | None, *, fifo: bool = False) -> Bags:
+    """The output of the engine's operators, read back."""
+    history.sends_ends = word in SENDING
+    kernels = Kernels(spec, word, fifo=fifo and word not in SENDING)
+    output = Bags(kernels.sends_ends)
+    for deltas, upto in commits(history, cut):
+        output.read(kernels.process(deltas, upto), upto)
+        for operator in kernels.operators:
+            operator.check()
+    return output
+
+
+def bags_at(output: Bags, times: Sequence[int]) -> list[Bag]:
+    return [+bag for bag in at(output.states, [(time, 2**62) for time in times])]

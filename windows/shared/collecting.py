@@ -1,0 +1,40 @@
+"""Changed cells of shared aggregates, and lists of them by reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from filters.vector import Array
+from lineage.kernels import kernel
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], int32[::1])")
+def list_by_reader(readers: np.ndarray, rows: np.ndarray, offsets: np.ndarray, listed: np.ndarray) -> None:
+    """List the places in `rows` by the reader of each row; `offsets` are 0 before, one for each reader and two more."""
+    for k in range(len(rows)):
+        offsets[readers[rows[k]] + 2] += 1
+    for r in range(2, len(offsets)):
+        offsets[r] += offsets[r - 1]
+    for k in range(len(rows)):
+        reader = readers[rows[k]]
+        listed[offsets[reader + 1]] = k
+        offsets[reader + 1] += 1
+
+
+@dataclass(slots=True)
+class Collected:
+    """Changed cells with what they were and what they are; valid until the next are asked for."""
+
+    readers: Array
+    groups: Array
+    #: `[measure, cell]`
+    before: Array
+    now: Array
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def take(self, cells: Array) -> Collected:
+        return Collected(self.readers[cells], self.groups[cells], self.before[:, cells], self.now[:, cells])
