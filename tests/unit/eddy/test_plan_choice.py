@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eddy import Engine
@@ -116,9 +117,9 @@ def replanner_of(query: TreeQuery) -> Replanner:
 def feed(engine: Engine, commits: int, n_rows: int, first: int = 0) -> None:
     """Many rows on both sides of the minus, of which hardly one has a partner in c."""
     for k in range(first, first + commits):
-        at = START + dt.timedelta(milliseconds=100 * k)
-        left = [{"ts": at, "i": k * n_rows + row, "j": row} for row in range(n_rows)]
-        right = [{**row, "i": -row["i"]} for row in left]
+        at, numbers = START + dt.timedelta(milliseconds=100 * k), range(k * n_rows, (k + 1) * n_rows)
+        left = pa.table({"ts": [at] * n_rows, "i": numbers, "j": range(n_rows)})
+        right = pa.table({"ts": [at] * n_rows, "i": [-number for number in numbers], "j": range(n_rows)})
         engine.push_many({"a": left, "b": right, "c": [{"ts": at, "i": k * n_rows, "j": k}]})
 
 
@@ -134,7 +135,7 @@ def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
     told: list[Any] = []
     for _ in range(2):
         engine, query = engine_with(Pace(every=8, margin=1.05))
-        feed(engine, 30, 400)
+        feed(engine, 20, 3_000)
         answer = sorted(map(str, engine.answer(query).to_pylist()))
         changes = [(change.seq, change.sign, tuple(change.row.values())) for change in engine.changes(query, since=0)]
         told.append((replanner_of(query).built.choice.form.name, replanner_of(query).n_changes, answer, changes))
@@ -142,7 +143,7 @@ def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
     form, n_changes, answer, changes = told[0]
     assert form == "negation pulled up" and n_changes >= 1
     engine, query = engine_with(Pace(every=10**9))
-    feed(engine, 30, 400)
+    feed(engine, 20, 3_000)
     assert replanner_of(query).n_changes == 0
     assert sorted(map(str, engine.answer(query).to_pylist())) == answer
     assert [(change.seq, change.sign, tuple(change.row.values())) for change in engine.changes(query, since=0)] == changes
@@ -150,9 +151,9 @@ def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
 
 def test_the_chosen_plan_does_less_work_than_the_other() -> None:
     engine, written = engine_with(Pace(every=10**9))
-    feed(engine, 20, 400)
+    feed(engine, 20, 3_000)
     other, pulled = engine_with(Pace(every=2, margin=1.05))
-    feed(other, 20, 400)
+    feed(other, 20, 3_000)
     form = replanner_of(pulled).built.choice.form
     assert form.name == "negation pulled up"
     before, after = (replanner.built.stages for replanner in (replanner_of(written), replanner_of(pulled)))
@@ -160,8 +161,8 @@ def test_the_chosen_plan_does_less_work_than_the_other() -> None:
         for stage in stages.values():
             stage.counts.plus = stage.counts.minus = 0.0
     replanner_of(pulled)._until = 10**9
-    feed(engine, 20, 400, first=20)
-    feed(other, 20, 400, first=20)
+    feed(engine, 20, 3_000, first=20)
+    feed(other, 20, 3_000, first=20)
     assert 10 * rows_carried(pulled) < rows_carried(written)
 
 
@@ -171,14 +172,14 @@ def test_explain_tells_forms_rewrites_strategies_and_what_was_seen() -> None:
     assert plan["form"] == "as written" and set(plan["cost_ns"]) == {"as written", "negation pulled up"}
     assert plan["rewrites"] == [{"rewrite": "negation pulled up", "at": "join", "refused": None}]
     assert plan["decided"] == "every 8 commits" and plan["changes"] == 0
-    feed(engine, 8, 400)
+    feed(engine, 8, 3_000)
     told = engine.explain(query)
     assert told["plan"]["form"] == "negation pulled up" and told["plan"]["changes"] == 1
-    feed(engine, 3, 400, first=8)
+    feed(engine, 3, 3_000, first=8)
     told = engine.explain(query)
     below = [edge for edge in told["edges"] if edge["from"].startswith("block") and edge["to"].startswith("join")]
     assert {edge["strategy"] for edge in below} == {"direct"} and all(edge["seen"] for edge in below)
-    assert max(edge["rows"]["begun"] for edge in below) == 400
+    assert max(edge["rows"]["begun"] for edge in below) == 3_000
     assert all(operator["cost_ns"] > 0 for operator in told["operators"] if operator["inputs"])
 
 
