@@ -25,6 +25,7 @@ from windows.operator import Operator
 from windows.recipient import Recipient, StreamRecipient
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
+from windows.values import ValueCodes
 
 
 class Step(NamedTuple):
@@ -94,6 +95,11 @@ class Stage(ABC):
         return []
 
     @property
+    def values(self) -> ValueCodes | None:
+        """The values of its rows, where they are kept: one copy for all who read it (semantics 33)."""
+        return None
+
+    @property
     def errors(self) -> int:
         """Values that could not be computed so far."""
         return 0
@@ -149,6 +155,10 @@ class OperatorStage(Stage):
     @property
     def children(self) -> list[Stage]:
         return self._children
+
+    @property
+    def values(self) -> ValueCodes | None:
+        return self.operator.values
 
     @property
     def errors(self) -> int:

@@ -89,7 +89,9 @@ class Builder:
     def recipient(self, emit: str) -> Recipient | StreamRecipient:
         """What takes the changes of the whole query."""
         root, types = self._root, self.root.types
-        return StreamRecipient(types) if root.is_stream else Recipient(types, self._rows(root), emit=emit)
+        if root.is_stream:
+            return StreamRecipient(types)
+        return Recipient(types, self._rows(root), emit=emit, values=self.root.values)
 
     def _make(self, node: Node) -> Stage:
         match node:
@@ -137,8 +139,8 @@ class Builder:
         below = self.stage(child)
         scheduled = child.ends_known and child.update_pattern != patterns.STRICT and not below.ends_early
         if scheduled and self._expiry not in SCANNING and not self._remembers:
-            return OperatorStage(DeltaStar(below.types, Calendar()), [below])
-        return OperatorStage(distinct(below.types, self._rows(child)), [below])
+            return OperatorStage(DeltaStar(below.types, Calendar(), below.values), [below])
+        return OperatorStage(distinct(below.types, self._rows(child), below.values), [below])
 
     def _set_operation(self, node: SetOperation) -> Stage:
         children = [self.stage(child) for child in node.children]
@@ -146,7 +148,8 @@ class Builder:
         if node.kind == "union" and node.all:
             return OperatorStage(UnionAll(types, sends_ends=all(child.sends_ends for child in children)), children)
         rows = [self._rows(child) for child in node.children]
-        return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows), children)
+        values = next((child.values for child in children if child.values is not None), None)
+        return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows, values), children)
 
     def _group_by(self, node: GroupBy) -> Stage:
         below = self.stage(node.child)
