@@ -26,6 +26,7 @@ from windows.delta import Delta, Plus, empty, no_minus
 from windows.operator import Operator, TimedOperator
 from windows.slide import Slide as SlideOperator
 from windows.to_stream import AnswerStream, ChangeStream
+from windows.values import ValueCodes
 
 if TYPE_CHECKING:
     from eddy.replanning import Built, Replanner
@@ -109,6 +110,11 @@ class Stage(ABC):
         return []
 
     @property
+    def values(self) -> ValueCodes | None:
+        """The values of its rows, where they are kept: one copy for all who read it (semantics 33)."""
+        return None
+
+    @property
     def errors(self) -> int:
         """Values that could not be computed so far."""
         return 0
@@ -172,6 +178,10 @@ class OperatorStage(Stage):
     def show_events(self) -> None:
         self.operator.show_events()
         super().show_events()
+
+    @property
+    def values(self) -> ValueCodes | None:
+        return self.operator.values
 
     @property
     def errors(self) -> int:

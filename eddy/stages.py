@@ -72,7 +72,9 @@ class Builder:
     def recipient(self, emit: str) -> Recipient | StreamRecipient:
         """What takes the changes of the whole query."""
         root, types = self._root, self.root.types
-        return StreamRecipient(types) if root.is_stream else Recipient(types, self._rows(root), emit=emit)
+        if root.is_stream:
+            return StreamRecipient(types)
+        return Recipient(types, self._rows(root), emit=emit, values=self.root.values)
 
     def _make(self, node: Node) -> Stage:
         match node:
@@ -124,8 +126,8 @@ class Builder:
     def _distinct(self, node: Distinct) -> Stage:
         below = self.stage(node.child)
         if self._strategies.is_star(node) and not below.ends_early and not self._remembers:
-            return OperatorStage(DeltaStar(below.types, Calendar()), [below])
-        return OperatorStage(distinct(below.types, self._rows(node.child)), [below])
+            return OperatorStage(DeltaStar(below.types, Calendar(), below.values), [below])
+        return OperatorStage(distinct(below.types, self._rows(node.child), below.values), [below])
 
     def _set_operation(self, node: SetOperation) -> Stage:
         if node.kind == "union" and node.all:
@@ -134,7 +136,8 @@ class Builder:
         children = [self.stage(child) for child in node.children]
         types = children[0].types
         rows = [self._rows(child) for child in node.children]
-        return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows), children)
+        values = next((child.values for child in children if child.values is not None), None)
+        return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows, values), children)
 
     def _group_by(self, node: GroupBy) -> Stage:
         below = self.stage(node.child)

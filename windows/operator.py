@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from lineage.schema import Type
 from windows.delta import Delta
+from windows.values import ValueCodes
 
 #: The answer of an input at the same instant; called only by operators that keep no copy of it.
 Child = Callable[[], Delta]
@@ -26,6 +27,8 @@ class Operator(ABC):
     types: tuple[Type, ...]
     #: whether every end of the output travels as an explicit -, scheduled ones too
     sends_ends: bool = False
+    #: the values of its output rows, where it keeps them by code: who reads it need not keep them again
+    values: ValueCodes | None = None
     #: values that became NULL because they could not be computed; grows only
     errors: int = 0
 

@@ -42,12 +42,16 @@ class Changes:
 class Recipient:
     """The answer of a query that is a relation."""
 
-    __slots__ = ("types", "_rows", "_by_instant", "_netting", "_nothing")
+    __slots__ = ("types", "_rows", "_by_instant", "_netting", "_nothing", "_shares")
 
-    def __init__(self, types: Sequence[Type], rows: LiveRows, *, emit: str = "commit") -> None:
+    def __init__(
+        self, types: Sequence[Type], rows: LiveRows, *, emit: str = "commit", values: ValueCodes | None = None
+    ) -> None:  # fmt: skip
+        """`values`: those of the root, which keeps them."""
         assert emit in ("commit", "event"), f"no such way to emit: {emit}"
         self.types = tuple(types)
-        self._rows = CodedRows(rows, ValueCodes(types))
+        self._rows = CodedRows(rows, ValueCodes(types) if values is None else values)
+        self._shares = values is not None
         self._by_instant = emit == "event"
         self._netting = Netting()
         none = no_plus(types)
@@ -80,7 +84,7 @@ class Recipient:
 
     @property
     def bytes(self) -> int:
-        return self._rows.bytes + self._rows.values.bytes + self._netting.bytes
+        return self._rows.bytes + (0 if self._shares else self._rows.values.bytes) + self._netting.bytes
 
     def check(self) -> None:
         self._rows.check()

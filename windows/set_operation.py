@@ -135,10 +135,12 @@ class SetOperation(Operator):
 
     sends_ends = True
 
-    def __init__(self, kind: int, types: Sequence[Type], rows: Sequence[LiveRows]) -> None:
+    def __init__(self, kind: int, types: Sequence[Type], rows: Sequence[LiveRows], values: ValueCodes | None = None) -> None:
+        """`values`: those of an input, which keeps them."""
         self.types = tuple(types)
         self._kind = kind
-        self._values = ValueCodes(types)
+        self.values = self._values = ValueCodes(types) if values is None else values
+        self._shares = values is not None
         #: the live rows of each input
         self._rows = [CodedRows(live, self._values) for live in rows]
         self._reset()
@@ -158,7 +160,7 @@ class SetOperation(Operator):
         for rows in self._rows:
             rows.settle()
         self._n_shown += len(found.plus) - len(found.minus)
-        if not len(self._values):
+        if not any(map(len, self._rows)):
             self._reset()
         elif self._numbers.shrink(len(found.minus), self._by_id[:, 1], self._n_shown):
             self._fit_ids()
@@ -207,7 +209,7 @@ class SetOperation(Operator):
     @property
     def bytes(self) -> int:
         own = self._by_code.nbytes + self._by_id.nbytes + self._numbers.bytes
-        return own + self._values.bytes + sum(rows.bytes for rows in self._rows)
+        return own + (0 if self._shares else self._values.bytes) + sum(rows.bytes for rows in self._rows)
 
     def stats(self) -> dict[str, int]:
         return {**super().stats(), "values": len(self._values), "rows": sum(map(len, self._rows))}

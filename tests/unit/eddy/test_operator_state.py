@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from eddy import Engine
+from eddy.operation import OperatorStage
+from eddy.query import Query
+from eddy.tree_query import TreeQuery
 from tests.unit.eddy.test_state_cap import MIB, make_engine, push_until_refused, rows
+from windows.recipient import Recipient
+from windows.values import ValueCodes
 
 TREES = [
     "SELECT DISTINCT price FROM ticks [RANGE 1 DAY]",
@@ -66,3 +71,40 @@ def test_operators_that_are_gone_are_charged_no_more() -> None:
     for engine in (used, fresh):
         engine.submit("SELECT price FROM ticks [RANGE 1 DAY]")
     assert push_until_refused(used)[0] == push_until_refused(fresh)[0]
+
+
+def stores_of_values(query: Query) -> set[ValueCodes]:
+    """The value stores of a query's operators and its recipient, each once."""
+    assert isinstance(query, TreeQuery) and query.operation is not None
+    kept = [stage.operator.values for stage in query.operation.root.stages() if isinstance(stage, OperatorStage)]
+    recipient = query.operation._recipient
+    assert isinstance(recipient, Recipient)
+    return {values for values in (*kept, recipient._rows.values) if values is not None}
+
+
+@pytest.mark.parametrize("expiry", ["input", "negative", "update-pattern"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DISTINCT price FROM ticks [RANGE 1 HOUR]",
+        "SELECT DISTINCT price FROM ticks [RANGE 1 HOUR] EXCEPT SELECT price FROM ticks [RANGE 2 MILLISECONDS]",
+        "SELECT price FROM ticks [RANGE 1 HOUR] UNION SELECT price FROM ticks [RANGE 2 HOURS]",
+    ],
+)
+def test_operators_above_each_other_keep_one_copy_of_each_value(sql: str, expiry: str) -> None:
+    engine = Engine()
+    engine.create_stream("ticks", {"symbol": "int", "price": "float", "ts": "timestamp"}, time="ts")
+    query = engine.submit(sql, expiry=expiry)
+    engine.push("ticks", rows(0, 1000))
+    (values,) = stores_of_values(query)
+    assert len(values) == 1000, "not one for each operator that has it"
+    engine.check()
+    engine.advance(3 * 3_600_000)
+    assert len(values) == 0 and len(query.answer()) == 0
+    engine.check()
+
+
+def test_values_that_a_select_changes_are_kept_again() -> None:
+    engine = make_engine(64 * MIB)
+    query = engine.submit("SELECT price + 1 AS p FROM (SELECT DISTINCT price FROM ticks [RANGE 1 HOUR]) AS r")
+    assert len(stores_of_values(query)) == 2
