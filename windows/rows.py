@@ -136,6 +136,12 @@ def walk_events(
     counts[_DROPPED] = dropped
 
 
+def _joined(parts: list[Array]) -> Array:
+    """One after the other; a copy only if there are several."""
+    filled = [part for part in parts if len(part)]
+    return np.ascontiguousarray(filled[0]) if len(filled) == 1 else np.concatenate(parts)
+
+
 class LiveRows:
     """The rows of one input that are alive."""
 
@@ -188,7 +194,7 @@ class LiveRows:
         early = np.empty(len(minus), np.int64)
         counts = np.zeros(3, np.int64)
         walk_events(
-            order, np.concatenate([times for times, _ in runs]), np.concatenate([ranks for _, ranks in runs]), due, minus.ids,
+            order, _joined([times for times, _ in runs]), _joined([ranks for _, ranks in runs]), due, minus.ids,
             slots, upto, self._by_id, self.ids, self.ends, self.alive, self._table, found[0],
             found[1], found[2], found[3], early, counts,
         )  # fmt: skip

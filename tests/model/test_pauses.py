@@ -153,3 +153,38 @@ def test_memory_does_not_double_and_no_commit_ends_more_than_a_step(sql: str, mo
     # `named` ends its rows too
     assert max(per_commit.values()) <= 3 * step
     assert engine.answer(query).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "times"),
+    [
+        ("SELECT DISTINCT k FROM s [RANGE 10 SECONDS]", 1.3),
+        # both inputs' events stand side by side while they are merged
+        ("SELECT k FROM s [RANGE 10 SECONDS] EXCEPT SELECT k FROM s [RANGE 10 SECONDS] WHERE v > 3", 2.2),
+        ("SELECT k, SUM(v) AS total FROM s [RANGE 10 SECONDS] GROUP BY k", 1.5),
+        ("SELECT k, v FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS]", 1.3),
+        ("SELECT k, SUM(v) AS total FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k", 1.3),
+    ],
+)
+def test_memory_hardly_grows_when_all_rows_end_at_one_instant(sql: str, times: float) -> None:
+    """What is one instant cannot be cut."""
+    n_rows, rng = 1 << 15, np.random.default_rng(5)
+    tracemalloc.start()
+    try:
+        engine = Engine(log_rows=1000)
+        engine.create_stream("s", {"k": "int", "v": "int", "ts": "timestamp[us]"}, time="ts")
+        query = engine.submit(sql)
+        for _ in range(8):
+            n = n_rows // 8
+            engine.push("s", {"k": rng.integers(0, n_rows // 4, n), "v": rng.integers(0, 5, n), "ts": np.full(n, 1)})
+        # what slides is shown at its boundary
+        engine.advance(np.datetime64(MINUTE // 6, "us"))
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        engine.advance(np.datetime64(MINUTE, "us"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < times * before
+    assert engine.answer(query).num_rows == 0
+    engine.check()
