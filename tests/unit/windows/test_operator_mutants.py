@@ -63,7 +63,7 @@ def run_rows_window() -> None:
 
 
 def run_slide() -> None:
-    test_window_operators.test_rows_are_shown_in_the_extents_of_the_last_boundary(20, 5, False, False)
+    test_window_operators.test_rows_are_shown_in_the_extents_of_the_last_boundary(20, 5, False)
 
 
 def run_istream() -> None:
