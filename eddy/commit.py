@@ -26,7 +26,8 @@ class Commit:
     def __init__(self, seq: int, stream: str, names: Sequence[str], rows: PartRows, sign: int, part: int, last: bool) -> None:
         #: the number of the commit
         self.seq = seq
-        #: the stream of the rows; of matches the streams of the join, with commas
+        #: the stream of the rows; of matches the streams of the join, with commas; of results of operators the name of the query,
+        #: or the stream of those that share them
         self.stream = stream
         #: number of the part in the commit, from 0, and whether it is the last one
         self.part = part

@@ -80,7 +80,8 @@ class JoinFeed(Feed):
             places, effective = self._ranks(matches, ranks), self._effective(matches)
             parts.append(Delta(Plus(self._number(matches), starts, places, ends, columns, effective), no_minus()))
         plus = concatenated(self.types, parts).plus
-        return plus if len(plus) < 2 else plus.take(np.lexsort((plus.ranks, plus.times)))
+        # rows that were there before the query may all begin with it: those of one stream then come as they will end
+        return plus if len(plus) < 2 else plus.take(np.lexsort((plus.ends, plus.ranks, plus.times)))
 
     def _ranks(self, found: Combinations, ranks: Ranks | None) -> np.ndarray:
         """In which event each match begins: that of its last row."""

@@ -47,8 +47,7 @@ from eddy.timeline import effect_time
 from eddy.tree_query import TreeQuery
 from lineage.errors import ConflictError, EddyError, InUseError
 from queries.bound import Block
-from queries.nodes import NamedQuery, ToStream
-from queries.tree import walk
+from queries.nodes import NamedQuery
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -258,7 +257,7 @@ class Lifecycle:
         def build(choice: Choice, again: bool) -> Built:
             root = choice.form.root
             builder = Builder(root, feed, self._named_stage, choice.strategies, again)
-            if query.emit == "event" or any(isinstance(node, ToStream) for node in walk(root)):
+            if query.emit == "event" or builder.looks_inside:
                 builder.root.show_events()
             return Built(choice, builder.root, builder.recipient(query.emit), builder.stages, builder.live)
 

@@ -66,6 +66,11 @@ class Builder:
         return found
 
     @property
+    def looks_inside(self) -> bool:
+        """Whether single events of a commit count: for a stream of changes, or for who asks when rows came."""
+        return self._remembers or any(isinstance(node, ToStream) for node in walk(self._root))
+
+    @property
     def root(self) -> Stage:
         return self.stage(self._root)
 
@@ -145,7 +150,7 @@ class Builder:
             Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
             for item in node.aggregates
         ]
-        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=self._remembers)
+        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=False)
         return OperatorStage(operator, [below])
 
     def _join(self, node: JoinNode) -> Stage:

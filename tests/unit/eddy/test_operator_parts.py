@@ -27,8 +27,10 @@ class Heard:
     def _listen(self, part: Commit) -> None:
         if part.n_rows:
             columns = [part.columns[name].to_pylist() for name in part.columns]
+            # parts of queries without operators have all columns of their streams
+            of = "q" if list(part.columns) == ["k", "x"] else part.stream
             for row in zip(*columns, strict=True):
-                self.rows[(part.stream, *row)] += int(part.sign[0])
+                self.rows[(of, *row)] += int(part.sign[0])
 
 
 def made() -> tuple[Engine, Heard]:
