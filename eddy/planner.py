@@ -22,11 +22,13 @@ from queries.parser import parse
 from queries.prepared import Prepared, prepare
 from queries.split import split
 from queries.syntax import ParsedQuery
-from queries.tree import defaults_of, leaves, mapped, walk
+from queries.tree import defaults_of, leaves, mapped, union_bits, walk
 from windows.spec import WindowSpec
 
 #: Texts that are remembered.
 _TEXTS = 1024
+#: Bits of an id that UNION ALLs may take: rows of a stream keep 2**42 numbers of their own.
+MAX_UNION_BITS = 20
 _NO_PARAMS: Mapping[str, Any] = {}
 
 
@@ -96,6 +98,10 @@ class Planner:
 
     def _tree(self, parsed: ParsedQuery, bound: Node) -> TreePlan:
         timeline = self._check_timeline(parsed, bound)
+        if union_bits(bound) > MAX_UNION_BITS:
+            fact = "UNION ALLs stand above each other in too many levels"
+            hint = "write them in one: a UNION ALL b UNION ALL c"
+            raise parsed.source.error(fact, 0, len(parsed.source.text), "query_too_deep", hint)
         forms = forms_of(mapped(bound, _with_extent))
         root = forms.forms[0].root
         blocks = {node: self._block(parsed, node, clauses_apart=False) for node in walk(root) if isinstance(node, Block)}

@@ -228,8 +228,10 @@ class Query:
     def readable(self) -> Readable:
         """What a query that reads it by name has to know."""
         schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
-        pattern = self.update_pattern
-        return Readable(schema, query=QueryFacts(self.is_stream, pattern, self.ends_known, self.levels, not self.running))
+        facts = QueryFacts(
+            self.is_stream, self.update_pattern, self.ends_known, self.levels, self.union_bits, paused=not self.running
+        )  # fmt: skip
+        return Readable(schema, query=facts)
 
     @property
     def ends_known(self) -> bool:
@@ -240,6 +242,11 @@ class Query:
     def levels(self) -> int:
         """How many running queries stand above each other, itself with them."""
         return 1
+
+    @property
+    def union_bits(self) -> int:
+        """Bits that UNION ALLs take of the ids of its rows."""
+        return 0
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from eddy.strategies import Strategies
 from filters.expression import ColumnRef, Expression
 from lineage.schema import Type
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
-from queries.tree import walk
+from queries.tree import union_sides, walk
 from windows import patterns
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.distinct import DeltaStar, distinct
@@ -136,7 +136,7 @@ class Builder:
 
     def _set_operation(self, node: SetOperation) -> Stage:
         if node.kind == "union" and node.all:
-            sides = [self.stage(side) for side in _sides(node)]
+            sides = [self.stage(side) for side in union_sides(node)]
             return OperatorStage(UnionAll(sides[0].types, sends_ends=all(side.sends_ends for side in sides)), sides)
         children = [self.stage(child) for child in node.children]
         types = children[0].types
@@ -216,13 +216,6 @@ class Builder:
         if self._strategies.scans(node):
             return Scan()
         return Fifo() if node.update_pattern == patterns.WEAKEST else Calendar()
-
-
-def _sides(node: Node) -> list[Node]:
-    """The inputs of UNION ALLs that stand in each other, in the order of the text: they are one operator."""
-    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
-        return [*_sides(node.left), *_sides(node.right)]
-    return [node]
 
 
 def _slide_of(node: Node) -> int:

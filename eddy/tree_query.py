@@ -19,7 +19,7 @@ from eddy.result_log import Record
 from eddy.shared_operation import SharedOperation
 from eddy.timeline import Timeline
 from filters.predicate import Condition, normalise
-from queries.tree import levels
+from queries.tree import levels, union_bits
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -135,6 +135,10 @@ class TreeQuery(Query):
     @property
     def levels(self) -> int:
         return levels(self.tree_plan.root)
+
+    @property
+    def union_bits(self) -> int:
+        return union_bits(self.tree_plan.root)
 
     def start(self, seq: int, operation: Operation | SharedOperation) -> None:
         """Run from the next commit on."""

@@ -34,6 +34,8 @@ class QueryFacts:
     ends_known: bool
     #: how many running queries stand above each other, itself with them
     levels: int = 1
+    #: bits that UNION ALLs take of the ids of its rows
+    union_bits: int = 0
     #: whether it is paused, so that it cannot be read now
     paused: bool = False
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from queries.bound import BoundInput
-from queries.nodes import Block, JoinNode, NamedQuery, Node, Select, SetOperation
+from queries.nodes import Block, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, Window
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -59,6 +59,26 @@ def of_tables(node: Node) -> bool:
 def levels(node: Node) -> int:
     """How many running queries would stand above each other if this one ran."""
     return 1 + max((leaf.facts.levels for leaf in leaves(node) if isinstance(leaf, NamedQuery)), default=0)
+
+
+def union_sides(node: Node) -> list[Node]:
+    """The inputs of UNION ALLs that stand in each other, in the order of the text: they are one operator."""
+    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
+        return [*union_sides(node.left), *union_sides(node.right)]
+    return [node]
+
+
+def union_bits(node: Node) -> int:
+    """How many bits of an id its UNION ALLs need to tell the rows of their inputs apart; who numbers his own rows needs none."""
+    match node:
+        case NamedQuery(facts=facts):
+            return facts.union_bits
+        case Select(child=child) | Slide(child=child) | Window(child=child):
+            return union_bits(child)
+        case SetOperation(kind="union", all=True):
+            sides = union_sides(node)
+            return (len(sides) - 1).bit_length() + max(map(union_bits, sides))
+    return 0
 
 
 def defaults_of(node: Node) -> tuple[str, ...]:

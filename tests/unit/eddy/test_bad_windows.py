@@ -233,6 +233,24 @@ def test_running_queries_stand_above_each_other_sixteen_deep_and_no_deeper() -> 
     )
 
 
+def test_union_alls_stand_above_each_other_as_long_as_rows_can_be_told_apart() -> None:
+    engine = Engine()
+    engine.create_stream("s", {"a": "int", "ts": "timestamp"}, time="ts")
+    below = "s [RANGE 1 SECOND]"
+    for level in range(2):
+        text = f"SELECT a + 1 AS a FROM {below}"
+        for k in range(10):
+            text = f"SELECT a + 1 AS a FROM ({text} UNION ALL SELECT a FROM s [NOW]) AS u{k}"
+        engine.submit(text, name=f"level{level}")
+        below = f"level{level}"
+    engine.push("s", {"a": [1], "ts": [1]})
+    assert len(engine.answer("level1")) == 21
+    over = "SELECT a FROM level1 UNION ALL SELECT a FROM s [NOW]"
+    place = {"line": 1, "column": 1}
+    assert_refused(engine, lambda e: e.submit(over), QueryError, "query_too_deep", place, "write them in one")
+    engine.submit("SELECT DISTINCT a FROM level1 UNION ALL SELECT a FROM s [NOW]", name="numbered_anew")
+
+
 def test_a_query_may_be_cancelled_once_its_readers_are() -> None:
     engine = Engine()
     engine.create_stream("s", {"a": "int", "ts": "timestamp"}, time="ts")
@@ -268,7 +286,7 @@ def test_a_query_that_is_read_in_many_places_at_each_of_sixteen_levels_is_read_o
     engine.create_stream("s", {"a": "int", "ts": "timestamp"}, time="ts")
     below = "s [RANGE 1 SECOND]"
     for level in range(16):
-        engine.submit(" UNION ALL ".join([f"SELECT a FROM {below} WHERE a > 0"] * 4), name=f"q{level}")
+        engine.submit(" UNION ".join([f"SELECT a FROM {below} WHERE a > 0"] * 4), name=f"q{level}")
         below = f"q{level}"
     engine.push("s", {"a": [0], "ts": [1]})
     assert engine.answer("q15").num_rows == 0
