@@ -36,9 +36,12 @@ class JoinFeed(Feed):
         #: numbers of the matches alive, by the positions of their rows; of those whose ends are known nobody asks again
         self._numbers = ValueCodes([Type.INT] * len(query.sources))
         self._next = 0
+        #: whether it has given anything: rows there before are then numbered
+        self._running = False
 
     def delta(self, record: Record, ranks: Ranks) -> Delta:
         reader = self._reader()
+        self._running = True
         if not self.sends_ends:
             found = Delta(self._plus(reader, reader.begun(record), ranks), no_minus())
         else:
@@ -51,6 +54,10 @@ class JoinFeed(Feed):
         reader = self._reader()
         plus = self._plus(reader, reader.alive(record), None) if not self._query.is_stream else no_plus(self.types)
         self.errors += reader.errors
+        if self._running and self.sends_ends:
+            # its rows have their numbers already: this was only a look at them
+            self._numbers.release(plus.ids)
+        self._running = True
         return Delta(plus, no_minus())
 
     def _shown(
