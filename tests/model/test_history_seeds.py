@@ -170,7 +170,7 @@ def _oldest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
         exact(source, leg, first)
         leg.window.oldest = oldest
 
-    for user in ("eddy.engine", "eddy.join_query"):
+    for user in ("eddy.lifecycle", "eddy.join_query"):
         monkeypatch.setattr(_found(user), "recall", without)
 
 
@@ -180,7 +180,7 @@ def _complete_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(now: int, sources: Any, windows: Any, births: Any) -> int | None:
         return None if exact(now, sources, windows, births) is None else now
 
-    monkeypatch.setattr(_found("eddy.engine"), "complete_since", at_once)
+    monkeypatch.setattr(_found("eddy.lifecycle"), "complete_since", at_once)
 
 
 MUTANTS: dict[str, tuple[Patch, Callable[[int, int], Script]]] = {

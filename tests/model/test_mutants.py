@@ -255,15 +255,15 @@ def module(path: str) -> Any:
 
 @breaks("a query sees rows taken before its birth")
 def _births(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = module("eddy.engine")
-    made = engine.Run
+    lifecycle = module("eddy.lifecycle")
+    made = lifecycle.Run
 
     def unborn(*args: Any, **options: Any) -> Any:
         run = made(*args, **options)
         run.born = 0
         return run
 
-    monkeypatch.setattr(engine, "Run", unborn)
+    monkeypatch.setattr(lifecycle, "Run", unborn)
 
 
 @breaks("a row at the old end of its window is still in it")

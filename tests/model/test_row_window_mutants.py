@@ -70,7 +70,7 @@ def _no_past(monkeypatch: pytest.MonkeyPatch) -> None:
 @breaks("a match that was displaced while the clock stood still is not taken back")
 def _forgets_empty_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = eddy.join_reader.JoinReader
-    monkeypatch.setattr(reader, "_there", lambda self, found, taken: np.zeros(len(found), np.bool_))
+    monkeypatch.setattr(reader, "there", lambda self, found, taken: np.zeros(len(found), np.bool_))
 
 
 @breaks("ROWS n RANGE w is RANGE w to readers")

@@ -186,10 +186,10 @@ def _no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_opening(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = TableReader.begun
 
-    def begun(self: TableReader, record: Any) -> Any:
-        return [] if self._run.after == record.seq - 1 else exact(self, record)
+    def begun(self: TableReader, record: Any, by_event: bool = False) -> Any:
+        return [] if self._run.after == record.seq - 1 else exact(self, record, by_event)
 
-    monkeypatch.setattr(TableReader, "_begun", begun)
+    monkeypatch.setattr(TableReader, "begun", begun)
 
 
 @breaks("a change ends results once for each input")

@@ -533,10 +533,6 @@ def test_the_answer_after_every_event_is_kept() -> None:
 
 def test_what_has_no_meaning_is_refused() -> None:
     made = model("a", "b")
-    made.create_table("t", key=["k"])
-    relation = Distinct(over("a", Window(10), "v", "k"))
-    with pytest.raises(ValueError, match="beside a relation"):
-        made.submit(joined(source(relation), table("t")))
     with pytest.raises(ValueError, match="stands alone"):
         made.submit(joined(source("a"), source("b", Window(5), "b")))
     assert column(source("a"), 0, "k").type == "int"
