@@ -33,6 +33,8 @@ from tests.reference.timelines import Stream, Taken
 from tests.reference.twin import Twin
 from tests.reference.values import Row, canonical, canonical_row
 
+pytestmark = pytest.mark.slow
+
 #: Scripts a mutant may survive before the test fails, and their length.
 N_SEEDS = 120
 N_STEPS = 30

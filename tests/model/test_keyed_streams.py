@@ -141,6 +141,7 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OwnEnds, "move_to", lambda self, clock, commit: exact(self, 2**61, 2**62))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", MUTANTS)
 def test_random_keyed_streams_notice_what_is_broken(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[what](monkeypatch)

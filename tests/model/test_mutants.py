@@ -30,6 +30,8 @@ from tests.reference.timelines import Receipt, Stream
 from tests.reference.twin import Twin
 from tests.reference.values import Row, canonical_row
 
+pytestmark = pytest.mark.slow
+
 #: Scripts a mutant may survive before the test fails, and their length.
 N_SEEDS = 40
 N_STEPS = 40

@@ -24,6 +24,8 @@ from tests.reference.breaking import Breaks
 from tests.reference.driver import replay
 from tests.reference.stream_joins import make_relation_join_script
 
+pytestmark = pytest.mark.slow
+
 #: Scripts a mutant may survive before the test fails, and their length.
 N_SEEDS = 20
 N_STEPS = 40

@@ -46,13 +46,15 @@ def digest(engine: Engine) -> dict[str, str]:
     parts |= {name: value for name, value in vars(engine).items() if name not in SKIPPED}
     for source in (*engine._catalog.sources.values(), *engine._catalog.tables.values()):
         parts |= {f"{source.name}: {name}": value for name, value in vars(source).items() if name not in SKIPPED}
-    return {name: _hash(value) for name, value in parts.items()}
-
-
-def _hash(value: Any) -> str:
-    found = hashlib.sha256()
+    # what several parts hold is walked in the first of them
     numbers: dict[int, int] = {}
     keep_alive: list[Any] = []
+    return {name: _hash(value, numbers, keep_alive) for name, value in parts.items()}
+
+
+def _hash(value: Any, numbers: dict[int, int], keep_alive: list[Any]) -> str:
+    """`numbers`: of the objects that were walked, which have to stay alive as long as their ids are known."""
+    found = hashlib.sha256()
     todo = [value]
     while todo:
         value = todo.pop()

@@ -35,6 +35,8 @@ from windows.rows import LiveRows
 from windows.slide import Slide
 from windows.spec import WindowSpec
 
+pytestmark = pytest.mark.slow
+
 ensure()
 
 
