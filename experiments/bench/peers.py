@@ -6,6 +6,7 @@ batch size. We aim to be ahead from 16 queries up and five times ahead from 128 
 
 from __future__ import annotations
 
+import importlib.util
 import operator
 import os
 import time
@@ -70,12 +71,17 @@ def python_lists(workload: Workload) -> RowListsOf:
     return run
 
 
+def is_installed(module: str) -> bool:
+    """Whether a peer is there: they come with the tools of development only."""
+    return importlib.util.find_spec(module) is not None
+
+
 def polars_lists(workload: Workload) -> RowListsOf | None:
     """One collect of all filters; None when polars is not installed."""
-    try:
-        import polars
-    except ImportError:
+    if not is_installed("polars"):
         return None
+    import polars
+
     wanted = []
     for q, query in enumerate(workload.queries):
         keep = polars.lit(True)

@@ -22,6 +22,7 @@ from eddy import Engine
 from eddy.commit import Commit
 from experiments.bench.aggregates import Shared
 from experiments.bench.options import Options, Step
+from experiments.bench.peers import is_installed
 from experiments.bench.report import Bar, Line, Measure
 from experiments.bench.timing import take_turns
 
@@ -108,7 +109,7 @@ def _line(n_queries: int, n_groups: int, options: Options) -> list[Line]:
         "against_one": Measure(against_one, "%"),
         "submit": Measure(drivers["read"].submit_seconds * 1e6, "us"),
     }
-    if options.peers:
+    if options.peers and is_installed("polars"):
         measures["polars_rows_per_s"] = Measure(_polars(n_queries, drivers["one"], options.rows), "/s")
     judged = (n_queries, n_groups) == (MANY, BAR_GROUPS)
     setting: dict[str, int | str] = {"queries": n_queries, "groups": n_groups, "window": WINDOW}

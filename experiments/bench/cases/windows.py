@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 from experiments.bench.options import Options, Step
+from experiments.bench.peers import is_installed
 from experiments.bench.report import Bar, Line, Measure
 from experiments.bench.timing import take_turns
 from experiments.bench.windows.driver import WindowDriver
@@ -87,7 +88,7 @@ def _twins(operator: str, options: Options) -> list[Line]:
     """The engine against the same query by other means; first their answers. The pipeline takes a row at a time: few rows."""
     setting = Setting(operator, n_rows=options.rows)
     check_twins(setting.small())
-    others: dict[str, Callable[[int], object]] = {"duckdb": DuckTwin(setting).push}
+    others: dict[str, Callable[[int], object]] = {"duckdb": DuckTwin(setting).push} if is_installed("duckdb") else {}
     if operator != "join":
         others["dicts"] = DictTwin(setting).push
     small = setting.small()
@@ -115,7 +116,8 @@ def check_twins(setting: Setting) -> None:
     table = driver.engine.answer(driver.queries[0])
     expected = sorted(zip(*(column.to_pylist() for column in table.columns)))
     twins: list[PipelineTwin | DictTwin | DuckTwin] = [PipelineTwin(setting, word) for word in WORDS if word != "auto"]
-    twins += [DuckTwin(setting), *([DictTwin(setting)] if setting.operator != "join" else [])]
+    twins += [DuckTwin(setting)] if is_installed("duckdb") else []
+    twins += [DictTwin(setting)] if setting.operator != "join" else []
     for twin in twins:
         for number in range(n_pushes):
             twin.push(number)

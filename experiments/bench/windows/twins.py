@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -135,6 +134,8 @@ class DuckTwin:
         self._n_window = setting.n_window
         self._sql = TEXTS[setting.operator].format(w="", p=setting.selectivity)
         self._columns = {name: np.zeros(0, np.int64) for name in ("k", "v")}
+        import duckdb  # only who asks for peers needs it
+
         self._connection = duckdb.connect(":memory:", config={"threads": 1})
         self._answer: pa.Table | None = None
 

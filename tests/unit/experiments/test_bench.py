@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -177,3 +179,9 @@ def test_a_line_prints_its_bar_and_whether_it_is_met() -> None:
 def test_a_case_uses_its_own_numbers_of_queries_unless_told() -> None:
     assert Options().counts((1, 2)) == (1, 2)
     assert Options(queries=(7,)).counts((1, 2)) == (7,)
+
+
+def test_the_benchmarks_start_where_no_peer_is_installed() -> None:
+    without = "import sys; sys.modules['duckdb'] = sys.modules['polars'] = None; import experiments.bench.command"
+    ended = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
