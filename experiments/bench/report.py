@@ -81,7 +81,7 @@ def scaled(value: float) -> str:
 
 
 def table_of(case: str, lines: Sequence[Line]) -> Table:
-    """One table a case; columns are the measures its lines have."""
+    """A table of some lines of a case; columns are the measures that they have."""
     names = list(dict.fromkeys(name for line in lines for name in line.measures))
     table = Table(title=case, title_justify="left", title_style="bold")
     table.add_column("work")
@@ -96,6 +96,9 @@ def table_of(case: str, lines: Sequence[Line]) -> Table:
 
 
 def show(console: Console, lines: Sequence[Line]) -> None:
-    """The lines as tables, in the order of their cases."""
-    for case in dict.fromkeys(line.case for line in lines):
-        console.print(table_of(case, [line for line in lines if line.case == case]))
+    """The lines as tables, in the order of their cases; those of a case that begin with the same measure are one table."""
+    tables: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        tables.setdefault((line.case, next(iter(line.measures))), []).append(line)
+    for (case, _), found in tables.items():
+        console.print(table_of(case, found))

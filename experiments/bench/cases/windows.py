@@ -148,8 +148,8 @@ def _filters(n_queries: int, options: Options) -> list[Line]:
     for n, driver in drivers.items():
         seconds = rounds.median(str(n))
         measures = {
-            "ns_a_row": Measure(1e9 * seconds / options.rows, "ns"),
             "rows_per_s": Measure(options.rows / seconds, "/s"),
+            "ns_a_row": Measure(1e9 * seconds / options.rows, "ns"),
             "pairs_per_s": Measure(driver.pairs_a_push() / seconds, "/s"),
         }
         bar = None

@@ -52,7 +52,9 @@ class WindowDriver:
 
 def _buffers(query: TreeQuery) -> list[Buffer]:
     operation = query.operation
-    assert isinstance(operation, Operation), "operators of its own"
+    if not isinstance(operation, Operation):
+        # aggregates that it shares: rows leave them with the row store
+        return []
     operators = [stage.operator for stage in operation.root.stages() if isinstance(stage, OperatorStage)]
     found: dict[int, Buffer] = {}
     for owner in (*operators, operation._recipient):
