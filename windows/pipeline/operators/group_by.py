@@ -14,35 +14,22 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from lineage.elements import FOREVER
-from windows.buffers import Buffer, Element, Values
+from windows.buffers import Element, Values
 from windows.pipeline.aggregates import Aggregate
 from windows.pipeline.messages import Message
 from windows.pipeline.node import Node
-from windows.pipeline.operator import Operator
+from windows.pipeline.operators.grouping import Grouping
 
 
-class GroupBy(Operator):
+class GroupBy(Grouping):
     """`SELECT keys, aggregates .. GROUP BY keys`; no keys: a scalar aggregate."""
 
     kind: ClassVar[str] = "group-by"
-    rule: ClassVar[str] = "group-by"
-
-    _rows: Buffer
 
     def __init__(self, child: Node, keys: Sequence[int], aggregates: Sequence[Aggregate]) -> None:
-        super().__init__(child)
-        self._columns = tuple(keys)
-        self._aggregates = tuple(aggregates)
+        super().__init__(child, keys, aggregates)
         #: group -> the result that is shown
         self._results: dict[Hashable, Element] = {}
-
-    def _open_states(self) -> None:
-        (child,) = self.inputs
-        self._rows = self.mode.make_buffer(child.pattern, self._group, False)
-
-    @property
-    def states(self) -> Sequence[Buffer]:
-        return (self._rows,)
 
     @property
     def n_rows(self) -> int:
@@ -54,9 +41,6 @@ class GroupBy(Operator):
         if not self._columns:
             self._show(())
         return self._out
-
-    def _group(self, values: Values) -> Values:
-        return tuple(values[column] for column in self._columns)
 
     def _begin(self, element: Element, port: int) -> None:
         self._rows.insert(element)
@@ -78,7 +62,3 @@ class GroupBy(Operator):
 
     def _take_back(self, old: Element, *, last: bool) -> None:
         self._emit_end(old)
-
-    def _result(self, group: Values, rows: list[Element]) -> Values:
-        values = [row.values for row in rows]
-        return group + tuple(aggregate.of(values) for aggregate in self._aggregates)

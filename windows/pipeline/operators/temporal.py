@@ -12,42 +12,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from windows.buffers import Buffer, Element, Values
+from windows.buffers import Element, Values
 from windows.pipeline.aggregates import Aggregate
 from windows.pipeline.messages import Message
 from windows.pipeline.node import Node
-from windows.pipeline.operator import Operator
+from windows.pipeline.operators.grouping import Grouping
 
 
-class TemporalAggregate(Operator):
+class TemporalAggregate(Grouping):
     """Group-by over rows whose ends are known, one row behind."""
 
     kind: ClassVar[str] = "temporal aggregate"
-    rule: ClassVar[str] = "group-by"
-
-    _rows: Buffer
 
     def __init__(self, child: Node, keys: Sequence[int], aggregates: Sequence[Aggregate]) -> None:
-        super().__init__(child)
-        self._columns = tuple(keys)
-        self._aggregates = tuple(aggregates)
+        super().__init__(child, keys, aggregates)
         #: group with live rows -> since when its rows are the same
         self._since: dict[Values, int] = {}
-
-    def _open_states(self) -> None:
-        (child,) = self.inputs
-        self._rows = self.mode.make_buffer(child.pattern, self._group, False)
-
-    @property
-    def states(self) -> Sequence[Buffer]:
-        return (self._rows,)
 
     def receive(self, message: Message, port: int) -> list[Message]:
         # in order of start, then end: results of different groups were cut at different times
         return sorted(super().receive(message, port), key=lambda sent: (sent.time, sent.element.end if sent.element else 0))
-
-    def _group(self, values: Values) -> Values:
-        return tuple(values[column] for column in self._columns)
 
     def _begin(self, element: Element, port: int) -> None:
         for group in self._since:
@@ -66,7 +50,5 @@ class TemporalAggregate(Operator):
         """The group had these rows until now."""
         since = self._since[group]
         if since < self.clock:
-            values = [row.values for row in rows]
-            result = group + tuple(aggregate.of(values) for aggregate in self._aggregates)
-            self._emit(Element((group, since), result, since, self.clock))
+            self._emit(Element((group, since), self._result(group, rows), since, self.clock))
             self._since[group] = self.clock
