@@ -148,8 +148,7 @@ class Eddy:
         lineage.begin(n_rows, source.slots.n_words, True)
         if source.slots.taken:
             ranks = source.bank.stored_ranks(page.ids, at, n_rows)
-            route = source.filter_of[source.ready_modules()]
-            prepared = source.bank.prepare(ranks, n_rows, batch.has_nulls, route[route >= 0])
+            prepared = source.bank.prepare(ranks, n_rows, batch.has_nulls, source.ready_filters())
             if not source.has_modules and not source.clauses.n_clauses:
                 lineage.unlisted = prepared
             else:

@@ -148,6 +148,7 @@ class Source:
         self.version = 0
         self._derived_version = -1
         self._ready = np.zeros(0, np.int32)
+        self._ready_filters = np.zeros(0, np.int32)
         self.module_by_number: dict[int, PredicateModule] = {}
         self.has_modules = False
         #: whether its dense legs need grouped filters only, and nothing is kept with rows
@@ -536,9 +537,17 @@ class Source:
             self._derive()
         return self._ready
 
+    def ready_filters(self) -> np.ndarray:
+        """The grouped filters among them."""
+        if self._derived_version != self.version:
+            self._derive()
+        return self._ready_filters
+
     def _derive(self) -> None:
         self._derived_version = self.version
         self._ready = np.flatnonzero(self.ledger.predicates).astype(np.int32)
+        filters = self.filter_of[self._ready]
+        self._ready_filters = filters[filters >= 0]
         self.module_by_number = {module.number: module for module in self.modules.values()}
         self.has_modules = any(module.slots.size for module in self.modules.values())
         self.plain = not (self.has_modules or self.clauses.n_clauses or self.indexes or self.keeps_ids)
@@ -696,11 +705,9 @@ class Source:
         self.bank.check(self._predicates())
         self.clauses.check()
         if self._derived_version == self.version:
-            derived = (self._ready.tolist(), self.has_modules, self.plain, self.module_by_number)
+            derived = self._derived()
             self._derive()
-            assert derived == (self._ready.tolist(), self.has_modules, self.plain, self.module_by_number), (
-                "what is derived is fresh"
-            )
+            assert derived == self._derived(), "what is derived is fresh"
         for text, module in self.modules.items():
             module.check(modules[text])
         for column, index in self.indexes.items():
@@ -722,6 +729,10 @@ class Source:
         self.intake.check()
         if self.keeps_ids:
             self._check_ids()
+
+    def _derived(self) -> tuple[object, ...]:
+        ready, filters = self._ready.tolist(), self._ready_filters.tolist()
+        return ready, filters, self.has_modules, self.plain, self.module_by_number
 
     def _check_lives(self, window: WindowClass) -> None:
         """Whatever a window holds is alive."""

@@ -23,7 +23,7 @@ from filters.grouped import GroupedFilter
 from filters.intervals import Intervals
 from filters.matching import BY_SEARCH, GIVEN, SCAN, TABLE, list_queries, match_any, match_queries, match_rows, work_words
 from filters.regions import CELL_STRING, KeyTable
-from filters.row_sets import MAX_PREFIX, lay_out, prefix_sets, prefix_sets_by_table, rank_order
+from filters.row_sets import MAX_PREFIX, lay_out, prefix_sets, prefix_sets_by_table, rank_order, ranks_of_ids
 from lineage.batch import OutputArrays, TupleBatch
 from lineage.bits import BYTE_BITS, FULL, U64, clear_bit_of, set_bit, set_bit_of, words
 from lineage.dictionary import Dictionary
@@ -280,7 +280,7 @@ class FilterBank:
             if ids is None or ids.shape[0] <= f:
                 out[f, :n_rows] = 0
             else:
-                np.take(filter_.rank_of(), ids[f, first : first + n_rows], out=out[f, :n_rows])
+                ranks_of_ids(filter_.rank_of(), ids[f, first : first + n_rows], out[f])
         return out
 
     def prepare_rows(self, batch: TupleBatch, route: np.ndarray) -> Prepared:

@@ -42,6 +42,13 @@ def lay_out(
         below_at[f + 1] = below_at[f] + (n_regions[f] + 1 if by_order[f] else 0)
 
 
+@kernel("void(int32[::1], int32[::1], int32[::1])")
+def ranks_of_ids(rank_of: np.ndarray, ids: np.ndarray, ranks: np.ndarray) -> None:
+    """`ranks[i] = rank_of[ids[i]]`; numpy would first turn the ids into 64 bits."""
+    for i in range(len(ids)):
+        ranks[i] = rank_of[ids[i]]
+
+
 @kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64)")
 def prefix_sets(ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, out: np.ndarray, at: int) -> None:
     """`out[at + k * n_words:]` = the rows with rank < k, for k in 0..n_regions."""
