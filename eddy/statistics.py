@@ -32,7 +32,7 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
         eddy.learn(source)
     streams = {source.name: _stream(source, committer) for source in sources.values()}
     tables = {table.name: _table(table) for table in catalog.tables.values()}
-    per_query = {query.name: _query(query, catalog) for query in queries.values()}
+    per_query = {query.name: of_query(query, catalog) for query in queries.values()}
     own = sum(entry["own_bytes"] for entry in per_query.values())
     return {
         "seq": committer.seq,
@@ -127,7 +127,8 @@ def _module(ledger: Ledger, number: int) -> dict[str, Any]:
     }
 
 
-def _query(query: Query, catalog: Catalog) -> dict[str, Any]:
+def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
+    """The counters of one query."""
     if isinstance(query, TreeQuery):
         sources, operation = {catalog.input(name) for name in query.streams}, query.operation
         aggregates = operation.group.bytes if isinstance(operation, SharedOperation) else 0

@@ -1,0 +1,40 @@
+"""The web application: the routes over one service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from api import problems
+from api.models import Problem
+from api.routes import changes, operations, queries, rows, streams
+from api.service import Service
+
+
+def make_app(service: Service) -> FastAPI:
+    """The application of a service, which starts and stops with it."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    app = FastAPI(title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None)
+    app.state.service = service
+    for router in (streams.router, rows.router, queries.router, changes.router, operations.router):
+        app.include_router(router)
+    problems.install(app)
+    plain = app.openapi
+
+    def openapi() -> dict[str, object]:
+        document = plain()
+        document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own pages do it
+    return app

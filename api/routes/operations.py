@@ -1,0 +1,82 @@
+"""What keeps a service running, and what shows how it does: health, limits, time, routing, trace."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import ORJSONResponse, Response
+from pydantic import Field
+
+from api.calls import Call
+from api.models import Name, Strict, problems
+from api.problems import problem
+from api.routes.streams import service_of
+from api.service import Service
+
+router = APIRouter()
+
+
+class TraceRequest(Strict):
+    stream: str
+    row: Annotated[int, Field(ge=0, le=2**62)] | dict[str, Any]
+    query: str | None = None
+
+
+class Advance(Strict):
+    time: int | float | str = Field(description="milliseconds since 1970, or ISO 8601")
+
+
+class EddyPatch(Strict):
+    policy: str
+
+
+@router.get("/healthz", tags=["operations"], responses={200: {"description": "the process answers"}})
+async def healthz() -> Any:
+    return {"status": "ok"}
+
+
+@router.get(
+    "/readyz", tags=["operations"],
+    responses={200: {"description": "it takes calls"}, 503: problems()[503]},
+)  # fmt: skip
+async def readyz(service: Service = Depends(service_of)) -> Any:
+    if service.ready:
+        return ORJSONResponse({"status": "ready", "seq": service.hub.seq})
+    return problem(503, service.state, f"the service is {service.state}")
+
+
+@router.get("/v1/limits", tags=["operations"], responses=problems())
+async def limits(service: Service = Depends(service_of)) -> dict[str, float]:
+    """Every bound that is enforced."""
+    return service.limits.as_dict()
+
+
+@router.post("/v1/timelines/{timeline}/advance", tags=["rows"], responses=problems(404))
+async def advance(timeline: Name, body: Advance, service: Service = Depends(service_of)) -> Response:
+    """Say that no later row of a timeline will carry a smaller time."""
+    return ORJSONResponse(await service.ask(Call("advance", {"timeline": timeline, "time": body.time})))
+
+
+@router.post("/v1/trace", tags=["operations"], responses=problems(404, 409))
+async def trace(body: TraceRequest, service: Service = Depends(service_of)) -> Response:
+    """Why a row did or did not match: of a row that came, by its number, or of one that never will."""
+    return ORJSONResponse(await service.read(lambda core: core.engine.trace(body.stream, body.row, body.query)))
+
+
+@router.get("/v1/eddy", tags=["operations"], responses=problems())
+async def eddy(service: Service = Depends(service_of)) -> Response:
+    """Modules, tickets, routes and rates."""
+
+    def look(core: Any) -> dict[str, Any]:
+        found: dict[str, Any] = core.engine.stats()
+        n_queries = len(found.pop("queries"))
+        return found | {"n_queries": n_queries, "queue": {"calls": core.inbox.calls, "bytes": core.inbox.bytes}}
+
+    return ORJSONResponse(await service.read(look))
+
+
+@router.patch("/v1/eddy", tags=["operations"], responses=problems())
+async def patch_eddy(body: EddyPatch, service: Service = Depends(service_of)) -> Response:
+    """Route by another policy from the next batch on."""
+    return ORJSONResponse(await service.ask(Call("set_policy", {"policy": body.policy})))
