@@ -84,7 +84,9 @@ def apply(holdings: Holdings, call: Call) -> Done:
 
 def stream_options(definition: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `create_stream` that a definition gives."""
-    return {name: definition[name] for name in ("time", "lateness", "late", "timeline", "keep", "key", "end") if name in definition}
+    return {
+        name: definition[name] for name in ("time", "lateness", "late", "timeline", "keep", "key", "end") if name in definition
+    }
 
 
 def _create_stream(holdings: Holdings, call: Call) -> Done:
@@ -96,7 +98,9 @@ def _create_stream(holdings: Holdings, call: Call) -> Done:
         return Done({"created": True, "stream": stream})
     scratch = {"time": None, "lateness": 0, "late": "adjust", "timeline": "main", "keep": None, "seq": 0} | definition
     if describe(Catalog().create_stream(known.name, **scratch)) != known:
-        raise ConflictError(f'stream "{known.name}" exists with another definition', code="other_definition", hint="drop it first")
+        raise ConflictError(
+            f'stream "{known.name}" exists with another definition', code="other_definition", hint="drop it first"
+        )
     return Done({"created": False, "stream": known}, False)
 
 
@@ -238,7 +242,9 @@ def _put_query(holdings: Holdings, call: Call) -> Done:
     kept = [option for option in ("history", "emit", "expiry", "tags") if _essence(before)[option] != _essence(after)[option]]
     if kept:
         fact = f'query "{known.name}" runs with another {kept[0]}'
-        raise ConflictError(fact, code="other_definition", hint="only sql and params can be replaced; cancel it to change the rest")
+        raise ConflictError(
+            fact, code="other_definition", hint="only sql and params can be replaced; cancel it to change the rest"
+        )
     holdings.engine.replace(known, definition["sql"], params=definition.get("params"))
     holdings.define("query", known.name, after)
     return Done({"created": False, "query": known})

@@ -1,7 +1,7 @@
 """Answers as clients ask for them: JSON rows or columns, NDJSON, CSV, Arrow; by `?format=` or by `Accept`.
 
-Tables are encoded in stretches of `STRETCH` rows, so that a large answer never stands in memory a second time. Times are ISO 8601,
-floats that JSON does not have are null.
+Tables are encoded in stretches of `STRETCH` rows, so that a large answer never stands in memory a second time. Times are ISO
+8601, floats that JSON does not have are null.
 """
 
 from __future__ import annotations

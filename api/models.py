@@ -65,7 +65,9 @@ class QueryDefinition(QueryOptions):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"examples": [{"name": "hot", "sql": "SELECT sensor, temp FROM readings [RANGE 5 MINUTES] WHERE temp > 30"}]},
+        json_schema_extra={
+            "examples": [{"name": "hot", "sql": "SELECT sensor, temp FROM readings [RANGE 5 MINUTES] WHERE temp > 30"}]
+        },
     )
 
 

@@ -39,7 +39,8 @@ class Part:
     @property
     def n_bytes(self) -> int:
         """What it takes while it waits, near enough."""
-        return 64 + int(self.table.nbytes)
+        n_bytes: int = self.table.nbytes
+        return 64 + n_bytes
 
     def _changes(self) -> list[dict[str, Any]]:
         names = self.table.column_names[3:]

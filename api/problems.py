@@ -1,14 +1,14 @@
 """Errors as clients see them: RFC 9457 problem documents with a stable `code`.
 
-    EddyError of kind           status
-    bad body                    400
-    not found                   404
-    in use, conflict            409
-    gone                        410
-    media type                  415
-    query, schema, row          422
-    limit                       429 when waiting helps (Retry-After), else 422
-    stopping or failed          503
+EddyError of kind           status
+bad body                    400
+not found                   404
+in use, conflict            409
+gone                        410
+media type                  415
+query, schema, row          422
+limit                       429 when waiting helps (Retry-After), else 422
+stopping or failed          503
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _STATUS: tuple[tuple[type[EddyError], int], ...] = (
 )
 
 _TITLES = {
-    400: "bad request", 401: "not authenticated", 403: "not allowed", 404: "not found", 405: "method not allowed", 406: "not acceptable",
-    408: "too slow", 409: "conflict", 410: "gone", 413: "too large", 415: "unsupported media type", 422: "not acceptable as it is",
-    429: "too many requests", 500: "internal error", 503: "not available",
+    400: "bad request", 401: "not authenticated", 403: "not allowed", 404: "not found", 405: "method not allowed",
+    406: "not acceptable", 408: "too slow", 409: "conflict", 410: "gone", 413: "too large", 415: "unsupported media type",
+    421: "misdirected", 422: "not acceptable as it is", 429: "too many requests", 500: "internal error", 503: "not available",
 }  # fmt: skip
 
 
@@ -55,7 +55,8 @@ def status_of(error: EddyError) -> int:
 
 
 def problem(
-    status: int, code: str, detail: str, *, hint: str = "", request_id: str = "", headers: dict[str, str] | None = None, **more: Any
+    status: int, code: str, detail: str, *, hint: str = "", request_id: str = "", headers: dict[str, str] | None = None,
+    **more: Any,
 ) -> Response:  # fmt: skip
     """A problem document."""
     content = {"type": "about:blank", "title": _TITLES.get(status, "error"), "status": status, "detail": detail, "code": code}

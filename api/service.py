@@ -32,6 +32,8 @@ class Service:
         self._policy, self._expiry = policy, expiry
         self._core: Core | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: called when it can do nothing any more
+        self.on_failure: Callable[[BaseException], None] = lambda error: None
 
     # ---- life
 
@@ -48,6 +50,7 @@ class Service:
             holdings, clock = await asyncio.to_thread(recover, self._directory, self._make)
         holdings.engine.limit(state_bytes=self.limits.state_bytes, max_ahead=self.limits.max_ahead_seconds * 1000)
         self._core = Core(holdings, clock, self._directory, self.limits, self._publish)
+        self._core.on_failure = self._fail
         self.hub.seq = holdings.engine.seq
         self._core.start()
 
@@ -58,6 +61,11 @@ class Service:
             await asyncio.to_thread(self._core.stop)
         if self._directory is not None:
             self._directory.close()
+
+    def end_subscriptions(self) -> None:
+        """End every stream of changes, from any thread or a signal."""
+        if self._loop is not None:
+            self._to_loop(partial(self.hub.close, "the service stops"))
 
     @property
     def ready(self) -> bool:
@@ -78,6 +86,10 @@ class Service:
         if self._core is None:
             raise ClosedError("the service is recovering", code="recovering", hint="/readyz says when it is ready")
         return self._core
+
+    def _fail(self, error: BaseException) -> None:
+        self.end_subscriptions()
+        self.on_failure(error)
 
     def _publish(self, news: News) -> None:
         self._to_loop(partial(self.hub.publish, news))

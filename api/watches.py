@@ -1,7 +1,8 @@
 """Which queries somebody subscribes to, on the side of the engine: reads what changed, for all subscribers at once.
 
-The engine's listener says which queries a commit touched, so a commit costs nothing for watched queries that it leaves alone. Their
-changes are read from the engine's log at the end of a group of calls, by one cursor a query. Without a watch there is no listener.
+The engine's listener says which queries a commit touched, so a commit costs nothing for watched queries that it leaves alone.
+Their changes are read from the engine's log at the end of a group of calls, by one cursor a query. Without a watch there is no
+listener.
 
 Only the engine's thread comes here.
 """
@@ -14,7 +15,6 @@ import numpy as np
 
 from api.parts import Part, parts_of
 from eddy import Changes, Commit, Engine, NotFoundError, Query
-
 
 #: Stands for a subscription; here only its identity counts.
 Reader = Hashable

@@ -4,9 +4,9 @@ The engine's thread hands over groups; each is written in one go:
 
     append every record of the group   ->  one sync  ->  release: callers are told, changes go to subscribers
 
-so no answer and no change leaves before all that it depends on is on disk. While one group is synced the engine works on the next;
-at most `MAX_GROUPS` wait. After a failed write nothing is released any more, and the service stops: what was acknowledged is
-on disk, what was not is told so.
+so no answer and no change leaves before all that it depends on is on disk. While one group is synced the engine works on the
+next; at most `MAX_GROUPS` wait. After a failed write nothing is released any more, and the service stops: what was acknowledged
+is on disk, what was not is told so.
 
 Snapshots are written beside, by a thread of their own; the journal's number up to which they go is known when their group is
 written. The catalog follows after the release: it is derived, and is put right at the next start if it lags.

@@ -19,7 +19,7 @@ STRETCH = 256
 MAX_BAD = 10_000
 
 
-def screen(rows: Any, check: Callable[[Any], None]) -> tuple[Any, list[RowError]]:
+def screen(rows: Any, check: Callable[[Any], object]) -> tuple[Any, list[RowError]]:
     """The rows that `check` takes, in the form in which they came, and the errors of the others in order.
 
     An error that is not about one row is raised.

@@ -1,8 +1,8 @@
 """Changes out: one query's or many queries', as Server-Sent Events, NDJSON or Arrow.
 
-A frame holds the changes of a commit, then progress says that everything up to a commit was sent; its number is the cursor with which a
-reader goes on (`?since=`, `Last-Event-ID`). SSE carries the number as `id:` of progress only, so a reader that was cut off inside a
-commit gets that commit again, whole. A reader that is too slow is dealt with as `?slow=` says (`api/hub.py`).
+A frame holds the changes of a commit, then progress says that everything up to a commit was sent; its number is the cursor with
+which a reader goes on (`?since=`, `Last-Event-ID`). SSE carries the number as `id:` of progress only, so a reader that was cut
+off inside a commit gets that commit again, whole. A reader that is too slow is dealt with as `?slow=` says (`api/hub.py`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 import orjson
 import pyarrow as pa
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from api.formats import NotAcceptableError, choose
 from api.hub import Delivery, End, Subscription, frame_facts
 from api.models import Name, problems
 from api.parts import Part
-from api.routes.streams import service_of
+from api.routes.streams import Served
 from api.service import Service
 from eddy import EddyError, NotFoundError
 
@@ -39,7 +39,11 @@ _RESPONSES: dict[int | str, Any] = {
 }
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Accept"}
 
-Since = Query("snapshot", description="snapshot: the answer as + rows, then changes; now; or the number of a commit", max_length=20)
+Since = Query(
+    "snapshot", description="snapshot: the answer as + rows, then changes; now; or the number of a commit", max_length=20
+)
+Names = Query([], max_length=1000, description="names; may be repeated")
+Tags = Query([], max_length=64, description="all queries with such a tag, those that come later too")
 Slow = Query("block", description="what happens when this reader is too slow")
 Follow = Query(True, description="false: end when everything up to now was sent")
 
@@ -56,6 +60,7 @@ def since_of(since: str, last_event_id: str | None) -> str | int:
 
 @router.get("/v1/queries/{query}/changes", responses=_RESPONSES)
 async def changes(
+    service: Served,
     query: Name,
     request: Request,
     since: str = Since,
@@ -63,7 +68,6 @@ async def changes(
     slow: Literal["block", "conflate", "gap", "disconnect"] = Slow,
     follow: bool = Follow,
     last_event_id: str | None = Header(None, max_length=20),
-    service: Service = Depends(service_of),
 ) -> StreamingResponse:
     """The changes of one query."""
     format_ = choose(format, request.headers.get("accept"), _MEDIA, "sse")
@@ -73,15 +77,15 @@ async def changes(
 
 @router.get("/v1/changes", responses=_RESPONSES)
 async def many_changes(
+    service: Served,
     request: Request,
-    query: list[str] = Query([], max_length=1000, description="names; may be repeated"),
-    tag: list[str] = Query([], max_length=64, description="all queries with such a tag, those that come later too"),
+    query: list[str] = Names,
+    tag: list[str] = Tags,
     since: str = Since,
     format: Literal["sse", "ndjson", "arrow"] | None = None,
     slow: Literal["block", "conflate", "gap", "disconnect"] = Slow,
     follow: bool = Follow,
     last_event_id: str | None = Header(None, max_length=20),
-    service: Service = Depends(service_of),
 ) -> StreamingResponse:
     """The changes of many queries in one stream."""
     format_ = choose(format, request.headers.get("accept"), _MEDIA, "sse")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.responses import ORJSONResponse, Response
 from pydantic import Field
 
 from api.calls import Call
 from api.models import Name, Strict, problems
 from api.problems import problem
-from api.routes.streams import service_of
-from api.service import Service
+from api.routes.streams import Served
 
 router = APIRouter()
 
@@ -40,32 +39,32 @@ async def healthz() -> Any:
     "/readyz", tags=["operations"],
     responses={200: {"description": "it takes calls"}, 503: problems()[503]},
 )  # fmt: skip
-async def readyz(service: Service = Depends(service_of)) -> Any:
+async def readyz(service: Served) -> Any:
     if service.ready:
         return ORJSONResponse({"status": "ready", "seq": service.hub.seq})
     return problem(503, service.state, f"the service is {service.state}")
 
 
 @router.get("/v1/limits", tags=["operations"], responses=problems())
-async def limits(service: Service = Depends(service_of)) -> dict[str, float]:
+async def limits(service: Served) -> dict[str, float]:
     """Every bound that is enforced."""
     return service.limits.as_dict()
 
 
 @router.post("/v1/timelines/{timeline}/advance", tags=["rows"], responses=problems(404))
-async def advance(timeline: Name, body: Advance, service: Service = Depends(service_of)) -> Response:
+async def advance(service: Served, timeline: Name, body: Advance) -> Response:
     """Say that no later row of a timeline will carry a smaller time."""
     return ORJSONResponse(await service.ask(Call("advance", {"timeline": timeline, "time": body.time})))
 
 
 @router.post("/v1/trace", tags=["operations"], responses=problems(404, 409))
-async def trace(body: TraceRequest, service: Service = Depends(service_of)) -> Response:
+async def trace(service: Served, body: TraceRequest) -> Response:
     """Why a row did or did not match: of a row that came, by its number, or of one that never will."""
     return ORJSONResponse(await service.read(lambda core: core.engine.trace(body.stream, body.row, body.query)))
 
 
 @router.get("/v1/eddy", tags=["operations"], responses=problems())
-async def eddy(service: Service = Depends(service_of)) -> Response:
+async def eddy(service: Served) -> Response:
     """Modules, tickets, routes and rates."""
 
     def look(core: Any) -> dict[str, Any]:
@@ -77,6 +76,6 @@ async def eddy(service: Service = Depends(service_of)) -> Response:
 
 
 @router.patch("/v1/eddy", tags=["operations"], responses=problems())
-async def patch_eddy(body: EddyPatch, service: Service = Depends(service_of)) -> Response:
+async def patch_eddy(service: Served, body: EddyPatch) -> Response:
     """Route by another policy from the next batch on."""
     return ORJSONResponse(await service.ask(Call("set_policy", {"policy": body.policy})))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from fastapi import Query as Parameter
 from fastapi.responses import ORJSONResponse, StreamingResponse
 
@@ -13,8 +13,7 @@ from api.core import Core
 from api.formats import MEDIA, choose, encode
 from api.models import Cancelled, Limited, Name, QueryBatch, QueryDefinition, QueryFacts, QueryOptions, QueryText, problems
 from api.problems import facts, status_of
-from api.routes.streams import given, service_of
-from api.service import Service
+from api.routes.streams import Served, given
 from api.views import query_view
 from eddy import EddyError, LimitError, Query
 
@@ -26,7 +25,7 @@ MAX_PAGE = 1000
 
 
 @router.post("/v1/queries", status_code=201, response_model=QueryFacts, responses=problems(404, 409))
-async def submit(definition: QueryDefinition, response: Response, service: Service = Depends(service_of)) -> Any:
+async def submit(service: Served, definition: QueryDefinition, response: Response) -> Any:
     """Start a query; it is in effect when the answer comes."""
     view = await service.ask(
         Call("submit", {"definition": given(definition)}), lambda query: query_view(service.core.holdings, query)
@@ -37,9 +36,9 @@ async def submit(definition: QueryDefinition, response: Response, service: Servi
 
 @router.post("/v1/queries/batch", responses={200: {"description": "an entry for each query"}, **problems(404, 409)})
 async def submit_batch(
+    service: Served,
     batch: QueryBatch,
     partial: bool = Parameter(False, description="start those that can be, and say of the others why not"),
-    service: Service = Depends(service_of),
 ) -> Any:
     """Start many queries: all or, with the place of the one that is refused, none."""
     if len(batch.queries) > service.limits.batch_queries:
@@ -60,13 +59,15 @@ async def submit_batch(
 
 
 @router.post("/v1/queries/validate", responses={200: {"description": "the plan it would get"}, **problems(404)})
-async def validate(text: QueryText, service: Service = Depends(service_of)) -> Any:
+async def validate(service: Served, text: QueryText) -> Any:
     """The plan that a query would get, without starting it."""
-    return ORJSONResponse(await service.read(lambda core: core.engine.explain(f" {text.sql}\n" if text.sql.split() else text.sql, text.params)))
+    return ORJSONResponse(
+        await service.read(lambda core: core.engine.explain(f" {text.sql}\n" if text.sql.split() else text.sql, text.params))
+    )
 
 
 @router.put("/v1/queries/{query}", response_model=QueryFacts, responses={201: {"model": QueryFacts}, **problems(404, 409)})
-async def put_query(query: Name, definition: QueryOptions, response: Response, service: Service = Depends(service_of)) -> Any:
+async def put_query(service: Served, query: Name, definition: QueryOptions, response: Response) -> Any:
     """Create a query, or give it another text in one commit. The same text changes nothing."""
     done = await service.ask(
         Call("put_query", {"name": query, "definition": given(definition)}),
@@ -78,13 +79,13 @@ async def put_query(query: Name, definition: QueryOptions, response: Response, s
 
 @router.get("/v1/queries", response_model=Limited, responses=problems())
 async def list_queries(
+    service: Served,
     state: Literal["running", "paused"] | None = None,
     stream: str | None = None,
     tag: str | None = None,
     sort: Literal["id", "name", "-own_bytes"] = "id",
     limit: int = Parameter(PAGE, ge=1, le=MAX_PAGE),
     cursor: str | None = Parameter(None, description="`next_cursor` of the page before"),
-    service: Service = Depends(service_of),
 ) -> Any:
     """Queries, a page at a time."""
 
@@ -96,7 +97,11 @@ async def list_queries(
             and (stream is None or stream.lower() in query.streams)
             and (tag is None or tag in query.tags)
         ]
-        keys = {"id": lambda q: (q.id,), "name": lambda q: (q.name.lower(),), "-own_bytes": lambda q: (-core.engine.own_bytes(q), q.id)}
+        keys = {
+            "id": lambda q: (q.id,),
+            "name": lambda q: (q.name.lower(),),
+            "-own_bytes": lambda q: (-core.engine.own_bytes(q), q.id),
+        }
         found.sort(key=keys[sort])
         first = _position(cursor, len(found))
         page = found[first : first + limit]
@@ -115,43 +120,43 @@ def _position(cursor: str | None, n: int) -> int:
 
 
 @router.delete("/v1/queries", response_model=Cancelled, responses=problems(409))
-async def cancel_tag(tag: str, service: Service = Depends(service_of)) -> Any:
+async def cancel_tag(service: Served, tag: str) -> Any:
     """Cancel all queries with a tag: all or none."""
     return await service.ask(Call("cancel_tag", {"tag": tag}))
 
 
 @router.get("/v1/queries/{query}", response_model=QueryFacts, responses=problems(404))
-async def get_query(query: Name, service: Service = Depends(service_of)) -> Any:
+async def get_query(service: Served, query: Name) -> Any:
     return await service.read(lambda core: query_view(core.holdings, core.engine.query(query)))
 
 
 @router.delete("/v1/queries/{query}", status_code=204, responses=problems(404, 409))
-async def cancel(query: Name, service: Service = Depends(service_of)) -> Response:
+async def cancel(service: Served, query: Name) -> Response:
     """Stop a query for good."""
     await service.ask(Call("cancel", {"query": query}))
     return Response(status_code=204)
 
 
 @router.post("/v1/queries/{query}/pause", response_model=QueryFacts, responses=problems(404, 409))
-async def pause(query: Name, service: Service = Depends(service_of)) -> Any:
+async def pause(service: Served, query: Name) -> Any:
     """Stop a query for now; it keeps its last answer."""
     return await service.ask(Call("pause", {"query": query}), lambda found: query_view(service.core.holdings, found))
 
 
 @router.post("/v1/queries/{query}/resume", response_model=QueryFacts, responses=problems(404, 409))
-async def resume(query: Name, service: Service = Depends(service_of)) -> Any:
+async def resume(service: Served, query: Name) -> Any:
     """Start a paused query as if it were new."""
     return await service.ask(Call("resume", {"query": query}), lambda found: query_view(service.core.holdings, found))
 
 
 @router.get("/v1/queries/{query}/plan", responses={200: {"description": "how it is run"}, **problems(404)})
-async def plan(query: Name, service: Service = Depends(service_of)) -> Any:
+async def plan(service: Served, query: Name) -> Any:
     """How a query is run: shared modules, update patterns, state."""
     return ORJSONResponse(await service.read(lambda core: core.engine.explain(core.engine.query(query))))
 
 
 @router.get("/v1/queries/{query}/stats", responses={200: {"description": "its counters"}, **problems(404)})
-async def stats(query: Name, service: Service = Depends(service_of)) -> Any:
+async def stats(service: Served, query: Name) -> Any:
     return ORJSONResponse(await service.read(lambda core: core.engine.stats(query)))
 
 
@@ -169,11 +174,11 @@ async def stats(query: Name, service: Service = Depends(service_of)) -> Any:
     },
 )  # fmt: skip
 async def answer(
+    service: Served,
     query: Name,
     request: Request,
     format: Literal["json", "columns", "ndjson", "csv", "arrow"] | None = None,
     if_none_match: str | None = Header(None),
-    service: Service = Depends(service_of),
 ) -> Response:
     """The answer of a query, exact at a commit."""
     format_ = choose(format, request.headers.get("accept"), MEDIA, "json")

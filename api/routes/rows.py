@@ -1,4 +1,4 @@
-"""Rows in: pushes, upserts, deletes and retractions, in any format (`api/bodies.py`). 202 means durable, and visible in answers."""
+"""Rows in: pushes, upserts, deletes and retractions, in any format (`api/bodies.py`). 202: durable, and visible in answers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import time
 from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 
 from api import bodies
 from api.calls import Call
 from api.models import Name, Receipt, TableReceipt, problems
-from api.routes.streams import service_of
+from api.routes.streams import Served
 from api.service import Service
 
 router = APIRouter(tags=["rows"])
@@ -64,6 +64,7 @@ _KEYS = {
 }  # fmt: skip
 
 Key = Header(None, alias="Idempotency-Key", min_length=1, max_length=256)
+Wait = Query(None, description="visible: answer once the rows are released, which lateness delays")
 Bad = Query("refuse", description="skip: take the good rows and name the others")
 
 
@@ -93,12 +94,12 @@ def _header(key: str | None, bad: str, **header: Any) -> dict[str, Any]:
     responses=problems(404, 409, 415), openapi_extra=_ROWS,
 )  # fmt: skip
 async def push(
+    service: Served,
     stream: Name,
     request: Request,
     bad: Literal["refuse", "skip"] = Bad,
-    wait: Literal["visible"] | None = Query(None, description="visible: answer once the rows are released, which lateness delays"),
+    wait: Literal["visible"] | None = Wait,
     idempotency_key: str | None = Key,
-    service: Service = Depends(service_of),
 ) -> Any:
     """Give a stream rows: all of them or, with an error that names the row, none."""
     call = await _rows(request, service, Call("push", _header(idempotency_key, bad, stream=stream)), "stream")
@@ -123,7 +124,7 @@ async def _visible(service: Service, stream: str, row: int | None) -> bool:
 @router.post(
     "/v1/rows", status_code=202, response_model=dict[str, Receipt], responses=problems(404, 409, 415), openapi_extra=_BUNDLE
 )
-async def push_many(request: Request, idempotency_key: str | None = Key, service: Service = Depends(service_of)) -> Any:
+async def push_many(service: Served, request: Request, idempotency_key: str | None = Key) -> Any:
     """Give several streams of one timeline rows, in one commit, merged by time."""
     bodies.expect_json(request.headers.get("content-type"))
     body = await request.body()
@@ -131,14 +132,18 @@ async def push_many(request: Request, idempotency_key: str | None = Key, service
 
 
 @router.post(
-    "/v1/tables/{table}/rows", status_code=202, response_model=TableReceipt, responses=problems(404, 409, 415), openapi_extra=_ROWS
+    "/v1/tables/{table}/rows",
+    status_code=202,
+    response_model=TableReceipt,
+    responses=problems(404, 409, 415),
+    openapi_extra=_ROWS,
 )
 async def upsert(
+    service: Served,
     table: Name,
     request: Request,
     bad: Literal["refuse", "skip"] = Bad,
     idempotency_key: str | None = Key,
-    service: Service = Depends(service_of),
 ) -> Any:
     """Give a table rows, which take the place of those with their keys."""
     return await service.ask(await _rows(request, service, Call("upsert", _header(idempotency_key, bad, table=table)), "table"))
@@ -148,9 +153,7 @@ async def upsert(
     "/v1/tables/{table}/rows/delete", status_code=202, response_model=TableReceipt, responses=problems(404, 409, 415),
     openapi_extra=_KEYS,
 )  # fmt: skip
-async def delete(
-    table: Name, request: Request, idempotency_key: str | None = Key, service: Service = Depends(service_of)
-) -> Any:  # fmt: skip
+async def delete(service: Served, table: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip
     """Take rows out of a table, by their keys."""
     bodies.expect_json(request.headers.get("content-type"))
     body = await request.body()
@@ -161,9 +164,7 @@ async def delete(
     "/v1/streams/{stream}/rows/retract", status_code=202, response_model=Receipt, responses=problems(404, 409, 415),
     openapi_extra=_KEYS,
 )  # fmt: skip
-async def retract(
-    stream: Name, request: Request, idempotency_key: str | None = Key, service: Service = Depends(service_of)
-) -> Any:  # fmt: skip
+async def retract(service: Served, stream: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip
     """End the live rows of a stream with these keys, at a time."""
     bodies.expect_json(request.headers.get("content-type"))
     body = await request.body()
