@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from types import TracebackType
 
 from lineage.errors import StorageError
 from storage.disk import Data, Disk, File
@@ -41,6 +41,30 @@ def storage_error(error: OSError, action: str, disk: str, path: str) -> StorageE
     known = _WAYS_OUT.get(error.errno or 0)
     reason, hint = known or (os.strerror(error.errno or 0), "see that the data directory is on a disk that works")
     return StorageError(f"cannot {action} {disk}{f'/{path}' if path else ''}: {reason}", hint=hint)
+
+
+class _Attempt:
+    """Around one call of the disk: a change is refused after a stop, errors get their words, and some of them stop all."""
+
+    __slots__ = ("_action", "_changes", "_guard", "_path", "_stops")
+
+    def __init__(self, guard: GuardedDisk, action: str, path: str, changes: bool, stops: bool) -> None:
+        self._guard = guard
+        self._action = action
+        self._path = path
+        self._changes = changes
+        self._stops = stops
+
+    def __enter__(self) -> None:
+        if self._changes:
+            self._guard.check()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, OSError):
+            told = storage_error(error, self._action, self._guard.words, self._path)
+            if self._stops:
+                self._guard.stop(told)
+            raise told from error
 
 
 class GuardedFile:
@@ -97,27 +121,14 @@ class GuardedDisk:
                 hint=f"restart the service: it recovers all that was acknowledged. Before that: {self.stopped.hint}",
             )
 
-    @contextmanager
-    def telling(self, action: str, path: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise storage_error(error, action, self.words, path) from error
+    def telling(self, action: str, path: str) -> _Attempt:
+        return _Attempt(self, action, path, changes=False, stops=False)
 
-    @contextmanager
-    def changing(self, action: str, path: str) -> Iterator[None]:
-        self.check()
-        with self.telling(action, path):
-            yield
+    def changing(self, action: str, path: str) -> _Attempt:
+        return _Attempt(self, action, path, changes=True, stops=False)
 
-    @contextmanager
-    def syncing(self, path: str) -> Iterator[None]:
-        try:
-            with self.changing("sync", path):
-                yield
-        except StorageError as error:
-            self.stop(error)
-            raise
+    def syncing(self, path: str) -> _Attempt:
+        return _Attempt(self, "sync", path, changes=True, stops=True)
 
     @property
     def words(self) -> str:

@@ -3,7 +3,8 @@
 SQLite does all its I/O here, so the simulated disk of the tests can lose and tear it, and a failed sync stops the catalog
 and the journal alike. Three rules beyond passing calls on:
 
-* A file that SQLite made is safe only with its name: its first sync is followed by one of the directory.
+* A file is safe only with its name: the first sync of each is followed by one of the directory. Also of files that were
+  found: a process that was killed may have made them, and a log whose name vanishes leaves a half-written database.
 * A removal is synced at once. A rollback journal that came back after a crash would undo what was committed since.
 * Errors reach SQLite as I/O errors or a full disk, which it knows how to survive; `failure` keeps the words.
 
@@ -54,8 +55,7 @@ class SqliteFiles(apsw.VFS):
         assert path is not None, "temporary files are kept in memory"
         flags[1] = flags[0]
         with self.telling():
-            create = not self.disk.exists(path)
-            return SqliteFile(self, self.disk.open(path, create=create), created=create)
+            return SqliteFile(self, self.disk.open(path, create=not self.disk.exists(path)))
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
         with self.telling():
@@ -76,10 +76,10 @@ class SqliteFiles(apsw.VFS):
 class SqliteFile:
     """One file of SQLite: the methods are those of `apsw.VFSFile`."""
 
-    def __init__(self, vfs: SqliteFiles, file: GuardedFile, *, created: bool) -> None:
+    def __init__(self, vfs: SqliteFiles, file: GuardedFile) -> None:
         self._vfs = vfs
         self._file = file
-        self._name_unsafe = created
+        self._name_safe = False
 
     def xRead(self, amount: int, offset: int) -> bytes:
         with self._vfs.telling():
@@ -96,9 +96,9 @@ class SqliteFile:
     def xSync(self, flags: int) -> None:
         with self._vfs.telling():
             self._file.sync()
-            if self._name_unsafe:
+            if not self._name_safe:
                 self._vfs.disk.sync_directory(directory_of(self._file.path))
-                self._name_unsafe = False
+                self._name_safe = True
 
     def xFileSize(self) -> int:
         with self._vfs.telling():
