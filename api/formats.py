@@ -10,16 +10,15 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from api.jsons import to_json, to_line
 from eddy import EddyError
 
 #: Rows that are encoded at a time.
 STRETCH = 8192
-_JSON = orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
 MEDIA = {
     "json": "application/json",
@@ -83,20 +82,20 @@ def _quality(entry: str) -> float:
 def encode(table: pa.Table, format_: str, head: dict[str, Any]) -> Iterator[bytes]:
     """A table in a format; `head` are facts that JSON has before its rows."""
     if format_ == "json":
-        yield orjson.dumps(head, option=_JSON)[:-1] + b',"rows":['
-        yield from _joined(orjson.dumps(stretch.to_pylist(), option=_JSON)[1:-1] for stretch in _stretches(table))
+        yield to_json(head)[:-1] + b',"rows":['
+        yield from _joined(to_json(stretch.to_pylist())[1:-1] for stretch in _stretches(table))
         yield b"]}"
     elif format_ == "columns":
-        yield orjson.dumps(head, option=_JSON)[:-1] + b',"data":{'
+        yield to_json(head)[:-1] + b',"data":{'
         for n, name in enumerate(table.column_names):
-            yield (b"," if n else b"") + orjson.dumps(name) + b":["
+            yield (b"," if n else b"") + to_json(name) + b":["
             pieces = (table.column(n).slice(at, STRETCH).to_pylist() for at in range(0, table.num_rows, STRETCH))
-            yield from _joined(orjson.dumps(piece, option=_JSON)[1:-1] for piece in pieces)
+            yield from _joined(to_json(piece)[1:-1] for piece in pieces)
             yield b"]"
         yield b"}}"
     elif format_ == "ndjson":
         for stretch in _stretches(table):
-            yield b"".join([orjson.dumps(row, option=_JSON | orjson.OPT_APPEND_NEWLINE) for row in stretch.to_pylist()])
+            yield b"".join(map(to_line, stretch.to_pylist()))
     elif format_ == "csv":
         yield from _csv(table)
     else:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_JSON = orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
+from api.jsons import to_json, to_line
+
 #: Changes of one part; a larger commit is several.
 MAX_CHANGES = 4096
 
@@ -34,7 +34,8 @@ class Part:
         self._lines: bytes | None = None
 
     def __len__(self) -> int:
-        return self.table.num_rows
+        n_rows: int = self.table.num_rows
+        return n_rows
 
     @property
     def n_bytes(self) -> int:
@@ -55,14 +56,14 @@ class Part:
     def json(self) -> bytes:
         """The changes as JSON objects with commas between them, without the brackets."""
         if self._json is None:
-            self._json = orjson.dumps(self._changes(), option=_JSON)[1:-1]
+            self._json = to_json(self._changes())[1:-1]
         return self._json
 
     @property
     def lines(self) -> bytes:
         """The changes as JSON, one a line."""
         if self._lines is None:
-            self._lines = b"".join([orjson.dumps(change, option=_JSON | orjson.OPT_APPEND_NEWLINE) for change in self._changes()])
+            self._lines = b"".join(map(to_line, self._changes()))
         return self._lines
 
 

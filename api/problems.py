@@ -18,12 +18,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import ORJSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from api.bodies import BodyError, UnsupportedMediaError
 from api.formats import NotAcceptableError
 from api.inbox import BusyError, ClosedError
+from api.jsons import json_response
 from eddy import ConflictError, EddyError, GoneError, InUseError, NotFoundError, QueryError, RowError
 
 _log = logging.getLogger("eddy.api")
@@ -65,7 +66,7 @@ def problem(
     if request_id:
         content["request_id"] = request_id
     content |= {name: value for name, value in more.items() if value is not None}
-    return ORJSONResponse(content, status, media_type=MEDIA, headers=headers)
+    return json_response(content, status, media=MEDIA, headers=headers)
 
 
 def as_problem(error: EddyError, request_id: str = "") -> Response:

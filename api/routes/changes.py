@@ -11,13 +11,13 @@ import io
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
-import orjson
 import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from api.formats import NotAcceptableError, choose
 from api.hub import Delivery, End, Subscription, frame_facts
+from api.jsons import to_json, to_line
 from api.models import Name, problems
 from api.parts import Part
 from api.routes.streams import Served
@@ -31,7 +31,6 @@ HEARTBEAT = 10.0
 #: Bytes of one frame, about.
 FRAME_BYTES = 256 << 10
 
-_JSON = orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 _MEDIA = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "arrow": "application/vnd.apache.arrow.stream"}
 _RESPONSES: dict[int | str, Any] = {
     200: {"description": "changes as they happen", "content": {media: {} for media in _MEDIA.values()}},
@@ -154,17 +153,14 @@ def sse_frames(deliveries: list[Delivery]) -> list[bytes]:
         flush()
         message = frame_facts(delivery)
         id_ = f"id: {message['progress']}\n".encode() if "progress" in message else b""
-        frames.append(id_ + b"data: " + orjson.dumps(message, option=_JSON) + b"\n\n")
+        frames.append(id_ + b"data: " + to_json(message) + b"\n\n")
     flush()
     return frames
 
 
 def line_frames(deliveries: list[Delivery]) -> list[bytes]:
     """NDJSON: a change a line."""
-    return [
-        delivery.lines if isinstance(delivery, Part) else orjson.dumps(frame_facts(delivery), option=_JSON) + b"\n"
-        for delivery in deliveries
-    ]
+    return [delivery.lines if isinstance(delivery, Part) else to_line(frame_facts(delivery)) for delivery in deliveries]
 
 
 def arrow_frames(subscription: Subscription) -> Callable[[list[Delivery]], list[bytes]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from fastapi.responses import ORJSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from api.calls import Call
+from api.jsons import json_response
 from api.models import Name, Strict, problems
 from api.problems import problem
 from api.routes.streams import Served
@@ -41,7 +42,7 @@ async def healthz() -> Any:
 )  # fmt: skip
 async def readyz(service: Served) -> Any:
     if service.ready:
-        return ORJSONResponse({"status": "ready", "seq": service.hub.seq})
+        return json_response({"status": "ready", "seq": service.hub.seq})
     return problem(503, service.state, f"the service is {service.state}")
 
 
@@ -54,13 +55,13 @@ async def limits(service: Served) -> dict[str, float]:
 @router.post("/v1/timelines/{timeline}/advance", tags=["rows"], responses=problems(404))
 async def advance(service: Served, timeline: Name, body: Advance) -> Response:
     """Say that no later row of a timeline will carry a smaller time."""
-    return ORJSONResponse(await service.ask(Call("advance", {"timeline": timeline, "time": body.time})))
+    return json_response(await service.ask(Call("advance", {"timeline": timeline, "time": body.time})))
 
 
 @router.post("/v1/trace", tags=["operations"], responses=problems(404, 409))
 async def trace(service: Served, body: TraceRequest) -> Response:
     """Why a row did or did not match: of a row that came, by its number, or of one that never will."""
-    return ORJSONResponse(await service.read(lambda core: core.engine.trace(body.stream, body.row, body.query)))
+    return json_response(await service.read(lambda core: core.engine.trace(body.stream, body.row, body.query)))
 
 
 @router.get("/v1/eddy", tags=["operations"], responses=problems())
@@ -72,10 +73,10 @@ async def eddy(service: Served) -> Response:
         n_queries = len(found.pop("queries"))
         return found | {"n_queries": n_queries, "queue": {"calls": core.inbox.calls, "bytes": core.inbox.bytes}}
 
-    return ORJSONResponse(await service.read(look))
+    return json_response(await service.read(look))
 
 
 @router.patch("/v1/eddy", tags=["operations"], responses=problems())
 async def patch_eddy(service: Served, body: EddyPatch) -> Response:
     """Route by another policy from the next batch on."""
-    return ORJSONResponse(await service.ask(Call("set_policy", {"policy": body.policy})))
+    return json_response(await service.ask(Call("set_policy", {"policy": body.policy})))

@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Header, Request, Response
 from fastapi import Query as Parameter
-from fastapi.responses import ORJSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from api.calls import Call
 from api.core import Core
 from api.formats import MEDIA, choose, encode
+from api.jsons import json_response
 from api.models import Cancelled, Limited, Name, QueryBatch, QueryDefinition, QueryFacts, QueryOptions, QueryText, problems
 from api.problems import facts, status_of
 from api.routes.streams import Served, given
@@ -55,13 +56,13 @@ async def submit_batch(
         ]
 
     items = await service.ask(Call("submit_many", {"definitions": definitions, "partial": partial}), view)
-    return ORJSONResponse({"items": items})
+    return json_response({"items": items})
 
 
 @router.post("/v1/queries/validate", responses={200: {"description": "the plan it would get"}, **problems(404)})
 async def validate(service: Served, text: QueryText) -> Any:
     """The plan that a query would get, without starting it."""
-    return ORJSONResponse(
+    return json_response(
         await service.read(lambda core: core.engine.explain(f" {text.sql}\n" if text.sql.split() else text.sql, text.params))
     )
 
@@ -152,12 +153,12 @@ async def resume(service: Served, query: Name) -> Any:
 @router.get("/v1/queries/{query}/plan", responses={200: {"description": "how it is run"}, **problems(404)})
 async def plan(service: Served, query: Name) -> Any:
     """How a query is run: shared modules, update patterns, state."""
-    return ORJSONResponse(await service.read(lambda core: core.engine.explain(core.engine.query(query))))
+    return json_response(await service.read(lambda core: core.engine.explain(core.engine.query(query))))
 
 
 @router.get("/v1/queries/{query}/stats", responses={200: {"description": "its counters"}, **problems(404)})
 async def stats(service: Served, query: Name) -> Any:
-    return ORJSONResponse(await service.read(lambda core: core.engine.stats(query)))
+    return json_response(await service.read(lambda core: core.engine.stats(query)))
 
 
 @router.get(
