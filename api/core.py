@@ -16,6 +16,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ class Core:
 
     def __init__(
         self, holdings: Holdings, clock: Clock, directory: DataDirectory | None, limits: Limits,
-        publish: Publish, now_us: Callable[[], int] = wall_us,
+        publish: Publish, dispatch: Callable[[Callable[[], None]], None], now_us: Callable[[], int] = wall_us,
     ) -> None:  # fmt: skip
         self.holdings = holdings
         self.limits = limits
@@ -101,6 +102,8 @@ class Core:
         self._clock = clock
         self._durable = directory is not None
         self._publish = publish
+        #: has something called by whoever waits for answers: callers are told there, and news are published there
+        self._dispatch = dispatch
         self._now_us = now_us
         self._thread = threading.Thread(target=self._run, name="eddy-engine", daemon=True)
         self._next_tick_us = 0
@@ -197,16 +200,15 @@ class Core:
             self._bytes = self._calls = 0
         seq, times = self.engine.seq, self._times()
 
-        def release(failure: BaseException | None) -> None:
-            for told, result, error in outcomes:
-                if failure is not None:
-                    told(None, failure)
-                else:
-                    told(result, error)
-            if failure is None:
-                self._publish(News(parts, came, gone, seq, times))
+        news = News(parts, came, gone, seq, times)
 
-        group.release = release
+        def tell(failure: BaseException | None) -> None:
+            for told, result, error in outcomes:
+                told(None if failure is not None else result, failure or error)
+            if failure is None:
+                self._publish(news)
+
+        group.release = lambda failure: self._dispatch(partial(tell, failure))
         return group
 
     def _call(self, call: Call, group: Group) -> Any:

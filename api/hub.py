@@ -117,7 +117,15 @@ class Hub:
         self.times: dict[str, datetime | None] = {}
         #: parts that were dropped for slow readers
         self.dropped = 0
-        self.closed = False
+        self._closing = asyncio.Event()
+
+    @property
+    def closed(self) -> bool:
+        """Whether all subscriptions have ended for good."""
+        return self._closing.is_set()
+
+    async def wait_closed(self) -> None:
+        await self._closing.wait()
 
     def add(self, subscription: Subscription) -> None:
         """A reader whose queue has everything up to its cursor."""
@@ -207,7 +215,7 @@ class Hub:
 
     def close(self, reason: str) -> None:
         """End all subscriptions, and those to come."""
-        self.closed = True
+        self._closing.set()
         for subscription in self.subscriptions:
             subscription.end(reason)
 
