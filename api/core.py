@@ -155,14 +155,14 @@ class Core:
             if tick is not None:
                 items.insert(0, tick)
             if items:
-                self.writer.put(self._group(items))
+                self.writer.put(self.work(items))
             elif self.inbox.closed is not None:
                 break
             self.busy_ns += time.thread_time_ns() - began
         if self._last_snapshot and self._durable and self.failure is None and self._calls:
             self.writer.put(Group(snapshot=self.holdings.dump()))
 
-    def _group(self, items: Sequence[Item]) -> Group:
+    def work(self, items: Sequence[Item]) -> Group:
         """Do some things; what comes of them is in the group, to be told once it is written."""
         group = Group()
         outcomes: list[tuple[Told, Any, BaseException | None]] = []

@@ -118,6 +118,7 @@ class Hub:
         #: parts that were dropped for slow readers
         self.dropped = 0
         self._closing = asyncio.Event()
+        self._reason = ""
 
     @property
     def closed(self) -> bool:
@@ -133,7 +134,7 @@ class Hub:
         for id_ in subscription.queries:
             self._by_query.setdefault(id_, set()).add(subscription)
         if self.closed:
-            subscription.end("the service stops")
+            subscription.end(self._reason)
 
     def remove(self, subscription: Subscription) -> None:
         self.subscriptions.discard(subscription)
@@ -215,6 +216,7 @@ class Hub:
 
     def close(self, reason: str) -> None:
         """End all subscriptions, and those to come."""
+        self._reason = reason
         self._closing.set()
         for subscription in self.subscriptions:
             subscription.end(reason)

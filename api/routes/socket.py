@@ -2,13 +2,13 @@
 
     client                                                              server
     {"subscribe": {"id": .., "query": [..], "tag": [..],                {"subscribed": id, "queries": [..]}, then frames
-        "since": .., "slow": ..}}                                           {"id": .., "changes": [..]}, {"id": .., "progress": ..} ..
+        "since": .., "slow": ..}}                                           {"id": .., "changes": [..]}, {"id": .., "progress": ..}
     {"unsubscribe": id}                                                 {"unsubscribed": id}
     {"push": {"id": .., "stream": .., "rows": ..}}                      {"pushed": id, "receipt": {..}}
     anything that is wrong                                              {"error": {"id": .., "code": .., "detail": ..}}
 
 Messages are carried out in the order in which they come. At most `MAX_PUSHES` pushes are under way: who sends more is not read
-from until they are done, so the socket itself holds a fast sender back. A reader that does not read holds back its own queue only.
+from until they are done, so the socket itself holds a fast sender back. A reader that does not read holds back its own queue.
 """
 
 from __future__ import annotations
