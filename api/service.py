@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from api.calls import Call
-from api.core import Clock, Core, News, recover
+from api.core import Clock, Core, recover
 from api.holdings import Holdings
 from api.hub import Gap, Hub, Progress, Subscription
-from api.inbox import ClosedError, Told
+from api.inbox import ClosedError
 from api.limits import Limits
 from api.parts import Part, parts_of
 from eddy import Engine, GoneError, LimitError, NotFoundError, Query
@@ -70,7 +70,7 @@ class Service:
         else:
             holdings, clock = await self._beside("eddy-recovery", partial(recover, self._directory, self._make))
         holdings.engine.limit(state_bytes=self.limits.state_bytes, max_ahead=self.limits.max_ahead_seconds * 1000)
-        self._core = Core(holdings, clock, self._directory, self.limits, self._publish)
+        self._core = Core(holdings, clock, self._directory, self.limits, self.hub.publish, self._to_loop)
         self._core.on_failure = self._fail
         self.hub.seq = holdings.engine.seq
         self._core.start()
@@ -146,9 +146,6 @@ class Service:
         self.end_subscriptions()
         self.on_failure(error)
 
-    def _publish(self, news: News) -> None:
-        self._to_loop(partial(self.hub.publish, news))
-
     def _to_loop(self, do: Callable[[], None]) -> None:
         assert self._loop is not None
         try:
@@ -185,8 +182,7 @@ class Service:
             else:
                 done.set_exception(error)
 
-        told: Told = lambda result, error: self._to_loop(partial(finish, result, error))  # noqa: E731
-        self.core.put(what, told, then)
+        self.core.put(what, finish, then)
         return await done
 
     # ---- subscribing
