@@ -91,6 +91,7 @@ def test_server_sent_events_carry_changes_and_then_the_cursor(desk: Desk) -> Non
 
 
 def test_a_cursor_that_is_too_old_is_gone(desk: Desk) -> None:
+    desk.push(0)
     # of many aggregates that share their sums only those that somebody reads are logged, but for the first few
     for n in range(64):
         query = desk.submit(f"gone{n}", f"SELECT a, COUNT(*) AS n FROM {{s}} [RANGE 1 SECOND] WHERE a > {-n} GROUP BY a")
