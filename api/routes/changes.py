@@ -167,16 +167,14 @@ def line_frames(deliveries: list[Delivery]) -> list[bytes]:
 def arrow_frames(subscription: Subscription) -> Callable[[list[Delivery]], list[bytes]]:
     """An Arrow IPC stream of changes; called without deliveries it ends. Messages are not in it: `seq` is a column."""
     sink = io.BytesIO()
-    writer: pa.ipc.RecordBatchStreamWriter | None = None
+    writer = pa.ipc.new_stream(sink, subscription.schema) if subscription.schema is not None else None
 
     def frames(deliveries: list[Delivery]) -> list[bytes]:
-        nonlocal writer
+        assert writer is not None, "a reader of one query"
         for delivery in deliveries:
             if isinstance(delivery, Part):
-                if writer is None:
-                    writer = pa.ipc.new_stream(sink, delivery.table.schema)
-                writer.write_table(delivery.table)
-        if not deliveries and writer is not None:
+                writer.write_table(delivery.table.cast(subscription.schema))
+        if not deliveries:
             writer.close()
         found = sink.getvalue()
         sink.seek(0)
