@@ -3,8 +3,8 @@
     python -m experiments.bench.service.sender URL FORMAT ROWS SECONDS RATE
 
 With a rate it is an open loop: requests have times at which they are due, whatever became of those before, and every latency is
-counted from then, so a server that falls behind cannot hide it. With rate 0 it is a closed loop of a few connections: as fast as the
-server goes. A request that is due while `MAX_CONNECTIONS` wait for an answer is counted as not sent.
+counted from then, so a server that falls behind cannot hide it. With rate 0 it is a closed loop of some connections: as fast as
+the server goes. A request that is due while `MAX_CONNECTIONS` wait for an answer is counted as not sent.
 
 Prints one JSON object: requests and rows by outcome, latencies of acknowledgements, of refusals, and from due to visible.
 """
@@ -24,7 +24,7 @@ import orjson
 from experiments.bench.service.bodies import Template, make, mark_of
 
 MAX_CONNECTIONS = 400
-CLOSED_CONNECTIONS = 4
+CLOSED_CONNECTIONS = 32
 #: Seconds that answers and results may still come after the last request.
 DRAIN = 10.0
 
