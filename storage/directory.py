@@ -152,6 +152,7 @@ class DataDirectory:
         """
         assert self._recovered, "what is kept is known only after recover()"
         assert number <= self.durable, "a snapshot may not know more than the journal"
+        self._disk.check()
         self._snapshots.write(number, parts)
         self._needs_snapshot = False
         if (fallback := self._snapshots.fallback) is not None:
@@ -160,8 +161,8 @@ class DataDirectory:
     def close(self) -> None:
         """Let go of the directory; what was not synced is not made durable."""
         try:
-            self.catalog.close()
             self._journal.close()
+            self.catalog.close()
         finally:
             self._disk.unlock()
 

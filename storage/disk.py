@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-#: What may be written: anything contiguous. Arrays come as `memoryview(array)`.
+#: What may be written: anything contiguous. Arrays come as `array.data`.
 Data = bytes | bytearray | memoryview
 
 #: Parts of one system call; Linux takes 1,024.

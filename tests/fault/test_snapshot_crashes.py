@@ -65,12 +65,12 @@ def test_a_seed_that_failed_once_holds(seed: int) -> None:
     assert sweep(SnapshotTrial(seed), n_losses=20, again_every=10) > 0
 
 
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 104))
 def test_the_newest_acknowledged_snapshot_survives_a_crash_at_any_operation(seed: int) -> None:
     assert sweep(SnapshotTrial(seed), n_losses=12) > 200
 
 
-@pytest.mark.parametrize("seed", range(200, 203))
+@pytest.mark.parametrize("seed", range(200, 202))
 def test_it_survives_a_crash_of_the_recovery_as_well(seed: int) -> None:
     assert sweep(SnapshotTrial(seed), n_losses=6, again_every=3) > 500
 
@@ -109,4 +109,4 @@ def test_a_writer_that_removes_the_old_before_the_new_is_durable_is_caught(monke
 
 
 def test_the_same_search_finds_nothing_in_snapshots_themselves() -> None:
-    assert first_loss(SnapshotTrial, n_seeds=2, n_losses=10, again_every=5) == ""
+    assert first_loss(SnapshotTrial, n_seeds=1, n_losses=10, again_every=5) == ""

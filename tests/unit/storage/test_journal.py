@@ -92,7 +92,7 @@ def test_reading_starts_after_any_number(tmp_path: Path) -> None:
 def test_parts_may_be_arrays_of_any_shape(tmp_path: Path) -> None:
     journal = open_journal(tmp_path)
     square = np.arange(12, dtype=np.int64).reshape(3, 4)
-    journal.append(1, memoryview(square), memoryview(np.empty((0, 4))), bytearray(b"end"))
+    journal.append(1, square.data, np.empty((0, 4)).data, bytearray(b"end"))
     assert contents(journal) == [(1, 1, square.tobytes() + b"end")]
 
 
