@@ -95,9 +95,11 @@ class DataDirectory:
             journal = Journal(guard, floor=floor, segment_bytes=segment_bytes)
             return cls(guard, catalog, journal, snapshots, is_new=is_new)
         except BaseException:
-            if catalog is not None:
-                catalog.close()
-            guard.unlock()
+            try:
+                if catalog is not None:
+                    catalog.close()
+            finally:
+                guard.unlock()
             raise
 
     def recover(self) -> Recovery:

@@ -61,7 +61,7 @@ def test_the_simulated_disk_behaves_like_a_real_one(seed: int, tmp_path: Path, m
 
 
 def content(disk: SimulatedDisk, path: str) -> bytes:
-    return read_at(disk.open(path), 0, 100_000)
+    return bytes(read_at(disk.open(path), 0, 100_000))
 
 
 T = TypeVar("T")

@@ -134,6 +134,19 @@ def test_a_record_at_the_limit_is_taken_and_one_beyond_is_refused(tmp_path: Path
     assert MAX_PAYLOAD == 256 << 20
 
 
+@pytest.mark.slow
+def test_a_record_of_256_megabytes_comes_back(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path)
+    block = os.urandom(1 << 20)
+    journal.append(1, *[block] * 256)
+    journal.append(2, b"after it")
+    journal.sync()
+    journal.close()
+    large, small = open_journal(tmp_path).read(0)
+    assert len(large.payload) == MAX_PAYLOAD and large.payload[-(1 << 20) :] == block
+    assert bytes(small.payload) == b"after it"
+
+
 def test_dropping_removes_only_segments_of_smaller_numbers(tmp_path: Path) -> None:
     journal = open_journal(tmp_path, segment_bytes=400)
     for number in range(1, 11):
