@@ -25,9 +25,9 @@ def test_it_survives_a_crash_of_the_recovery_as_well() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1040))
+@pytest.mark.parametrize("seed", range(1000, 1010))
 def test_one_of_many_seeds_holds(seed: int) -> None:
-    assert sweep(DirectoryTrial(seed, n_steps=40), n_losses=15, again_every=50) > 1000
+    assert sweep(DirectoryTrial(seed, n_steps=40), n_losses=8, again_every=50) > 1000
 
 
 def test_the_workload_does_all_that_a_service_does() -> None:

@@ -78,9 +78,9 @@ def test_it_survives_a_crash_of_the_recovery_as_well(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1050))
+@pytest.mark.parametrize("seed", range(1000, 1020))
 def test_one_of_many_seeds_holds(seed: int) -> None:
-    assert sweep(SnapshotTrial(seed), n_losses=100, again_every=20) > 2000
+    assert sweep(SnapshotTrial(seed), n_losses=50, again_every=20) > 1500
 
 
 FORGETFUL = {
