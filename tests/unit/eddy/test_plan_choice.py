@@ -20,6 +20,7 @@ from queries.bound import Readable
 from queries.forms import Forms, forms_of
 from queries.nodes import Block
 from queries.parser import parse
+from windows.due import Calendar, Fifo, Scan, Unscheduled
 
 START = dt.datetime(2024, 1, 1)
 READABLE = Readable(Schema.parse({"i": "int", "j": "int"}, "r"))
@@ -77,14 +78,63 @@ def test_few_rows_are_scanned_and_many_wait_in_a_calendar() -> None:
         assert strategies_for(form, flows).structure(inner) == structure
 
 
-@pytest.mark.parametrize(
-    ("word", "structure"), [("negative", "hash"), ("piggyback", "hash"), ("direct", "list"), ("update-pattern", "fifo")]
-)
-def test_a_word_forces_what_the_blocks_rows_are_kept_in(word: str, structure: str) -> None:
+#: word -> what the rows of a window are kept in, what those of a join of windows are, and how their ends are told
+WORDS = {
+    "input": ("list", "list", "direct"),
+    "direct": ("list", "list", "direct"),
+    "negative": ("hash", "hash", "negative"),
+    "negative+message": ("calendar", "calendar", "message"),
+    "piggyback": ("calendar", "calendar", "message"),
+    "update-pattern": ("fifo", "calendar", "direct"),
+}
+BUFFERS = {"list": Scan, "hash": Unscheduled, "calendar": Calendar, "fifo": Fifo}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_forces_what_the_blocks_rows_are_kept_in(word: str) -> None:
     form = forms(JOIN).forms[0]
     strategies = Strategies(word, form.facts)
     blocks = [node for node in form.nodes if isinstance(node, Block)]
-    assert {strategies.structure(block) for block in blocks} == {structure}
+    assert {strategies.structure(block) for block in blocks} == {WORDS[word][0]}
+
+
+def test_queries_of_every_word_run_beside_each_other_each_in_its_own_way() -> None:
+    """One shared eddy: the same rows, the same answers and changes, and premature ends for all of them."""
+    engine = Engine()
+    engine.create_stream("r", {"ts": "timestamp", "i": "int", "j": "int"}, time="ts", key=["j"])
+    for name in "ab":
+        engine.create_stream(name, {"ts": "timestamp", "i": "int", "j": "int"}, time="ts")
+    texts = {
+        "window": "SELECT DISTINCT i FROM a [RANGE 30 MILLISECONDS]",
+        "join": "SELECT DISTINCT a.i FROM a [RANGE 30 MILLISECONDS] AS a, b [RANGE 20 MILLISECONDS] AS b WHERE a.i = b.i",
+        "keyed": "SELECT i FROM a [RANGE 30 MILLISECONDS] EXCEPT ALL SELECT i FROM r [RANGE 25 MILLISECONDS]",
+    }
+    queries = {(word, kind): engine.submit(text, expiry=word) for word in WORDS for kind, text in texts.items()}
+    for at in range(60):
+        time = START + dt.timedelta(milliseconds=3 * at)
+        for name in "abr":
+            engine.push(name, [{"ts": time, "i": ((7 if name == "a" else 5) * at + k) % 97, "j": (at + k) % 3} for k in range(3)])
+        if at % 5 == 0:
+            engine.retract("r", [at % 3], time)
+    engine.check()
+    for kind in texts:
+        answers = {word: sorted(map(str, engine.answer(queries[word, kind]).to_pylist())) for word in WORDS}
+        changes = {
+            word: sorted((c.seq, c.sign, *c.row.values()) for c in engine.changes(queries[word, kind], since=0)) for word in WORDS
+        }
+        assert all(answers[word] == answers["input"] and changes[word] == changes["input"] for word in WORDS), kind
+        assert len(changes["input"]) > 20
+    for word, (of_window, of_join, strategy) in WORDS.items():
+        for kind, structure in (("window", of_window), ("join", of_join)):
+            query = queries[word, kind]
+            (edge,) = [edge for edge in engine.explain(query)["edges"] if edge["from"].startswith("block")]
+            assert edge["strategy"] == strategy, f"{kind} under {word}"
+            replanner = replanner_of(query)
+            kept = [type(live.buffer) for live in replanner.built.live.values()]
+            # delta-star keeps two ends a value, and no row
+            assert BUFFERS[structure] in kept or word == "update-pattern", f"{kind} under {word}: {kept}"
+        early = [edge for edge in engine.explain(queries[word, "keyed"])["edges"] if edge["update_pattern"] == "strict"]
+        assert early and {edge["strategy"] for edge in early} == {"negative"}, "premature ends travel under every word"
 
 
 def test_below_a_negation_is_direct_and_above_it_negative() -> None:
