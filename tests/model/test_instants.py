@@ -1,7 +1,7 @@
 """The engine itself at every instant at which something may happen, 1 us before and after it and half-way to the next.
 
-Rows come one by one, in order of time; between them only `advance` moves time, to each of those instants. The model has named them
-in a first run. After every step the engine, the model and, at the end, DuckDB agree (`tests/reference/window_harness.py`).
+Rows come one by one, in order of time; between them only `advance` moves time, to each of those instants. The model named them in
+a first run. After every step the engine, the model and, at the end, DuckDB agree (`tests/reference/window_harness.py`).
 """
 
 from __future__ import annotations
