@@ -6,7 +6,8 @@ After each step, for every query that is not cancelled:
     engine.answer(q)         = the model's answer
     changes(q, since)        = the model's changes of the step, in order, all of one commit
     sum of all changes       = the answer (the newest 1,000 of a stream)
-    sum of on_commit parts   = the answer of a relation with operators, its own or shared; others have parts of their inputs' rows
+    sum of on_commit parts   = the answer of a relation with operators, its own or shared; a query without
+                               them has parts of its inputs' rows
 
 and at the end, if asked, the model's answers and emitted rows are DuckDB's (`window_oracle.py`).
 
@@ -29,6 +30,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eddy.query import Query as EngineQuery
 from eddy.tree_query import TreeQuery
 from tests.reference.binding import Opening
 from tests.reference.comparison import Mismatch, same
@@ -197,9 +199,10 @@ class WindowHarness:
         query.cursor = self._engine_seq(query)
 
     def _listen(self, part: Any) -> None:
-        """Note which rows a part lists for whom; those of queries without operators are rows of their inputs."""
+        """Note results of operators: their part is called like their query, or like the stream of those who share it."""
         ids, offsets, rows = part.row_lists()
-        if len(ids):
+        shared = list(part.columns) != list(self.script.columns.get(part.stream, part.columns))
+        if shared or part.stream in self.engine.queries:
             columns = [column.to_pylist() for column in part.columns.values()]
             values = [canonical_row(row) for row in zip(*columns, strict=True)]
             for k, id in enumerate(ids.tolist()):
@@ -207,14 +210,13 @@ class WindowHarness:
                 self._parts.append((id, int(part.sign[0]), [values[row] for row in listed]))
 
     def _compare_heard(self, query: Followed, what: str, expected: list[Value]) -> None:
-        if not isinstance(query.handle, TreeQuery):
-            return
         for id, sign, values in self._parts:
             if id == query.handle.id:
                 for value in values:
                     query.heard[value] += sign
-        if not query.tree.is_stream and exact(query.tree):
-            same(f"sum of on_commit of {what}", +query.heard, Counter(expected))
+        if isinstance(query.handle, EngineQuery) and not query.tree.is_stream and exact(query.tree):
+            runs = isinstance(query.handle, TreeQuery)
+            same(f"sum of on_commit of {what}", +query.heard, Counter(expected if runs else []))
 
     # -- comparison --------------------------------------------------------------------------------------------------
 
