@@ -51,6 +51,18 @@ def test_a_selective_join_is_put_below_the_negation_and_one_with_many_results_ab
     assert chosen(found.forms, many, None, MARGIN).form.name == "as written"
 
 
+def test_how_often_results_end_prematurely_decides_between_two_plans() -> None:
+    """Rates and sizes are the same: what the negation takes back goes through the join that stands above it."""
+    found = forms(JOIN)
+    names = {}
+    for share in (0.0, 1.0):
+        form, flows = found.forms[0], Flows()
+        seen_flows = zip(form.nodes, [1_000.0, 18_000.0, 20_000.0, 20_000.0, 2_000.0], [share, share, 0.0, 0.0, 0.0], strict=True)
+        flows.see(form, {id(node): Flow(rate, early * rate, 10 * rate) for node, rate, early in seen_flows})
+        names[share] = chosen(found.forms, flows, None, MARGIN).form.name
+    assert names == {0.0: "as written", 1.0: "negation pulled up"}
+
+
 def test_before_anything_is_seen_a_query_runs_as_it_was_written() -> None:
     found = forms(JOIN)
     assert chosen(found.forms, Flows(), None, MARGIN).form is found.forms[0]
@@ -231,6 +243,19 @@ def test_explain_tells_forms_rewrites_strategies_and_what_was_seen() -> None:
     assert {edge["strategy"] for edge in below} == {"direct"} and all(edge["seen"] for edge in below)
     assert max(edge["rows"]["begun"] for edge in below) == 3_000
     assert all(operator["cost_ns"] > 0 for operator in told["operators"] if operator["inputs"])
+
+
+def test_premature_ends_are_counted_where_they_happen() -> None:
+    """Half of the rows of the difference meet an equal row of b before their window ends; the other half end with it."""
+    engine, query = engine_with(Pace(every=10**9))
+    for k in range(60):
+        at = START + dt.timedelta(milliseconds=100 * k)
+        right = [] if k == 0 else [{"ts": at, "i": 2 * k - 2, "j": 0}]
+        engine.push_many({"a": [{"ts": at, "i": 2 * k + by, "j": 0} for by in (0, 1)], "b": right})
+    edges = {edge["from"].split()[0]: edge["rows"] for edge in engine.explain(query)["edges"]}
+    assert edges["except"]["begun"] == pytest.approx(2.0)
+    assert edges["except"]["ended_early"] == pytest.approx(59 / 60, abs=0.01)
+    assert edges["block"]["ended_early"] == 0
 
 
 def test_explain_tells_why_a_plan_is_never_changed() -> None:

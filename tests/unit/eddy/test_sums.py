@@ -1,6 +1,6 @@
 """Sums of a running query do not drift: numbers of all magnitudes come and go, and every answer is that of its window alone.
 
-Under `auto` aggregates are shared between queries: by regions where the condition is an interval, by pairs where it is more. Under
+Under `auto` aggregates are shared between queries: by regions where the condition is an interval, by pairs where it is not. Under
 the other words each query has its own operator.
 """
 
