@@ -3,14 +3,61 @@
 Nearly every slot has one query: `query_of[slot]`, `born_of[slot]`. Further queries of a slot, which ask for exactly the same
 rows, are entries `more_*[:n_more]` in no order. Adding or removing a query costs O(1), and the listing kernels walk the mask of
 the legs' slots, so nothing is derived that a change would make stale.
+
+Where a batch holds the rows that leave windows of several lengths, every window class has a segment of it (`eddy/leaving.py`).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lineage.batch import OutputArrays
+from lineage.kernels import kernel
 from lineage.slots import resized
+
+
+class Segments(NamedTuple):
+    """By number of window class, its rows in a batch: none where first and stop are equal."""
+
+    #: the position of its first row in the store
+    position: np.ndarray
+    #: its rows first..stop of the batch
+    first: np.ndarray
+    stop: np.ndarray
+    #: what is added to their numbers in the batch for those in the part
+    shift: np.ndarray
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64[::1], int64, int32[::1], "
+    "int32[::1], int32[::1], int32[::1])"
+)
+def spread_segments(
+    position: np.ndarray,
+    first: np.ndarray,
+    stop: np.ndarray,
+    shift: np.ndarray,
+    slot_class: np.ndarray,
+    born_of: np.ndarray,
+    more_slot: np.ndarray,
+    more_born: np.ndarray,
+    n_more: int,
+    first_of: np.ndarray,
+    stop_of: np.ndarray,
+    shift_of: np.ndarray,
+    more_first: np.ndarray,
+) -> None:
+    """The segment of each slot, for every query from its birth on."""
+    for slot in range(len(slot_class)):
+        c = slot_class[slot]
+        first_of[slot] = first[c] + min(max(born_of[slot] - position[c], 0), stop[c] - first[c])
+        stop_of[slot] = stop[c]
+        shift_of[slot] = shift[c]
+    for k in range(n_more):
+        c = slot_class[more_slot[k]]
+        more_first[k] = first[c] + min(max(more_born[k] - position[c], 0), stop[c] - first[c])
 
 
 class Outputs:
@@ -26,8 +73,6 @@ class Outputs:
         self.more_born = np.zeros(64, np.int64)
         self.n_more = 0
         self._more_at: dict[int, int] = {}
-        #: no query was born later
-        self._latest_birth = 0
 
     def resize(self, n_slots: int) -> None:
         self.query_of = resized(self.query_of, n_slots, 0)
@@ -35,7 +80,6 @@ class Outputs:
 
     def add(self, slot: int, query: int, born: int) -> None:
         """One more query reads a slot."""
-        self._latest_birth = max(self._latest_birth, born)
         if not self.query_of[slot]:
             self.query_of[slot], self.born_of[slot] = query, born
             return
@@ -75,25 +119,23 @@ class Outputs:
 
     def arrays(self) -> OutputArrays:
         """As the listing kernels take them: every query from the first row on."""
-        return self.query_of, _NO_ROWS, self.more_slot, self.more_query, _NO_ROWS, self.n_more
+        return self.query_of, _NO_ROWS, self.more_slot, self.more_query, _NO_ROWS, self.n_more, _NO_ROWS, _NO_ROWS
 
     def arrays_from(self, first_of_class: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
         """The same, each query from the first row that counts for its window class on."""
         first_of = first_of_class[slot_class]
-        return self.query_of, first_of, self.more_slot, self.more_query, first_of[self.more_slot[: self.n_more]], self.n_more
+        more_first = first_of[self.more_slot[: self.n_more]]
+        return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more, _NO_ROWS, _NO_ROWS
 
-    def arrays_since_birth(self, base: int, n_rows: int) -> OutputArrays:
-        """The same for rows base.. of the store, each query from its birth on."""
-        if base >= self._latest_birth:
-            return self.arrays()
-        first_of, more_first = rows_since(self.born_of, base, n_rows), rows_since(self.more_born, base, n_rows)
-        return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more
-
-
-def rows_since(born: np.ndarray, base: int, n_rows: int) -> np.ndarray:
-    """Births as numbers of rows of a batch that begins at position `base`."""
-    first: np.ndarray = np.clip(born - base, 0, n_rows).astype(np.int32)
-    return first
+    def arrays_of(self, segments: Segments, slot_class: np.ndarray) -> OutputArrays:
+        """The same, each query from its birth on in the segment of its window class."""
+        first_of, stop_of, shift_of = (np.empty(len(slot_class), np.int32) for _ in range(3))
+        more_first = np.empty(self.n_more, np.int32)
+        spread_segments(
+            *segments, slot_class, self.born_of, self.more_slot, self.more_born, self.n_more, first_of, stop_of, shift_of,
+            more_first,
+        )  # fmt: skip
+        return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more, stop_of, shift_of
 
 
 _NO_ROWS = np.zeros(0, np.int32)
