@@ -23,6 +23,8 @@ class Left(NamedTuple):
     """What left the windows of a source: the rows at positions first[k]..last[k] left window k; none where these are equal."""
 
     windows: list[WindowClass]
+    #: of the window classes
+    numbers: np.ndarray
     first: np.ndarray
     last: np.ndarray
 
@@ -31,18 +33,19 @@ class Left(NamedTuple):
         if all(window.n_legs for window in self.windows):
             return self
         last = np.where([window.n_legs > 0 for window in self.windows], self.last, self.first)
-        return Left(self.windows, self.first, last) if (last > self.first).any() else None
+        return self._replace(last=last) if (last > self.first).any() else None
 
 
 class Expiry:
     """The window classes of a source whose rows leave by the clock."""
 
-    __slots__ = ("_source", "_version", "_windows", "_widths", "narrowest_us")
+    __slots__ = ("_source", "_version", "_windows", "_numbers", "_widths", "narrowest_us")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._version = -1
         self._windows: list[WindowClass] = []
+        self._numbers = np.zeros(0, np.int64)
         self._widths = np.zeros(0, np.int64)
         #: the smallest width; right after `windows` was asked for, if there are any
         self.narrowest_us = 0
@@ -54,6 +57,7 @@ class Expiry:
             windows = [held for held in source.classes.values() if held.window.ends_by_clock]
             self._windows = sorted(windows, key=lambda held: -held.window.width_us)
             widths = [held.window.width_us for held in self._windows]
+            self._numbers = np.array([held.number for held in self._windows], np.int64)
             self._widths = np.array(widths, np.int64)
             self.narrowest_us = min(widths, default=0)
         return self._windows
@@ -70,7 +74,7 @@ class Expiry:
             if oldest > window.oldest:
                 window.oldest = oldest
                 moved = True
-        return Left(windows, lows, found) if moved else None
+        return Left(windows, self._numbers, lows, found) if moved else None
 
     def ends_until(self, clock: int, arriving: Rows | None) -> int:
         """How many rows leave windows by a clock, those included that are about to come."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from eddy.expiry import Left
 from eddy.legs import WindowClass
-from eddy.outputs import Segments
+from eddy.outputs import FIRST, POSITION, SHIFT, STOP
 from lineage.kernels import kernel
 from stems.row_store import Page
 
@@ -30,44 +30,38 @@ if TYPE_CHECKING:
 MAX_PART_ROWS = 1 << 18
 
 
-@kernel(
-    "int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[::1], int32[::1], int32[::1], int32[::1], int64[:,::1], "
-    "int64[::1])"
-)
+@kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])")
 def lay_out_segments(
+    numbers: np.ndarray,
     first: np.ndarray,
     last: np.ndarray,
-    numbers: np.ndarray,
     start: int,
     limit: int,
-    position: np.ndarray,
-    segment_first: np.ndarray,
-    segment_stop: np.ndarray,
-    shift: np.ndarray,
+    segments: np.ndarray,
     stretches: np.ndarray,
     totals: np.ndarray,
 ) -> int:
     """Lay out the next batch of at most `limit` of the rows first[k]..last[k], which begin in ascending order.
 
-    `start` is where the batch before ended. Fills in the segment of each class `numbers[k]`, the stretches of positions that make
-    the batch, without gaps in between, and in `totals` where it ends and the rows of batch and part; returns how many stretches
-    there are.
+    `start` is where the batch before ended. Fills in the segment of each class `numbers[k]` and the stretches of positions that
+    make the batch, which do not touch each other; returns how many these are. `totals` gets the position where the batch ends,
+    the rows of batch, part and longest segment, and whether no rows are left.
     """
     end = np.int64(start)
-    left = np.int64(limit)
+    room = np.int64(limit)
     for k in range(len(first)):
         low = max(first[k], end)
-        if last[k] > low:
-            taken = min(last[k] - low, left)
-            left -= taken
+        if last[k] > low and room > 0:
+            taken = min(last[k] - low, room)
+            room -= taken
             end = low + taken
-        if left == 0:
-            break
     n = 0
-    n_rows = n_part = np.int64(0)
+    n_rows = n_part = longest = np.int64(0)
+    whole = True
     for k in range(len(first)):
         low = max(first[k], np.int64(start))
         high = min(last[k], end)
+        whole &= last[k] <= end or last[k] <= low
         if high <= low:
             continue
         if n == 0 or low > stretches[n - 1, 1]:
@@ -78,28 +72,31 @@ def lay_out_segments(
         if high > stretches[n - 1, 1]:
             n_rows += high - stretches[n - 1, 1]
             stretches[n - 1, 1] = high
-        c = numbers[k]
-        position[c] = low
-        segment_first[c] = row
-        segment_stop[c] = row + high - low
-        shift[c] = n_part - row
+        segment = segments[numbers[k]]
+        segment[POSITION] = low
+        segment[FIRST] = row
+        segment[STOP] = row + high - low
+        segment[SHIFT] = n_part - row
         n_part += high - low
-    totals[0], totals[1], totals[2] = end, n_rows, n_part
+        longest = max(longest, high - low)
+    totals[0], totals[1], totals[2], totals[3], totals[4] = end, n_rows, n_part, longest, whole
     return n
 
 
 class LeavingBatch:
     """Rows of a source that leave windows in a commit, of several pages, and the segment of each window class."""
 
-    __slots__ = ("windows", "segments", "pieces", "n_rows", "n_part_rows", "last")
+    __slots__ = ("windows", "segments", "pieces", "n_rows", "n_part_rows", "longest", "last")
 
     def __init__(
-        self, windows: Sequence[WindowClass], segments: Segments, pieces: list[tuple[Page, int, int]], n_rows: int,
-        n_part_rows: int, last: bool,
+        self, windows: Sequence[WindowClass], segments: np.ndarray, pieces: list[tuple[Page, int, int]], n_rows: int,
+        n_part_rows: int, longest: int, last: bool,
     ) -> None:  # fmt: skip
         #: the window classes of the source that the clock ends, widest first
         self.windows = windows
+        #: by number of window class (`eddy/outputs.py`), and the rows of the longest
         self.segments = segments
+        self.longest = longest
         #: where its rows are: offsets in pages
         self.pieces = pieces
         self.n_rows = n_rows
@@ -114,15 +111,13 @@ class LeavingBatch:
 
 def leaving_batches(source: Source, left: Left, most: int) -> Iterator[LeavingBatch]:
     """What left windows, at least one row, in batches of at most `most` rows."""
-    windows, first, last = left
+    windows, numbers, first, last = left
     limit = max(1, min(most, MAX_PART_ROWS // len(windows)))
-    numbers = np.array([window.number for window in windows])
-    stretches, totals = np.empty((len(windows), 2), np.int64), np.zeros(3, np.int64)
-    at, end = int(first[0]), int(last[last > first].max())
-    while at < end:
-        n = source.n_class_numbers()
-        segments = Segments(np.zeros(n, np.int64), np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32))
-        found = lay_out_segments(first, last, numbers, at, limit, *segments, stretches, totals)
-        at, n_rows, n_part_rows = totals.tolist()
-        pieces = [piece for low, high in stretches[:found].tolist() for piece in source.store.slices(low, high)]
-        yield LeavingBatch(windows, segments, pieces, n_rows, n_part_rows, at >= end)
+    stretches, totals = np.empty((len(windows), 2), np.int64), np.empty(5, np.int64)
+    at, whole = int(first[0]), 0
+    while not whole:
+        segments = np.zeros((source.n_class_numbers(), 4), np.int64)
+        n = lay_out_segments(numbers, first, last, at, limit, segments, stretches, totals)
+        at, n_rows, n_part_rows, longest, whole = totals.tolist()
+        pieces = [piece for low, high in stretches[:n].tolist() for piece in source.store.slices(low, high)]
+        yield LeavingBatch(windows, segments, pieces, n_rows, n_part_rows, longest, bool(whole))

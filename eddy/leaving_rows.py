@@ -8,6 +8,7 @@ import numpy as np
 
 from eddy.leaving import LeavingBatch
 from eddy.legs import WindowClass
+from eddy.outputs import FIRST
 from eddy.row_lists import Buffers, RowLists, join_lists, list_pairs
 from eddy.source import Source
 from filters.vector import Frame
@@ -34,9 +35,8 @@ class LeavingRows:
         """Where the rows of each segment are: offsets in pages."""
         segments = self._batch.segments
         for window in self._batch.windows:
-            c = window.number
-            position, n_rows = int(segments.position[c]), int(segments.stop[c] - segments.first[c])
-            for page, at, stop in self._source.store.slices(position, position + n_rows):
+            position, first, behind, _ = segments[window.number].tolist()
+            for page, at, stop in self._source.store.slices(position, position + behind - first):
                 yield window, page, at, stop
 
     def frame(self) -> Frame:
@@ -67,7 +67,7 @@ class LeavingRows:
         arrays = outputs.arrays_of(batch.segments, source.slot_class)
         n_lists = source.slots.taken + outputs.n_more
         # pages of the buffer that no row number reaches are never touched
-        buffers.room(n_lists * int((batch.segments.stop - batch.segments.first).max()) + SPARE, n_lists)
+        buffers.room(n_lists * batch.longest + SPARE, n_lists)
         if lineage.unlisted is not None:
             n = lineage.unlisted.lists(source.legs_mask, arrays, _UNCOUNTED, buffers.listed, buffers.offsets, buffers.rows)
             lineage.unlisted = None
@@ -85,14 +85,14 @@ class LeavingRows:
 
         def first_since(slot: int, born: int) -> int:
             """The number in the part of the first row that a query on a slot has since its birth."""
-            c = int(source.sparse_class[slot])
-            return int(segments.first[c] + segments.shift[c]) + max(0, born - int(segments.position[c]))
+            position, first, _, shift = segments[source.sparse_class[slot]].tolist()
+            return int(first + shift + max(0, born - position))
 
         outputs = source.sparse_outputs
         _, first_of, *_, stop_of, shift_of = outputs.arrays_of(segments, source.sparse_class)
         if outputs.n_more:
             # what several queries share is cut by the birth of each
-            first_of = segments.first[source.sparse_class]
+            first_of = segments[source.sparse_class, FIRST].astype(np.int32)
         return list_pairs(self._lineage, outputs, first_of, stop_of, shift_of, self._buffers, first_since)
 
 

@@ -9,36 +9,22 @@ Where a batch holds the rows that leave windows of several lengths, every window
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from lineage.batch import OutputArrays
 from lineage.kernels import kernel
 from lineage.slots import resized
 
-
-class Segments(NamedTuple):
-    """By number of window class, its rows in a batch: none where first and stop are equal."""
-
-    #: the position of its first row in the store
-    position: np.ndarray
-    #: its rows first..stop of the batch
-    first: np.ndarray
-    stop: np.ndarray
-    #: what is added to their numbers in the batch for those in the part
-    shift: np.ndarray
+#: Columns of segments `[window classes, 4]`: the position of the first row in the store, the rows first..stop of the batch, none
+#: where these are equal, and what is added to their numbers in the batch for those in the part.
+POSITION, FIRST, STOP, SHIFT = range(4)
 
 
 @kernel(
-    "void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64[::1], int64, int32[::1], "
-    "int32[::1], int32[::1], int32[::1])"
+    "void(int64[:,::1], int32[::1], int64[::1], int32[::1], int64[::1], int64, int32[::1], int32[::1], int32[::1], int32[::1])"
 )
 def spread_segments(
-    position: np.ndarray,
-    first: np.ndarray,
-    stop: np.ndarray,
-    shift: np.ndarray,
+    segments: np.ndarray,
     slot_class: np.ndarray,
     born_of: np.ndarray,
     more_slot: np.ndarray,
@@ -51,13 +37,13 @@ def spread_segments(
 ) -> None:
     """The segment of each slot, for every query from its birth on."""
     for slot in range(len(slot_class)):
-        c = slot_class[slot]
-        first_of[slot] = first[c] + min(max(born_of[slot] - position[c], 0), stop[c] - first[c])
-        stop_of[slot] = stop[c]
-        shift_of[slot] = shift[c]
+        position, first, stop, shift = segments[slot_class[slot]]
+        first_of[slot] = min(first + max(born_of[slot] - position, 0), stop)
+        stop_of[slot] = stop
+        shift_of[slot] = shift
     for k in range(n_more):
-        c = slot_class[more_slot[k]]
-        more_first[k] = first[c] + min(max(more_born[k] - position[c], 0), stop[c] - first[c])
+        position, first, stop, _ = segments[slot_class[more_slot[k]]]
+        more_first[k] = min(first + max(more_born[k] - position, 0), stop)
 
 
 class Outputs:
@@ -127,12 +113,12 @@ class Outputs:
         more_first = first_of[self.more_slot[: self.n_more]]
         return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more, _NO_ROWS, _NO_ROWS
 
-    def arrays_of(self, segments: Segments, slot_class: np.ndarray) -> OutputArrays:
+    def arrays_of(self, segments: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
         """The same, each query from its birth on in the segment of its window class."""
-        first_of, stop_of, shift_of = (np.empty(len(slot_class), np.int32) for _ in range(3))
-        more_first = np.empty(self.n_more, np.int32)
+        first_of, stop_of, shift_of = np.empty((3, len(slot_class)), np.int32)
+        more_first = np.empty(self.n_more, np.int32) if self.n_more else _NO_ROWS
         spread_segments(
-            *segments, slot_class, self.born_of, self.more_slot, self.more_born, self.n_more, first_of, stop_of, shift_of,
+            segments, slot_class, self.born_of, self.more_slot, self.more_born, self.n_more, first_of, stop_of, shift_of,
             more_first,
         )  # fmt: skip
         return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more, stop_of, shift_of

@@ -32,7 +32,7 @@ def test_every_window_moves_to_its_first_row_alive_and_says_what_left() -> None:
         clock = max(clock, came[-1]) + rng.choice([0, 0, 3, 50])
         before = {window.window.width_us: window.oldest for window in source.expiry.windows()}
         moved = source.expiry.move(clock)
-        left = {} if moved is None else {held.window.width_us: (first, last) for held, first, last in zip(*moved, strict=True)}
+        left = {} if moved is None else {held.window.width_us: (first, last) for held, _, first, last in zip(*moved, strict=True)}
         for width in WIDTHS:
             alive = next((at for at, time in enumerate(times) if time > clock - width), len(times))
             assert left.get(width, (before[width], before[width])) == (before[width], alive), (

@@ -32,14 +32,14 @@ def test_batches_hold_each_row_once_and_segments_all_that_left_a_window(
     last = first + [n for _, n in steps]
     numbers = np.array(rng.sample(range(9), len(steps)))
     everything = sorted({at for low, high in zip(first, last) for at in range(low, high)})
-    stretches, totals = np.empty((len(steps), 2), np.int64), np.zeros(3, np.int64)
+    stretches, totals = np.empty((len(steps), 2), np.int64), np.zeros(5, np.int64)
     at = int(first[0])
     seen: list[int] = []
     left: dict[int, list[int]] = {number: [] for number in numbers.tolist()}
     while at < max(everything, default=-1) + 1:
-        position = np.zeros(9, np.int64)
-        begin, stop, shift = (np.zeros(9, np.int32) for _ in range(3))
-        n = lay_out_segments(first, last, numbers, at, limit, position, begin, stop, shift, stretches, totals)
+        segments = np.zeros((9, 4), np.int64)
+        n = lay_out_segments(numbers, first, last, at, limit, segments, stretches, totals)
+        position, begin, stop, shift = segments.T
         at = int(totals[0])
         batch = [row for low, high in stretches[:n].tolist() for row in range(low, high)]
         assert len(batch) == totals[1] and 0 < len(batch) <= limit, "a batch is bounded"
@@ -50,7 +50,8 @@ def test_batches_hold_each_row_once_and_segments_all_that_left_a_window(
             assert not mine or begin[number] + shift[number] == len(part), "segments follow each other in the part"
             part += mine
             left[number] += mine
-        assert len(part) == totals[2]
+        assert len(part) == totals[2] and max(stop - begin) == totals[3]
+        assert totals[4] == (at > max(everything)), "the last batch is known to be"
         seen += batch
     assert seen == everything
     assert left == {number: list(range(low, high)) for number, low, high in zip(numbers.tolist(), first, last)}
