@@ -21,6 +21,7 @@ from queries.forms import Forms, forms_of
 from queries.nodes import Block
 from queries.parser import parse
 from windows.due import Calendar, Fifo, Scan, Unscheduled
+from windows.measured_costs import kept_ns
 
 START = dt.datetime(2024, 1, 1)
 READABLE = Readable(Schema.parse({"i": "int", "j": "int"}, "r"))
@@ -88,6 +89,19 @@ def test_few_rows_are_scanned_and_many_wait_in_a_calendar() -> None:
         flows = Flows()
         flows.see(form, {id(inner): Flow(1000.0, 0.0, size)})
         assert strategies_for(form, flows).structure(inner) == structure
+
+
+def test_rows_that_nobody_has_seen_are_not_scanned_on_a_guess() -> None:
+    form = forms("SELECT a.i FROM (SELECT DISTINCT i, j FROM r [RANGE 1 DAY]) AS a, r [RANGE 1 DAY] AS b WHERE a.j = b.j").forms[
+        0
+    ]
+    flows = Flows()
+    guess = flows.flow(form, form.root)
+    costs = [kept_ns(kind, guess.rate, guess.size, by_id=False) for kind in ("list", "calendar")]
+    assert costs[0] < costs[1], "the guess is for the list"
+    assert strategies_for(form, flows).structure(form.root) == "calendar"
+    flows.see(form, {id(form.root): guess})
+    assert strategies_for(form, flows).structure(form.root) == "list"
 
 
 #: word -> what the rows of a window are kept in, what those of a join of windows are, and how their ends are told
