@@ -1,7 +1,8 @@
 """Windows over the rows of a stream that an operator makes: RANGE, NOW, UNBOUNDED, [PARTITION BY k] ROWS n, also with RANGE.
 
     [RANGE w], [NOW]    a life known when the row comes; such rows are timed by their change and never lag
-    [ROWS n]            the row n places newer, of the same key, ends a row at its own event, - before +
+    [ROWS n]            the row n places newer, of the same key, ends a row at its own event, - before +; of rows that come in
+                        one event only those that are still there after it are seen
 
 Rows of a key hang in a list by coming. One that ends by the clock leaves the front of its list and no longer counts: all older
 ones have ended before it.
@@ -109,7 +110,9 @@ class Window(TimedOperator):
         self._codes[slots] = codes
         self._came[slots] = np.arange(self._n_rows, self._n_rows + len(slots))
         self._n_rows += len(slots)
-        minus = self._walked(events, upto)
+        minus, unseen = self._walked(events, upto)
+        if len(unseen):
+            plus = plus.take(~np.isin(slots, unseen))
         self._keys.release(self._codes[self._stored.rows.ended])
         self._displaced[:] = 0
         self._stored.settle()
@@ -131,7 +134,8 @@ class Window(TimedOperator):
         self._came = fitted(self._came, capacity)
         self._displaced = fitted(self._displaced, capacity)
 
-    def _walked(self, events: Events, upto: int) -> Minus:
+    def _walked(self, events: Events, upto: int) -> tuple[Minus, Array]:
+        """What ends, and the rows that never were: newer ones of their own event displaced them."""
         ended = np.empty((3, len(events)), np.int64)
         n = walk_newest(
             events.slots, events.signs, self._codes, self._spec.rows or MAX_ROWS, self.sends_ends, self._displaced,
@@ -139,7 +143,13 @@ class Window(TimedOperator):
         )  # fmt: skip
         slots, at, displaced = ended[:, :n]
         self._stored.rows.end(slots[displaced == 1], upto)
-        return Minus(self._stored.rows.ids[slots], events.times[at], events.ranks[at])
+        began = np.full(self._stored.rows.capacity, -1)
+        came = np.flatnonzero(events.signs > 0)
+        began[events.slots[came]] = came
+        first = began[slots]
+        unseen = (first >= 0) & (events.times[first] == events.times[at]) & (events.ranks[first] == events.ranks[at])
+        ids, times, ranks = self._stored.rows.ids[slots], events.times[at], events.ranks[at]
+        return Minus(ids, times, ranks).take(~unseen), slots[unseen]
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         rows = self._stored.rows
