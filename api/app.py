@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,7 +10,7 @@ from fastapi import FastAPI
 
 from api import problems
 from api.models import Problem
-from api.routes import changes, operations, queries, rows, streams
+from api.routes import changes, operations, queries, rows, socket, streams
 from api.service import Service
 
 
@@ -18,15 +19,18 @@ def make_app(service: Service) -> FastAPI:
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
+        # recovery goes on beside: meanwhile /readyz says so
+        starting = asyncio.create_task(service.begin())
         try:
             yield
         finally:
+            if not starting.done():
+                starting.cancel()
             await service.stop()
 
     app = FastAPI(title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None)
     app.state.service = service
-    for router in (streams.router, rows.router, queries.router, changes.router, operations.router):
+    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router):
         app.include_router(router)
     problems.install(app)
     plain = app.openapi

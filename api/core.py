@@ -16,6 +16,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ class Core:
 
     def __init__(
         self, holdings: Holdings, clock: Clock, directory: DataDirectory | None, limits: Limits,
-        publish: Publish, now_us: Callable[[], int] = wall_us,
+        publish: Publish, dispatch: Callable[[Callable[[], None]], None], now_us: Callable[[], int] = wall_us,
     ) -> None:  # fmt: skip
         self.holdings = holdings
         self.limits = limits
@@ -101,6 +102,8 @@ class Core:
         self._clock = clock
         self._durable = directory is not None
         self._publish = publish
+        #: has something called by whoever waits for answers: callers are told there, and news are published there
+        self._dispatch = dispatch
         self._now_us = now_us
         self._thread = threading.Thread(target=self._run, name="eddy-engine", daemon=True)
         self._next_tick_us = 0
@@ -152,14 +155,14 @@ class Core:
             if tick is not None:
                 items.insert(0, tick)
             if items:
-                self.writer.put(self._group(items))
+                self.writer.put(self.work(items))
             elif self.inbox.closed is not None:
                 break
             self.busy_ns += time.thread_time_ns() - began
         if self._last_snapshot and self._durable and self.failure is None and self._calls:
             self.writer.put(Group(snapshot=self.holdings.dump()))
 
-    def _group(self, items: Sequence[Item]) -> Group:
+    def work(self, items: Sequence[Item]) -> Group:
         """Do some things; what comes of them is in the group, to be told once it is written."""
         group = Group()
         outcomes: list[tuple[Told, Any, BaseException | None]] = []
@@ -197,16 +200,15 @@ class Core:
             self._bytes = self._calls = 0
         seq, times = self.engine.seq, self._times()
 
-        def release(failure: BaseException | None) -> None:
-            for told, result, error in outcomes:
-                if failure is not None:
-                    told(None, failure)
-                else:
-                    told(result, error)
-            if failure is None:
-                self._publish(News(parts, came, gone, seq, times))
+        news = News(parts, came, gone, seq, times)
 
-        group.release = release
+        def tell(failure: BaseException | None) -> None:
+            for told, result, error in outcomes:
+                told(None if failure is not None else result, failure or error)
+            if failure is None:
+                self._publish(news)
+
+        group.release = lambda failure: self._dispatch(partial(tell, failure))
         return group
 
     def _call(self, call: Call, group: Group) -> Any:

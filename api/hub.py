@@ -117,7 +117,16 @@ class Hub:
         self.times: dict[str, datetime | None] = {}
         #: parts that were dropped for slow readers
         self.dropped = 0
-        self.closed = False
+        self._closing = asyncio.Event()
+        self._reason = ""
+
+    @property
+    def closed(self) -> bool:
+        """Whether all subscriptions have ended for good."""
+        return self._closing.is_set()
+
+    async def wait_closed(self) -> None:
+        await self._closing.wait()
 
     def add(self, subscription: Subscription) -> None:
         """A reader whose queue has everything up to its cursor."""
@@ -125,7 +134,7 @@ class Hub:
         for id_ in subscription.queries:
             self._by_query.setdefault(id_, set()).add(subscription)
         if self.closed:
-            subscription.end("the service stops")
+            subscription.end(self._reason)
 
     def remove(self, subscription: Subscription) -> None:
         self.subscriptions.discard(subscription)
@@ -207,7 +216,8 @@ class Hub:
 
     def close(self, reason: str) -> None:
         """End all subscriptions, and those to come."""
-        self.closed = True
+        self._reason = reason
+        self._closing.set()
         for subscription in self.subscriptions:
             subscription.end(reason)
 

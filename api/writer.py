@@ -89,7 +89,7 @@ class Writer:
         while (group := self._groups.get()) is not None:
             if self.failure is None:
                 try:
-                    self._write(group)
+                    self.write(group)
                 except BaseException as error:  # whatever it is: nothing may be released any more
                     self.failure = error
                     _log.exception("what was accepted cannot be written")
@@ -98,7 +98,8 @@ class Writer:
             if self.failure is None:
                 self._define(group)
 
-    def _write(self, group: Group) -> None:
+    def write(self, group: Group) -> None:
+        """Make a group durable."""
         self.groups += 1
         directory = self._directory
         if directory is None:
