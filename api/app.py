@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -14,19 +14,21 @@ from api.routes import changes, operations, queries, rows, socket, streams
 from api.service import Service
 
 
-def make_app(service: Service) -> FastAPI:
-    """The application of a service, which starts and stops with it."""
+def make_app(service: Service, opening: Callable[[], Awaitable[None]] | None = None) -> FastAPI:
+    """The application of a service, which starts and stops with it; `opening` starts it and goes on beside it."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         # recovery goes on beside: meanwhile /readyz says so
-        starting = asyncio.create_task(service.begin())
+        starting = asyncio.ensure_future((opening or service.begin)())
         try:
             yield
         finally:
-            if not starting.done():
-                starting.cancel()
+            starting.cancel()
+            await asyncio.wait([starting])
             await service.stop()
+            if not starting.cancelled():
+                starting.result()
 
     app = FastAPI(title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None)
     app.state.service = service

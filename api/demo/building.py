@@ -68,6 +68,8 @@ ROOMS = (
 KINDS = ("light", "temperature", "sound", "motion")
 #: Sensors of each kind in every room.
 PER_ROOM = {"light": 2, "temperature": 2, "sound": 1, "motion": 1}
+#: Digits after the point that a sensor sends.
+_DIGITS = {"light": 1, "temperature": 2, "sound": 1, "motion": 2}
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -157,22 +159,25 @@ class Building:
         seed, sensors, hour = self.seed, self.sensors[kind], hour_of(tick)
         here = self.occupied(tick)
         noise = _noise(seed, 10, sensors.ids, tick)
+        found: Any
         if kind == "light":
             sun = max(0.0, np.sin(np.pi * (hour - 6) / 14)) * (0.7 + 0.3 * np.sin(tick / 90))
             forgotten = uniform(seed, 3, self._rooms, self._slots(VISIT, tick)) < 0.06
             lux = 420 * sun * self._window + np.where(here | forgotten, 340.0, 2.0)
-            return np.round(np.maximum(lux[sensors.room] * (0.9 + 0.2 * uniform(seed, 4, sensors.ids, 0)) + 3 * noise, 0.0), 1)
-        if kind == "temperature":
+            found = np.maximum(lux[sensors.room] * (0.9 + 0.2 * uniform(seed, 4, sensors.ids, 0)) + 3 * noise, 0.0)
+        elif kind == "temperature":
             slot, at = np.divmod(tick + self._rooms * 7, HEATING)
             wild = uniform(seed, 5, self._rooms, slot) < 0.07
             heat = np.where(wild, 9.0 * np.minimum(at, HEATING - at) / (HEATING / 2), 0.0)
             celsius = self._warmth + 2.2 * np.sin(np.pi * (hour - 9) / 12) + 0.8 * here + heat
-            return np.round(celsius[sensors.room] + 0.6 * uniform(seed, 6, sensors.ids, 0) - 0.3 + 0.08 * noise, 2)
-        if kind == "sound":
+            found = celsius[sensors.room] + 0.6 * uniform(seed, 6, sensors.ids, 0) - 0.3 + 0.08 * noise
+        elif kind == "sound":
             talk = np.where(here, 14 + 8 * uniform(seed, 7, self._rooms, tick // 4), 0.0)
             bang = np.where(uniform(seed, 8, self._rooms, tick) < 0.0008, 32.0, 0.0)
-            return np.round((31 + talk + bang)[sensors.room] + 1.5 * noise, 1)
-        return np.round(0.3 + 0.7 * uniform(seed, 9, sensors.ids, tick), 2)
+            found = (31 + talk + bang)[sensors.room] + 1.5 * noise
+        else:
+            found = 0.3 + 0.7 * uniform(seed, 9, sensors.ids, tick)
+        return np.asarray(np.round(found, _DIGITS[kind]), np.float64)
 
     def rows(self, tick: int) -> dict[str, dict[str, Any]]:
         """The rows that arrive in a tick, as columns, by stream: `demo_light` and so on."""

@@ -81,7 +81,8 @@ def _of_room(room: Room) -> Iterator[Definition]:
     )  # fmt: skip
     yield _query(
         f"visits_{name}",
-        "SELECT COUNT(*) AS movements, MAX(value) AS strongest, LAST(ts) AS newest FROM demo_motion [RANGE 1 MINUTE] WHERE room = :room",
+        "SELECT COUNT(*) AS movements, MAX(value) AS strongest, LAST(ts) AS newest "
+        "FROM demo_motion [RANGE 1 MINUTE] WHERE room = :room",
         tag, "motion", room=name,
     )  # fmt: skip
     yield _query(
@@ -111,13 +112,15 @@ def _floors() -> Iterator[Definition]:
         for kind, value in (("temperature", "celsius"), ("light", "lux"), ("sound", "decibel")):
             yield _query(
                 f"{kind}_floor_{floor}",
-                f"SELECT r.room, AVG(r.value) AS {value}, COUNT(*) AS readings FROM demo_{kind} [RANGE 20 SECONDS] r, demo_sensors s "
+                f"SELECT r.room, AVG(r.value) AS {value}, COUNT(*) AS readings "
+                f"FROM demo_{kind} [RANGE 20 SECONDS] r, demo_sensors s "
                 "WHERE r.sensor = s.sensor AND s.floor = :floor GROUP BY r.room",
                 tag, kind, "join", floor=floor,
             )  # fmt: skip
         yield _query(
             f"busy_floor_{floor}",
-            "SELECT DISTINCT m.room FROM demo_motion [RANGE 15 SECONDS] m, demo_sensors s WHERE m.sensor = s.sensor AND s.floor = :floor",
+            "SELECT DISTINCT m.room FROM demo_motion [RANGE 15 SECONDS] m, demo_sensors s "
+            "WHERE m.sensor = s.sensor AND s.floor = :floor",
             tag, "motion", "join", floor=floor,
         )  # fmt: skip
         yield _query(
@@ -155,13 +158,15 @@ def _overview() -> Iterator[Definition]:
     )  # fmt: skip
     yield _query(
         "every_minute",
-        "SELECT window_start, window_end, COUNT(*) AS readings, ROUND(AVG(value), 2) AS celsius, ROUND(STDDEV(value), 2) AS spread "
+        "SELECT window_start, window_end, COUNT(*) AS readings, ROUND(AVG(value), 2) AS celsius, "
+        "ROUND(STDDEV(value), 2) AS spread "
         "FROM TUMBLE(demo_temperature, 1 MINUTE) GROUP BY window_start, window_end",
         "overview", "temperature", "per-minute",
     )  # fmt: skip
     yield _query(
         "rooms_every_minute",
-        "SELECT room, window_end, ROUND(AVG(value), 1) AS celsius FROM TUMBLE(demo_temperature, 1 MINUTE) GROUP BY room, window_end",
+        "SELECT room, window_end, ROUND(AVG(value), 1) AS celsius FROM TUMBLE(demo_temperature, 1 MINUTE) "
+        "GROUP BY room, window_end",
         "temperature", "per-minute",
     )  # fmt: skip
     yield _query(
@@ -233,7 +238,8 @@ def _overview() -> Iterator[Definition]:
     )  # fmt: skip
     yield _query(
         "bang",
-        "SELECT s.room, s.value AS decibel, s.ts, d.floor FROM demo_sound s, demo_sensors d WHERE s.sensor = d.sensor AND s.value > 58",
+        "SELECT s.room, s.value AS decibel, s.ts, d.floor FROM demo_sound s, demo_sensors d "
+        "WHERE s.sensor = d.sensor AND s.value > 58",
         "overview", "sound", "alarm", "join",
     )  # fmt: skip
 
