@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from api import problems
 from api.models import Problem
-from api.routes import changes, operations, queries, rows, socket, streams
+from api.routes import changes, operations, page, queries, rows, socket, streams
 from api.service import Service
 
 
@@ -32,7 +32,7 @@ def make_app(service: Service, opening: Callable[[], Awaitable[None]] | None = N
 
     app = FastAPI(title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None)
     app.state.service = service
-    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router):
+    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router, page.router):
         app.include_router(router)
     problems.install(app)
     plain = app.openapi

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from api.calls import Call, Done, apply, decode
 from api.holdings import Holdings, load_holdings
 from api.inbox import ClosedError, Inbox, Item, Told
 from api.limits import Limits
+from api.meter import Meter
 from api.parts import Part
 from api.watches import Reader, Watches
 from api.writer import Group, Writer
@@ -122,10 +123,32 @@ class Core:
         self.on_failure: Callable[[BaseException], None] = lambda error: None
         #: nanoseconds that the thread worked
         self.busy_ns = 0
+        self.meter = Meter(self._totals())
 
     @property
     def engine(self) -> Engine:
         return self.holdings.engine
+
+    def pace(self) -> dict[str, Any]:
+        """How far everything has come, and how fast it goes; for the engine's thread."""
+        counts = self.engine.counts()
+        seconds, of = self.meter.look(self._totals(counts))
+        streams = {name: of[f"stream {name}"] for name in counts["streams"]}
+        rates = {
+            "seconds": seconds,
+            "commits": of["commits"],
+            "rows": sum(streams.values()),
+            "busy": of["busy"],
+            "streams": streams,
+        }
+        queue = {"calls": self.inbox.calls, "bytes": self.inbox.bytes, "refused": self.inbox.refused}
+        return counts | {"timelines": self.engine.times(), "queue": queue, "rates": rates}
+
+    def _totals(self, counts: Mapping[str, Any] | None = None) -> dict[str, float]:
+        """What only grows, by the names under which it is metered."""
+        counts = counts or self.engine.counts()
+        streams = {f"stream {name}": entry["rows"] for name, entry in counts["streams"].items()}
+        return {"commits": counts["seq"], "busy": self.busy_ns / 1e9, **streams}
 
     # ---- from any thread
 

@@ -50,6 +50,23 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
     }
 
 
+def count(committer: Committer, catalog: Catalog) -> dict[str, Any]:
+    """`engine.counts()`."""
+    return {
+        "seq": committer.seq,
+        "queries": len(catalog.queries),
+        "streams": {
+            source.name: {
+                "rows": source.intake.next_row,
+                "late": source.intake.late_rows,
+                "held": source.store.end - source.store.watermark,
+            }
+            for source in catalog.sources.values()
+        },
+        "tables": {table.name: {"rows": table.versions.n_open} for table in catalog.tables.values()},
+    }
+
+
 def _stream(source: Source, committer: Committer) -> dict[str, Any]:
     aggregates = sum(group.bytes for group in committer.operations.shared if group.source is source)
     return {

@@ -48,7 +48,7 @@ def _of_room(room: Room) -> Iterator[Definition]:
     yield _query(
         f"hot_{name}",
         "SELECT sensor, value AS celsius FROM demo_temperature [RANGE 30 SECONDS] WHERE room = :room AND value > :limit",
-        tag, "temperature", room=name, limit=room.warmth + 3.5,
+        tag, "temperature", room=name, limit=room.warmth + 2.8,
     )  # fmt: skip
     yield _query(
         f"cold_{name}",
@@ -88,7 +88,7 @@ def _of_room(room: Room) -> Iterator[Definition]:
     yield _query(
         f"jump_{name}",
         "SELECT sensor, value AS celsius, ts FROM demo_temperature WHERE room = :room AND (value > :high OR value < :low)",
-        tag, "temperature", "alarm", room=name, high=room.warmth + 8, low=room.warmth - 6,
+        tag, "temperature", "alarm", room=name, high=room.warmth + 6, low=room.warmth - 5,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
@@ -65,13 +65,18 @@ async def trace(service: Served, body: TraceRequest) -> Response:
 
 
 @router.get("/v1/eddy", tags=["operations"], responses=problems())
-async def eddy(service: Served) -> Response:
+async def eddy(
+    service: Served, brief: bool = Query(False, description="only counts and rates: cheap enough to ask every second")
+) -> Response:
     """Modules, tickets, routes and rates."""
 
     def look(core: Any) -> dict[str, Any]:
+        pace: dict[str, Any] = core.pace()
+        if brief:
+            return pace
         found: dict[str, Any] = core.engine.stats()
         n_queries = len(found.pop("queries"))
-        return found | {"n_queries": n_queries, "queue": {"calls": core.inbox.calls, "bytes": core.inbox.bytes}}
+        return found | {"n_queries": n_queries, "queue": pace["queue"], "rates": pace["rates"]}
 
     return json_response(await service.read(look))
 
