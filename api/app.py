@@ -9,13 +9,23 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from api import problems
+from api.guard import Guard
+from api.metrics import Metrics
 from api.models import Problem
 from api.routes import changes, operations, page, queries, rows, socket, streams
 from api.service import Service
+from api.tokens import Tokens
 
 
-def make_app(service: Service, opening: Callable[[], Awaitable[None]] | None = None) -> FastAPI:
-    """The application of a service, which starts and stops with it; `opening` starts it and goes on beside it."""
+def make_app(
+    service: Service, opening: Callable[[], Awaitable[None]] | None = None, *,
+    tokens: Tokens | None = None, hosts: frozenset[str] | None = None,
+) -> FastAPI:  # fmt: skip
+    """The application of a service, which starts and stops with it.
+
+    `opening` starts the service and goes on beside it, `tokens` says who may do what (None: everybody), `hosts` under which names
+    it is reached (None: any).
+    """
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -30,8 +40,13 @@ def make_app(service: Service, opening: Callable[[], Awaitable[None]] | None = N
             if not starting.cancelled():
                 starting.result()
 
-    app = FastAPI(title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None)
+    app = FastAPI(
+        title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None,
+        swagger_ui_oauth2_redirect_url=None, redirect_slashes=False,
+    )  # fmt: skip
     app.state.service = service
+    app.state.metrics = metrics = Metrics(service)
+    app.add_middleware(Guard, limits=service.limits, tokens=tokens, hosts=hosts, observe=metrics.observe)
     for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router, page.router):
         app.include_router(router)
     problems.install(app)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from api.commands import serve
+from api.commands import serve, token
 
 #: The folder that holds our packages, for children started from elsewhere.
 _ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +34,7 @@ def _eddy() -> None:
 
 
 app.command()(serve.serve)
+app.add_typer(token.app)
 
 
 @app.command(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from api.admission import admit
 from api.calls import Call, Done, apply, decode
 from api.holdings import Holdings, load_holdings
 from api.inbox import ClosedError, Inbox, Item, Told
@@ -123,7 +124,7 @@ class Core:
         self.on_failure: Callable[[BaseException], None] = lambda error: None
         #: nanoseconds that the thread worked
         self.busy_ns = 0
-        self.meter = Meter(self._totals())
+        self.meter = Meter(self._metered(holdings.engine.totals()))
 
     @property
     def engine(self) -> Engine:
@@ -131,24 +132,30 @@ class Core:
 
     def pace(self) -> dict[str, Any]:
         """How far everything has come, and how fast it goes; for the engine's thread."""
-        counts = self.engine.counts()
-        seconds, of = self.meter.look(self._totals(counts))
-        streams = {name: of[f"stream {name}"] for name in counts["streams"]}
-        rates = {
-            "seconds": seconds,
-            "commits": of["commits"],
-            "rows": sum(streams.values()),
-            "busy": of["busy"],
-            "streams": streams,
+        totals = self.engine.totals()
+        seconds, of = self.meter.look(self._metered(totals))
+        streams = {name: of[f"stream {name}"] for name in totals["streams"]}
+        return {
+            "seq": totals["seq"],
+            "n_queries": totals["queries"],
+            "bytes": totals["bytes"],
+            "timelines": self.engine.times(),
+            "streams": {name: {"rows": rows, "late": late} for name, (rows, late) in totals["streams"].items()},
+            "tables": {name: {"rows": rows} for name, rows in totals["tables"].items()},
+            "queue": {"calls": self.inbox.calls, "bytes": self.inbox.bytes, "refused": self.inbox.refused},
+            "rates": {
+                "seconds": seconds,
+                "rows": sum(streams.values()),
+                "commits": of["commits"],
+                "busy": of["busy"],
+                "streams": streams,
+            },
         }
-        queue = {"calls": self.inbox.calls, "bytes": self.inbox.bytes, "refused": self.inbox.refused}
-        return counts | {"timelines": self.engine.times(), "queue": queue, "rates": rates}
 
-    def _totals(self, counts: Mapping[str, Any] | None = None) -> dict[str, float]:
+    def _metered(self, totals: Mapping[str, Any]) -> dict[str, float]:
         """What only grows, by the names under which it is metered."""
-        counts = counts or self.engine.counts()
-        streams = {f"stream {name}": entry["rows"] for name, entry in counts["streams"].items()}
-        return {"commits": counts["seq"], "busy": self.busy_ns / 1e9, **streams}
+        streams = {f"stream {name}": rows for name, (rows, _) in totals["streams"].items()}
+        return {"commits": totals["seq"], "busy": self.busy_ns / 1e9, **streams}
 
     # ---- from any thread
 
@@ -239,6 +246,7 @@ class Core:
         call.at_us = max(self._now_us(), self._clock.now_us)
         call.seq = self.engine.seq
         known = len(self.holdings.touched)
+        admit(call, self.holdings, self.limits)
         done = carry_out(self.holdings, self._clock, call)
         if done.changed and call.journaled and self._durable:
             record = call.encode()

@@ -50,20 +50,13 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
     }
 
 
-def count(committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """`engine.counts()`."""
+def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
+    """Counts alone; of each stream its rows and those that were late, of each table its rows."""
     return {
         "seq": committer.seq,
         "queries": len(catalog.queries),
-        "streams": {
-            source.name: {
-                "rows": source.intake.next_row,
-                "late": source.intake.late_rows,
-                "held": source.store.end - source.store.watermark,
-            }
-            for source in catalog.sources.values()
-        },
-        "tables": {table.name: {"rows": table.versions.n_open} for table in catalog.tables.values()},
+        "tables": {table.name: table.versions.n_open for table in catalog.tables.values()},
+        "streams": {source.name: (source.intake.next_row, source.intake.late_rows) for source in catalog.sources.values()},
     }
 
 
