@@ -29,7 +29,7 @@ from api.opening import Opening
 from api.service import Service
 from api.settings import Settings, SettingsError, is_loopback, resolve
 from api.tokens import Tokens
-from eddy import EddyError
+from eddy import EddyError, compile
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk
 
@@ -67,6 +67,8 @@ def serve(settings: Settings) -> int:
         directory = None
         if settings.data is not None:
             directory = DataDirectory.open(LocalDisk(settings.data), discard_state=settings.discard_state)
+        # here, where it can be seen, rather than with the first engine, which would keep every request waiting
+        compile.ensure()
         service = Service(directory, settings.limits, policy=settings.policy, expiry=settings.expiry)
         host = f"[{address[0]}]" if bound.family == socket.AF_INET6 else address[0]
         url = f"{'http' if settings.tls_cert is None else 'https'}://{host}:{address[1]}"
