@@ -72,7 +72,7 @@ def curls(url: str, *, demo: bool, tokens: bool) -> list[str]:
     curl = "curl -s" + (' -H "Authorization: Bearer $EDDY_TOKEN"' if tokens else "")
     send = f"{curl} -H 'Content-Type: application/json'"
     if demo:
-        sql = "SELECT room, MAX(value) AS celsius FROM demo_temperature [RANGE 1 MINUTE] GROUP BY room HAVING MAX(value) > 22"
+        sql = "SELECT room, MAX(value) AS celsius FROM demo_temperature [RANGE 1 MINUTE] GROUP BY room HAVING MAX(value) > 20"
         return [
             f"  {curl} '{url}/v1/queries/demo_rooms/answer?format=csv'",
             f"  {curl} -N '{url}/v1/queries/demo_floors/changes?format=ndjson' | head -n 20",
