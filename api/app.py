@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -12,7 +12,7 @@ from api import problems
 from api.guard import Guard
 from api.metrics import Metrics
 from api.models import Problem
-from api.routes import changes, operations, queries, rows, socket, streams
+from api.routes import changes, operations, page, queries, rows, socket, streams
 from api.service import Service
 from api.tokens import Route, Tokens
 
@@ -22,22 +22,28 @@ Declare a stream, submit queries, push rows, read answers, or follow their chang
 (`/v1/ws`). Errors are problem documents (RFC 9457) with a stable `code` and, where there is one, a `hint`."""
 
 
-def make_app(service: Service, *, tokens: Tokens | None = None, hosts: frozenset[str] | None = None) -> FastAPI:
+def make_app(
+    service: Service, opening: Callable[[], Awaitable[None]] | None = None, *,
+    tokens: Tokens | None = None, hosts: frozenset[str] | None = None,
+) -> FastAPI:  # fmt: skip
     """The application of a service, which starts and stops with it.
 
-    `tokens` says who may do what (None: everybody), `hosts` under which names it is reached (None: any).
+    `opening` starts the service and goes on beside it, `tokens` says who may do what (None: everybody), `hosts` under which names
+    it is reached (None: any).
     """
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         # recovery goes on beside: meanwhile /readyz says so
-        starting = asyncio.create_task(service.begin())
+        starting = asyncio.ensure_future((opening or service.begin)())
         try:
             yield
         finally:
-            if not starting.done():
-                starting.cancel()
+            starting.cancel()
+            await asyncio.wait([starting])
             await service.stop()
+            if not starting.cancelled():
+                starting.result()
 
     app = FastAPI(
         title="Eddy", version="1", description=_ABOUT, lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None,
@@ -51,7 +57,7 @@ def make_app(service: Service, *, tokens: Tokens | None = None, hosts: frozenset
             service.core.inbox.check_room()
 
     app.add_middleware(Guard, limits=service.limits, tokens=tokens, hosts=hosts, admit=admit, observe=metrics.observe)
-    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router):
+    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router, page.router):
         app.include_router(router)
     problems.install(app)
     plain = app.openapi

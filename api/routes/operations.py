@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 
@@ -86,13 +86,18 @@ async def trace(service: Served, body: TraceRequest) -> Response:
 
 
 @router.get("/v1/eddy", tags=["operations"], responses={200: {"description": "as of now", **_OBJECT}, **problems()})
-async def eddy(service: Served) -> Response:
+async def eddy(
+    service: Served, brief: bool = Query(False, description="only counts and rates: cheap enough to ask every second")
+) -> Response:
     """Modules, tickets, routes and rates."""
 
     def look(core: Any) -> dict[str, Any]:
+        pace: dict[str, Any] = core.pace()
+        if brief:
+            return pace
         found: dict[str, Any] = core.engine.stats()
         n_queries = len(found.pop("queries"))
-        return found | {"n_queries": n_queries, "queue": {"calls": core.inbox.calls, "bytes": core.inbox.bytes}}
+        return found | {"n_queries": n_queries, "queue": pace["queue"], "rates": pace["rates"]}
 
     return json_response(await service.read(look))
 

@@ -96,11 +96,13 @@ async def list_queries(
     state: Literal["running", "paused"] | None = None,
     stream: str | None = None,
     tag: str | None = None,
+    search: str | None = Parameter(None, max_length=256, description="words that the name or the text has, in any case"),
     sort: Literal["id", "name", "-own_bytes"] = "id",
     limit: int = Parameter(PAGE, ge=1, le=PAGE_ITEMS),
     cursor: str | None = Parameter(None, description="`next_cursor` of the page before"),
 ) -> Any:
     """Queries, a page at a time."""
+    words = (search or "").lower().split()
 
     def look(core: Core) -> dict[str, Any]:
         found = [
@@ -109,6 +111,7 @@ async def list_queries(
             if (state is None or query.state == state)
             and (stream is None or stream.lower() in query.streams)
             and (tag is None or tag in query.tags)
+            and all(word in query.name.lower() or word in query.sql.lower() for word in words)
         ]
         keys = {
             "id": lambda q: (q.id,),
@@ -118,10 +121,15 @@ async def list_queries(
         found.sort(key=keys[sort])
         first = _position(cursor, len(found))
         page = found[first : first + limit]
-        items = [query_view(core.holdings, query) | {"own_bytes": core.engine.own_bytes(query)} for query in page]
+        items = [query_view(core.holdings, query) | _counters(core, query) for query in page]
         return {"items": items, "next_cursor": str(first + limit) if first + limit < len(found) else None}
 
     return await service.read(look)
+
+
+def _counters(core: Core, query: Query) -> dict[str, int]:
+    stats = core.engine.stats(query)
+    return {name: stats[name] for name in ("results", "own_bytes", "errors")}
 
 
 def _position(cursor: str | None, n: int) -> int:
