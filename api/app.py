@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,10 +19,13 @@ def make_app(service: Service) -> FastAPI:
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
+        # recovery goes on beside: meanwhile /readyz says so
+        starting = asyncio.create_task(service.begin())
         try:
             yield
         finally:
+            if not starting.done():
+                starting.cancel()
             await service.stop()
 
     app = FastAPI(title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None)

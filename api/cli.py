@@ -14,6 +14,8 @@ from pathlib import Path
 
 import typer
 
+from api.commands import serve
+
 #: The folder that holds our packages, for children started from elsewhere.
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,6 +31,9 @@ app = typer.Typer(
 @app.callback()
 def _eddy() -> None:
     """Keeps commands named even while there is only one."""
+
+
+app.command()(serve.serve)
 
 
 @app.command(

@@ -63,7 +63,7 @@ class Holdings:
     def dump(self) -> list[Any]:
         """All of it as parts of a snapshot; what happens afterwards does not change them."""
         head = {"definitions": self.definitions, "receipts": self.receipts}
-        return [orjson.dumps(head), *dump_state(self.engine)]
+        return [orjson.dumps(head, default=list), *dump_state(self.engine)]
 
 
 def load_holdings(parts: Sequence[Any], clock: Callable[[], Any]) -> Holdings:

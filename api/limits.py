@@ -41,5 +41,10 @@ class Limits:
     sql_tokens: int = 2_000
     sql_depth: int = 32
 
-    def as_dict(self) -> dict[str, float]:
+    @staticmethod
+    def fixed() -> frozenset[str]:
+        """Limits that no setting changes: the reader of SQL is built around them."""
+        return frozenset({"sql_bytes", "sql_tokens", "sql_depth"})
+
+    def as_dict(self) -> dict[str, int | float]:
         return dataclasses.asdict(self)

@@ -1,30 +1,40 @@
 """The process that serves: opens the data directory, runs uvicorn, and ends in good order.
 
 uvicorn alone waits for ever for streams that never end, so the first signal ends all subscriptions; then requests under way are
-finished, what waits is done, a snapshot is written. A second signal ends the process at once.
+finished, what waits is done, a snapshot is written. All of that takes at most `GRACE` and `STOP` seconds: whatever was
+acknowledged is in the journal, so a snapshot that takes longer is left out. A second signal ends the process at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
+import os
 import socket
+import ssl
 import sys
 from types import FrameType
 
 import uvicorn
+import uvloop
 
+from api import logs
 from api.app import make_app
 from api.service import Service
-from api.settings import Settings
+from api.settings import Settings, SettingsError, resolve
+from eddy import EddyError
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk
 
+_log = logging.getLogger("eddy.server")
+
 #: Seconds that requests under way have to end.
-GRACE = 3
+GRACE = 2
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which tells the service first when it is to end."""
+    """uvicorn, which tells the service first when it is to end, and then ends with an exit code rather than by the signal."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -32,28 +42,79 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._service.end_subscriptions()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def serve(settings: Settings) -> int:
     """Serve until told to stop; returns the exit code."""
-    directory = (
-        None if settings.data is None else DataDirectory.open(LocalDisk(settings.data), discard_state=settings.discard_state)
-    )
-    service = Service(directory, settings.limits, policy=settings.policy, expiry=settings.expiry)
-    config = uvicorn.Config(
-        make_app(service), host=settings.host, port=settings.port, loop="uvloop", http="httptools", ws="websockets-sansio",
-        timeout_graceful_shutdown=GRACE, log_level="warning", access_log=False, server_header=False,
-        limit_concurrency=settings.limits.connections,
-    )  # fmt: skip
-    server = Server(config, service)
-    service.on_failure = lambda error: setattr(server, "should_exit", True)
-    bound = config.bind_socket()
-    host, port = bound.getsockname()[:2]
-    print(f"eddy: http://{host}:{port}", file=sys.stderr, flush=True)
-    asyncio.run(_run(server, bound))
-    return 1 if service.state == "failed" else 0
+    logs.set_up(settings.log_format, settings.log_level)
+    bound = bind(settings.host, settings.port)
+    with bound:
+        directory = None
+        if settings.data is not None:
+            directory = DataDirectory.open(LocalDisk(settings.data), discard_state=settings.discard_state)
+        service = Service(directory, settings.limits, policy=settings.policy, expiry=settings.expiry)
+        config = uvicorn.Config(
+            make_app(service), http="httptools", ws="websockets-sansio", timeout_graceful_shutdown=GRACE, log_config=None,
+            access_log=False, server_header=False, limit_concurrency=settings.limits.connections,
+            ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
+        )  # fmt: skip
+        _load(config)
+        server = Server(config, service)
+        service.on_failure = lambda error: setattr(server, "should_exit", True)
+        address = bound.getsockname()
+        host = f"[{address[0]}]" if bound.family == socket.AF_INET6 else address[0]
+        url = f"{'https' if config.is_ssl else 'http'}://{host}:{address[1]}"
+        _log.info("serving", extra={"url": url, "data": "none" if settings.data is None else str(settings.data)})
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(server.serve(sockets=[bound]))
+        code = _outcome(service)
+        if service.unfinished:
+            # a thread still works, and nothing that it could do is needed any more
+            sys.stderr.flush()
+            os._exit(code)
+        return code
 
 
-async def _run(server: Server, bound: socket.socket) -> None:
-    await server.serve(sockets=[bound])
+def _outcome(service: Service) -> int:
+    failure = service.failure
+    if failure is None:
+        _log.info("stopped")
+        return 0
+    if isinstance(failure, EddyError):
+        raise failure
+    _log.error("failed", extra={"reason": str(failure)})
+    return 1
+
+
+def _load(config: uvicorn.Config) -> None:
+    """Have uvicorn read what it needs, the certificate among it."""
+    try:
+        config.load()
+    except (ssl.SSLError, OSError) as error:
+        fact = "the certificate and its key cannot be used"
+        raise SettingsError(fact, detail=str(error), hint="--tls-cert and --tls-key are PEM files that belong together") from None
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at an address; not being able to is one sentence and a way out."""
+    family, address = resolve(host, port)
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        where = f"{host}:{port}"
+        if error.errno == errno.EADDRINUSE:
+            fact, hint = f"the port of {where} is taken", "another eddy may be running; --port 0 takes one that is free"
+        elif error.errno == errno.EACCES:
+            fact, hint = f"this user may not listen at {where}", "ports from 1024 on need no permission: --port 8000"
+        elif error.errno == errno.EADDRNOTAVAIL:
+            fact, hint = f"{host} is no address of this machine", "--host 127.0.0.1 is for this machine, 0.0.0.0 for all"
+        else:
+            fact, hint = f"it is not possible to listen at {where}: {error.strerror}", "see --host and --port"
+        raise SettingsError(fact, code="cannot_listen", hint=hint) from None
+    bound.set_inheritable(False)
+    return bound

@@ -7,9 +7,11 @@ back by one call into the loop for each group.
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from api.calls import Call
 from api.core import Clock, Core, recover
@@ -20,6 +22,13 @@ from api.limits import Limits
 from api.parts import Part, parts_of
 from eddy import Engine, GoneError, LimitError, NotFoundError, Query
 from storage.directory import DataDirectory
+
+_log = logging.getLogger("eddy.service")
+
+T = TypeVar("T")
+
+#: Seconds that the engine has to do what waits and to make a snapshot when the service stops.
+STOP = 2.0
 
 
 class Service:
@@ -32,6 +41,10 @@ class Service:
         self._policy, self._expiry = policy, expiry
         self._core: Core | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: why it could not start
+        self._failure: BaseException | None = None
+        #: whether a thread was still at work when `stop` gave up waiting for it
+        self.unfinished = False
         #: called when it can do nothing any more
         self.on_failure: Callable[[BaseException], None] = lambda error: None
 
@@ -40,6 +53,14 @@ class Service:
     def _make(self, clock: Clock) -> Engine:
         return Engine(policy=self._policy, expiry=self._expiry, clock=clock)
 
+    async def begin(self) -> None:
+        """Start; if that is not possible, fail rather than raise."""
+        try:
+            await self.start()
+        except Exception as error:
+            self._failure = error
+            self._fail(error)
+
     async def start(self) -> None:
         """Recover what there is, and begin to work."""
         self._loop = asyncio.get_running_loop()
@@ -47,7 +68,7 @@ class Service:
             clock = Clock()
             holdings = Holdings(self._make(clock))
         else:
-            holdings, clock = await asyncio.to_thread(recover, self._directory, self._make)
+            holdings, clock = await self._beside("eddy-recovery", partial(recover, self._directory, self._make))
         holdings.engine.limit(state_bytes=self.limits.state_bytes, max_ahead=self.limits.max_ahead_seconds * 1000)
         self._core = Core(holdings, clock, self._directory, self.limits, self.hub.publish, self._to_loop)
         self._core.on_failure = self._fail
@@ -55,12 +76,41 @@ class Service:
         self._core.start()
 
     async def stop(self) -> None:
-        """End subscriptions, do what waits, and write a snapshot."""
+        """End subscriptions, do what waits, and write a snapshot; gives up after `STOP` seconds, for the journal has it all."""
         self.hub.close("the service stops")
-        if self._core is not None:
-            await asyncio.to_thread(self._core.stop)
+        if self._core is None:
+            self.unfinished = self._failure is None
+            return
+        try:
+            await asyncio.wait_for(self._beside("eddy-stop", self._core.stop), STOP)
+        except TimeoutError:
+            self.unfinished = True
+            _log.warning("stopped before the snapshot was written; the next start reads more of the journal")
+            return
         if self._directory is not None:
             self._directory.close()
+
+    async def _beside(self, name: str, do: Callable[[], T]) -> T:
+        """Have something done by a thread of its own, which does not keep the process from ending."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def finish(result: T | None, error: BaseException | None) -> None:
+            if not done.cancelled():
+                if error is None:
+                    done.set_result(result)  # type: ignore[arg-type]  # there is one when there is no error
+                else:
+                    done.set_exception(error)
+
+        def run() -> None:
+            try:
+                result, error = do(), None
+            except BaseException as broken:  # whoever waits gets it
+                result, error = None, broken
+            self._to_loop(partial(finish, result, error))
+
+        threading.Thread(target=run, name=name, daemon=True).start()
+        return await done
 
     def end_subscriptions(self) -> None:
         """End every stream of changes, from any thread or a signal."""
@@ -75,11 +125,16 @@ class Service:
     @property
     def state(self) -> str:
         """recovering, ready, stopping or failed."""
+        if self.failure is not None:
+            return "failed"
         if self._core is None:
             return "recovering"
-        if self._core.failure is not None:
-            return "failed"
         return "ready" if self._core.inbox.closed is None else "stopping"
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it can do nothing any more."""
+        return self._failure if self._core is None else self._core.failure
 
     @property
     def core(self) -> Core:

@@ -96,7 +96,7 @@ class Writer:
                     self._failed(error)
             group.release(self.failure)
             if self.failure is None:
-                self._define(group)
+                self.define(group)
 
     def write(self, group: Group) -> None:
         """Make a group durable."""
@@ -125,7 +125,8 @@ class Writer:
         except Exception as error:  # the journal still has everything: say so, and try again with the next one
             _log.error("the snapshot could not be written: %s", error)
 
-    def _define(self, group: Group) -> None:
+    def define(self, group: Group) -> None:
+        """Bring the catalog up to date with a group that was written."""
         if self._directory is None or not (group.defined or group.dropped):
             return
         number = self._directory.durable

@@ -82,7 +82,7 @@ class Engine:
         kernels.ensure()
         self._eddy = Eddy(make(policy, seed))
         self._committer = Committer(self._eddy, batch_rows, log_rows)
-        self._clock_us = _wall_clock_us if clock is None else (lambda: to_us(clock()))
+        self._clock = clock
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
         self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.operations, self._forget)
@@ -96,6 +96,15 @@ class Engine:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the caller's clock, and the turn that somebody has now (`eddy/state.py`)."""
+        return {name: value for name, value in vars(self).items() if name not in ("_clock", "_turn")}
+
+    def _restart(self, clock: Callable[[], Any] | None) -> None:
+        """Be ready for calls after `__getstate__` and back."""
+        self._clock = clock
+        self._turn = Turn()
 
     def close(self) -> None:
         """Let go of all state; every later call but this one is an error."""
@@ -343,6 +352,10 @@ class Engine:
         """The clock's time for rows of a stream without a time column; 0 for others."""
         return self._clock_us() if source.time_column is None else 0
 
+    def _clock_us(self) -> int:
+        """The clock that was given, or the wall's."""
+        return time.time_ns() // 1000 if self._clock is None else to_us(self._clock())
+
     def _check_room(self, source: Source, checked: Ingested) -> None:
         """Raise if so many rows would be too many to hold, or their times are too far ahead."""
         self._check_times(source, checked)
@@ -567,8 +580,3 @@ class Engine:
                     assert front <= timeline.now or timeline.now == BEGINNING, "no front is past the clock"
             for group in self._committer.operations.shared:
                 group.check()
-
-
-def _wall_clock_us() -> int:
-    """The default clock of streams without a time column."""
-    return time.time_ns() // 1000

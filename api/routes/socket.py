@@ -2,7 +2,7 @@
 
     client                                                              server
     {"subscribe": {"id": .., "query": [..], "tag": [..],                {"subscribed": id, "queries": [..]}, then frames
-        "since": .., "slow": ..}}                                           {"id": .., "changes": [..]}, {"id": .., "progress": ..}
+        "since": .., "slow": ..}}                                        {"id": .., "changes": [..]}, {"id": .., "progress": ..}
     {"unsubscribe": id}                                                 {"unsubscribed": id}
     {"push": {"id": .., "stream": .., "rows": ..}}                      {"pushed": id, "receipt": {..}}
     anything that is wrong                                              {"error": {"id": .., "code": .., "detail": ..}}

@@ -14,6 +14,7 @@ from eddy.plan_choice import Choice, choice_ns, chosen, strategies_for
 from eddy.replanning import Pace, Replanner
 from eddy.strategies import Strategies
 from eddy.tree_query import TreeQuery
+from lineage.identity import ById
 from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import Readable
@@ -34,7 +35,7 @@ def forms(sql: str) -> Forms:
 def seen(found: Forms, rates: list[float]) -> Flows:
     """What flows through the nodes of the first form, in order: join, minus, its two blocks, the third; alive ten commits."""
     form, flows = found.forms[0], Flows()
-    flows.see(form, {id(node): Flow(rate, 0.0, 10 * rate) for node, rate in zip(form.nodes, rates, strict=True)})
+    flows.see(form, ById((node, Flow(rate, 0.0, 10 * rate)) for node, rate in zip(form.nodes, rates, strict=True)))
     return flows
 
 
@@ -73,7 +74,7 @@ def test_few_rows_are_scanned_and_many_wait_in_a_calendar() -> None:
     inner = next(node for node in form.nodes if type(node).__name__ == "Distinct" and isinstance(node.child, Block))
     for size, structure in ((500.0, "list"), (1e6, "calendar")):
         flows = Flows()
-        flows.see(form, {id(inner): Flow(1000.0, 0.0, size)})
+        flows.see(form, ById([(inner, Flow(1000.0, 0.0, size))]))
         assert strategies_for(form, flows).structure(inner) == structure
 
 
@@ -128,7 +129,7 @@ def rows_carried(query: TreeQuery) -> float:
     replanner = replanner_of(query)
     form = replanner.built.choice.form
     nodes = [node for node in form.nodes if not isinstance(node, Block)]
-    return sum(replanner.built.stages[id(node)].counts.plus + replanner.built.stages[id(node)].counts.minus for node in nodes)
+    return sum(replanner.built.stages[node].counts.plus + replanner.built.stages[node].counts.minus for node in nodes)
 
 
 def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
