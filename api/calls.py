@@ -18,7 +18,7 @@ import orjson
 
 from api.bodies import Keys, parse_bundle, parse_keys, parse_rows
 from api.holdings import Holdings, KeptReceipt
-from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError
+from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query
 from eddy.catalog import Catalog, describe, describe_table
 from eddy.screening import without
 
@@ -131,20 +131,25 @@ def _push(holdings: Holdings, call: Call) -> Done:
     rows = call.rows
     if rows is None:
         rows = parse_rows(call.body, header["media"], engine.stream(stream).columns)
-    rows, rejected = _screened(engine, stream, rows, header)
-    return Done(engine.push(stream, rows)._asdict() | _rejections(rejected))
+    rows, skipped = _screened(engine, stream, rows, header)
+    return Done(engine.push(stream, rows)._asdict() | _rejections(skipped))
 
 
-def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> tuple[Any, list[RowError]]:
-    """The rows of a call without the bad ones, if it asks for that; which they are is recorded, for limits may change."""
+def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
+    """The rows of a call without the bad ones, if it asks for that, and what was wrong with them.
+
+    Which they are is recorded with the call: a replay must not judge again, for limits may have changed.
+    """
     if header.get("bad") != "skip":
         return rows, []
-    if "skipped" in header:
-        return without(rows, header["skipped"]), []
-    rows, rejected = engine.screen(name, rows)
-    if rejected:
-        header["skipped"] = [error.row for error in rejected]
-    return rows, rejected
+    if "skipped" not in header:
+        rows, errors = engine.screen(name, rows)
+        header["skipped"] = [
+            {"row": error.row, "column": error.column, "code": error.code, "detail": error.fact} for error in errors
+        ]
+        return rows, header["skipped"]
+    skipped = header["skipped"]
+    return without(rows, [one["row"] for one in skipped]) if skipped else rows, skipped
 
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
@@ -153,12 +158,8 @@ def _push_many(holdings: Holdings, call: Call) -> Done:
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 
 
-def _rejections(errors: list[RowError]) -> dict[str, Any]:
-    shown = [
-        {"row": error.row, "column": error.column, "code": error.code, "detail": error.fact}
-        for error in errors[:MAX_REJECTED_SHOWN]
-    ]
-    return {"rejected": len(errors)} | ({"errors": shown} if shown else {})
+def _rejections(skipped: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"rejected": len(skipped)} | ({"errors": skipped[:MAX_REJECTED_SHOWN]} if skipped else {})
 
 
 def _upsert(holdings: Holdings, call: Call) -> Done:
@@ -167,8 +168,8 @@ def _upsert(holdings: Holdings, call: Call) -> Done:
     rows = call.rows
     if rows is None:
         rows = parse_rows(call.body, header["media"], engine.table(table).columns)
-    rows, rejected = _screened(engine, table, rows, header)
-    return Done(engine.upsert(table, rows)._asdict() | _rejections(rejected))
+    rows, skipped = _screened(engine, table, rows, header)
+    return Done(engine.upsert(table, rows)._asdict() | _rejections(skipped))
 
 
 def _delete(holdings: Holdings, call: Call) -> Done:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from api.commands import push, query, serve, stream, table, top, trace
+from api.commands import push, query, serve, stream, table, token, top, trace
 
 #: The folder that holds our packages, for children started from elsewhere.
 _ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +34,7 @@ def _eddy() -> None:
 
 
 app.command()(serve.serve)
-for _noun in (stream, table, query):
+for _noun in (stream, table, query, token):
     app.add_typer(_noun.app)
 app.command()(push.push)
 app.command()(trace.trace)

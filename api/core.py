@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from api.admission import admit
 from api.calls import Call, Done, apply, decode
 from api.holdings import Holdings, load_holdings
 from api.inbox import ClosedError, Inbox, Item, Told
@@ -216,6 +217,7 @@ class Core:
         call.at_us = max(self._now_us(), self._clock.now_us)
         call.seq = self.engine.seq
         known = len(self.holdings.touched)
+        admit(call, self.holdings, self.limits)
         done = carry_out(self.holdings, self._clock, call)
         if done.changed and call.journaled and self._durable:
             record = call.encode()

@@ -2,7 +2,7 @@
 
     engine         streams, tables, queries, windows
     definitions    of every stream, table and query, as it was asked for, by name in lower case: what `PUT` compares with
-    receipts       answers to calls that carried an idempotency key, the newest `MAX_RECEIPTS`, oldest first
+    receipts       answers to calls that carried an idempotency key, the newest `KEYS`, oldest first
 
 All of it follows from the calls alone (`api/calls.py`), so it is the same after a replay of the journal. A snapshot is all of it:
 the first part is JSON, the others are the engine's.
@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from api.limits import KEYS
 from eddy import Engine
 from eddy.state import dump_state, load_state
-
-#: Idempotency keys that are remembered.
-MAX_RECEIPTS = 65_536
 
 
 class Definition(NamedTuple):
@@ -57,7 +55,7 @@ class Holdings:
 
     def keep_receipt(self, key: str, receipt: KeptReceipt) -> None:
         self.receipts[key] = receipt
-        if len(self.receipts) > MAX_RECEIPTS:
+        if len(self.receipts) > KEYS:
             del self.receipts[next(iter(self.receipts))]
 
     def dump(self) -> list[Any]:

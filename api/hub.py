@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from api.core import News
 from api.parts import Part
 
@@ -68,6 +70,8 @@ class Subscription:
     queries: dict[int, str] = field(default_factory=dict)
     #: follows queries with these tags as they come and go
     tags: frozenset[str] = frozenset()
+    #: of a table of its changes, if it reads one query
+    schema: pa.Schema | None = None
     #: everything up to this commit is in the queue, or was sent
     cursor: int = 0
     #: no part is queued: the reader has to ask the engine for what came after `cursor`
@@ -117,8 +121,9 @@ class Hub:
         self._by_query: dict[int, set[Subscription]] = {}
         self.seq = 0
         self.times: dict[str, datetime | None] = {}
-        #: parts that were dropped for slow readers
+        #: parts that were dropped for slow readers, and how often a reader was too slow
         self.dropped = 0
+        self.overflowed = 0
         self._closing = asyncio.Event()
         self._reason = ""
 
@@ -187,6 +192,7 @@ class Hub:
 
     def _overflow(self, subscription: Subscription, seq: int) -> None:
         """A reader is too slow."""
+        self.overflowed += 1
         queue = subscription.queue
         # what a commit began to send is taken back whole: a cursor stands between commits
         whole = max((one.seq for one in queue if isinstance(one, Progress)), default=None)

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Name = Annotated[str, Field(min_length=1, max_length=128, examples=["readings"])]
+from api.limits import NAME_CHARACTERS, TAG_CHARACTERS, TAGS
+
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS, examples=["readings"])]
 #: Milliseconds.
 Duration = Annotated[float, Field(ge=0, le=1e15)]
 
@@ -54,7 +56,7 @@ class QueryText(Strict):
 
 
 class QueryOptions(QueryText):
-    tags: list[Annotated[str, Field(max_length=128)]] = Field(default=[], max_length=64)
+    tags: list[Annotated[str, Field(max_length=TAG_CHARACTERS)]] = Field(default=[], max_length=TAGS)
     history: Literal["new", "window"] = "new"
     emit: Literal["commit", "event"] = "commit"
     expiry: str | None = None
@@ -158,11 +160,12 @@ class Limited(BaseModel):
 
 #: Statuses that any call may end in, for the OpenAPI document.
 _ANY = {400: "the request cannot be read", 401: "no token, or one that is not known", 403: "the token's role does not allow it",
-    408: "the body came too slowly", 413: "the body is too large", 421: "the Host or Origin is not this server's",
+    408: "the body came too slowly", 413: "the body is too large",
+    415: "the media type or content encoding is not read", 421: "the Host or Origin is not this server's",
     422: "understood, and not acceptable", 429: "too many requests, or the input queue is full: see Retry-After",
     503: "the service is recovering, stopping, or has failed"}  # fmt: skip
-_MORE = {404: "no such thing", 406: "no such format", 409: "in conflict with what there is", 410: "the cursor is too old",
-    415: "the media type is not read"}  # fmt: skip
+_MORE = {404: "no such thing", 406: "no such format", 409: "in conflict with what there is",
+    410: "the cursor is too old"}  # fmt: skip
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 EddyError of kind           status
 bad body                    400
+turned away at the door     401, 403, 408, 413, 421, 429 (`api/refusals.py`)
 not found                   404
 in use, conflict            409
 gone                        410
@@ -14,6 +15,7 @@ stopping or failed          503
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -25,6 +27,7 @@ from api.bodies import BodyError, UnsupportedMediaError
 from api.formats import NotAcceptableError
 from api.inbox import BusyError, ClosedError
 from api.jsons import json_response
+from api.refusals import Refusal
 from eddy import ConflictError, EddyError, GoneError, InUseError, LimitError, NotFoundError, QueryError, RowError, SchemaError
 
 _log = logging.getLogger("eddy.api")
@@ -58,6 +61,8 @@ _TITLES = {
 
 def status_of(error: EddyError) -> int:
     """The status of an error."""
+    if isinstance(error, Refusal):
+        return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
 
 
@@ -81,7 +86,11 @@ def as_problem(error: EddyError, request_id: str = "") -> Response:
 
 
 def headers_of(error: EddyError) -> dict[str, str] | None:
-    return {"Retry-After": str(round(error.retry_after))} if isinstance(error, BusyError) else None
+    """The headers that an error wants."""
+    if status_of(error) == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    retry_after = getattr(error, "retry_after", None)
+    return None if retry_after is None else {"Retry-After": str(math.ceil(retry_after))}
 
 
 def facts(error: EddyError) -> dict[str, Any]:

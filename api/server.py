@@ -11,9 +11,11 @@ import asyncio
 import errno
 import logging
 import os
+import resource
 import socket
 import ssl
 import sys
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -21,14 +23,18 @@ import uvloop
 
 from api import logs
 from api.app import make_app
+from api.connections import SPARE, protocol_of
 from api.service import Service
-from api.settings import Settings, SettingsError, resolve
+from api.settings import Settings, SettingsError, is_loopback, resolve
+from api.tokens import Tokens
 from eddy import EddyError
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk
 
 _log = logging.getLogger("eddy.server")
 
+#: Open files beside connections: journal, snapshots, catalog, libraries.
+OTHER_FILES = 128
 #: Seconds that requests under way have to end.
 GRACE = 2
 
@@ -51,19 +57,23 @@ def serve(settings: Settings) -> int:
     logs.set_up(settings.log_format, settings.log_level)
     bound = bind(settings.host, settings.port)
     with bound:
+        address = bound.getsockname()
+        loopback = is_loopback(address[0])
+        tokens = open_tokens(settings.token_file, loopback)
+        hosts = frozenset({"localhost", "127.0.0.1", "::1", address[0], settings.host.lower()}) if loopback else None
+        allow_connections(settings.limits.connections)
         directory = None
         if settings.data is not None:
             directory = DataDirectory.open(LocalDisk(settings.data), discard_state=settings.discard_state)
         service = Service(directory, settings.limits, policy=settings.policy, expiry=settings.expiry)
         config = uvicorn.Config(
-            make_app(service), http="httptools", ws="websockets-sansio", timeout_graceful_shutdown=GRACE, log_config=None,
-            access_log=False, server_header=False, limit_concurrency=settings.limits.connections,
-            ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
+            make_app(service, tokens=tokens, hosts=hosts), http=protocol_of(settings.limits), ws="websockets-sansio",
+            ws_max_size=settings.limits.body_bytes, timeout_graceful_shutdown=GRACE, log_config=None, access_log=False,
+            server_header=False, proxy_headers=False, ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
         )  # fmt: skip
         _load(config)
         server = Server(config, service)
         service.on_failure = lambda error: setattr(server, "should_exit", True)
-        address = bound.getsockname()
         host = f"[{address[0]}]" if bound.family == socket.AF_INET6 else address[0]
         url = f"{'https' if config.is_ssl else 'http'}://{host}:{address[1]}"
         _log.info("serving", extra={"url": url, "data": "none" if settings.data is None else str(settings.data)})
@@ -75,6 +85,26 @@ def serve(settings: Settings) -> int:
             sys.stderr.flush()
             os._exit(code)
         return code
+
+
+def open_tokens(path: Path | None, loopback: bool) -> Tokens | None:
+    """Who may do what; without tokens only this machine is served."""
+    tokens = None if path is None else Tokens(path)
+    if not loopback and not tokens:
+        fact = "beyond this machine tokens are needed" if path is None else f"the token file {path} has no tokens"
+        hint = "`eddy token add NAME --role writer --token-file FILE`, then --token-file FILE; or --host 127.0.0.1"
+        raise SettingsError(fact, code="no_tokens", hint=hint)
+    return tokens
+
+
+def allow_connections(n: int) -> None:
+    """Raise this process's bound on open files so that there may be so many connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = n + SPARE + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+        if hard != resource.RLIM_INFINITY and hard < wanted:
+            _log.warning("the system allows fewer open files than connections", extra={"files": hard, "connections": n})
 
 
 def _outcome(service: Service) -> int:

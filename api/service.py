@@ -200,6 +200,8 @@ class Service:
         def look(core: Core) -> tuple[list[Part], list[Query], int]:
             chosen = _chosen(core.engine, names, tags)
             parts = _changes(core.engine, chosen, since)
+            if len(chosen) == 1 and not tags:
+                subscription.schema = core.engine.changes(chosen[0], "now").arrow().schema
             core.watches.add(subscription, chosen, tags)
             return parts, chosen, core.engine.seq
 

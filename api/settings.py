@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from api.limits import Limits
+from api.limits import FIXED, Limits
 from eddy import EddyError
 
 #: Where a service keeps what it holds unless it is told otherwise.
@@ -65,7 +65,7 @@ class Settings:
 def limits_of(words: Iterable[str], **named: float | None) -> Limits:
     """The limits with what `name=value` words and named values say of them."""
     found: dict[str, float] = {}
-    known = {one.name: one for one in dataclasses.fields(Limits) if one.name not in Limits.fixed()}
+    known = {one.name: one for one in dataclasses.fields(Limits) if one.name not in FIXED}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name not in known:

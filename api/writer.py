@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 import orjson
 
 from api.holdings import Definition
+from api.timings import Timings
 from storage.catalog import Definition as StoredDefinition
 from storage.directory import DataDirectory
 
@@ -65,6 +67,8 @@ class Writer:
         self.records = 0
         self.bytes = 0
         self.snapshots = 0
+        #: how long it took to make groups durable
+        self.syncs = Timings()
 
     def start(self) -> None:
         self._thread.start()
@@ -105,10 +109,12 @@ class Writer:
         if directory is None:
             return
         if group.records:
+            began = time.monotonic()
             for buffers in group.records:
                 directory.append(CALL, *buffers)
                 self.bytes += sum(map(len, buffers))
             directory.sync()
+            self.syncs.add(time.monotonic() - began)
             self.records += len(group.records)
         if group.snapshot is not None:
             if self._saving is not None:

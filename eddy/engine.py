@@ -537,6 +537,11 @@ class Engine:
                 return statistics.of_query(self._catalog.query(query), self._catalog)
             return statistics.collect(self._eddy, self._committer, self._catalog)
 
+    def totals(self) -> dict[str, Any]:
+        """How much there is of everything; takes no longer with more queries, unlike `stats`."""
+        with self._turn:
+            return statistics.totals(self._committer, self._catalog) | {"bytes": self._cap.held()}
+
     def own_bytes(self, query: Query | int | str) -> int:
         """The bytes that cancelling a query would free."""
         with self._turn:

@@ -50,6 +50,16 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
     }
 
 
+def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
+    """Counts alone; of each stream its rows and those that were late."""
+    return {
+        "seq": committer.seq,
+        "queries": len(catalog.queries),
+        "tables": len(catalog.tables),
+        "streams": {source.name: (source.intake.next_row, source.intake.late_rows) for source in catalog.sources.values()},
+    }
+
+
 def _stream(source: Source, committer: Committer) -> dict[str, Any]:
     aggregates = sum(group.bytes for group in committer.operations.shared if group.source is source)
     return {

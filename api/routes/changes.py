@@ -18,6 +18,7 @@ from fastapi.responses import StreamingResponse
 from api.formats import NotAcceptableError, choose
 from api.hub import Delivery, End, Progress, Subscription, frame_facts
 from api.jsons import to_json, to_line
+from api.limits import SUBSCRIPTION_QUERIES
 from api.models import Name, problems
 from api.parts import Part
 from api.routes.streams import Served
@@ -43,8 +44,8 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Acc
 Since = Query(
     "snapshot", description="snapshot: the answer as + rows, then changes; now; or the number of a commit", max_length=20
 )
-Names = Query([], max_length=1000, description="names; may be repeated")
-Tags = Query([], max_length=64, description="all queries with such a tag, those that come later too")
+Names = Query([], max_length=SUBSCRIPTION_QUERIES, description="names; may be repeated")
+Tags = Query([], max_length=SUBSCRIPTION_QUERIES, description="all queries with such a tag, those that come later too")
 Slow = Query("block", description="what happens when this reader is too slow")
 Follow = Query(True, description="false: end when everything up to now was sent")
 
@@ -172,16 +173,14 @@ def line_frames(deliveries: list[Delivery]) -> list[bytes]:
 def arrow_frames(subscription: Subscription) -> Callable[[list[Delivery]], list[bytes]]:
     """An Arrow IPC stream of changes; called without deliveries it ends. Messages are not in it: `seq` is a column."""
     sink = io.BytesIO()
-    writer: pa.ipc.RecordBatchStreamWriter | None = None
+    writer = pa.ipc.new_stream(sink, subscription.schema) if subscription.schema is not None else None
 
     def frames(deliveries: list[Delivery]) -> list[bytes]:
-        nonlocal writer
+        assert writer is not None, "a reader of one query"
         for delivery in deliveries:
             if isinstance(delivery, Part):
-                if writer is None:
-                    writer = pa.ipc.new_stream(sink, delivery.table.schema)
-                writer.write_table(delivery.table)
-        if not deliveries and writer is not None:
+                writer.write_table(delivery.table.cast(subscription.schema))
+        if not deliveries:
             writer.close()
         found = sink.getvalue()
         sink.seek(0)

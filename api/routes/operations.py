@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
 from api.calls import Call
 from api.jsons import json_response
+from api.metrics import MEDIA, Metrics
 from api.models import Name, Strict, problems
 from api.problems import problem
 from api.routes.streams import Served
@@ -46,8 +47,18 @@ async def readyz(service: Served) -> Any:
     return problem(503, service.state, f"the service is {service.state}")
 
 
+@router.get(
+    "/metrics", tags=["operations"], response_class=Response,
+    responses={200: {"description": "for Prometheus", "content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+)  # fmt: skip
+async def metrics(request: Request) -> Response:
+    """Counters and gauges, in the text format of Prometheus."""
+    found: Metrics = request.app.state.metrics
+    return Response(await found.text(), media_type=MEDIA)
+
+
 @router.get("/v1/limits", tags=["operations"], responses=problems())
-async def limits(service: Served) -> dict[str, float]:
+async def limits(service: Served) -> dict[str, int | float]:
     """Every bound that is enforced."""
     return service.limits.as_dict()
 

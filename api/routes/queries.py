@@ -12,17 +12,17 @@ from api.calls import Call
 from api.core import Core
 from api.formats import MEDIA, choose, encode
 from api.jsons import json_response
+from api.limits import PAGE_ITEMS
 from api.models import Cancelled, Limited, Name, QueryBatch, QueryDefinition, QueryFacts, QueryOptions, QueryText, problems
 from api.problems import facts, status_of
 from api.routes.streams import Served, given
 from api.views import query_view
-from eddy import EddyError, LimitError, Query
+from eddy import EddyError, Query
 
 router = APIRouter(tags=["queries"])
 
-#: Items of one page of a listing.
+#: Items of one page of a listing, unless it says how many.
 PAGE = 100
-MAX_PAGE = 1000
 
 
 @router.post("/v1/queries", status_code=201, response_model=QueryFacts, responses=problems(404, 409))
@@ -42,9 +42,6 @@ async def submit_batch(
     partial: bool = Parameter(False, description="start those that can be, and say of the others why not"),
 ) -> Any:
     """Start many queries: all or, with the place of the one that is refused, none."""
-    if len(batch.queries) > service.limits.batch_queries:
-        fact = f"{len(batch.queries)} queries in one call, more than {service.limits.batch_queries}"
-        raise LimitError(fact, code="too_many_queries", hint="submit them in parts")
     definitions = [given(definition) for definition in batch.queries]
 
     def view(found: list[Query | EddyError]) -> list[dict[str, Any]]:
@@ -85,7 +82,7 @@ async def list_queries(
     stream: str | None = None,
     tag: str | None = None,
     sort: Literal["id", "name", "-own_bytes"] = "id",
-    limit: int = Parameter(PAGE, ge=1, le=MAX_PAGE),
+    limit: int = Parameter(PAGE, ge=1, le=PAGE_ITEMS),
     cursor: str | None = Parameter(None, description="`next_cursor` of the page before"),
 ) -> Any:
     """Queries, a page at a time."""

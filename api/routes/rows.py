@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Query, Request
 
 from api import bodies
 from api.calls import Call
+from api.limits import KEY_CHARACTERS
 from api.models import Name, Receipt, TableReceipt, problems
 from api.routes.streams import Served
 from api.service import Service
@@ -63,7 +64,7 @@ _KEYS = {
     }
 }  # fmt: skip
 
-Key = Header(None, alias="Idempotency-Key", min_length=1, max_length=256)
+Key = Header(None, alias="Idempotency-Key", min_length=1, max_length=KEY_CHARACTERS)
 Wait = Query(None, description="visible: answer once the rows are released, which lateness delays")
 Bad = Query("refuse", description="skip: take the good rows and name the others")
 
@@ -91,7 +92,7 @@ def _header(key: str | None, bad: str, **header: Any) -> dict[str, Any]:
 
 @router.post(
     "/v1/streams/{stream}/rows", status_code=202, response_model=Receipt, response_model_exclude_none=False,
-    responses=problems(404, 409, 415), openapi_extra=_ROWS,
+    responses=problems(404, 409), openapi_extra=_ROWS,
 )  # fmt: skip
 async def push(
     service: Served,
@@ -121,9 +122,7 @@ async def _visible(service: Service, stream: str, row: int | None) -> bool:
     return True
 
 
-@router.post(
-    "/v1/rows", status_code=202, response_model=dict[str, Receipt], responses=problems(404, 409, 415), openapi_extra=_BUNDLE
-)
+@router.post("/v1/rows", status_code=202, response_model=dict[str, Receipt], responses=problems(404, 409), openapi_extra=_BUNDLE)
 async def push_many(service: Served, request: Request, idempotency_key: str | None = Key) -> Any:
     """Give several streams of one timeline rows, in one commit, merged by time."""
     bodies.expect_json(request.headers.get("content-type"))
@@ -135,7 +134,7 @@ async def push_many(service: Served, request: Request, idempotency_key: str | No
     "/v1/tables/{table}/rows",
     status_code=202,
     response_model=TableReceipt,
-    responses=problems(404, 409, 415),
+    responses=problems(404, 409),
     openapi_extra=_ROWS,
 )
 async def upsert(
@@ -150,7 +149,7 @@ async def upsert(
 
 
 @router.post(
-    "/v1/tables/{table}/rows/delete", status_code=202, response_model=TableReceipt, responses=problems(404, 409, 415),
+    "/v1/tables/{table}/rows/delete", status_code=202, response_model=TableReceipt, responses=problems(404, 409),
     openapi_extra=_KEYS,
 )  # fmt: skip
 async def delete(service: Served, table: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip
@@ -161,7 +160,7 @@ async def delete(service: Served, table: Name, request: Request, idempotency_key
 
 
 @router.post(
-    "/v1/streams/{stream}/rows/retract", status_code=202, response_model=Receipt, responses=problems(404, 409, 415),
+    "/v1/streams/{stream}/rows/retract", status_code=202, response_model=Receipt, responses=problems(404, 409),
     openapi_extra=_KEYS,
 )  # fmt: skip
 async def retract(service: Served, stream: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip

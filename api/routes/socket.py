@@ -23,18 +23,18 @@ from api import bodies
 from api.calls import Call
 from api.hub import SLOW, Delivery, Subscription, frame_facts
 from api.jsons import to_json
+from api.limits import SUBSCRIPTION_QUERIES
 from api.parts import Part
 from api.problems import facts
 from api.routes.changes import FRAME_BYTES, deliveries_of, since_of
 from api.service import Service
+from api.tokens import expect
 from eddy import ConflictError, EddyError, LimitError, NotFoundError
 
 router = APIRouter()
 
 #: Pushes of one socket that are under way.
 MAX_PUSHES = 16
-#: Subscriptions of one socket.
-MAX_SUBSCRIPTIONS = 100
 #: What a socket is closed with when the service ends.
 GOING_AWAY = 1001
 
@@ -44,14 +44,15 @@ async def socket(websocket: WebSocket) -> None:
     """Subscriptions and pushes."""
     service: Service = websocket.app.state.service
     await websocket.accept()
-    await _Conversation(websocket, service).run()
+    await _Conversation(websocket, service, websocket.scope["state"].get("role", "admin")).run()
 
 
 class _Conversation:
     """One socket."""
 
-    def __init__(self, websocket: WebSocket, service: Service) -> None:
+    def __init__(self, websocket: WebSocket, service: Service, role: str) -> None:
         self._websocket = websocket
+        self._role = role
         self._service = service
         #: one message at a time
         self._sending = asyncio.Lock()
@@ -99,8 +100,10 @@ class _Conversation:
                 raise bodies.BodyError(f'"{word}" is not followed by an object')
             id_ = about.get("id")
             if word == "subscribe":
+                expect(self._role, "reader")
                 await self._subscribe(id_, about)
             elif word == "push":
+                expect(self._role, "device")
                 await self._room.acquire()
                 task = asyncio.create_task(self._push(id_, about))
                 self._pushes.add(task)
@@ -115,8 +118,8 @@ class _Conversation:
             raise bodies.BodyError("a subscription needs an id", hint="a text or a number of your choice")
         if id_ in self._readers:
             raise ConflictError(f"there is a subscription {id_!r}", code="id_taken", hint="unsubscribe it first")
-        if len(self._readers) >= MAX_SUBSCRIPTIONS:
-            fact = f"this socket has {MAX_SUBSCRIPTIONS} subscriptions"
+        if len(self._readers) >= self._service.limits.socket_subscriptions:
+            fact = f"this socket has {len(self._readers)} subscriptions"
             raise LimitError(fact, code="too_many_subscriptions", hint="one subscription can carry many queries")
         names, tags, slow = _texts(about, "query"), _texts(about, "tag"), about.get("slow", "block")
         if slow not in SLOW:
@@ -177,8 +180,8 @@ def _texts(about: dict[str, Any], name: str) -> list[str]:
     """A text or a list of texts."""
     value = about.get(name, [])
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or len(texts) > 1000 or not all(isinstance(text, str) for text in texts):
-        raise bodies.BodyError(f'"{name}" is not a list of at most 1000 texts')
+    if not isinstance(texts, list) or len(texts) > SUBSCRIPTION_QUERIES or not all(isinstance(text, str) for text in texts):
+        raise bodies.BodyError(f'"{name}" is not a list of at most {SUBSCRIPTION_QUERIES} texts')
     return texts
 
 

@@ -1,8 +1,8 @@
 """A server that is killed again and again under load loses nothing that it acknowledged, and shows every change once.
 
-Two clients go on through the kills, as clients do: a writer that sends each row until it is acknowledged, with an idempotency key,
-and a reader that follows a query and goes on from its last cursor. At the end there is one row for every row written, in order,
-in the reader's hands and in the answer.
+Two clients go on through the kills, as clients do: a writer that sends each row until it is acknowledged, with an idempotency
+key, and a reader that follows a query and goes on from its last cursor. At the end there is one row for every row written, in
+order, in the reader's hands and in the answer.
 """
 
 from __future__ import annotations

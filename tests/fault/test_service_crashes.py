@@ -1,8 +1,8 @@
 """A service that loses its power anywhere holds, when it is back, every call that it acknowledged and nothing that it refused.
 
 A script of calls runs once on a disk that records every operation. Then, for crash points of that disk and seeds that decide
-what of the unsynced data survives, a new service is opened on what is left. What it holds must be what the first n calls make, for
-some n that no acknowledgement contradicts; and it must go on from there as if nothing had happened.
+what of the unsynced data survives, a new service is opened on what is left. What it holds must be what the first n calls make,
+for some n that no acknowledgement contradicts; and it must go on from there as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ JSON = "application/json"
 def script(seed: int, n_calls: int) -> list[Call]:
     """Calls of every kind, some of them refused, over streams and a table."""
     chance = random.Random(seed)
+    timed = {"a": "int", "b": "string", "ts": "timestamp"}
+    table = {"columns": {"a": "int", "r": "string"}, "key": "a", "retroactive": True}
     calls = [
-        Call("create_stream", {"name": "s", "definition": {"columns": {"a": "int", "b": "string", "ts": "timestamp"}, "time": "ts"}}),
-        Call("create_stream", {"name": "late", "definition": {"columns": {"a": "int", "ts": "timestamp"}, "time": "ts", "lateness": 500}}),
+        Call("create_stream", {"name": "s", "definition": {"columns": timed, "time": "ts"}}),
+        Call("create_stream", {"name": "late", "definition": {"columns": timed, "time": "ts", "lateness": 500}}),
         Call("create_stream", {"name": "now", "definition": {"columns": {"a": "int"}}}),
-        Call("create_table", {"name": "t", "definition": {"columns": {"a": "int", "r": "string"}, "key": "a", "retroactive": True}}),
-    ]  # fmt: skip
+        Call("create_table", {"name": "t", "definition": table}),
+    ]
     texts = [
         "SELECT a FROM s [RANGE 2 SECONDS] WHERE a > 3",
         "SELECT b, COUNT(*) AS n, SUM(a) AS x FROM s [RANGE 2 SECONDS] GROUP BY b",
@@ -215,8 +217,53 @@ def test_a_service_holds_what_it_acknowledged_wherever_it_crashes(seed: int) -> 
     assert check(script(seed, 40), seed, 20, chance.choice([1, 3, 7]), chance.choice([0, 2, 5])) == 20
 
 
+def _tells_before_it_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DataDirectory, "sync", lambda directory: None)
+    monkeypatch.setattr(DataDirectory, "define", lambda directory, number, put, drop: None)
+    monkeypatch.setattr(DataDirectory, "save_snapshot", lambda directory, number, parts: None)
+
+
+def _records_only_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = DataDirectory.append
+
+    def some(directory: DataDirectory, kind: int, *parts: Any) -> int:
+        return directory.last if b'"submit"' in bytes(parts[0]) else append(directory, kind, *parts)
+
+    monkeypatch.setattr(DataDirectory, "append", some)
+
+
+def _forgets_which_rows_were_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    encode = Call.encode
+
+    def forgetful(call: Call) -> tuple[bytes, bytes]:
+        header = {name: value for name, value in call.header.items() if name not in ("skipped", "bad")}
+        return encode(Call(call.kind, header, call.body, at_us=call.at_us, seq=call.seq))
+
+    monkeypatch.setattr(Call, "encode", forgetful)
+
+
+def _replays_at_another_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    encode = Call.encode
+
+    def late(call: Call) -> tuple[bytes, bytes]:
+        return encode(Call(call.kind, call.header, call.body, at_us=call.at_us + 5_000_000, seq=call.seq))
+
+    monkeypatch.setattr(Call, "encode", late)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 112))
-def test_a_service_holds_what_it_acknowledged_at_every_crash_point(seed: int) -> None:
+@pytest.mark.parametrize(
+    "mutant", [_tells_before_it_syncs, _records_only_rows, _forgets_which_rows_were_skipped, _replays_at_another_clock]
+)
+def test_a_service_that_cheats_is_caught(mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, EddyError)):
+        for seed in range(4):
+            check(script(seed, 40), seed, 20, 3, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_a_service_holds_what_it_acknowledged_at_many_more_crash_points(seed: int) -> None:
     chance = random.Random(seed)
-    assert check(script(seed, 60), seed, 150, chance.choice([1, 3, 7]), chance.choice([0, 2, 5])) >= 100
+    assert check(script(seed, 60), seed, 80, chance.choice([1, 3, 7]), chance.choice([0, 2, 5])) == 80
