@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from eddy import description
+import eddy.description as description
 from eddy.description import Stream, Table
 
 
