@@ -25,7 +25,7 @@ from eddy.client.facts import Change, as_time
 from eddy.client.problems import UnreachableError, error_of
 from lineage.errors import EddyError, GoneError, LimitError, NotFoundError
 
-_SSE = "text/event-stream"
+_NDJSON = "application/x-ndjson"
 #: Reasons of an end after which going on from the cursor works.
 _PASSING = ("the service stops",)
 
@@ -87,26 +87,27 @@ class Cursor:
 
     def request(self) -> Request:
         """What to ask for to go on from here."""
-        params = [("since", str(self.since)), ("slow", self.slow), ("follow", str(self.follow).lower()), ("format", "sse")]
+        params = [("since", str(self.since)), ("slow", self.slow), ("follow", str(self.follow).lower()), ("format", "ndjson")]
         if len(self.queries) == 1 and not self.tags:
             path = path_of("queries", self.queries[0], "changes")
         else:
             path = "/v1/changes"
             params += [("query", name) for name in self.queries] + [("tag", tag) for tag in self.tags]
-        return Request("GET", path, tuple(params), headers={"Accept": _SSE}, repeatable=True)
+        return Request("GET", path, tuple(params), headers={"Accept": _NDJSON}, repeatable=True)
 
     def feed(self, chunk: bytes) -> Iterator[tuple[list[dict[str, Any]], Message]]:
         """Messages that some bytes complete; a commit's changes are given beside it, as they came."""
         # split by hand: httpx ends lines at characters that JSON texts may hold
-        *lines, self._bytes = (self._bytes + chunk).split(b"\n") if b"\n" in chunk else (self._bytes + chunk,)
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield from self._frame(json.loads(line[5:]))
+        lines, newline, rest = (self._bytes + chunk).rpartition(b"\n")
+        self._bytes = rest
+        if newline:
+            # one value a line, read all at once
+            for frame in json.loads(b"[" + lines.replace(b"\n", b",") + b"]"):
+                yield from self._frame(frame)
 
-    def _frame(self, frame: Any) -> Iterator[tuple[list[dict[str, Any]], Message]]:
-        if isinstance(frame, list):
-            for change in frame:
-                yield from self._change(change)
+    def _frame(self, frame: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], Message]]:
+        if "row" in frame:
+            yield from self._change(frame)
         elif "progress" in frame:
             seq = frame["progress"]
             if isinstance(self.since, int) and seq < self.since:
