@@ -123,6 +123,7 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str
+    kind: str | None = Field(None, description="query, schema, row, not_found, in_use, conflict, gone or limit; none for others")
     hint: str | None = None
     position: dict[str, Any] | None = None
     request_id: str | None = None

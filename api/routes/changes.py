@@ -16,7 +16,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from api.formats import NotAcceptableError, choose
-from api.hub import Delivery, End, Subscription, frame_facts
+from api.hub import Delivery, End, Progress, Subscription, frame_facts
 from api.jsons import to_json, to_line
 from api.limits import SUBSCRIPTION_QUERIES
 from api.models import Name, problems
@@ -29,6 +29,8 @@ router = APIRouter(tags=["changes"])
 
 #: Seconds of silence after which progress is sent, so that both sides see that the other is there.
 HEARTBEAT = 10.0
+#: Seconds after which a reader is told of commits that did not touch its queries.
+IDLE_PROGRESS = 0.25
 #: Bytes of one frame, about.
 FRAME_BYTES = 256 << 10
 
@@ -120,18 +122,22 @@ async def _stream(
 
 async def deliveries_of(service: Service, subscription: Subscription, follow: bool) -> AsyncIterator[list[Delivery]]:
     """What a reader is to be sent, as it comes, until its subscription ends."""
+    told, silent = subscription.cursor, 0.0
     while True:
         if subscription.queue:
             deliveries = subscription.take()
             yield deliveries
+            told, silent = max((one.seq for one in deliveries if isinstance(one, Progress)), default=told), 0.0
             if any(isinstance(one, End) and one.query is None for one in deliveries):
                 return
         elif subscription.ended or not follow:
             return
         elif subscription.behind:
             await service.catch_up(subscription)
-        elif not await subscription.wait(HEARTBEAT):
-            subscription.put(service.hub.progress(subscription))
+        elif not await subscription.wait(IDLE_PROGRESS):
+            silent += IDLE_PROGRESS
+            if subscription.cursor > told or silent >= HEARTBEAT:
+                subscription.put(service.hub.progress(subscription))
 
 
 def sse_frames(deliveries: list[Delivery]) -> list[bytes]:
