@@ -5,6 +5,7 @@ for ever, and one that never ends a header would fill the memory. Here
 
 * a head that has not come within `read_seconds` closes its connection with 408; so does a connection on which nothing is asked;
 * a head of more than `head_bytes` closes it with 431;
+* what is no HTTP closes it with 400;
 * beyond `connections` every request is answered with 503, and beyond `SPARE` more there is no answer at all.
 """
 
@@ -97,6 +98,9 @@ class BoundedConnection(HttpToolsProtocol):
             self._end(503, "too_many_connections", "there are too many connections")
             return
         super().handle_websocket_upgrade()
+
+    def send_400_response(self, msg: str) -> None:
+        self._end(400, "bad_request", "this is no HTTP request, or its address is too long")
 
     def _arm(self) -> None:
         self._deadline = self.loop.call_later(self.bounds.read_seconds, self._too_slow)
