@@ -219,7 +219,7 @@ class Builder:
             return Unscheduled()
         if self._strategies.scans(node):
             return Scan()
-        return Fifo() if node.update_pattern == patterns.WEAKEST else Calendar()
+        return Fifo() if self._strategies.keeps_order(node.update_pattern) else Calendar()
 
 
 def _slide_of(node: Node) -> int:

@@ -90,10 +90,13 @@ class Window(TimedOperator):
         self._spec = spec
         self._stored = StoredRows(types, LiveRows(Fifo(), by_id=False))
         self._keys = ValueCodes([types[position] for position in spec.partition])
-        #: by slot: the code of a row's key, the next newer row of that key, and 1 if others ended it in this commit
+        #: by slot: the code of a row's key, the next newer row of that key, its number by coming, and 1 if others ended it in the
+        #: commit
         self._codes = np.zeros(LEAST, np.int64)
         self._newer = np.zeros(LEAST, np.int64)
+        self._came = np.zeros(LEAST, np.int64)
         self._displaced = np.zeros(LEAST, np.uint8)
+        self._n_rows = 0
         #: by code: rows, the oldest, the newest
         self._by_code = np.zeros((LEAST, 3), np.int64)
 
@@ -105,6 +108,8 @@ class Window(TimedOperator):
         codes = self._keys.encode([plus.columns[position] for position in self._spec.partition], len(plus))
         self._fit()
         self._codes[slots] = codes
+        self._came[slots] = np.arange(self._n_rows, self._n_rows + len(slots))
+        self._n_rows += len(slots)
         minus, unseen = self._walked(events, upto)
         if len(unseen):
             plus = plus.take(~np.isin(slots, unseen))
@@ -126,6 +131,7 @@ class Window(TimedOperator):
         capacity = self._stored.rows.capacity
         self._codes = fitted(self._codes, capacity)
         self._newer = fitted(self._newer, capacity)
+        self._came = fitted(self._came, capacity)
         self._displaced = fitted(self._displaced, capacity)
 
     def _walked(self, events: Events, upto: int) -> tuple[Minus, Array]:
@@ -148,6 +154,7 @@ class Window(TimedOperator):
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         rows = self._stored.rows
         slots = rows.live()
+        slots = slots[np.argsort(self._came[slots])]
         n = len(slots)
         times, ranks = np.full(n, now, np.int64), np.zeros(n, np.int64)
         return Delta(Plus(rows.ids[slots], times, ranks, rows.ends[slots], self._stored.take(slots)), no_minus())
@@ -162,7 +169,7 @@ class Window(TimedOperator):
 
     @property
     def bytes(self) -> int:
-        arrays: tuple[Array, ...] = (self._codes, self._newer, self._displaced, self._by_code)
+        arrays: tuple[Array, ...] = (self._codes, self._newer, self._came, self._displaced, self._by_code)
         return self._stored.bytes + self._keys.bytes + sum(array.nbytes for array in arrays)
 
     def stats(self) -> dict[str, int]:

@@ -35,3 +35,6 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "calendar": calendar.steps,
     "group-by": group_by.steps,
 }
+
+#: Cases that another one runs too.
+PART_OF = {"group-by": "windows"}

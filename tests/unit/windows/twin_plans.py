@@ -66,11 +66,11 @@ BUFFERS: dict[str, Callable[[], Buffer]] = {
     "input": Scan,
     "direct": Scan,
     "negative": Unscheduled,
-    "negative+message": Unscheduled,
-    "piggyback": Unscheduled,
+    "negative+message": Calendar,
+    "piggyback": Calendar,
     "update-pattern": Calendar,
 }
-SENDING = ("negative", "negative+message", "piggyback")
+SENDING = ("negative",)
 OF_COLUMN = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "MEDIAN")
 #: every aggregate of the language, of column 1: function, column, DISTINCT
 AGGREGATES = [("COUNT", None, False), *((word, 1, False) for word in OF_COLUMN), ("COUNT", 1, True)]
@@ -248,7 +248,7 @@ def settled(pipeline: Pipeline, times: Sequence[int]) -> Iterator[Bag]:
 def kernel_bags(spec: Spec, history: History, word: str, cut: int | None, *, fifo: bool = False) -> Bags:
     """The output of the engine's operators, read back."""
     history.sends_ends = word in SENDING
-    kernels = Kernels(spec, word, fifo=fifo and word not in SENDING)
+    kernels = Kernels(spec, word, fifo=fifo and word == "update-pattern")
     output = Bags(kernels.sends_ends)
     for deltas, upto in commits(history, cut):
         output.read(kernels.process(deltas, upto), upto)
