@@ -19,6 +19,7 @@ from eddy.table_source import TableSource
 from eddy.timeline import Timeline
 from filters.expression import UserFunction
 from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, SchemaError, did_you_mean
+from lineage.numbering import Numbering
 from lineage.schema import Schema, Type, check_name
 from lineage.times import duration_us
 from queries.bound import Readable
@@ -43,8 +44,8 @@ class Catalog:
         self._next_query = 1
         #: that of the queries which came since the last commit, and the commit
         self._birth: tuple[int, Birth] | None = None
-        self._module_numbers = itertools.count(1)
-        self._stream_numbers = itertools.count()
+        self._module_numbers = Numbering(1)
+        self._stream_numbers = Numbering()
 
     def clear(self) -> None:
         self.queries.clear()

@@ -17,7 +17,6 @@ that is alive in their window at the end of the commit.
 
 from __future__ import annotations
 
-import itertools
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +46,7 @@ from eddy.table_source import TableChange, TableSource
 from eddy.timeline import Rows, Timeline
 from eddy.tree_query import TreeQuery
 from lineage.batch import TupleBatch
+from lineage.numbering import Numbering
 from stems.own_ends import Retractions
 from stems.row_store import Page
 
@@ -100,7 +100,7 @@ class Committer:
         self.seq = 0
         #: by a number for each registration
         self.listeners: dict[int, Listener] = {}
-        self._registrations = itertools.count()
+        self._registrations = Numbering()
         self._buffers = Buffers()
         self._part = 0
         #: whether joins or operators may bring further parts of the commit
@@ -108,6 +108,10 @@ class Committer:
         self._failure: BaseException | None = None
         #: nanoseconds spent in commits, listeners included
         self.total_ns = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the listeners, which are functions of the program that runs."""
+        return {**vars(self), "listeners": {}, "_failure": None}
 
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,

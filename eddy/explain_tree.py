@@ -152,7 +152,7 @@ class _Shown:
             "rows": {"begun": round(flow.rate, 2), "ended_early": round(flow.premature, 2), "alive": round(flow.size)},
             "seen": self._flows.is_seen(self.choice.form, node),
         }
-        live = None if self._replanner is None else self._replanner.built.live.get(id(node))
+        live = None if self._replanner is None else self._replanner.built.live.get(node)
         if live is not None and isinstance(live.buffer, Calendar):
             found["partitions"] = live.buffer.n_partitions
         return found

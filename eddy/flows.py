@@ -13,9 +13,10 @@ guess.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lineage.identity import ById
 from queries.forms import Form
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
 from windows.spec import WindowKind
@@ -79,44 +80,44 @@ class Flows:
     """What was seen of the form that runs, and what follows for the others."""
 
     def __init__(self) -> None:
-        #: by id of a node of the first form, or of another one if no node of the first has its rows
-        self.seen: dict[int, Flow] = {}
-        self._parts: dict[int, Part] = {}
-        #: what was estimated since the last look, by id
-        self._estimated: dict[int, Flow] = {}
+        #: by node of the first form, or of another one if no node of the first has its rows
+        self.seen: ById[Node, Flow] = ById()
+        self._parts: ById[Node, Part] = ById()
+        #: what was estimated since the last look
+        self._estimated: ById[Node, Flow] = ById()
 
     def copy(self) -> Flows:
         found = Flows()
-        found.seen, found._parts = dict(self.seen), dict(self._parts)
+        found.seen, found._parts = ById(self.seen.items()), ById(self._parts.items())
         return found
 
-    def see(self, form: Form, flows: Mapping[int, Flow]) -> None:
-        """What the stages of a form carried lately, by id of its nodes."""
-        self._estimated = {}
-        self.seen = {id(form.standing_for(node)): flows[id(node)] for node in form.nodes if id(node) in flows}
+    def see(self, form: Form, flows: ById[Node, Flow]) -> None:
+        """What the stages of a form carried lately."""
+        self._estimated = ById()
+        self.seen = ById((form.standing_for(node), flows[node]) for node in form.nodes if node in flows)
         for node in form.nodes:
-            flow, inputs = flows.get(id(node)), [flows.get(id(child)) for child in node.children]
+            flow, inputs = flows.get(node), [flows.get(child) for child in node.children]
             if flow is not None and inputs and None not in inputs:
                 rate, size = potential(node, [found for found in inputs if found is not None])
                 if rate > 0 and size > 0:
                     part = Part(flow.rate / rate, flow.size / size, flow.premature / max(flow.rate, 1e-9))
-                    self._parts[id(form.part_like(node))] = part
+                    self._parts[form.part_like(node)] = part
 
     def flow(self, form: Form, node: Node) -> Flow:
         """What flows, or would, out of a node of a form."""
-        found = self.seen.get(id(form.standing_for(node))) or self._estimated.get(id(node))
+        found = self.seen.get(form.standing_for(node)) or self._estimated.get(node)
         if found is None:
-            found = self._estimated[id(node)] = self._estimate(form, node)
+            found = self._estimated[node] = self._estimate(form, node)
         return found
 
     def is_seen(self, form: Form, node: Node) -> bool:
-        return id(form.standing_for(node)) in self.seen
+        return form.standing_for(node) in self.seen
 
     def _estimate(self, form: Form, node: Node) -> Flow:
         if not node.children:
             return DEFAULT
         inputs = [self.flow(form, child) for child in node.children]
-        part = self._parts.get(id(form.part_like(node))) or default_part(node, inputs)
+        part = self._parts.get(form.part_like(node)) or default_part(node, inputs)
         rate, size = potential(node, inputs)
         return Flow(part.rate * rate, part.premature * part.rate * rate, part.size * size)
 

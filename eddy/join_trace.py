@@ -7,7 +7,6 @@ were when the last of the rows came, live ones as they are now (`eddy/table_grou
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from eddy.source import Source
 from eddy.table_group import Counting, TableGroup
 from eddy.walk import Combinations, Reach, Walker
 from lineage.elements import BEGINNING, Elements
+from lineage.numbering import Numbering
 from stems.table import OPEN
 
 #: Before anything ended a row: partners are looked for among all that are held.
@@ -44,7 +44,7 @@ def waits_for(query: JoinQuery, k: int, position: int | None, row: Mapping[str, 
 
 def _scratch(source: Source, row: Mapping[str, Any]) -> Source:
     """A source that holds one row, as if it came now."""
-    scratch = Source(source.name, source.schema, source.time_column, source.timeline, 0, False, itertools.count())
+    scratch = Source(source.name, source.schema, source.time_column, source.timeline, 0, False, Numbering())
     checked = scratch.ingestor.check([dict(row)])
     scratch.ingestor.commit(checked)
     now = source.timeline.now

@@ -16,29 +16,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eddy.building import Building
 from eddy.catalog import MAIN, Catalog
 from eddy.committer import Committer, Part
 from eddy.completeness import tree_complete_since
 from eddy.core import Core, JoinCore, StreamCore
-from eddy.feed import Feed, StreamFeed
+from eddy.feed import StreamFeed
 from eddy.history import Held, complete_since, first_seen, opening_parts
 from eddy.join_feed import JoinFeed
 from eddy.join_query import JoinQuery
 from eddy.operation import FeedStage, Operation, QueryStage, Stage
-from eddy.plan_choice import Choice
 from eddy.planner import Planner
 from eddy.query import JoinPlan, Plan, Query, Run, TreePlan
 from eddy.reader import NETTING, Results
 from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
-from eddy.replanning import Built, Pace, Replanner
+from eddy.replanning import Pace, Replanner
 from eddy.result_log import Record
 from eddy.result_rows import ResultRows
 from eddy.shared_form import Shareable, shareable
 from eddy.shared_operation import SharedOperation
 from eddy.source import Source
-from eddy.stages import Builder
 from eddy.state_cap import StateCap
 from eddy.table_group import TableGroup
 from eddy.table_query import TableQuery
@@ -46,7 +45,6 @@ from eddy.table_source import TableSource
 from eddy.timeline import effect_time
 from eddy.tree_query import TreeQuery
 from lineage.errors import ConflictError, EddyError, InUseError
-from queries.bound import Block
 from queries.nodes import NamedQuery
 from windows.spec import WindowSpec
 
@@ -245,24 +243,9 @@ class Lifecycle:
 
     def _operation(self, query: TreeQuery, born: tuple[int, ...] | None) -> Operation:
         """The operators of a query, over cores that run from the next commit on; `born`: of its only core, None: find out."""
-        found: dict[Block, Core] = {}
-
-        def feed(block: Block, sends_ends: bool) -> Feed:
-            core = found.get(block)
-            if core is not None:
-                return core.feed_anew(sends_ends)
-            core = found[block] = self._core(query, query.tree_plan.blocks[block], sends_ends)
-            return core.feed
-
-        def build(choice: Choice, again: bool) -> Built:
-            root = choice.form.root
-            builder = Builder(root, feed, self._named_stage, choice.strategies, again)
-            if query.emit == "event" or builder.looks_inside:
-                builder.root.show_events()
-            return Built(choice, builder.root, builder.recipient(query.emit), builder.stages, builder.live)
-
-        forms = query.tree_plan.forms.forms
-        replanner = Replanner(forms, query.expiry, self.pace, build, lambda: bool(self._readers(query)))
+        building = Building(query, self._core, self._named_stage)
+        forms, found = query.tree_plan.forms.forms, building.cores
+        replanner = Replanner(forms, query.expiry, self.pace, building.build, partial(self._readers, query))
         births = {
             block: born or self._births(query, core.sources, core.query.windows) for block, core in found.items()
         }  # fmt: skip

@@ -74,7 +74,7 @@ def node_ns(node: Node, choice: Choice, flows: Flows) -> float:
 
 def _sent_ns(block: Block, choice: Choice, flows: Flows) -> float:
     """What a block costs that sends ends; one whose rows end early sends them in any case."""
-    if not choice.strategies.asks_for_ends(block) or choice.form.facts[id(block)].pattern == patterns.STRICT:
+    if not choice.strategies.asks_for_ends(block) or choice.form.facts[block].pattern == patterns.STRICT:
         return 0.0
     return flows.flow(choice.form, block).rate * (SENT_ROW if len(block.inputs) == 1 else SENT_MATCH)
 
@@ -104,12 +104,12 @@ def strategies_for(form: Form, flows: Flows) -> Strategies:
         # a list costs more the more is alive: not on a guess
         seen = flows.is_seen(form, node)
         if seen and found.structure(node) == "calendar" and costs["list"] < costs["calendar"]:
-            scanning.add(id(node))
+            scanning.add(form.facts[node].number)
     found = replace(found, scanning=frozenset(scanning))
     best = choice_ns(Choice(form, found), flows)
     for node in form.nodes:
         if isinstance(node, Block) and not found.sends(node) and found.structure(node) != "none":
-            tried = replace(found, sending=found.sending | {id(node)})
+            tried = replace(found, sending=found.sending | {form.facts[node].number})
             cost = choice_ns(Choice(form, tried), flows)
             if cost < best:
                 found, best = tried, cost

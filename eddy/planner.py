@@ -48,6 +48,10 @@ class Planner:
         self._catalog = catalog
         self._texts: dict[str, _Text] = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        """Texts are parsed again where they are needed."""
+        return {"_catalog": self._catalog, "_texts": {}}
+
     def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan | JoinPlan | TreePlan:
         """The plan of a query; raises `QueryError`, and then nothing has changed."""
         if not isinstance(sql, str):

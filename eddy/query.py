@@ -240,6 +240,11 @@ class Query:
         return self.update_pattern != STRICT
 
     @property
+    def unlogged(self) -> bool:
+        """Whether its changes are not logged: nobody has read them yet."""
+        return False
+
+    @property
     def levels(self) -> int:
         """How many running queries stand above each other, itself with them."""
         return 1

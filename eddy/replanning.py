@@ -16,7 +16,7 @@ built has to be seen at work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from eddy.flows import Flow, Flows, alive_of
@@ -25,6 +25,7 @@ from eddy.plan_choice import Choice, chosen
 from eddy.result_log import Record
 from eddy.strategies import Strategies
 from filters.expression import Expression, user_functions_of
+from lineage.identity import ById
 from queries.forms import Form
 from queries.nodes import Block, GroupBy, JoinNode, Node, Select, Slide, ToStream, Window
 from queries.tree import walk
@@ -53,21 +54,23 @@ class Built:
     choice: Choice
     root: Stage
     recipient: Recipient | StreamRecipient
-    #: by id of a node: its stage, and what some reader keeps of its rows
-    stages: Mapping[int, Stage]
-    live: Mapping[int, LiveRows]
+    #: by node: its stage, and what some reader keeps of its rows
+    stages: ById[Node, Stage]
+    live: ById[Node, LiveRows]
 
 
 class Replanner:
     """What one query was seen to do, and what it runs."""
 
     def __init__(
-        self, forms: tuple[Form, ...], word: str, pace: Pace, build: Callable[[Choice, bool], Built], is_read: Callable[[], bool]
+        self, forms: tuple[Form, ...], word: str, pace: Pace, build: Callable[[Choice, bool], Built],
+        readers: Callable[[], list[str]],
     ) -> None:  # fmt: skip
         self.forms = forms
         self.pace = pace
         self._build = build
-        self._is_read = is_read
+        #: the queries that read this one by its name
+        self._readers = readers
         #: why the choice is never changed; empty if it may be
         self.fixed = fixed_reason(forms[0].root) if word == "auto" else f'expiry is "{word}"'
         self.flows = Flows()
@@ -88,7 +91,7 @@ class Replanner:
         self._until = self.pace.every
         self.flows = self.seen_now()
         self._forget()
-        if self.fixed or self._is_read():
+        if self.fixed or self._readers():
             return None
         if self._rest:
             self._rest -= 1
@@ -108,19 +111,19 @@ class Replanner:
         found = self.flows.copy()
         if self._n_commits:
             form = self.built.choice.form
-            found.see(form, {id(node): self._flow(node) for node in form.nodes if id(node) in self.built.stages})
+            found.see(form, ById((node, self._flow(node)) for node in form.nodes if node in self.built.stages))
         return found
 
     def _flow(self, node: Node) -> Flow:
-        counts, n = self.built.stages[id(node)].counts, self._n_commits
+        counts, n = self.built.stages[node].counts, self._n_commits
         rate = counts.plus / n
-        live = self.built.live.get(id(node))
+        live = self.built.live.get(node)
         if live is not None:
             size = float(len(live))
         elif isinstance(node, Block):
             size = alive_of(node, rate, self._elapsed_us / n)
         else:
-            size = sum(self._flow(child).size for child in node.children if id(child) in self.built.stages)
+            size = sum(self._flow(child).size for child in node.children if child in self.built.stages)
         return Flow(rate, counts.premature / n, size)
 
     def _forget(self) -> None:
@@ -147,9 +150,9 @@ def rotation(forms: tuple[Form, ...]) -> list[Choice]:
     """Every form under every strategy, all its edges alike."""
     found = []
     for form in forms:
-        nodes = frozenset(map(id, form.nodes))
+        nodes = frozenset(range(len(form.nodes)))
         plain = Strategies("auto", form.facts)
-        blocks = frozenset(id(node) for node in form.nodes if isinstance(node, Block))
+        blocks = frozenset(number for number, node in enumerate(form.nodes) if isinstance(node, Block))
         for strategies in (plain, replace(plain, scanning=nodes), replace(plain, sending=blocks)):
             found.append(Choice(form, strategies))
     return found

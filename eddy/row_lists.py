@@ -112,6 +112,10 @@ class Buffers:
         #: where results go that are not to be counted
         self.uncounted = np.zeros(64, np.int64)
 
+    def __reduce__(self) -> tuple[type[Buffers], tuple[()]]:
+        """Whoever loads it makes new ones: nothing here outlives a call."""
+        return Buffers, ()
+
     def room(self, n_rows: int, n_lists: int) -> None:
         if len(self.rows) < n_rows:
             self.rows = np.empty(1 << (n_rows - 1).bit_length(), np.int32)

@@ -13,7 +13,7 @@ modules, the engine tells it which legs there are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,8 +129,8 @@ class Source:
         self.filter_module = np.zeros(0, np.int64)
         self.filter_of = np.zeros(0, np.int32)
         self.indexes: dict[int, CandidateIndex] = {}
-        #: per column, legs that could be placed in a candidate index on it
-        self._fixing: dict[int, set[Leg]] = {}
+        #: per column, legs that could be placed in a candidate index on it, in the order in which they came
+        self._fixing: dict[int, dict[Leg, None]] = {}
         self.float_columns = float_columns(schema)
         self.slots = Slots(self._assign, self._resize)
         self.sparse_slots = Slots(self._assign_sparse, self._resize_sparse)
@@ -280,7 +280,7 @@ class Source:
         """Nobody asks for the leg any more: free its slots and predicates."""
         del self.legs[leg.key]
         for column in key_columns(leg.condition, self.schema):
-            self._fixing[column].discard(leg)
+            self._fixing[column].pop(leg, None)
         self._unplace(leg)
         leg.window.n_legs -= 1
         self._tidy(leg.window)
@@ -470,8 +470,8 @@ class Source:
         columns = key_columns(leg.condition, self.schema)
         best = None
         for column in columns:
-            fixing = self._fixing.setdefault(column, set())
-            fixing.add(leg)
+            fixing = self._fixing.setdefault(column, {})
+            fixing[leg] = None
             index = self.indexes.get(column)
             if index is None and len(fixing) >= MIN_CANDIDATES and self._spread(fixing, column):
                 self._make_index(column, leg)
@@ -481,7 +481,7 @@ class Source:
                     best = column
         return best
 
-    def _spread(self, legs: set[Leg], column: int) -> bool:
+    def _spread(self, legs: Collection[Leg], column: int) -> bool:
         """Whether the legs fix the column to enough different values."""
         values: set[object] = set()
         for leg in legs:

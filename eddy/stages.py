@@ -14,6 +14,7 @@ from eddy.operation import FeedStage, OperatorStage, Stage
 from eddy.stamp import StampStage
 from eddy.strategies import Strategies
 from filters.expression import ColumnRef, Expression
+from lineage.identity import ById
 from lineage.schema import Type
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
 from queries.tree import asks_for_order, union_sides, walk
@@ -48,21 +49,21 @@ class Builder:
         self._strategies = strategies
         #: whether rows from before have the starts that they had
         self._keeps_starts = keeps_starts
-        #: by id of a node: equal nodes of a plan are one object (`queries/forms.py`)
-        self.stages: dict[int, Stage] = {}
-        #: what a reader keeps of a node's rows, by id
-        self.live: dict[int, LiveRows] = {}
+        #: equal nodes of a plan are one object (`queries/forms.py`)
+        self.stages: ById[Node, Stage] = ById()
+        #: what a reader keeps of a node's rows
+        self.live: ById[Node, LiveRows] = ById()
         #: inputs of joins whose rows say when they came
-        self._stamped: dict[int, Stage] = {}
+        self._stamped: ById[Node, Stage] = ById()
         #: the commit that runs
         self._commit = CommitNumber()
         #: whether it counts when a row began, so that none may begin again while it is there
         self._remembers = any((isinstance(node, JoinNode) and any(node.frozen)) or asks_for_order(node) for node in walk(root))
 
     def stage(self, node: Node) -> Stage:
-        found = self.stages.get(id(node))
+        found = self.stages.get(node)
         if found is None:
-            found = self.stages[id(node)] = self._make(node)
+            found = self.stages[node] = self._make(node)
         return found
 
     @property
@@ -171,7 +172,7 @@ class Builder:
             return LiveRows(Unscheduled() if sends else Calendar(), by_id=early)
 
         def rows(k: int) -> LiveRows:
-            found = self.live[id(join.inputs[k])] = self._rows_of(join.inputs[k], children[k])
+            found = self.live[join.inputs[k]] = self._rows_of(join.inputs[k], children[k])
             return found
 
         operator = Join(types, steps, rows, between, sends_ends=sends, is_stream=node.is_stream)
@@ -182,9 +183,9 @@ class Builder:
         """An input of a join, stamped if the join asks when its rows came."""
         if not join.is_stamped(item):
             return self.stage(item)
-        if id(item) not in self._stamped:
-            self._stamped[id(item)] = self._stamp(item)
-        return self._stamped[id(item)]
+        if item not in self._stamped:
+            self._stamped[item] = self._stamp(item)
+        return self._stamped[item]
 
     def _stamp(self, node: Node) -> Stage:
         """Rows of a window that slides came when they arrived, not when they are shown."""
@@ -206,7 +207,7 @@ class Builder:
 
     def _rows(self, node: Node) -> LiveRows:
         """What an operator keeps of an input."""
-        found = self.live[id(node)] = self._rows_of(node, self.stage(node))
+        found = self.live[node] = self._rows_of(node, self.stage(node))
         return found
 
     def _rows_of(self, node: Node, stage: Stage) -> LiveRows:

@@ -21,9 +21,9 @@ operators below are direct, those above negative (U 5.4.3).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lineage.identity import ById
 from queries.forms import EdgeFacts
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
 from windows import patterns
@@ -39,19 +39,19 @@ class Strategies:
     """What is chosen for the edges of a tree."""
 
     word: str
-    #: of the nodes of the form, by id
-    facts: Mapping[int, EdgeFacts] = field(repr=False, compare=False)
-    #: blocks that send every end, whatever the word, by id (`queries/forms.py`)
+    #: of the nodes of the form
+    facts: ById[Node, EdgeFacts] = field(repr=False, compare=False)
+    #: blocks that send every end, whatever the word, by number (`queries/forms.py`)
     sending: frozenset[int] = frozenset()
-    #: nodes whose rows are kept in a list that is scanned, whatever the word, by id
+    #: nodes whose rows are kept in a list that is scanned, whatever the word, by number
     scanning: frozenset[int] = frozenset()
 
     def asks_for_ends(self, block: Block) -> bool:
         """Whether a block is asked to send every end."""
-        return self.word in SENDING or id(block) in self.sending
+        return self.word in SENDING or self.facts[block].number in self.sending
 
     def scans(self, node: Node) -> bool:
-        return self.word in SCANNING or id(node) in self.scanning
+        return self.word in SCANNING or self.facts[node].number in self.scanning
 
     def keeps_order(self, pattern: str) -> bool:
         """Whether rows of an update pattern wait for their ends as they came: those of the weakest end in that order."""
@@ -59,7 +59,7 @@ class Strategies:
 
     def sends(self, node: Node) -> bool:
         """Whether every end of a node's rows comes as a negative row."""
-        facts = self.facts[id(node)]
+        facts = self.facts[node]
         if facts.stays:
             return False
         match node:
@@ -81,7 +81,7 @@ class Strategies:
 
     def ends_early(self, node: Node) -> bool:
         """Whether a negative row may come for a node's rows: they are then known by id."""
-        facts = self.facts[id(node)]
+        facts = self.facts[node]
         if not facts.ends_known or facts.pattern == patterns.STRICT or self.sends(node):
             return True
         return any(self.ends_early(child) for child in node.children)
@@ -99,7 +99,7 @@ class Strategies:
 
     def structure(self, node: Node) -> str:
         """What the readers of a node keep its rows in: "none", "hash", "list", "fifo" or "calendar"."""
-        facts = self.facts[id(node)]
+        facts = self.facts[node]
         if facts.stays:
             return "none"
         if self.sends(node):

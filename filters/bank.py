@@ -534,6 +534,10 @@ class Pool:
         self._ranks = np.zeros((0, 0), np.int32)
         self.no_ranks = np.zeros((1, 1), np.int32)
 
+    def __reduce__(self) -> tuple[type[Pool], tuple[()]]:
+        """Whoever loads it makes new ones: nothing here outlives a call."""
+        return Pool, ()
+
     def array(self, name: str, size: int, dtype: type) -> np.ndarray:
         held = self._arrays.get(name)
         if held is None or len(held) < size:

@@ -56,6 +56,10 @@ class Lineage:
         self.pair_row = np.zeros(1024, np.int32)
         self.n_pairs = 0
 
+    def __reduce__(self) -> tuple[type[Lineage], tuple[()]]:
+        """Whoever loads it makes new ones: nothing here outlives a call."""
+        return Lineage, ()
+
     def rows_of(self, n_rows: int) -> np.ndarray:
         """The query-major matrix `[slots, words of rows]` for a batch of that size."""
         n = words(n_rows)

@@ -7,15 +7,15 @@ down, or both (`queries/rewrites.py`).
 What flows through a node of one form says what flows through nodes of another: `standing_for` is the node of the first form with
 the same rows, `part_like` the node whose share of what comes in goes out.
 
-Equal nodes of all forms are one object, so whoever decides often may know nodes by `id`: comparing and hashing whole trees would
-cost more than the decision.
+Equal nodes of all forms are one object, so whoever decides often may know nodes by identity (`lineage/identity.py`): comparing
+and hashing whole trees would cost more than the decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lineage.identity import ById
 from queries.nodes import Block, Node
 from queries.rewrites import Rewrite, Rewritten, pulled_up, pushed_down, simplified
 from queries.tree import over, walk
@@ -28,15 +28,17 @@ AS_WRITTEN = "as written"
 class EdgeFacts:
     """What a node says of its rows, computed once."""
 
+    #: the place of the node among those of its form
+    number: int
     pattern: str
     ends_known: bool
     #: whether none of them ever ends
     stays: bool
 
     @staticmethod
-    def of(node: Node) -> EdgeFacts:
+    def of(number: int, node: Node) -> EdgeFacts:
         pattern = node.update_pattern
-        return EdgeFacts(pattern, node.ends_known, node.is_stream or pattern == patterns.MONOTONIC)
+        return EdgeFacts(number, pattern, node.ends_known, node.is_stream or pattern == patterns.MONOTONIC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,18 +49,17 @@ class Form:
     root: Node
     #: each once, parents first
     nodes: tuple[Node, ...]
-    #: by id of a node
-    facts: Mapping[int, EdgeFacts]
-    _same: Mapping[int, Node]
-    _like: Mapping[int, Node]
+    facts: ById[Node, EdgeFacts]
+    _same: ById[Node, Node]
+    _like: ById[Node, Node]
 
     def standing_for(self, node: Node) -> Node:
         """The node of the first form that has the same rows; itself if there is none."""
-        return self._same.get(id(node), node)
+        return self._same.get(node, node)
 
     def part_like(self, node: Node) -> Node:
         """The node of the first form that lets as large a part through; itself if there is none."""
-        return self._like.get(id(node), node)
+        return self._like.get(node, node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,10 @@ class _Maker:
     def form(self, name: str, known: dict[Node, Node]) -> Form:
         root = _interned(self.root, known)
         nodes = tuple({id(node): node for node in walk(root)}.values())
-        same = {id(node): _interned(self.same[node], known) for node in nodes if node in self.same}
-        like = {id(node): _interned(self.like[node], known) for node in nodes if node in self.like}
-        return Form(name, root, nodes, {id(node): EdgeFacts.of(node) for node in nodes}, same, same | like)
+        same = [(node, _interned(self.same[node], known)) for node in nodes if node in self.same]
+        like = [(node, _interned(self.like[node], known)) for node in nodes if node in self.like]
+        facts = ById((node, EdgeFacts.of(number, node)) for number, node in enumerate(nodes))
+        return Form(name, root, nodes, facts, ById(same), ById([*same, *like]))
 
 
 def forms_of(root: Node) -> Forms:

@@ -94,6 +94,13 @@ class Gatherer:
         self._version = -1
         self._refresh()
 
+    def __getstate__(self) -> tuple[RowStore]:
+        return (self.store,)
+
+    def __setstate__(self, state: tuple[RowStore]) -> None:
+        (self.store,) = state
+        self._version = -1
+
     def _refresh(self) -> None:
         store = self.store
         if self._version == store.version:

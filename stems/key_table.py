@@ -133,6 +133,13 @@ class Segment:
         self.words[1] = int(n_places * share)
         self.address = int(self.words.ctypes.data)
 
+    def __getstate__(self) -> tuple[int, int, int, np.ndarray]:
+        return self.depth, self.prefix, self.n_places, self.words
+
+    def __setstate__(self, state: tuple[int, int, int, np.ndarray]) -> None:
+        self.depth, self.prefix, self.n_places, self.words = state
+        self.address = int(self.words.ctypes.data)
+
     @property
     def used(self) -> int:
         return int(self.words[0])
@@ -169,6 +176,14 @@ class KeyTable:
         self.directory = np.zeros((1, 4), np.int64)
         self._segment_of: list[Segment] = [Segment(0, 0, self._min_places)]
         self._enter(self._segment_of[0])
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "directory"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self.directory = np.zeros((len(self._segment_of), 4), np.int64)
+        self.directory[:, :3] = [segment.entry() for segment in self._segment_of]
 
     @property
     def shift(self) -> int:

@@ -28,6 +28,13 @@ class PagedWords:
         #: page number -> its memory; the numbers are consecutive
         self._pages: dict[int, np.ndarray] = {}
 
+    def __getstate__(self) -> tuple[int, int, int, dict[int, np.ndarray]]:
+        return self.bits, self.width, len(self.addresses), self._pages
+
+    def __setstate__(self, state: tuple[int, int, int, dict[int, np.ndarray]]) -> None:
+        self.bits, self.width, size, self._pages = state
+        self._lay_out(size)
+
     def hold(self, first: int, last: int) -> None:
         """Have pages for the records first .. last - 1, none below those held; their words are 0 where the page is new."""
         if (last - 1) >> self.bits in self._pages:

@@ -15,6 +15,7 @@ a row: 4 bytes an attribute, never query bits), and one byte per predicate modul
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -75,16 +76,9 @@ class Page:
     def __init__(self, is_float: list[bool]) -> None:
         self.base = 0
         self.n_rows = 0
-        self.cells = np.empty((len(is_float), PAGE_ROWS), np.int64)
-        #: where the cells are, and the times, for kernels that look at rows of many pages
-        self.address = int(self.cells.ctypes.data)
-        #: the same memory as floats, and column by column as what each holds
-        self.floats = self.cells.view(np.float64)
-        self.columns = [(self.floats if floating else self.cells)[c] for c, floating in enumerate(is_float)]
+        self._take(np.empty((len(is_float), PAGE_ROWS), np.int64), np.empty(PAGE_ROWS, np.int64), is_float)
         #: None while no row of the page has a NULL
         self.nulls: np.ndarray | None = None
-        self.times = np.empty(PAGE_ROWS, np.int64)
-        self.times_address = int(self.times.ctypes.data)
         #: None while every start is the row's time
         self.starts: np.ndarray | None = None
         #: row number minus position, while that is one number for the whole page
@@ -95,6 +89,37 @@ class Page:
         self._ids_address = 0
         #: predicate module -> outcome of each row (`filters/residual.py`)
         self.outcomes: dict[int, np.ndarray] = {}
+
+    def _take(self, cells: np.ndarray, times: np.ndarray, is_float: list[bool]) -> None:
+        """Have this memory."""
+        self.cells, self.times = cells, times
+        #: where the cells are, and the times, for kernels that look at rows of many pages
+        self.address, self.times_address = int(cells.ctypes.data), int(times.ctypes.data)
+        #: the same memory as floats, and column by column as what each holds
+        self.floats = cells.view(np.float64)
+        self.columns = [(self.floats if floating else cells)[c] for c, floating in enumerate(is_float)]
+
+    def __getstate__(self) -> tuple[object, ...]:
+        """Only the rows that it has: the last page of a store is mostly empty."""
+        n = self.n_rows
+
+        def held(array: np.ndarray | None) -> np.ndarray | None:
+            return array if array is None or n == PAGE_ROWS else array[..., :n]
+
+        return (
+            self.base, n, self.row_shift, [column.dtype == np.float64 for column in self.columns], held(self.cells),
+            held(self.times), held(self.nulls), held(self.starts), held(self.row_numbers), held(self.ids),
+            {module: held(outcome) for module, outcome in self.outcomes.items()},
+        )  # fmt: skip
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.base, self.n_rows, self.row_shift, is_float = state[:4]
+        cells, times, self.nulls, self.starts, self.row_numbers, ids = map(_whole, state[4:10])
+        self._take(cells, times, is_float)
+        self.ids, self._ids_address = None, 0
+        if ids is not None:
+            self.put_ids(ids)
+        self.outcomes = {module: _whole(outcome) for module, outcome in state[10].items()}
 
     def clear(self, base: int) -> None:
         self.base, self.n_rows, self.row_shift = base, 0, 0
@@ -122,6 +147,15 @@ class Page:
         return np.arange(first + shift, last + shift)
 
 
+def _whole(held: Any) -> Any:
+    """An array of a page, from the rows it had."""
+    if held is None or held.shape[-1] == PAGE_ROWS:
+        return held
+    whole = np.zeros((*held.shape[:-1], PAGE_ROWS), held.dtype)
+    whole[..., : held.shape[-1]] = held
+    return whole
+
+
 class RowStore:
     """The pages of one stream between watermark and end."""
 
@@ -144,6 +178,9 @@ class RowStore:
         self._times_addresses: np.ndarray | None = None
         #: counts changes of the pages held and of the arrays they have
         self.version = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_spare": [], "_addresses": None, "_times_addresses": None}
 
     # ---- in
 

@@ -33,6 +33,14 @@ class Texts:
         #: (the memory of a dictionary, code -> our code or -1), the last used at the end
         self._translations: list[tuple[Array, Array]] = []
 
+    def __getstate__(self) -> tuple[Dictionary]:
+        """Translations are found again where they are needed."""
+        return (self._dictionary,)
+
+    def __setstate__(self, state: tuple[Dictionary]) -> None:
+        (self._dictionary,) = state
+        self._translations = []
+
     def __len__(self) -> int:
         return len(self._dictionary)
 

@@ -29,6 +29,7 @@ class Ledger:
         "tickets",
         "cleared_rate",
         "version",
+        "n_routes",
         "_measured",
         "_profiled",
         "_free",
@@ -53,6 +54,8 @@ class Ledger:
         self.cleared_rate = np.zeros(0, np.float64)
         #: counts changes of the set of modules
         self.version = 0
+        #: routes that a policy has given, if it counts them
+        self.n_routes = 0
         #: numbers of modules that went
         self._free: list[int] = []
 

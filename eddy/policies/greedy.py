@@ -23,13 +23,11 @@ class GreedyPolicy:
     def __init__(self, name: str) -> None:
         self.name = name
         self.serves = 1
-        #: routes given, per ledger
-        self._count: dict[int, int] = {}
 
     def route(self, ledger: Ledger, ready: np.ndarray) -> np.ndarray:
-        count = self._count[id(ledger)] = self._count.get(id(ledger), 0) + 1
+        ledger.n_routes += 1
         # while little is known, look again soon
-        self.serves = min(REFRESH, 1 << min(count, 8))
+        self.serves = min(REFRESH, 1 << min(ledger.n_routes, 8))
         gain = ledger.cleared_rate[ready] / np.maximum(ledger.cost_ns[ready], 0.1)
         return ready[np.argsort(-gain, kind="stable")]
 

@@ -56,7 +56,7 @@ class AggregateState:
         if place is None:
             assert kind is Kind.COUNT, "only COUNT has no argument"
             operand = self._operand(None, aggregate.filter)
-            return self._made(self._parts, ("rows" if aggregate.filter is None else id(operand)), lambda: Counts(operand))
+            return self._made(self._parts, ("rows" if aggregate.filter is None else operand), lambda: Counts(operand))
         type = self._types[place]
         if kind in (Kind.VARIANCE, Kind.STDDEV):
             # as in DuckDB, ints are floats first
@@ -64,25 +64,25 @@ class AggregateState:
         operand = self._operand(self._column(place, type), aggregate.filter, kind in (Kind.FIRST, Kind.LAST))
         assert not aggregate.distinct or kind is Kind.COUNT, "DISTINCT is for COUNT"
         if aggregate.distinct:
-            return self._made(self._parts, ("distinct", id(operand)), lambda: DistinctCounts(operand))
+            return self._made(self._parts, ("distinct", operand), lambda: DistinctCounts(operand))
         match kind:
             case Kind.COUNT:
-                return self._made(self._parts, ("count", id(operand)), lambda: Counts(operand))
+                return self._made(self._parts, ("count", operand), lambda: Counts(operand))
             case Kind.SUM | Kind.AVG:
                 sums = self._made(
-                    self._parts, ("sums", id(operand)), lambda: FloatSums(operand) if type is Type.FLOAT else IntSums(operand)
+                    self._parts, ("sums", operand), lambda: FloatSums(operand) if type is Type.FLOAT else IntSums(operand)
                 )
                 assert isinstance(sums, FloatSums | IntSums), "made just so"
                 sums.kinds.add(kind)
                 return sums
             case Kind.VARIANCE | Kind.STDDEV:
-                return self._made(self._parts, ("variances", id(operand)), lambda: Variances(operand))
+                return self._made(self._parts, ("variances", operand), lambda: Variances(operand))
             case Kind.MIN | Kind.MAX:
-                return self._made(self._parts, (kind, id(operand)), lambda: Extremes(operand, kind))
+                return self._made(self._parts, (kind, operand), lambda: Extremes(operand, kind))
             case Kind.MEDIAN:
-                return self._made(self._parts, ("medians", id(operand)), lambda: Medians(operand))
+                return self._made(self._parts, ("medians", operand), lambda: Medians(operand))
             case Kind.FIRST | Kind.LAST:
-                return self._made(self._parts, ("chains", id(operand)), lambda: Chains(operand))
+                return self._made(self._parts, ("chains", operand), lambda: Chains(operand))
 
     # ---- a commit
 

@@ -14,6 +14,7 @@ from eddy.plan_choice import Choice, choice_ns, chosen, strategies_for
 from eddy.replanning import Pace, Replanner
 from eddy.strategies import Strategies
 from eddy.tree_query import TreeQuery
+from lineage.identity import ById
 from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import Readable
@@ -36,7 +37,7 @@ def forms(sql: str) -> Forms:
 def seen(found: Forms, rates: list[float]) -> Flows:
     """What flows through the nodes of the first form, in order: join, minus, its two blocks, the third; alive ten commits."""
     form, flows = found.forms[0], Flows()
-    flows.see(form, {id(node): Flow(rate, 0.0, 10 * rate) for node, rate in zip(form.nodes, rates, strict=True)})
+    flows.see(form, ById((node, Flow(rate, 0.0, 10 * rate)) for node, rate in zip(form.nodes, rates, strict=True)))
     return flows
 
 
@@ -59,7 +60,7 @@ def test_how_often_results_end_prematurely_decides_between_two_plans() -> None:
     for share in (0.0, 1.0):
         form, flows = found.forms[0], Flows()
         seen_flows = zip(form.nodes, [1_000.0, 18_000.0, 20_000.0, 20_000.0, 2_000.0], [share, share, 0.0, 0.0, 0.0], strict=True)
-        flows.see(form, {id(node): Flow(rate, early * rate, 10 * rate) for node, rate, early in seen_flows})
+        flows.see(form, ById((node, Flow(rate, early * rate, 10 * rate)) for node, rate, early in seen_flows))
         names[share] = chosen(found.forms, flows, None, MARGIN).form.name
     assert names == {0.0: "as written", 1.0: "negation pulled up"}
 
@@ -87,7 +88,7 @@ def test_few_rows_are_scanned_and_many_wait_in_a_calendar() -> None:
     inner = next(node for node in form.nodes if type(node).__name__ == "Distinct" and isinstance(node.child, Block))
     for size, structure in ((500.0, "list"), (1e6, "calendar")):
         flows = Flows()
-        flows.see(form, {id(inner): Flow(1000.0, 0.0, size)})
+        flows.see(form, ById([(inner, Flow(1000.0, 0.0, size))]))
         assert strategies_for(form, flows).structure(inner) == structure
 
 
@@ -100,7 +101,7 @@ def test_rows_that_nobody_has_seen_are_not_scanned_on_a_guess() -> None:
     costs = [kept_ns(kind, guess.rate, guess.size, by_id=False) for kind in ("list", "calendar")]
     assert costs[0] < costs[1], "the guess is for the list"
     assert strategies_for(form, flows).structure(form.root) == "calendar"
-    flows.see(form, {id(form.root): guess})
+    flows.see(form, ById([(form.root, guess)]))
     assert strategies_for(form, flows).structure(form.root) == "list"
 
 
@@ -204,7 +205,7 @@ def rows_carried(query: TreeQuery) -> float:
     replanner = replanner_of(query)
     form = replanner.built.choice.form
     nodes = [node for node in form.nodes if not isinstance(node, Block)]
-    return sum(replanner.built.stages[id(node)].counts.plus + replanner.built.stages[id(node)].counts.minus for node in nodes)
+    return sum(replanner.built.stages[node].counts.plus + replanner.built.stages[node].counts.minus for node in nodes)
 
 
 def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
