@@ -16,6 +16,7 @@ WAYS = [(expiry, Maintenance()) for expiry in EXPIRY] + [
     ("update-pattern", Maintenance(lazy_interval_us=4, partitions=2, adapts=False, shares=False)),
     ("update-pattern", Maintenance(frequent_premature=True)),
     ("direct", Maintenance(idle_interval_us=3, lazy_interval_us=5)),
+    ("update-pattern", Maintenance(eager_interval_us=6, lazy_interval_us=4)),
 ]
 
 
