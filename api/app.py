@@ -14,7 +14,12 @@ from api.metrics import Metrics
 from api.models import Problem
 from api.routes import changes, operations, page, queries, rows, socket, streams
 from api.service import Service
-from api.tokens import Tokens
+from api.tokens import Route, Tokens
+
+_ABOUT = """Continuous SQL queries over live streams.
+
+Declare a stream, submit queries, push rows, read answers, or follow their changes over SSE, NDJSON, Arrow or a WebSocket
+(`/v1/ws`). Errors are problem documents (RFC 9457) with a stable `code` and, where there is one, a `hint`."""
 
 
 def make_app(
@@ -41,12 +46,17 @@ def make_app(
                 starting.result()
 
     app = FastAPI(
-        title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None,
+        title="Eddy", version="1", description=_ABOUT, lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None,
         swagger_ui_oauth2_redirect_url=None, redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
     app.state.metrics = metrics = Metrics(service)
-    app.add_middleware(Guard, limits=service.limits, tokens=tokens, hosts=hosts, observe=metrics.observe)
+
+    def admit(route: Route) -> None:
+        if route.role == "device":
+            service.core.inbox.check_room()
+
+    app.add_middleware(Guard, limits=service.limits, tokens=tokens, hosts=hosts, admit=admit, observe=metrics.observe)
     for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router, page.router):
         app.include_router(router)
     problems.install(app)
@@ -54,7 +64,12 @@ def make_app(
 
     def openapi() -> dict[str, object]:
         document = plain()
-        document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        parts = document["components"]
+        parts["schemas"]["Problem"] = Problem.model_json_schema()
+        parts["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": "if the server has a token file"}
+        }
+        document["security"] = [{}, {"token": []}]
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own pages do it

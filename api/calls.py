@@ -238,6 +238,9 @@ def _put_query(holdings: Holdings, call: Call) -> Done:
         return Done({"created": True, "query": _start(holdings, definition | {"name": name})})
     before = holdings.definitions[known.name.lower()].definition
     after = definition
+    if after.get("expiry") == known.expiry:
+        # what listings show of it, which may be a default that nobody asked for
+        after = after | {"expiry": before.get("expiry")}
     if _essence(before) == _essence(after):
         return Done({"created": False, "query": known}, False)
     kept = [option for option in ("history", "emit", "expiry", "tags") if _essence(before)[option] != _essence(after)[option]]

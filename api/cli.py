@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from api.commands import serve, token
+from api.commands import push, query, serve, stream, table, token, top, trace
 
 #: The folder that holds our packages, for children started from elsewhere.
 _ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +34,11 @@ def _eddy() -> None:
 
 
 app.command()(serve.serve)
-app.add_typer(token.app)
+for _noun in (stream, table, query, token):
+    app.add_typer(_noun.app)
+app.command()(push.push)
+app.command()(trace.trace)
+app.command()(top.top)
 
 
 @app.command(

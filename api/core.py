@@ -233,8 +233,10 @@ class Core:
         news = News(parts, came, gone, seq, times)
 
         def tell(failure: BaseException | None) -> None:
+            # what is wrong with the disk is nothing that a caller did: they are told that the service has failed
+            failed = failure and (self.failure or failure)
             for told, result, error in outcomes:
-                told(None if failure is not None else result, failure or error)
+                told(None if failed is not None else result, failed or error)
             if failure is None:
                 self._publish(news)
 

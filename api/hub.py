@@ -76,6 +76,8 @@ class Subscription:
     cursor: int = 0
     #: no part is queued: the reader has to ask the engine for what came after `cursor`
     behind: bool = False
+    #: while it is behind: the whole answer is what it gets next, not what changed
+    anew: bool = False
     ended: bool = False
     queue: deque[Delivery] = field(default_factory=deque)
     n_bytes: int = 0
@@ -209,7 +211,7 @@ class Hub:
         subscription.put(Gap(after, seq, subscription.slow == "conflate"))
         if subscription.slow == "conflate":
             # the answer as of now is read by the reader itself, when it is ready for it
-            subscription.behind = True
+            subscription.behind = subscription.anew = True
             subscription.cursor = seq
         else:
             subscription.put(Progress(seq, self.times))

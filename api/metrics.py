@@ -80,6 +80,7 @@ def _service_metrics(service: Service) -> Iterator[Metric]:
     hub = service.hub
     yield _gauge("eddy_subscriptions", "Readers of changes.", len(hub.subscriptions))
     yield _gauge("eddy_subscription_bytes", "Bytes that wait for readers.", sum(one.n_bytes for one in hub.subscriptions))
+    yield _counter("eddy_subscription_overflows", "Times that a reader was too slow.", hub.overflowed)
     yield _counter("eddy_subscription_dropped_parts", "Parts of changes that slow readers did not get.", hub.dropped)
     if service.state == "recovering":
         return

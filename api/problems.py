@@ -28,7 +28,7 @@ from api.formats import NotAcceptableError
 from api.inbox import BusyError, ClosedError
 from api.jsons import json_response
 from api.refusals import Refusal
-from eddy import ConflictError, EddyError, GoneError, InUseError, NotFoundError, QueryError, RowError
+from eddy import ConflictError, EddyError, GoneError, InUseError, LimitError, NotFoundError, QueryError, RowError, SchemaError
 
 _log = logging.getLogger("eddy.api")
 
@@ -45,6 +45,12 @@ _STATUS: tuple[tuple[type[EddyError], int], ...] = (
     (BusyError, 429),
     (ClosedError, 503),
 )
+
+#: The kinds of errors, by which clients know them; the first that fits.
+_KINDS: tuple[tuple[type[EddyError], str], ...] = (
+    (QueryError, "query"), (SchemaError, "schema"), (RowError, "row"), (NotFoundError, "not_found"), (InUseError, "in_use"),
+    (ConflictError, "conflict"), (GoneError, "gone"), (LimitError, "limit"),
+)  # fmt: skip
 
 _TITLES = {
     400: "bad request", 401: "not authenticated", 403: "not allowed", 404: "not found", 405: "method not allowed",
@@ -91,6 +97,7 @@ def facts(error: EddyError) -> dict[str, Any]:
     """What an error says, by the names of a problem document."""
     detail = error.fact + (f"; {error.detail}" if error.detail else "")
     found: dict[str, Any] = {"code": error.code, "detail": detail, "hint": error.hint}
+    found["kind"] = next((kind for class_, kind in _KINDS if isinstance(error, class_)), None)
     if isinstance(error, QueryError) and error.line is not None:
         found["position"] = {"line": error.line, "column": error.column, "excerpt": error.excerpt}
     elif isinstance(error, RowError) and (error.row is not None or error.column is not None):

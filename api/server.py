@@ -86,6 +86,10 @@ def serve(settings: Settings) -> int:
         _log.info("serving", extra={"url": url, "data": "none" if settings.data is None else str(settings.data)})
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(server.serve(sockets=[bound]))
+        if server.force_exit:
+            _log.warning("ended at once, by a second signal")
+            sys.stderr.flush()
+            os._exit(1)
         code = _outcome(service)
         if service.unfinished:
             # a thread still works, and nothing that it could do is needed any more

@@ -219,7 +219,7 @@ class Service:
 
     async def catch_up(self, subscription: Subscription) -> None:
         """Put what a reader that fell behind has missed into its queue."""
-        snapshot = any(isinstance(one, Gap) and one.snapshot for one in subscription.queue)
+        snapshot = subscription.anew
 
         def look(core: Core) -> tuple[list[Part], int, bool]:
             chosen = [query for id_ in subscription.queries if (query := _still(core.engine, id_)) is not None]
@@ -238,7 +238,7 @@ class Service:
             for part in parts:
                 subscription.put(part)
             subscription.cursor = seq
-            subscription.behind = False
+            subscription.behind = subscription.anew = False
             subscription.put(Progress(seq, self.hub.times))
 
         await self._put(look, None, go_on)

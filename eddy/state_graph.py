@@ -24,7 +24,7 @@ from numba.core.dispatcher import Dispatcher
 
 from eddy.catalog import Catalog
 from eddy.committer import Committer
-from eddy.core import Core
+from eddy.core import JoinCore, StreamCore
 from eddy.engine import Engine
 from eddy.join_group import JoinGroup
 from eddy.legs import Leg
@@ -42,8 +42,8 @@ PACKAGES = frozenset({"lineage", "filters", "stems", "windows", "queries", "eddy
 
 #: Classes, with those derived from them, whose objects are numbered: between two of them paths are short.
 HUBS = (
-    Engine, Catalog, Committer, Lifecycle, Timeline, Source, Query, Leg, JoinGroup, SharedGroup, Core, Stage, Operation,
-    SharedOperation,
+    Engine, Catalog, Committer, Lifecycle, Timeline, Source, Query, Leg, JoinGroup, SharedGroup, StreamCore, JoinCore, Stage,
+    Operation, SharedOperation,
 )  # fmt: skip
 
 #: What else may be named: containers, dates, and what makes arrays of the standard library.

@@ -11,7 +11,8 @@ from __future__ import annotations
 from storage.disk import directory_of, read_at
 from storage.guard import GuardedDisk
 
-_SUFFIX = ".new"
+#: Of the copy while it is written; one name a directory, so that the next renewal there removes what a crash left of this one.
+_NEW = "new"
 
 #: Bytes copied at once.
 _PIECE = 1 << 20
@@ -19,7 +20,8 @@ _PIECE = 1 << 20
 
 def renew(disk: GuardedDisk, path: str, size: int | None = None) -> None:
     """Put a synced copy of the first `size` bytes, or of all, in the place of a file; a crash leaves the one or the other."""
-    copy_path = path + _SUFFIX
+    directory = directory_of(path)
+    copy_path = f"{directory}/{_NEW}".lstrip("/")
     if disk.exists(copy_path):
         disk.remove(copy_path)
     file = disk.open(path)
@@ -35,4 +37,4 @@ def renew(disk: GuardedDisk, path: str, size: int | None = None) -> None:
     finally:
         file.close()
     disk.rename(copy_path, path)
-    disk.sync_directory(directory_of(path))
+    disk.sync_directory(directory)

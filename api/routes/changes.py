@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from api.formats import NotAcceptableError, choose
-from api.hub import Delivery, End, Subscription, frame_facts
+from api.hub import Delivery, End, Progress, Subscription, frame_facts
 from api.jsons import to_json, to_line
 from api.limits import SUBSCRIPTION_QUERIES
 from api.models import Name, problems
@@ -29,12 +29,17 @@ router = APIRouter(tags=["changes"])
 
 #: Seconds of silence after which progress is sent, so that both sides see that the other is there.
 HEARTBEAT = 10.0
+#: Seconds after which a reader is told of commits that did not touch its queries.
+IDLE_PROGRESS = 0.25
 #: Bytes of one frame, about.
 FRAME_BYTES = 256 << 10
 
 _MEDIA = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "arrow": "application/vnd.apache.arrow.stream"}
 _RESPONSES: dict[int | str, Any] = {
-    200: {"description": "changes as they happen", "content": {media: {} for media in _MEDIA.values()}},
+    200: {
+        "description": "changes as they happen",
+        "content": {media: {} for media in _MEDIA.values()},
+    },
     **problems(404, 406, 409, 410),
 }
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Accept"}
@@ -58,7 +63,7 @@ def since_of(since: str, last_event_id: str | None) -> str | int:
     raise EddyError(f'since is "{text}"', code="bad_option", hint='"snapshot", "now" or the number of a commit')
 
 
-@router.get("/v1/queries/{query}/changes", responses=_RESPONSES)
+@router.get("/v1/queries/{query}/changes", response_class=Response, responses=_RESPONSES)
 async def changes(
     service: Served,
     query: Name,
@@ -75,7 +80,7 @@ async def changes(
     return _response(service, subscription, format_, follow)
 
 
-@router.get("/v1/changes", responses=_RESPONSES)
+@router.get("/v1/changes", response_class=Response, responses=_RESPONSES)
 async def many_changes(
     service: Served,
     request: Request,
@@ -117,18 +122,22 @@ async def _stream(
 
 async def deliveries_of(service: Service, subscription: Subscription, follow: bool) -> AsyncIterator[list[Delivery]]:
     """What a reader is to be sent, as it comes, until its subscription ends."""
+    told, silent = subscription.cursor, 0.0
     while True:
         if subscription.queue:
             deliveries = subscription.take()
             yield deliveries
+            told, silent = max((one.seq for one in deliveries if isinstance(one, Progress)), default=told), 0.0
             if any(isinstance(one, End) and one.query is None for one in deliveries):
                 return
         elif subscription.ended or not follow:
             return
         elif subscription.behind:
             await service.catch_up(subscription)
-        elif not await subscription.wait(HEARTBEAT):
-            subscription.put(service.hub.progress(subscription))
+        elif not await subscription.wait(IDLE_PROGRESS):
+            silent += IDLE_PROGRESS
+            if subscription.cursor > told or silent >= HEARTBEAT:
+                subscription.put(service.hub.progress(subscription))
 
 
 def sse_frames(deliveries: list[Delivery]) -> list[bytes]:

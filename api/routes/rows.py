@@ -70,8 +70,7 @@ Bad = Query("refuse", description="skip: take the good rows and name the others"
 
 
 async def _rows(request: Request, service: Service, call: Call, columns: str) -> Call:
-    """A call with the rows of a request, read in the format that it says; refused before that if there is no room."""
-    service.core.inbox.check_room()
+    """A call with the rows of a request, read in the format that it says."""
     media = bodies.media_type(request.headers.get("content-type"))
     call.body = await request.body()
     call.header["media"] = media

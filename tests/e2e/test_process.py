@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import socket
 import ssl
@@ -70,6 +71,48 @@ def test_a_request_that_never_ends_does_not_keep_it() -> None:
         began = time.monotonic()
         assert server.stop() == 0
         assert time.monotonic() - began < STOP + SLACK
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    with serving("--ephemeral") as server, socket.create_connection(("127.0.0.1", server.port)) as half:
+        half.sendall(b"POST /v1/rows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        assert httpx.get(server.url + "/healthz").status_code == 200
+        server.signal(signal.SIGINT)
+        until(lambda: _refuses(server), 10, "it takes no more connections")
+        server.signal(signal.SIGINT)
+        assert server.wait() == 1 and "at once" in server.log
+
+
+def _refuses(server: Server) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", server.port)).close()
+    except OSError:
+        return True
+    return False
+
+
+def test_a_disk_that_cannot_be_written_ends_it_with_exit_code_1_and_no_word_that_was_given_is_broken(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    with serving("--data", data) as server, httpx.Client(base_url=server.url, timeout=30.0) as client:
+        assert client.put("/v1/streams/s", json=COLUMNS).status_code == 201
+        # as if the disk were full: no file may grow beyond this
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (200_000, 200_000))
+        taken = 0
+        rows = {"a": list(range(1000)), "ts": [0] * 1000}
+        for _ in range(1000):
+            try:
+                status = client.post("/v1/streams/s/rows", json=rows).status_code
+            except httpx.TransportError:
+                break  # it has ended
+            if status != 202:
+                assert status == 503
+                break
+            taken += 1000
+        assert server.wait(60) == 1
+        assert "error: " in server.log, server.log
+    with serving("--data", data) as again:
+        metrics = httpx.get(again.url + "/metrics").text
+        assert f'eddy_rows_total{{stream="s"}} {float(taken)}' in metrics.splitlines(), (taken, metrics)
 
 
 # ---- starting

@@ -104,7 +104,7 @@ FORGETFUL = {
     "no sync": ["sync .journal"],
     "no sync of the directory": ["sync_directory journal"],
     "no sync of the directory's own name": ["sync_directory "],
-    "no sync of the copy that opening makes": ["sync .journal.new"],
+    "no sync of the copy that opening makes": ["sync journal/new"],
 }
 
 

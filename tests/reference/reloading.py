@@ -2,7 +2,7 @@
 
 `Reloading(seed)` makes engines for the drivers (`harness.py`, `window_harness.py`). Before some of the calls, drawn from the
 seed, the engine is replaced by `load_state(dump_state(engine))`; listeners are registered again, as a program would after a
-restart, and what was submitted is known by its number. Engines with registered functions cannot be dumped and are left alone.
+restart, and what was submitted is known by its number.
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ class ReloadedEngine:
         self.engine.on_commit(fn)
 
     def reload(self) -> None:
-        if self.engine._catalog.functions:
-            return
         clock = self.engine._clock
         parts = [bytes(part) for part in dump_state(self.engine)]
         # whatever of it was not copied is gone

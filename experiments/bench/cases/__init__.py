@@ -37,3 +37,6 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "group-by": group_by.steps,
     "service": service.steps,
 }
+
+#: Cases that another one runs too.
+PART_OF = {"group-by": "windows"}

@@ -293,3 +293,10 @@ def test_a_floor_removes_the_segments_before_it(tmp_path: Path) -> None:
     journal = open_journal(tmp_path, floor=50)
     assert (journal.first, journal.last, contents(journal, 49)) == (50, 49, [])
     assert journal.append(1, b"x") == 50
+
+
+def test_half_a_copy_of_a_segment_is_removed_on_opening(tmp_path: Path) -> None:
+    (path,) = write_three(tmp_path)
+    (tmp_path / "journal" / "new").write_bytes(b"half")
+    assert len(contents(open_journal(tmp_path))) == 3
+    assert segments(tmp_path) == [path]
