@@ -1,4 +1,5 @@
-"""Mutants of the state of an engine: whatever is left out of a dump, the random scripts notice that it is gone."""
+"""Mutants of the state of an engine: whatever is left out of a dump is missed by the random scripts, or where these cannot ask
+for it (what walks leave out anyway, texts whose changes were read), by a look at all that the engine holds."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ from tests.reference.row_steps import make_row_script
 from tests.reference.steps import make_script
 from tests.reference.stream_joins import make_stream_join_script, make_table_script
 from tests.reference.window_steps import make_window_script
+from tests.unit.eddy import test_state
 from windows.rows import LiveRows
 
 #: Scripts that a mutant may survive before the test fails, and their length.
@@ -54,6 +56,7 @@ KINDS: dict[str, Callable[[int], object]] = {
     "trees": lambda seed: replay_trees(make_window_script(seed, N_STEPS), seed),
     "frozen": lambda seed: replay_trees(make_frozen_script(seed, N_STEPS), seed),
     "shared": lambda seed: replay_pair(Pair(seed), seed),
+    "look": lambda seed: test_state.test_all_that_an_engine_holds_is_there_again_and_shared_as_it_was("auto"),
 }
 
 MUTANTS: dict[str, tuple[type, str, Change, str]] = {
@@ -65,12 +68,12 @@ MUTANTS: dict[str, tuple[type, str, Change, str]] = {
     "births": (Run, "born", put(0), "history"),
     "what a query may see": (Query, "birth", put(None), "history"),
     "kept answers": (Query, "kept", put(None), "filters"),
-    "earlier texts": (Query, "earlier", put(()), "history"),
+    "earlier texts": (Query, "earlier", put(()), "look"),
     "ends of the store by commit": (Source, "ends", put([]), "filters"),
     "the rows that later queries may see": (Stored, "first", put(0), "history"),
     "when rows leave windows that count them": (RowEnds, "_lowest_alive", lambda position: position + 3, "rows"),
     "how far an index reaches back": (HashIndex, "since", put(0), "joins"),
-    "deleted versions": (Tombstones, "_pages", put({}), "tables"),
+    "deleted versions": (Tombstones, "_pages", put({}), "look"),
     "when tables changed": (Marks, "_ends", lambda ends: [end + 1 for end in ends], "tables"),
     "closed versions": (Versions, "_closings", put([]), "tables"),
     "ends of their own": (OwnEnds, "_lowest_alive", lambda position: position + 2, "keyed"),

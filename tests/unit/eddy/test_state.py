@@ -21,6 +21,7 @@ from eddy import EddyError, Engine, GoneError
 from eddy.state import dump_state, load_state
 from eddy.state_arrays import SMALL, Arrays, loaded
 from eddy.state_graph import HUBS, Writer, is_ours
+from tests.unit.eddy.alike import assert_alike
 from tests.unit.eddy.digest import digest
 from tests.unit.eddy.rich import QUERIES, clock, feed, make_engine, name_of, submit_all
 
@@ -227,6 +228,19 @@ def test_queries_know_their_engine() -> None:
 
 
 # ---- what a state is made of
+
+
+@pytest.mark.parametrize("policy", ["auto", "lottery", "random", "fixed:filter(s.a)"])
+def test_all_that_an_engine_holds_is_there_again_and_shared_as_it_was(policy: str) -> None:
+    engine = make_engine(policy=policy)
+    submit_all(engine)
+    feed(engine, 14, 0, 5)
+    engine.pause("window")
+    engine.pause("shared")
+    engine.replace("own_ends", "SELECT k, v FROM keyed [RANGE 1 SECOND] WHERE v > 0.5")
+    engine.replace("except", "SELECT k FROM s [RANGE 1 SECOND] UNION SELECT k FROM t [RANGE 1 SECOND]")
+    feed(engine, 14, 5, 8)
+    assert assert_alike(engine, reload(engine)) > 5_000
 
 
 def test_the_parts_do_not_change_while_the_engine_goes_on() -> None:
