@@ -173,7 +173,6 @@ def test_a_reader_that_does_not_read_is_dealt_with_as_it_asked(server: Server, d
     query = desk.submit(f"slow_{slow}", "SELECT a, pad FROM {s} [RANGE 1 HOUR]")
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as reader:
-        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         request = f"GET /v1/queries/{query}/changes?since=now&format=ndjson&slow={slow} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n"
         reader.sendall(request.encode())
         assert reader.recv(1)
@@ -187,7 +186,6 @@ def test_a_reader_that_does_not_read_is_dealt_with_as_it_asked(server: Server, d
         desk.push(n)
         text = bytearray()
         reader.settimeout(PATIENCE)
-        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         last = f'"row":{{"a":{n},'.encode()
         while last not in text[-(1 << 16) :] and b'"reason":"too slow"' not in text[-(1 << 12) :]:
             piece = reader.recv(1 << 20)
