@@ -66,6 +66,15 @@ def test_distinct_shows_each_value_once_while_a_row_has_it(expiry: str) -> None:
         compare(operator, random_history(seed, **shape), seed, lambda bags: Counter(set(+bags[0])))
 
 
+@pytest.mark.parametrize("expiry", EXPIRIES)
+def test_the_copies_of_one_input_are_counted_with_nothing_on_the_right(expiry: str) -> None:
+    """How a running query is read by who asks when its rows came (decision 14)."""
+    buffer, shape = EXPIRIES[expiry]
+    for seed in range(6):
+        operator = SetOperation(KINDS["except", True], [Type.INT], [LiveRows(buffer())])
+        compare(operator, random_history(seed, **shape), seed, lambda bags: +bags[0])
+
+
 @pytest.mark.parametrize("buffer", [Calendar, Scan])
 @pytest.mark.parametrize("cut", [None, 1, 2])
 def test_delta_star_shows_each_value_once_and_says_when_it_ends(buffer: Callable[[], Buffer], cut: int | None) -> None:
