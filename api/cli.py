@@ -14,6 +14,8 @@ from pathlib import Path
 
 import typer
 
+from api.commands import push, query, serve, stream, table, token, top, trace
+
 #: The folder that holds our packages, for children started from elsewhere.
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,6 +31,14 @@ app = typer.Typer(
 @app.callback()
 def _eddy() -> None:
     """Keeps commands named even while there is only one."""
+
+
+app.command()(serve.serve)
+for _noun in (stream, table, query, token):
+    app.add_typer(_noun.app)
+app.command()(push.push)
+app.command()(trace.trace)
+app.command()(top.top)
 
 
 @app.command(

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eddy.changes import Change, Changes
+    from eddy.changes import Changes
     from eddy.commit import Commit
-    from eddy.description import Receipt, Stream, Table, TableReceipt
+    from eddy.description import Change, Receipt, Stream, Table, TableReceipt
     from eddy.engine import Engine
     from eddy.query import Query
     from lineage.errors import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
-    "Change": "eddy.changes",
+    "Change": "eddy.description",
     "Changes": "eddy.changes",
     "Commit": "eddy.commit",
     "Engine": "eddy.engine",

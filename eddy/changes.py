@@ -9,28 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eddy.description import Change
 from eddy.query import Query
 from eddy.reader import Results
 from filters.vector import Vector, arrow_cells
 from lineage.schema import Type
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One signed row: the commit, when it takes effect, +1 or -1, and the output columns by name."""
-
-    seq: int
-    time: datetime
-    sign: int
-    row: dict[str, Any]
-
 
 #: (commit, its results) pairs, and the commit up to which they go.
 Fetch = Callable[["Changes"], tuple[list[tuple[int, Results]], int]]

@@ -1,10 +1,11 @@
-"""What the engine tells about a push, a stream, a table and a change of it."""
+"""What the engine tells about a push, a stream, a table, a change of it, and a change of an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 
 class Receipt(NamedTuple):
@@ -51,3 +52,13 @@ class Table:
     columns: Mapping[str, str]
     key: tuple[str, ...]
     retroactive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One signed row: the commit, when it takes effect, +1 or -1, and the output columns by name."""
+
+    seq: int
+    time: datetime
+    sign: int
+    row: dict[str, Any]

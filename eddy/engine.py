@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -24,7 +25,7 @@ from eddy import compile as kernels
 from eddy import explain as explaining
 from eddy import retractions, statistics
 from eddy import trace as tracing
-from eddy.catalog import Catalog, describe, describe_table
+from eddy.catalog import ARRIVAL, Catalog, describe, describe_table
 from eddy.changes import Changes
 from eddy.commit import Commit
 from eddy.committer import Committer
@@ -39,15 +40,16 @@ from eddy.query import JoinPlan, Query, TreePlan
 from eddy.reader import Results, to_table
 from eddy.readers import reader_of
 from eddy.result_log import LOG_ROWS
+from eddy.screening import screen
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
 from eddy.timeline import Rows
 from eddy.tree_query import TreeQuery
 from eddy.turn import Turn
 from lineage.elements import BEGINNING
-from lineage.errors import ConflictError, EddyError, GoneError
+from lineage.errors import ConflictError, EddyError, GoneError, RowError
 from lineage.ingest import Ingested
-from lineage.times import to_iso, to_us
+from lineage.times import duration_us, to_datetime, to_iso, to_us
 
 
 class Engine:
@@ -63,6 +65,7 @@ class Engine:
         *,
         log_rows: int = LOG_ROWS,
         state_bytes: int = STATE_BYTES,
+        max_ahead: Any = None,
     ) -> None:
         check_expiry(expiry)
         if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 16:
@@ -73,6 +76,9 @@ class Engine:
             raise EddyError(f"state_bytes is {state_bytes!r}", code="bad_option", hint="a whole number from 2**20 on")
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise EddyError(f"seed is {seed!r}", code="bad_option", hint="a whole number")
+        #: how far past the clock the time of a row may be; None: as far as it likes
+        self._max_ahead_us = None if max_ahead is None else duration_us(max_ahead)
+        self._seed = seed
         kernels.ensure()
         self._eddy = Eddy(make(policy, seed))
         self._committer = Committer(self._eddy, batch_rows, log_rows)
@@ -203,6 +209,43 @@ class Engine:
     def queries(self) -> Mapping[str, Query]:
         return MappingProxyType({query.name: query for query in self._catalog.queries.values()})
 
+    @property
+    def seq(self) -> int:
+        """The number of the last commit."""
+        return self._committer.seq
+
+    def skip_to(self, seq: int) -> None:
+        """Number the commits from now on after `seq`: those up to it were made elsewhere, or are not to be numbered again."""
+        with self._turn:
+            self._committer.seq = max(self._committer.seq, seq)
+
+    def times(self) -> dict[str, datetime | None]:
+        """The clock of each timeline; None before its first row."""
+        with self._turn:
+            lines = self._catalog.timelines.values()
+            return {line.name: None if line.now == BEGINNING else to_datetime(line.now) for line in lines}
+
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether time has to pass for streams without a time column: there are rows whose windows end by the clock alone."""
+        line = self._catalog.timelines.get(ARRIVAL)
+        return line is not None and any(source.keeps_ids for source in line.sources)
+
+    def stream(self, name: str) -> Stream:
+        """The stream of that name, in any case."""
+        with self._turn:
+            return describe(self._catalog.source(name))
+
+    def table(self, name: str) -> Table:
+        """The table of that name, in any case."""
+        with self._turn:
+            return describe_table(self._catalog.table(name))
+
+    def query(self, query: Query | int | str) -> Query:
+        """The query with that number, or of that name, in any case."""
+        with self._turn:
+            return self._catalog.query(query)
+
     # ---- queries
 
     def submit(
@@ -257,6 +300,23 @@ class Engine:
             self._committer.run(timeline, [] if released is None else [(source, released)], timeline.now, False)
             return receipt
 
+    def released(self, stream: str, row: int) -> bool:
+        """Whether a row of a stream, by its number, and all before it are taken: none waits for stragglers."""
+        with self._turn:
+            return self._catalog.source(stream).intake.released(row)
+
+    def screen(self, name: str, rows: Any) -> tuple[Any, list[RowError]]:
+        """The rows that a stream or table would take of some, and the errors of the others; changes nothing."""
+        with self._turn:
+            if isinstance(name, str) and name.lower() in self._catalog.tables:
+                return screen(rows, self._catalog.table(name).check_rows)
+            source = self._catalog.source(name)
+
+            def check(some: Any) -> None:
+                self._check_times(source, source.ingestor.check(some))
+
+            return screen(rows, check)
+
     def push_many(self, rows: Mapping[str, Any]) -> dict[str, Receipt]:
         """Give several streams of one timeline rows, in one commit, merged by time."""
         with self._turn:
@@ -290,14 +350,33 @@ class Engine:
 
     def _now_of(self, source: Source) -> int:
         """The clock's time for rows of a stream without a time column; 0 for others."""
-        if source.time_column is not None:
-            return 0
+        return self._clock_us() if source.time_column is None else 0
+
+    def _clock_us(self) -> int:
+        """The clock that was given, or the wall's."""
         return time.time_ns() // 1000 if self._clock is None else to_us(self._clock())
 
     def _check_room(self, source: Source, checked: Ingested) -> None:
-        """Raise if so many rows would be too many to hold."""
+        """Raise if so many rows would be too many to hold, or their times are too far ahead."""
+        self._check_times(source, checked)
         source.intake.check_room(checked.n_rows)
         self._cap.charge_rows(source, checked.n_rows)
+
+    def _check_times(self, source: Source, checked: Ingested) -> None:
+        """Raise if a row's time is too far ahead."""
+        if self._max_ahead_us is not None and source.time_column is not None and checked.n_rows:
+            times = checked.cells[source.time_column]
+            latest = int(times.argmax())
+            self._check_ahead(int(times[latest]), latest, source.schema.names[source.time_column])
+
+    def _check_ahead(self, time_us: int, row: int | None = None, column: str | None = None) -> None:
+        """Raise if a time is further past the clock than it may be: it would end every window at once."""
+        if self._max_ahead_us is not None and time_us > self._clock_us() + self._max_ahead_us:
+            raise RowError(
+                f"the time {to_iso(time_us)} is more than {self._max_ahead_us // 1_000_000} s ahead of the clock",
+                code="too_far_ahead", hint="bare numbers are milliseconds; timestamp[s] and [us] declare other units",
+                row=row, column=column,
+            )  # fmt: skip
 
     def _forget(self) -> None:
         """Let go of rows that no window holds: the log goes before a push is refused."""
@@ -323,6 +402,7 @@ class Engine:
             clock = to_us(time)
             if clock < line.now:
                 return
+            self._check_ahead(clock)
             released: list[tuple[Source, Rows]] = []
             for source in line.sources:
                 rows = source.intake.advance(clock)
@@ -416,11 +496,11 @@ class Engine:
 
     # ---- looking inside
 
-    def explain(self, sql_or_query: Query | int | str) -> dict[str, Any]:
-        """How a query is run, or would be: shared modules, update pattern, state, defaults."""
+    def explain(self, sql_or_query: Query | int | str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """How a query is run, or would be with these `params`: shared modules, update pattern, state, defaults."""
         with self._turn:
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
-                plan = self._planner.plan(sql_or_query, None)
+                plan = self._planner.plan(sql_or_query, params)
                 if isinstance(plan, TreePlan):
                     return explain_tree(plan, self._catalog, self._eddy.policy, self._lives.expiry, None)
                 if isinstance(plan, JoinPlan):
@@ -450,10 +530,37 @@ class Engine:
                 queries = [found]
             return tracing.trace(source, row, queries)
 
-    def stats(self) -> dict[str, Any]:
-        """Counters of every module, stream and query, and the bytes they take."""
+    def stats(self, query: Query | int | str | None = None) -> dict[str, Any]:
+        """Counters of every module, stream and query, and the bytes they take; or those of one query alone."""
         with self._turn:
+            if query is not None:
+                return statistics.of_query(self._catalog.query(query), self._catalog)
             return statistics.collect(self._eddy, self._committer, self._catalog)
+
+    def totals(self) -> dict[str, Any]:
+        """How much there is of everything; takes no longer with more queries, unlike `stats`."""
+        with self._turn:
+            return statistics.totals(self._committer, self._catalog) | {"bytes": self._cap.held()}
+
+    def own_bytes(self, query: Query | int | str) -> int:
+        """The bytes that cancelling a query would free."""
+        with self._turn:
+            return statistics.own_bytes(self._catalog.query(query))
+
+    def route_by(self, policy: str) -> None:
+        """Route by another policy, from the next batch on; what modules cost and clear stays known."""
+        with self._turn:
+            chosen = make(policy, self._seed)
+            self._eddy.policy = chosen
+            self._committer.joiner.route_by(chosen)
+            for source in self._catalog.inputs():
+                source.route = None
+
+    def limit(self, *, state_bytes: int, max_ahead: Any) -> None:
+        """Other bounds from now on, as for a new engine."""
+        with self._turn:
+            self._cap.limit = state_bytes
+            self._max_ahead_us = None if max_ahead is None else duration_us(max_ahead)
 
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""
@@ -478,7 +585,3 @@ class Engine:
                     assert front <= timeline.now or timeline.now == BEGINNING, "no front is past the clock"
             for group in self._committer.operations.shared:
                 group.check()
-
-
-def _not_yet(what: str) -> EddyError:
-    return EddyError(f"{what} is not supported yet", code="not_supported", hint="it comes with a later version")

@@ -78,7 +78,10 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
         "routes": {} if group is None else group.routes(),
         "virtual_sources": [] if group is None else group.virtual_sources(),
         "update_pattern": plan.update_pattern,
-        "edges": [_edge(source, window, plan.is_stream, bool(streams)) for source, window, _ in inputs],
+        "edges": [
+            *(_edge(source, window, plan.is_stream, bool(streams), "join") for source, window, _ in inputs),
+            _edge_above(plan),
+        ],
         "storage": {
             "own": "nothing",
             "shared": "the rows of its inputs and their SteMs",
@@ -110,8 +113,19 @@ def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
     return "as it is: a change begins and ends results at once"
 
 
-def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool) -> dict[str, Any]:
-    """What flows from an input to the result, and what a + or a - of the input can do to it."""
+def _edge_above(plan: JoinPlan) -> dict[str, Any]:
+    """What flows from the join of all inputs to the result."""
+    return {
+        "from": "join",
+        "to": "result",
+        "update_pattern": plan.update_pattern,
+        "ends_known": plan.update_pattern != STRICT,
+        "cases": list(STREAM_CASES if plan.is_stream else OPERATORS["join"].cases),
+    }
+
+
+def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool, to: str = "result") -> dict[str, Any]:
+    """What flows from an input, and what a + or a - of the input can do."""
     own = source.readable
     live = isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams)
     if is_stream:
@@ -126,7 +140,7 @@ def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: boo
         pattern, cases = window_pattern(window, *ends_early), window_cases(window, *ends_early)
     return {
         "from": source.name,
-        "to": "result",
+        "to": to,
         "update_pattern": pattern,
         "ends_known": pattern != STRICT,
         "cases": list(cases),

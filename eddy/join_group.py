@@ -100,7 +100,7 @@ class JoinGroup:
         self.name = ", ".join(source.name for source in sources)
         self.column_names = _column_names(sources)
         self.walker = Walker(join, sources)
-        self._policy = policy
+        self.policy = policy
         self.ledger = Ledger()
         for name in self.stem_names():
             self.ledger.add(name, _PROBE_COST_NS)
@@ -397,7 +397,7 @@ class JoinGroup:
             outcomes = module.outcome(frame, np.ones(len(rows), np.bool_))
             source.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
             source.store.put_outcomes(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))
-            source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self._policy)
+            source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self.policy)
 
     def _count_partners(self, found: Combinations, first: int, rows_in: int) -> None:
         """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
@@ -405,7 +405,7 @@ class JoinGroup:
         if len(self.sources) > 1 and deferral.counts():
             stem = self.walker.order(first)[0]
             n_found = min(rows_in, len(np.unique(found.at(first))))
-            deferral.probed(self.ledger.names[stem], rows_in, n_found, float(self.ledger.cost_ns[stem]), self._policy)
+            deferral.probed(self.ledger.names[stem], rows_in, n_found, float(self.ledger.cost_ns[stem]), self.policy)
 
     # ---- attributes of matches
 
@@ -465,7 +465,7 @@ class JoinGroup:
         bound, order = {first}, []
         while len(bound) < len(self.sources):
             ready = np.array(self.walker.ready(bound), np.int32)
-            order.append(int(self._policy.route(self.ledger, ready)[0]) if len(ready) > 1 else int(ready[0]))
+            order.append(int(self.policy.route(self.ledger, ready)[0]) if len(ready) > 1 else int(ready[0]))
             bound.add(order[-1])
         self._last_order[first] = order
         return order
@@ -487,7 +487,7 @@ class JoinGroup:
                 modules, taken, returned = np.array([k]), np.array([rows_in]), np.array([rows_out])
                 ledger.measure(k, rows_in, ns)
                 ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
-                self._policy.visited(ledger, modules, taken, returned)
+                self.policy.visited(ledger, modules, taken, returned)
                 self._unlearned[k] = [0, 0, 0]
 
     def routes(self) -> dict[str, list[str]]:

@@ -31,6 +31,12 @@ class Joiner:
         self._policy = policy
         self.groups: dict[tuple[object, ...], JoinGroup] = {}
 
+    def route_by(self, policy: Policy) -> None:
+        """Another policy from the next batch on."""
+        self._policy = policy
+        for group in self.groups.values():
+            group.policy = policy
+
     def group(
         self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], timeline: Timeline, looking_back: int | None
     ) -> JoinGroup:  # fmt: skip

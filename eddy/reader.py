@@ -46,7 +46,7 @@ class Results:
     @property
     def signs(self) -> np.ndarray:
         """+1 or -1 for each row."""
-        return np.full(len(self), self.sign, np.int8) if isinstance(self.sign, int) else self.sign
+        return np.full(len(self), self.sign, np.int8) if isinstance(self.sign, int) else self.sign.astype(np.int8)
 
     def by_sign(self) -> list[tuple[int, Results]]:
         """The rows of either sign, - before +, as far as there are any."""

@@ -76,7 +76,11 @@ class StateCap:
                     )  # fmt: skip
         self._left -= cost
 
+    def held(self) -> int:
+        """The bytes that are held now."""
+        return self._operations.bytes + sum(sum(source.bytes().values()) for source in self._sources())
+
     def _count(self) -> int:
-        held = self._operations.bytes + sum(sum(source.bytes().values()) for source in self._sources())
+        held = self.held()
         self._left = max(0, self.limit - held)
         return held

@@ -32,7 +32,7 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
         eddy.learn(source)
     streams = {source.name: _stream(source, committer) for source in sources.values()}
     tables = {table.name: _table(table) for table in catalog.tables.values()}
-    per_query = {query.name: _query(query, catalog) for query in queries.values()}
+    per_query = {query.name: of_query(query, catalog) for query in queries.values()}
     own = sum(entry["own_bytes"] for entry in per_query.values())
     return {
         "seq": committer.seq,
@@ -47,6 +47,16 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
         "tables": tables,
         "queries": per_query,
         "bytes": own + sum(sum(entry["bytes"].values()) for entry in (*streams.values(), *tables.values())),
+    }
+
+
+def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
+    """Counts alone; of each stream its rows and those that were late, of each table its rows."""
+    return {
+        "seq": committer.seq,
+        "queries": len(catalog.queries),
+        "tables": {table.name: table.versions.n_open for table in catalog.tables.values()},
+        "streams": {source.name: (source.intake.next_row, source.intake.late_rows) for source in catalog.sources.values()},
     }
 
 
@@ -127,7 +137,8 @@ def _module(ledger: Ledger, number: int) -> dict[str, Any]:
     }
 
 
-def _query(query: Query, catalog: Catalog) -> dict[str, Any]:
+def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
+    """The counters of one query."""
     if isinstance(query, TreeQuery):
         sources, operation = {catalog.input(name) for name in query.streams}, query.operation
         aggregates = operation.group.bytes if isinstance(operation, SharedOperation) else 0

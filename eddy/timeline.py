@@ -126,6 +126,11 @@ class Intake:
     def n_waiting(self) -> int:
         return sum(run.n_rows for run in self._waiting)
 
+    def released(self, row: int) -> bool:
+        """Whether the row of that number, and all with smaller ones, wait no more."""
+        waiting = [run.numbers for run in self._waiting]
+        return not any(bool(((numbers <= row) & (numbers != RETRACTION)).any()) for numbers in map(np.atleast_1d, waiting))
+
     def check_room(self, n_rows: int) -> None:
         """Raise if so many more rows could make too many wait."""
         if self.lateness_us and self.n_waiting + n_rows > MAX_WAITING:

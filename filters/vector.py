@@ -187,6 +187,7 @@ def arrow_cells(type: pa.DataType, values: Array, nulls: Mask | None = None) -> 
 
     From buffers: `pa.array` of anything but a pandas series imports pandas first, a third of a second in somebody's first answer.
     """
+    assert values.dtype == np.bool_ or values.itemsize * 8 == type.bit_width, "cells are as wide as their type says"
     cells = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     return pa.Array.from_buffers(type, len(values), [valid, pa.py_buffer(cells)])

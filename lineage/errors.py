@@ -3,6 +3,7 @@
 An error states the *fact* (lower case, no full stop), and where it helps the *detail* and a *hint* on what to do.
 SQL errors add `line`, `column` and the excerpt; row errors add `row` and `column`. Whoever raises one has changed
 nothing yet: the callers check first and act after. Broken invariants are not here; they are `AssertionError`s.
+`StorageError` is the one exception: a disk may fail in the middle, and then says what became of the work.
 """
 
 from __future__ import annotations
@@ -123,6 +124,31 @@ class LimitError(EddyError):
     """A bound of the engine was reached; the fact names the bound."""
 
     default_code = "limit"
+
+
+class StorageError(EddyError):
+    """The data directory cannot be used as asked; `file` is relative to it, `offset` counts bytes from its start."""
+
+    default_code = "storage"
+
+    def __init__(
+        self,
+        fact: str,
+        *,
+        code: str | None = None,
+        detail: str = "",
+        hint: str = "",
+        file: str = "",
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(fact, code=code, detail=detail, hint=hint)
+        self.file = file
+        self.offset = offset
+
+    def place(self) -> str:
+        if not self.file:
+            return ""
+        return self.file if self.offset is None else f"{self.file}, byte {self.offset}"
 
 
 def did_you_mean(name: str, known: list[str]) -> str:

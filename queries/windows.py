@@ -180,7 +180,7 @@ def parse_width(cursor: Cursor) -> WindowSpec | WindowParam:
             )
         return WindowParam(first.start, param.end, cursor.name(param))
     if first.is_symbol("-"):
-        raise cursor.error("a window must be longer than zero", first, "bad_window")
+        raise cursor.error("a window must be longer than zero", first, "bad_window", "[NOW] holds the rows of this instant")
     if cursor.take_word("INTERVAL") or first.kind is Kind.STRING:
         width = parse_interval(cursor)
     elif first.kind is Kind.NUMBER:

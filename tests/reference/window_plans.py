@@ -46,14 +46,20 @@ def lives(source: Source, feed: Feed) -> list[tuple[Values, int, int]]:
                 if tuple(row[0][c] for c in source._key) == item.key and row[2] > item.time_us:
                     row[2] = item.time_us
             continue
-        end = min(item.time_us + source.window.width_us, item.end_us, FOREVER)
-        if end <= item.time_us:
+        start, end = item.time_us, item.time_us + source.window.width_us
+        if source.window.slide_us:
+            # in the extent of boundary B iff B - width <= time < B
+            step = source.window.slide_us
+            shown = [at for at in range(0, end + step, step) if at - source.window.width_us <= item.time_us < at]
+            start, end = (shown[0], shown[-1] + step) if shown else (start, start)
+        end = min(end, item.end_us, FOREVER)
+        if end <= start:
             continue
         for row in rows:
             same_key = source._key and all(row[0][c] == item.values[c] for c in source._key)
             if same_key and row[2] > item.time_us:
                 row[2] = item.time_us
-        rows.append([canonical(item.values), item.time_us, end])
+        rows.append([canonical(item.values), start, end])
         if source.window.rows:
             part = [row for row in rows if all(row[0][c] == item.values[c] for c in source.window.partition)]
             if len(part) > source.window.rows:
@@ -124,6 +130,11 @@ ALL_AGGREGATES = (
     Aggregate("AVG", 1),
     Aggregate("MIN", 1),
     Aggregate("MAX", 1),
+    Aggregate("STDDEV", 1),
+    Aggregate("VARIANCE", 1),
+    Aggregate("MEDIAN", 1),
+    Aggregate("COUNT", 1, distinct=True),
+    Aggregate("SUM", 1, condition=lambda row: row[0] == 1),
 )
 
 
@@ -160,6 +171,13 @@ PLANS: dict[str, Callable[[], Node]] = {
     "source": _a,
     "rows": lambda: Source("a", WindowSpec.newest(3, width_us=8)),
     "partitioned rows": lambda: Source("a", WindowSpec.newest(2, [0])),
+    "slide": lambda: Source("a", WindowSpec.sliding(7, 3)),
+    "slide with holes": lambda: Distinct(Source("a", WindowSpec.sliding(2, 5))),
+    "slide of keyed": lambda: Source("a", WindowSpec.sliding(8, 2), key=(1,), has_end=True),
+    "group-by of tumble": lambda: GroupBy(Source("a", WindowSpec.sliding(5, 5)), [0], ALL_AGGREGATES),
+    "join of slides": lambda: Join(Source("a", WindowSpec.sliding(6, 3)), Source("b", WindowSpec.sliding(4, 2)), [0], [0]),
+    "union of slides": lambda: Union(Source("a", WindowSpec.sliding(6, 3)), Source("b", WindowSpec.sliding(6, 2))),
+    "minus of slides": lambda: Minus(Source("a", WindowSpec.sliding(6, 3)), _b()),
     "unbounded": lambda: Distinct(Source("a", WindowSpec.unbounded())),
     "select": lambda: Select(_a(), lambda row: row[0] in (1, 2)),
     "project": lambda: Project(_a(), lambda row: (row[0],)),

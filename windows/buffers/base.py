@@ -80,6 +80,10 @@ class Buffer(ABC):
         """The rows with this key, in order of insertion; rows that are over may be among them."""
         return list(self._found[by].get(key, {}).values())
 
+    def holds(self, id: Hashable) -> bool:
+        """Whether a row with this id is here, over or not."""
+        return id in self._rows
+
     def take_due(self, upto: int) -> list[Element]:
         """Rows with `end <= upto`, no longer arranged; the caller forgets each."""
         return sorted(self._take(upto), key=due_order)

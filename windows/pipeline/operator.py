@@ -18,6 +18,7 @@ import heapq
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from windows.buffers import Buffer, Element
 from windows.buffers.base import due_order
@@ -38,6 +39,8 @@ class Operator(RuleNode):
 
     mode: Mode
     maintenance: Maintenance
+    #: whether it must know of every end before the next row, however seldom others look
+    looks_always: ClassVar[bool] = False
 
     def __init__(self, *inputs: Node) -> None:
         super().__init__(*inputs)
@@ -56,7 +59,7 @@ class Operator(RuleNode):
         self._pending: list[_Due] | None = None
         self._ties = itertools.count()
         self._upto = NEVER
-        self._cleaned = NEVER
+        self._looked = self._cleaned = NEVER
 
     def open(self, mode: Mode, maintenance: Maintenance) -> None:
         """Make the states, once the plan has set the switches."""
@@ -94,7 +97,8 @@ class Operator(RuleNode):
         self._flagged = message.flag
         self._message_taken = self._message_sent = None
         time = max(self.clock, message.time)
-        if message.flag or self.mode.trigger is not Trigger.MESSAGE:
+        if message.flag or (self.mode.trigger is not Trigger.MESSAGE and self._is_time_to_look(message, time)):
+            self._looked = time
             self._end_due(time)
         self.clock = time
         self._due_us = message.due
@@ -102,6 +106,13 @@ class Operator(RuleNode):
         if message.flag and (not self._out or self._out[-1].time < time):
             self._send(Message(Kind.NULL, time, message.due))
         return self._out
+
+    def _is_time_to_look(self, message: Message, time: int) -> bool:
+        """Whether due rows are looked for now; a message of nothing but the time asks for it, and a row that comes again."""
+        if time - self._looked >= self.maintenance.eager_interval_us or self.looks_always or message.kind is Kind.NULL:
+            return True
+        element = message.element
+        return element is not None and any(state.holds(element.id) for _, state in self._eager())
 
     def _dispatch(self, message: Message, port: int) -> None:
         if message.kind is Kind.POSITIVE:

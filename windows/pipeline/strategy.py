@@ -42,6 +42,8 @@ class Maintenance:
 
     #: an operator without messages for so long ends its due rows by its own clock: the largest delay under `direct`
     idle_interval_us: int = 1_000_000
+    #: states that must react to ends look for them this often while messages come; 0: with every message
+    eager_interval_us: int = 0
     #: states that need not react to ends are cleaned this often; 0: with every message
     lazy_interval_us: int = 0
     #: partitions of a calendar, at least
@@ -54,7 +56,7 @@ class Maintenance:
     shares: bool = True
 
     def __post_init__(self) -> None:
-        if self.idle_interval_us < 1 or self.lazy_interval_us < 0 or self.partitions < 1:
+        if self.idle_interval_us < 1 or min(self.eager_interval_us, self.lazy_interval_us) < 0 or self.partitions < 1:
             raise EddyError(
                 "maintenance parameters are out of range", code="bad_option", hint="intervals and partitions are positive"
             )

@@ -256,3 +256,15 @@ def test_the_log_drops_rows_of_a_query_without_a_window_and_all_invariants_still
         engine.check()
     assert engine.stats()["streams"]["ticks"]["held"] < 60_000, "rows went"
     assert query.answer().column("price").to_pylist() == list(range(4_000, 5_000))
+
+
+def test_changes_of_operators_are_the_same_as_a_table() -> None:
+    engine = Engine()
+    engine.create_stream("s", {"a": "int", "ts": "timestamp"}, time="ts")
+    engine.submit("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND]", name="q")
+    one_by_one, table = engine.changes("q", "now"), engine.changes("q", "now")
+    for time in (0, 300, 1200):
+        engine.push("s", {"a": [1], "ts": [time]})
+    found = [(change.seq, change.sign, change.row["n"]) for change in one_by_one]
+    assert [change[1:] for change in found] == [(-1, 0), (1, 1), (-1, 1), (1, 2)]
+    assert [(row["seq"], row["sign"], row["n"]) for row in table.arrow().to_pylist()] == found

@@ -297,7 +297,19 @@ def test_rows_before_the_submit_take_no_places() -> None:
     assert held(early) == [(2,), (2,), (3,), (3,)] and held(late) == [(3,)]
     assert late.complete_since is None, "nobody knows when the rows it did not see will be gone"
     assert engine.explain(late)["windows"] == ["[ROWS 2]", "[RANGE 1 HOUR]"]
-    assert [edge["ends_known"] for edge in engine.explain(late)["edges"]] == [False, True]
+    edges = [(edge["from"], edge["to"], edge["update_pattern"], edge["cases"]) for edge in engine.explain(late)["edges"]]
+    assert edges == [
+        ("a", "join", "strict", ["+->+", "+->-"]),
+        ("b", "join", "weakest", ["+->+", "-->-"]),
+        ("join", "result", "strict", ["+->+", "-->-"]),
+    ]
+
+
+def test_explain_shows_query_1_of_the_update_pattern_paper_with_a_pattern_on_every_edge() -> None:
+    """U Figure 8: two weakest edges into the join, a weak one out of it."""
+    found = make().explain("SELECT a.v FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k")
+    edges = [(edge["from"], edge["to"], edge["update_pattern"], edge["ends_known"]) for edge in found["edges"]]
+    assert edges == [("a", "join", "weakest", True), ("b", "join", "weakest", True), ("join", "result", "weak", True)]
 
 
 def test_the_log_of_a_rows_window_is_read_as_it_was_and_rows_nobody_needs_are_forgotten() -> None:

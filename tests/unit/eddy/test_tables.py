@@ -391,6 +391,7 @@ def test_explain_and_stats_know_tables() -> None:
         ("s", "weakest", True),
         ("t", "strict", False),
         ("n", "monotonic", True),
+        ("join", "strict", False),
     ]
     engine.submit(text, name="q")
     assert engine.stats()["modules"]["filter:t.name"]["predicates"] == 1

@@ -393,7 +393,7 @@ BINDING: list[Row] = [
     ('SELECT -9223372036854775809 FROM readings', 'number_too_large', 1, 9, 'the number is too large', 'integers are 64 bits wide; write 1e20 for a float'),
     ('SELECT 1e999 FROM readings', 'number_too_large', 1, 8, 'the number is too large', 'integers are 64 bits wide; write 1e20 for a float'),
     ('SELECT temp FROM readings [RANGE 0 SECONDS]', 'bad_window', 1, 34, 'a window must be longer than zero', '[NOW] holds the rows of this instant'),
-    ('SELECT temp FROM readings [RANGE -5 MINUTES]', 'bad_window', 1, 34, 'a window must be longer than zero', ''),
+    ('SELECT temp FROM readings [RANGE -5 MINUTES]', 'bad_window', 1, 34, 'a window must be longer than zero', '[NOW] holds the rows of this instant'),
     ("SELECT temp FROM readings [RANGE INTERVAL '-5' MINUTE]", 'bad_window', 1, 34, 'a window must be longer than zero', '[NOW] holds the rows of this instant'),
     ('SELECT temp FROM readings [RANGE 1 MONTH]', 'bad_window', 1, 34, 'a window cannot be months long', 'months vary in length: use DAYS'),
     ('SELECT temp FROM readings [RANGE 5]', 'bad_interval', 1, 35, 'the duration needs a unit', 'units are MICROSECONDS MILLISECONDS SECONDS MINUTES HOURS DAYS WEEKS'),

@@ -23,6 +23,7 @@ class TemporalAggregate(Grouping):
     """Group-by over rows whose ends are known, one row behind."""
 
     kind: ClassVar[str] = "temporal aggregate"
+    looks_always: ClassVar[bool] = True
 
     def __init__(self, child: Node, keys: Sequence[int], aggregates: Sequence[Aggregate]) -> None:
         super().__init__(child, keys, aggregates)

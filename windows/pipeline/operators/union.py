@@ -27,8 +27,8 @@ class Union(Operator):
     @property
     def pattern(self) -> str:
         pattern = super().pattern
-        widths = {node.window.width_us for node in self.walk() if isinstance(node, Source)}
-        return patterns.WEAK if pattern == patterns.WEAKEST and len(widths) > 1 else pattern
+        windows = {node.window for node in self.walk() if isinstance(node, Source)}
+        return patterns.WEAK if pattern == patterns.WEAKEST and len(windows) > 1 else pattern
 
     def _begin(self, element: Element, port: int) -> None:
         self._emit(element._replace(id=(port, element.id)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -97,21 +97,61 @@ def test_the_end_of_a_left_row_that_is_not_shown_takes_another_one_back(expiry: 
     assert _wrong(lambda: Minus(_weak(), _b()), expiry) == 0
 
 
-class AnyRowMinus(Minus):
-    """N Algorithm 2, step 14: retrieve a row with the same value, which may be in the output already."""
+class AlgorithmTwo(Minus):
+    """N Algorithm 2, step by step, with step 14 corrected: H_S and H_R are the states, O_S the output."""
+
+    def _begin(self, element: Element, port: int) -> None:
+        self._states[port].insert(element)
+        n, m = self._counts(element.values)
+        if port == 0 and n > m:  # steps 16 to 20
+            self._show(element)
+        elif port == 1 and n >= m:  # steps 21 to 26
+            self._hide(next(iter(self._output[element.values].values())))
 
     def _end(self, element: Element, port: int) -> None:
-        if port == 0:
-            super()._end(element, port)
-            return
-        left, right = ([row for row in state.find(element.values) if row.end > self.clock] for state in self._states)
-        if len(left) > len(right):
-            row = left[0]
-            self._output.setdefault(row.values, {})[row.id] = self._emit(row.starting(self.clock))
+        n, m = self._counts(element.values)
+        shown = self._output.get(element.values, {})
+        if port == 1:
+            if n > m:  # steps 10 to 15
+                self._show(self._retrieved(element.values))
+        elif element.id in shown:  # step 9
+            self._hide(shown[element.id])
+        elif n >= m:  # steps 5 to 8
+            self._hide(next(iter(shown.values())))
+
+    def _counts(self, values: Values) -> tuple[int, int]:
+        """Their frequencies, F_S and F_R."""
+        left, right = (len(state.find(values)) for state in self._states)
+        return left, right
+
+    def _show(self, row: Element) -> None:
+        self._output.setdefault(row.values, {})[row.id] = self._emit(row.starting(self.clock))
+
+    def _retrieved(self, values: Values) -> Element:
+        shown = self._output.get(values, {})
+        return next(row for row in self._states[0].find(values) if row.id not in shown)
+
+
+class AnyRowMinus(AlgorithmTwo):
+    """N Algorithm 2, step 14: retrieve a row with the same value, which may be in the output already."""
+
+    def _retrieved(self, values: Values) -> Element:
+        return self._states[0].find(values)[0]
+
+
+def _apart(seed: int) -> dict[str, Feed]:
+    """Rows and ends of the two inputs at different times: the paper's steps know one event at a time."""
+    rng = random.Random(seed)
+    times = {name: sorted(rng.sample(range(k, 26, 2), 11)) for k, name in enumerate("ab")}
+    return {name: [TimedRow(time, (rng.choice([1, 1, 2]), 0)) for time in found] for name, found in times.items()}
 
 
 def test_a_row_that_enters_the_difference_is_one_that_is_not_shown() -> None:
-    assert _wrong(lambda: AnyRowMinus(_a(), _b()), "negative") > 10
+    def wrong(make: type[Minus]) -> int:
+        return sum(_wrong(lambda: make(_a(), _b()), "negative", 1, _apart(seed)) for seed in range(40))
+
+    assert wrong(AnyRowMinus) > 5
+    assert wrong(AlgorithmTwo) == wrong(Minus) == 0
     assert _wrong(lambda: Minus(_a(), _b()), "negative") == 0
 
 
@@ -279,6 +319,96 @@ class TakingBackDistinct(Distinct):
 
     def _emit_end(self, element: Element) -> None:
         self._send(Message(Kind.NEGATIVE, self.clock, self._due_us, element))
+
+
+def _distinct_of_g(rows: Sequence[TimedRow | Retraction], removes: str, at: int) -> set[object]:
+    """G 3.4, `RemoveExpiredTuples` and the main procedure: the values of DL at an instant. A row is (value, key).
+
+    `removes`: which tuple lines 4, 5, 8, 10 and 11 of the procedure name, the printed `t` or `t_exp`.
+    """
+    by_key: dict[object, TimedRow] = {}  # HPK
+    buckets: dict[object, list[TimedRow]] = {}  # HDST
+    expiring: list[TimedRow] = []  # LExp, by end
+    shown: list[TimedRow] = []  # DL
+
+    def leave(row: TimedRow, named: TimedRow | None) -> None:
+        """`row` leaves its bucket; the tuple that the lines name leaves the other collections."""
+        bucket = buckets.get(row.values[0], [])
+        if named in expiring:
+            expiring.remove(named)
+        if named is not None and by_key.get(named.values[1]) is named:
+            del by_key[named.values[1]]
+        if row in bucket:
+            bucket.remove(row)
+        if named in shown:
+            shown.remove(named)
+            if bucket:
+                shown.append(bucket[0])
+        if not bucket:
+            buckets.pop(row.values[0], None)
+
+    def remove_expired(time: int, arriving: TimedRow | None) -> None:
+        # with the printed form t_exp is never taken out of LExp: it is passed over, or the loop would not end
+        for row in [row for row in sorted(expiring, key=lambda row: row.end_us) if row.end_us <= time]:
+            if row in buckets.get(row.values[0], []):
+                leave(row, row if removes == "t_exp" else arriving)
+
+    for item in rows:
+        if item.time_us > at:
+            break
+        positive = item if isinstance(item, TimedRow) else None
+        remove_expired(item.time_us, positive)
+        if positive is not None and positive.values[1] not in by_key:
+            by_key[positive.values[1]] = positive
+            expiring.append(positive)
+            buckets.setdefault(positive.values[0], []).append(positive)
+            if len(buckets[positive.values[0]]) == 1:
+                shown.append(positive)
+        elif isinstance(item, Retraction) and item.key[0] in by_key:
+            leave(by_key[item.key[0]], by_key[item.key[0]])
+    remove_expired(at, None)
+    return {row.values[0] for row in shown}
+
+
+def test_the_tuple_that_leaves_is_the_one_that_expired_not_the_one_that_comes() -> None:
+    """G, RemoveExpiredTuples: lines 4, 5, 8, 10 and 11 print `t`. Then what expired stays, and its key is taken for ever."""
+    wrong = dict.fromkeys(("t", "t_exp"), 0)
+    for seed in range(40):
+        rng = random.Random(seed)
+        feed: list[TimedRow | Retraction] = []
+        ends: dict[int, int] = {}
+        for time in range(1, 30):
+            key = rng.randrange(5)
+            if ends.get(key, 0) > time:
+                if rng.random() < 0.5:
+                    feed.append(Retraction(time, (key,)))
+                    ends[key] = time
+            else:
+                ends[key] = time + rng.randrange(1, 9)
+                feed.append(TimedRow(time, (rng.randrange(3), key), ends[key]))
+        source = Source("s", WindowSpec.unbounded(), key=(1,), has_end=True)
+        pipeline = Pipeline(Distinct(_first_column(source)), "update-pattern")
+        pipeline.feed(source, feed)
+        for form in wrong:
+            wrong[form] += any(_distinct_of_g(feed, form, at) != _alive(feed, at) for at in range(36))
+        for at in range(36):
+            pipeline.run(at)
+            pipeline.settle()
+            assert {value for (value,) in pipeline.answer} == _alive(feed, at)
+    assert wrong["t"] == 40 and wrong["t_exp"] == 0
+
+
+def _alive(feed: Sequence[TimedRow | Retraction], at: int) -> set[object]:
+    """The values of the rows that are there."""
+    retracted = [(item.time_us, item.key[0]) for item in feed if isinstance(item, Retraction)]
+    return {
+        row.values[0]
+        for row in feed
+        if isinstance(row, TimedRow)
+        and row.time_us
+        <= at
+        < min([row.end_us, *(time for time, key in retracted if key == row.values[1] and time > row.time_us)])
+    }
 
 
 def test_expired_rows_are_found_in_order_of_their_ends() -> None:

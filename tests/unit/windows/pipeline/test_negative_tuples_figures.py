@@ -5,7 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.windows.pipeline.listening import Heard, listen, plain
-from windows.pipeline import Aggregate, Distinct, GroupBy, Join, Minus, Pipeline, Service, Source, Table, TableJoin, TimedRow
+from windows.pipeline import (
+    Aggregate,
+    Distinct,
+    GroupBy,
+    Join,
+    Minus,
+    Pipeline,
+    Select,
+    Service,
+    Source,
+    Table,
+    TableJoin,
+    TimedRow,
+)
 from windows.pipeline.messages import Kind
 from windows.spec import WindowSpec
 
@@ -44,9 +57,13 @@ def test_figure_4_negative_tuples_give_the_right_answer_at_every_time() -> None:
 
 
 def test_figure_4a_as_printed_counts_other_rows() -> None:
-    """`Price > 4` instead of the join: the 4s would not count, and the answer at T4 would not be 4."""
-    assert sum(1 for time, item in SALES if time <= 4 and item in FAVOURITES) == 4
-    assert sum(1 for time, item in SALES if time <= 4 and item > 4) == 2
+    """`Price > 4` instead of the join: the 4s do not count, and the answer is not that of Figure 4b at any time from T0 to T8."""
+    sales = Source("sales", WindowSpec.range(5))
+    printed = Pipeline(GroupBy(Select(sales, lambda row: row[0] > 4), [], [Aggregate("COUNT")]), "negative")
+    printed.feed(sales, [TimedRow(time, (item,)) for time, item in SALES])
+    _, right = _count_favourites("negative")
+    assert _answers(printed, 8) == [0, 1, 1, 1, 2, 2, 1, 2, 2]
+    assert _answers(right, 8) == [1, 2, 2, 3, 4, 3, 2, 3, 2]
 
 
 @pytest.mark.parametrize("expiry", ["negative", "input", "direct"])

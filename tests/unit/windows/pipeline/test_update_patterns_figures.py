@@ -149,6 +149,24 @@ def test_lazy_maintenance_touches_less_and_keeps_more() -> None:
     assert kept[40] > kept[0] and touched[40] < touched[0]
 
 
+def test_the_eager_interval_bounds_how_late_a_state_reacts_to_ends() -> None:
+    """U 6.1: how often states that must react to ends look for them; the paper has the time between two rows."""
+    touched, late = {}, {}
+    for interval in (0, 5, 40):
+        source = _window("s", 80)
+        maintenance = Maintenance(eager_interval_us=interval, idle_interval_us=1000)
+        pipeline = Pipeline(GroupBy(source, [0], [Aggregate("COUNT")]), "direct", maintenance=maintenance)
+        pipeline.feed(source, _rows(0, 300, 6))
+        pipeline.run(599)
+        touched[interval] = pipeline.operators["group-by"].touched
+        late[interval] = pipeline.delays.largest_us
+        pipeline.settle()
+        assert sum(count for _, count in pipeline.answer) == 40, "the window, once all ends are looked for"
+    # rows come every 2: with each of them, at the latest one later than 5 after the last look, and so on
+    assert late[0] == 0 and 0 < late[5] <= 2 * (5 + 2) and late[5] < late[40] <= 2 * (40 + 2)
+    assert touched[40] < touched[5] < touched[0]
+
+
 def test_query_4_keeps_the_results_of_distinct_once() -> None:
     """U Query 4: the output of delta-star is the input state of the join."""
     rows = {}

@@ -1,0 +1,198 @@
+"""Rows as clients send them: JSON, NDJSON, CSV or Arrow, as the engine takes them.
+
+    application/json                        one row {..}, rows [{..}, ..], or columns {"a": [..], ..}
+    application/x-ndjson                    a row a line
+    text/csv                                names in the first line; an empty cell is NULL; values as the column's type says
+    application/vnd.apache.arrow.stream     an Arrow IPC stream
+
+What cannot be read is a `BodyError`, which says where; whether the rows fit their stream is the engine's business. The same bytes
+always give the same rows: the journal keeps bodies as they came and reads them again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from eddy import EddyError, RowError
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+CSV = "text/csv"
+ARROW = "application/vnd.apache.arrow.stream"
+
+#: Other names under which the formats are known.
+ALIASES = {
+    "application/ndjson": NDJSON,
+    "application/jsonl": NDJSON,
+    "application/x-jsonlines": NDJSON,
+    "application/csv": CSV,
+}
+ACCEPTED = (JSON, NDJSON, CSV, ARROW)
+
+
+class BodyError(EddyError):
+    """The bytes of a request cannot be read."""
+
+    default_code = "bad_body"
+
+
+class UnsupportedMediaError(EddyError):
+    """The format of a request is none that is read."""
+
+    default_code = "unsupported_media"
+
+
+class Keys(NamedTuple):
+    """Keys of rows to delete or retract, and from when."""
+
+    keys: list[Any]
+    time: Any
+
+
+def media_type(header: str | None) -> str:
+    """The format that a Content-Type header names; JSON if there is none."""
+    if not header:
+        return JSON
+    name = header.split(";", 1)[0].strip().lower()
+    name = ALIASES.get(name, name)
+    if name.endswith("+json"):
+        name = JSON
+    if name not in ACCEPTED:
+        raise UnsupportedMediaError(f'the media type "{name}" is not read', hint=f"one of {', '.join(ACCEPTED)}")
+    return name
+
+
+def expect_json(header: str | None) -> None:
+    """Raise unless a Content-Type header names JSON, or there is none."""
+    if media_type(header) != JSON:
+        raise UnsupportedMediaError("this call takes JSON", hint=JSON)
+
+
+def parse_json(body: bytes) -> Any:
+    """Any JSON value."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BodyError("the body is not JSON", detail=f"{error.msg}: line {error.lineno}, column {error.colno}") from None
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """A JSON object."""
+    value = parse_json(body)
+    if not isinstance(value, dict):
+        raise BodyError("the body is not a JSON object", hint="{...}")
+    return value
+
+
+def parse_rows(body: bytes, media: str, columns: Mapping[str, str]) -> Any:
+    """Rows for a stream or table with those columns."""
+    if media == JSON:
+        return as_rows(parse_json(body))
+    if media == NDJSON:
+        return _parse_lines(body)
+    if media == CSV:
+        return _parse_csv(body, columns)
+    return _parse_arrow(body)
+
+
+def as_rows(value: Any) -> Any:
+    """One row, rows or columns in JSON as the engine takes them."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        # no column type holds lists, so an object of lists can only be columns
+        return value if any(isinstance(cells, list) for cells in value.values()) else [value]
+    raise BodyError("the body is neither a row nor rows nor columns", hint='{"a": 1}, [{"a": 1}, ...] or {"a": [1, ...]}')
+
+
+def parse_bundle(body: bytes) -> dict[str, Any]:
+    """Rows of several streams."""
+    return {stream: as_rows(rows) for stream, rows in parse_object(body).items()}
+
+
+def parse_keys(body: bytes) -> Keys:
+    """`{"keys": [..], "time": ..}`; a key of several columns is a list."""
+    value = parse_object(body)
+    keys = value.get("keys")
+    if not isinstance(keys, list):
+        raise BodyError('the body has no list "keys"', hint='{"keys": [1, 2]}; a key of two columns is [["lab", 1]]')
+    unknown = set(value) - {"keys", "time"}
+    if unknown:
+        raise BodyError(f'the body has an unknown field "{min(unknown)}"', hint='"keys" and "time"')
+    return Keys([tuple(key) if isinstance(key, list) else key for key in keys], value.get("time"))
+
+
+def _parse_lines(body: bytes) -> list[Any]:
+    rows = []
+    for n, line in enumerate(body.split(b"\n")):
+        if not line or line.isspace():
+            continue
+        try:
+            rows.append(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
+            raise BodyError(f"line {n + 1} is not JSON", detail=f"{error.msg}: column {error.colno}") from None
+    return rows
+
+
+def _parse_arrow(body: bytes) -> pa.Table:
+    try:
+        with pa.ipc.open_stream(body) as reader:
+            return reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise BodyError("the body is not an Arrow IPC stream", detail=str(error).split("\n", 1)[0]) from None
+
+
+_TRUE, _FALSE = {"true", "t", "1", "yes"}, {"false", "f", "0", "no"}
+
+
+def _cell(text: str, kind: str) -> Any:
+    """One cell of a CSV as its column's type says; what does not fit stays text, for the engine to refuse."""
+    if text == "":
+        return None
+    if kind == "string":
+        return text
+    try:
+        if kind == "int":
+            return int(text)
+        if kind == "float":
+            return float(text)
+        if kind.startswith("timestamp"):
+            return float(text) if "." in text else int(text)
+    except ValueError:
+        return text
+    word = text.lower()
+    return True if word in _TRUE else False if word in _FALSE else text
+
+
+def _parse_csv(body: bytes, columns: Mapping[str, str]) -> dict[str, list[Any]]:
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BodyError("the body is not UTF-8", detail=f"byte {error.start}") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        names = next(reader, [])
+        kinds = {name.lower(): kind for name, kind in columns.items()}
+        types = [kinds.get(name.lower(), "string") for name in names]
+        if not names:
+            raise BodyError("the CSV is empty", hint="its first line has the names of the columns")
+        lines = []
+        for n, line in enumerate(row for row in reader if row):
+            if len(line) != len(names):
+                fact = f"the row has {len(line)} cells, the first line {len(names)}"
+                raise RowError(fact, code="bad_csv", row=n)
+            lines.append(line)
+    except csv.Error as error:
+        raise BodyError("the body is not CSV", detail=f"{error}: line {reader.line_num}") from None
+    found: dict[str, list[Any]] = {}
+    for i, (name, kind) in enumerate(zip(names, types, strict=True)):
+        if name in found:
+            raise BodyError(f'the CSV has two columns "{name}"')
+        found[name] = [_cell(line[i], kind) for line in lines]
+    return found

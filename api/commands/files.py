@@ -1,0 +1,243 @@
+"""Files of rows, read in parts of bounded size, for `eddy push`.
+
+    csv         cut between records, sent as CSV: the service knows the types of its columns
+    ndjson      cut between lines
+    arrow       IPC stream or file, a batch at a time
+    parquet     a batch at a time
+
+`schema_of` says what columns the first part has, as `stream add` would be told.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from eddy import EddyError
+
+#: Bytes and rows of one part, about.
+PART_BYTES = 1 << 20
+PART_ROWS = 10_000
+
+CSV, NDJSON = "text/csv", "application/x-ndjson"
+FORMATS = ("csv", "ndjson", "arrow", "parquet")
+_BY_SUFFIX = {
+    ".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow",
+    ".ipc": "arrow", ".parquet": "parquet",
+}  # fmt: skip
+
+
+class FileError(EddyError):
+    """A file of rows cannot be read."""
+
+    default_code = "bad_file"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a file: a body and its media type, or an Arrow table."""
+
+    n_rows: int
+    n_bytes: int
+    body: bytes = b""
+    media: str = ""
+    table: Any = None
+
+
+def open_rows(name: str, format_: str | None) -> tuple[Iterator[Part], float | None]:
+    """The parts of a file, `-` is standard input, and how many bytes there are if somebody knows."""
+    if name == "-":
+        source: IO[bytes] = sys.stdin.buffer
+        size = None
+        kind = format_ or _sniffed(source)
+    else:
+        path = Path(name)
+        kind = format_ or _BY_SUFFIX.get(path.suffix.lower(), "")
+        if not kind:
+            raise FileError(f'the format of "{path.name}" is not known', hint=f"--format is one of {', '.join(FORMATS)}")
+        try:
+            source = path.open("rb")
+            size = float(path.stat().st_size)
+        except OSError as error:
+            raise FileError(f"{name} cannot be read", detail=error.strerror or str(error)) from None
+    if kind not in FORMATS:
+        raise FileError(f'there is no format "{kind}"', hint=f"--format is one of {', '.join(FORMATS)}")
+    reader = {"csv": _csv_parts, "ndjson": _line_parts, "arrow": _arrow_parts, "parquet": _parquet_parts}[kind]
+    return _closing(source, reader(source)), size
+
+
+def _closing(source: IO[bytes], parts: Iterator[Part]) -> Iterator[Part]:
+    try:
+        yield from parts
+    finally:
+        source.close()
+
+
+def _sniffed(source: IO[bytes]) -> str:
+    """The format of standard input, by how it begins."""
+    assert isinstance(source, io.BufferedReader)
+    head = source.peek(16)
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    return "ndjson" if head.lstrip().startswith(b"{") else "csv"
+
+
+def _csv_parts(source: IO[bytes]) -> Iterator[Part]:
+    """A record ends at the end of a line with no quote open."""
+    records = _records(source)
+    header = next(records, b"").removeprefix(b"\xef\xbb\xbf")
+    if not header.strip():
+        raise FileError("the CSV is empty", hint="its first line has the names of the columns")
+    first = len(header)
+    for n_rows, body in _gathered(records):
+        yield Part(n_rows, first + len(body), header + body, CSV)
+        first = 0
+
+
+def _records(source: IO[bytes]) -> Iterator[bytes]:
+    open_record: list[bytes] = []
+    quoted = False
+    for line in source:
+        quoted ^= bool(line.count(b'"') & 1)
+        if open_record or quoted:
+            open_record.append(line)
+            if quoted:
+                if sum(map(len, open_record)) > 16 * PART_BYTES:
+                    raise FileError("a quote in the CSV is never closed", detail=open_record[0][:60].decode(errors="replace"))
+                continue
+            line = b"".join(open_record)
+            open_record = []
+        yield line if line.endswith(b"\n") else line + b"\n"
+    if open_record:
+        raise FileError("a quote in the CSV is never closed", detail=open_record[0][:60].decode(errors="replace"))
+
+
+def _line_parts(source: IO[bytes]) -> Iterator[Part]:
+    for n_rows, body in _gathered(line if line.endswith(b"\n") else line + b"\n" for line in source):
+        yield Part(n_rows, len(body), body, NDJSON)
+
+
+def _gathered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Lines that hold something, as many at a time as make a part."""
+    waiting: list[bytes] = []
+    n_bytes = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        waiting.append(line)
+        n_bytes += len(line)
+        if n_bytes >= PART_BYTES or len(waiting) >= PART_ROWS:
+            yield len(waiting), b"".join(waiting)
+            waiting, n_bytes = [], 0
+    if waiting:
+        yield len(waiting), b"".join(waiting)
+
+
+def _arrow_parts(source: IO[bytes]) -> Iterator[Part]:
+    import pyarrow as pa
+
+    assert isinstance(source, io.BufferedReader)
+    try:
+        if source.peek(6).startswith(b"ARROW1"):
+            file = pa.ipc.open_file(source if source.seekable() else source.read())
+            batches: Any = (file.get_batch(n) for n in range(file.num_record_batches))
+        else:
+            batches = pa.ipc.open_stream(source)
+        for batch in batches:
+            yield from _table_parts(pa.Table.from_batches([batch]))
+    except (pa.ArrowException, OSError) as error:
+        raise FileError("this is not Arrow IPC", detail=str(error).split("\n", 1)[0]) from None
+
+
+def _parquet_parts(source: IO[bytes]) -> Iterator[Part]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(source if source.seekable() else io.BytesIO(source.read()))
+        for batch in file.iter_batches(batch_size=PART_ROWS):
+            yield from _table_parts(pa.Table.from_batches([batch]))
+    except (pa.ArrowException, OSError) as error:
+        raise FileError("this is not Parquet", detail=str(error).split("\n", 1)[0]) from None
+
+
+def _table_parts(table: Any) -> Iterator[Part]:
+    for first in range(0, table.num_rows, PART_ROWS):
+        part = table.slice(first, PART_ROWS)
+        yield Part(part.num_rows, part.nbytes, table=part)
+
+
+# ---- what columns there are
+
+
+def schema_of(part: Part, time: str | None) -> dict[str, str]:
+    """The columns of a file by its first part; `time` names the one with the time of a row."""
+    table = part.table if part.table is not None else _as_table(part)
+    found: dict[str, str] = {}
+    for name, column in zip(table.column_names, table.columns):
+        kind = _type_of(column.type)
+        found[name] = _time_type(column, kind) if name == time else kind
+    if time is not None and time not in found:
+        raise FileError(f'there is no column "{time}"', hint=f"--time is one of {', '.join(found)}")
+    return found
+
+
+def _as_table(part: Part) -> Any:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    if part.media == CSV:
+        try:
+            return pyarrow.csv.read_csv(io.BytesIO(part.body))
+        except pa.ArrowException as error:
+            raise FileError("the CSV cannot be read", detail=str(error).split("\n", 1)[0]) from None
+    rows = []
+    for n, line in enumerate(part.body.split(b"\n"), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise FileError(f"line {n} is not JSON", detail=str(error)) from None
+            if not isinstance(row, dict):
+                raise FileError(f"line {n} is no object", hint='{"sensor": 1, "temp": 20.5}')
+            rows.append(row)
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        try:
+            columns[name] = pa.array(values)
+        except (pa.ArrowException, TypeError):
+            raise FileError(f'column "{name}" has values of several types', hint="create the stream by hand") from None
+    return pa.table(columns)
+
+
+def _type_of(type_: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_boolean(type_):
+        return "bool"
+    if pa.types.is_integer(type_):
+        return "int"
+    if pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+        return "float"
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+        return "timestamp"
+    return "string"
+
+
+def _time_type(column: Any, kind: str) -> str:
+    """The type of a time column; of bare numbers the unit that puts the first into the years from 2001 on, else milliseconds."""
+    if kind not in ("int", "float"):
+        return "timestamp"
+    first = next((value.as_py() for value in column if value.is_valid), 0)
+    for unit, low, high in (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20)):
+        if low <= first < high:
+            return f"timestamp[{unit}]"
+    return "timestamp"

@@ -1,0 +1,75 @@
+"""`eddy token`: who may use a service. Works on the file; a server that runs sees the change within a second or so."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from eddy import EddyError
+
+app = typer.Typer(name="token", help="Tokens of a service: who may do what.", no_args_is_help=True)
+
+_File = Annotated[Path, typer.Option("--token-file", envvar="EDDY_TOKEN_FILE", help="The file that the server is given.")]
+_Name = Annotated[str, typer.Argument(help="What the token is called.")]
+_Role = Annotated[str, typer.Option("--role", help="device (rows only), reader, writer or admin.")]
+_Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+
+
+def _fail(error: EddyError) -> typer.Exit:
+    print(f"error: {error.fact}" + (f": {error.detail}" if error.detail else ""), file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+    return typer.Exit(1)
+
+
+@app.command()
+def add(name: _Name, token_file: _File, role: _Role, json: _Json = False) -> None:
+    """Make a token and print its secret, once: only its hash is kept."""
+    from api.tokens import add_token
+
+    try:
+        secret = add_token(token_file, name, role)
+    except EddyError as error:
+        raise _fail(error) from None
+    if json:
+        print(orjson.dumps({"name": name, "role": role, "secret": secret}).decode())
+        return
+    print(secret)
+    print("This is shown once. Send it as `Authorization: Bearer ...`, or set EDDY_TOKEN.", file=sys.stderr)
+
+
+@app.command("list")
+def list_(token_file: _File, json: _Json = False) -> None:
+    """The tokens, without their secrets."""
+    from api.tokens import read_tokens
+
+    try:
+        tokens = read_tokens(token_file).values()
+    except EddyError as error:
+        raise _fail(error) from None
+    if json:
+        facts = [{"name": token.name, "role": token.role, "created": token.created} for token in tokens]
+        print(orjson.dumps(facts).decode())
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "role", "created")
+    for token in tokens:
+        table.add_row(token.name, token.role, token.created)
+    Console().print(table)
+
+
+@app.command()
+def drop(name: _Name, token_file: _File) -> None:
+    """Make a token worthless."""
+    from api.tokens import drop_token
+
+    try:
+        drop_token(token_file, name)
+    except EddyError as error:
+        raise _fail(error) from None

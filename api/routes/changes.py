@@ -1,0 +1,193 @@
+"""Changes out: one query's or many queries', as Server-Sent Events, NDJSON or Arrow.
+
+A frame holds the changes of a commit, then progress says that everything up to a commit was sent; its number is the cursor with
+which a reader goes on (`?since=`, `Last-Event-ID`). SSE carries the number as `id:` of progress only, so a reader that was cut
+off inside a commit gets that commit again, whole. A reader that is too slow is dealt with as `?slow=` says (`api/hub.py`).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal
+
+import pyarrow as pa
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from api.formats import NotAcceptableError, choose
+from api.hub import Delivery, End, Progress, Subscription, frame_facts
+from api.jsons import to_json, to_line
+from api.limits import SUBSCRIPTION_QUERIES
+from api.models import Name, problems
+from api.parts import Part
+from api.routes.streams import Served
+from api.service import Service
+from eddy import EddyError, NotFoundError
+
+router = APIRouter(tags=["changes"])
+
+#: Seconds of silence after which progress is sent, so that both sides see that the other is there.
+HEARTBEAT = 10.0
+#: Seconds after which a reader is told of commits that did not touch its queries.
+IDLE_PROGRESS = 0.25
+#: Bytes of one frame, about.
+FRAME_BYTES = 256 << 10
+
+_MEDIA = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "arrow": "application/vnd.apache.arrow.stream"}
+_RESPONSES: dict[int | str, Any] = {
+    200: {
+        "description": "changes as they happen",
+        "content": {media: {} for media in _MEDIA.values()},
+    },
+    **problems(404, 406, 409, 410),
+}
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Accept"}
+
+Since = Query(
+    "snapshot", description="snapshot: the answer as + rows, then changes; now; or the number of a commit", max_length=20
+)
+Names = Query([], max_length=SUBSCRIPTION_QUERIES, description="names; may be repeated")
+Tags = Query([], max_length=SUBSCRIPTION_QUERIES, description="all queries with such a tag, those that come later too")
+Slow = Query("block", description="what happens when this reader is too slow")
+Follow = Query(True, description="false: end when everything up to now was sent")
+
+
+def since_of(since: str, last_event_id: str | None) -> str | int:
+    """Where a reader wants to begin."""
+    text = last_event_id or since
+    if text in ("snapshot", "now"):
+        return text
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    raise EddyError(f'since is "{text}"', code="bad_option", hint='"snapshot", "now" or the number of a commit')
+
+
+@router.get("/v1/queries/{query}/changes", response_class=Response, responses=_RESPONSES)
+async def changes(
+    service: Served,
+    query: Name,
+    request: Request,
+    since: str = Since,
+    format: Literal["sse", "ndjson", "arrow"] | None = None,
+    slow: Literal["block", "conflate", "gap", "disconnect"] = Slow,
+    follow: bool = Follow,
+    last_event_id: str | None = Header(None, max_length=20),
+) -> StreamingResponse:
+    """The changes of one query."""
+    format_ = choose(format, request.headers.get("accept"), _MEDIA, "sse")
+    subscription = await service.subscribe([query], frozenset(), since_of(since, last_event_id), slow)
+    return _response(service, subscription, format_, follow)
+
+
+@router.get("/v1/changes", response_class=Response, responses=_RESPONSES)
+async def many_changes(
+    service: Served,
+    request: Request,
+    query: list[str] = Names,
+    tag: list[str] = Tags,
+    since: str = Since,
+    format: Literal["sse", "ndjson", "arrow"] | None = None,
+    slow: Literal["block", "conflate", "gap", "disconnect"] = Slow,
+    follow: bool = Follow,
+    last_event_id: str | None = Header(None, max_length=20),
+) -> StreamingResponse:
+    """The changes of many queries in one stream."""
+    format_ = choose(format, request.headers.get("accept"), _MEDIA, "sse")
+    if format_ == "arrow":
+        raise NotAcceptableError("queries have different columns, an Arrow stream has one schema", hint="sse or ndjson")
+    if not query and not tag:
+        raise NotFoundError("no query is named", code="no_query", hint="?query=name or ?tag=name")
+    subscription = await service.subscribe(query, frozenset(tag), since_of(since, last_event_id), slow)
+    return _response(service, subscription, format_, follow)
+
+
+def _response(service: Service, subscription: Subscription, format_: str, follow: bool) -> StreamingResponse:
+    frames = {"sse": sse_frames, "ndjson": line_frames, "arrow": arrow_frames(subscription)}[format_]
+    return StreamingResponse(_stream(service, subscription, frames, follow), headers=_HEADERS, media_type=_MEDIA[format_])
+
+
+async def _stream(
+    service: Service, subscription: Subscription, frames: Callable[[list[Delivery]], list[bytes]], follow: bool
+) -> AsyncIterator[bytes]:  # fmt: skip
+    try:
+        async for deliveries in deliveries_of(service, subscription, follow):
+            for frame in frames(deliveries):
+                yield frame
+        for frame in frames([]):
+            yield frame
+    finally:
+        await service.unsubscribe(subscription)
+
+
+async def deliveries_of(service: Service, subscription: Subscription, follow: bool) -> AsyncIterator[list[Delivery]]:
+    """What a reader is to be sent, as it comes, until its subscription ends."""
+    told, silent = subscription.cursor, 0.0
+    while True:
+        if subscription.queue:
+            deliveries = subscription.take()
+            yield deliveries
+            told, silent = max((one.seq for one in deliveries if isinstance(one, Progress)), default=told), 0.0
+            if any(isinstance(one, End) and one.query is None for one in deliveries):
+                return
+        elif subscription.ended or not follow:
+            return
+        elif subscription.behind:
+            await service.catch_up(subscription)
+        elif not await subscription.wait(IDLE_PROGRESS):
+            silent += IDLE_PROGRESS
+            if subscription.cursor > told or silent >= HEARTBEAT:
+                subscription.put(service.hub.progress(subscription))
+
+
+def sse_frames(deliveries: list[Delivery]) -> list[bytes]:
+    """Server-Sent Events: an array of changes a frame, other messages alone."""
+    frames: list[bytes] = []
+    waiting: list[bytes] = []
+    n_bytes = 0
+
+    def flush() -> None:
+        nonlocal n_bytes
+        if waiting:
+            frames.append(b"data: [" + b",".join(waiting) + b"]\n\n")
+            waiting.clear()
+            n_bytes = 0
+
+    for delivery in deliveries:
+        if isinstance(delivery, Part):
+            waiting.append(delivery.json)
+            n_bytes += len(delivery.json)
+            if n_bytes >= FRAME_BYTES:
+                flush()
+            continue
+        flush()
+        message = frame_facts(delivery)
+        id_ = f"id: {message['progress']}\n".encode() if "progress" in message else b""
+        frames.append(id_ + b"data: " + to_json(message) + b"\n\n")
+    flush()
+    return frames
+
+
+def line_frames(deliveries: list[Delivery]) -> list[bytes]:
+    """NDJSON: a change a line."""
+    return [delivery.lines if isinstance(delivery, Part) else to_line(frame_facts(delivery)) for delivery in deliveries]
+
+
+def arrow_frames(subscription: Subscription) -> Callable[[list[Delivery]], list[bytes]]:
+    """An Arrow IPC stream of changes; called without deliveries it ends. Messages are not in it: `seq` is a column."""
+    sink = io.BytesIO()
+    writer = pa.ipc.new_stream(sink, subscription.schema) if subscription.schema is not None else None
+
+    def frames(deliveries: list[Delivery]) -> list[bytes]:
+        assert writer is not None, "a reader of one query"
+        for delivery in deliveries:
+            if isinstance(delivery, Part):
+                writer.write_table(delivery.table.cast(subscription.schema))
+        if not deliveries:
+            writer.close()
+        found = sink.getvalue()
+        sink.seek(0)
+        sink.truncate()
+        return [found] if found else []
+
+    return frames

@@ -1,0 +1,104 @@
+"""What the service tells of streams, tables, queries and rows, as objects; the names are the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import eddy.description as description
+from eddy.description import Stream, Table
+
+
+class Receipt(NamedTuple):
+    """What a push did. The first four are the engine's; `rejected` and `errors` are of `bad="skip"`, `visible` of `wait`."""
+
+    accepted: int
+    late: int
+    first_row: int | None
+    last_row: int | None
+    rejected: int = 0
+    errors: tuple[Mapping[str, Any], ...] = ()
+    visible: bool | None = None
+
+
+class TableReceipt(NamedTuple):
+    """What an upsert or delete did: keys that are new, replaced, deleted, and that were not there."""
+
+    inserted: int
+    updated: int
+    deleted: int
+    unknown: int
+    rejected: int = 0
+    errors: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query as the service described it when it was asked; calls take it, or its name, or its number."""
+
+    id: int
+    name: str
+    sql: str
+    params: Mapping[str, Any]
+    tags: tuple[str, ...]
+    state: str
+    kind: str
+    columns: Mapping[str, str]
+    streams: tuple[str, ...]
+    update_pattern: str
+    history: str
+    emit: str
+    expiry: str | None
+    complete_since: datetime | None
+    #: bytes that cancelling it would free; only listings tell
+    own_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change(description.Change):
+    """One signed row, and the query whose answer it changes."""
+
+    query: str = ""
+
+
+def as_time(text: str | None) -> datetime | None:
+    """A time as the service writes it.
+
+    >>> as_time("1970-01-01T00:00:01Z").isoformat()
+    '1970-01-01T00:00:01+00:00'
+    """
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def stream_of(facts: Mapping[str, Any]) -> Stream:
+    keep = facts["keep"]
+    return Stream(
+        facts["name"], facts["columns"], facts["time"], facts["timeline"], round(facts["lateness"] * 1000), facts["late"],
+        None if keep is None else round(keep * 1000), tuple(facts["key"]), facts["end"],
+    )  # fmt: skip
+
+
+def table_of(facts: Mapping[str, Any]) -> Table:
+    return Table(facts["name"], facts["columns"], tuple(facts["key"]), facts["retroactive"])
+
+
+def query_of(facts: Mapping[str, Any]) -> Query:
+    return Query(
+        facts["id"], facts["name"], facts["sql"], facts["params"], tuple(facts["tags"]), facts["state"], facts["kind"],
+        facts["columns"], tuple(facts["streams"]), facts["update_pattern"], facts["history"], facts["emit"], facts["expiry"],
+        as_time(facts["complete_since"]), facts.get("own_bytes"),
+    )  # fmt: skip
+
+
+def receipt_of(facts: Mapping[str, Any]) -> Receipt:
+    return Receipt(
+        facts["accepted"], facts["late"], facts["first_row"], facts["last_row"], facts["rejected"],
+        tuple(facts.get("errors") or ()), facts.get("visible"),
+    )  # fmt: skip
+
+
+def table_receipt_of(facts: Mapping[str, Any]) -> TableReceipt:
+    errors = tuple(facts.get("errors") or ())
+    return TableReceipt(facts["inserted"], facts["updated"], facts["deleted"], facts["unknown"], facts["rejected"], errors)

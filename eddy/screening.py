@@ -1,0 +1,73 @@
+"""Which rows of a call would be refused: for those who would rather lose bad rows than the whole call.
+
+A check says only which row is the first bad one. So rows are checked by stretches: a bad row is taken out and its stretch is
+checked again, which makes `STRETCH` checks a bad row, however many rows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lineage.errors import LimitError, RowError
+
+#: Rows that are checked together.
+STRETCH = 256
+#: Bad rows of one call; with more, something else is wrong than a few rows.
+MAX_BAD = 10_000
+
+
+def screen(rows: Any, check: Callable[[Any], object]) -> tuple[Any, list[RowError]]:
+    """The rows that `check` takes, in the form in which they came, and the errors of the others in order.
+
+    An error that is not about one row is raised.
+    """
+    rows, n_rows = _counted(rows)
+    if n_rows < 0:
+        check(rows)  # says which column has another length
+    good: list[int] = []
+    errors: list[RowError] = []
+    for first in range(0, n_rows, STRETCH):
+        left = list(range(first, min(first + STRETCH, n_rows)))
+        while left:
+            try:
+                check(_take(rows, left))
+                break
+            except RowError as error:
+                if error.row is None:
+                    raise
+                error.row = left.pop(error.row)
+                errors.append(error)
+                if len(errors) > MAX_BAD:
+                    fact = f"more than {MAX_BAD} rows of the call are bad"
+                    raise LimitError(fact, code="too_many_bad_rows", detail=str(errors[0])) from None
+        good += left
+    if not errors:
+        return rows, []
+    return _take(rows, good), sorted(errors, key=lambda error: error.row or 0)
+
+
+def without(rows: Any, numbers: list[int]) -> Any:
+    """The rows but for those with the given numbers."""
+    rows, n_rows = _counted(rows)
+    bad = set(numbers)
+    return _take(rows, [i for i in range(n_rows) if i not in bad])
+
+
+def _counted(rows: Any) -> tuple[Any, int]:
+    """Rows as lists, and how many they are; -1 if columns have different lengths."""
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        rows = rows.to_pydict()
+    if not isinstance(rows, Mapping):
+        return rows, len(rows)
+    rows = {name: list(values) if isinstance(values, Sequence) else [values] for name, values in rows.items()}
+    lengths = set(map(len, rows.values()))
+    return rows, -1 if len(lengths) > 1 else max(lengths, default=0)
+
+
+def _take(rows: Any, numbers: list[int]) -> Any:
+    if isinstance(rows, Mapping):
+        return {name: [values[i] for i in numbers] for name, values in rows.items()}
+    return [rows[i] for i in numbers]

@@ -1,0 +1,132 @@
+"""Reading one segment of the journal: its header, its records in order, and what a bad place in it means.
+
+Records are read in pieces of a megabyte, or one record at a time where it is larger, so memory stays bounded whatever the
+segment holds. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lineage.errors import StorageError
+from storage.disk import read_at
+from storage.guard import GuardedDisk, GuardedFile
+from storage.records import (
+    LAYOUT,
+    MAX_PAYLOAD,
+    RECORD_HEADER_SIZE,
+    RECORD_MAGIC,
+    SEGMENT_HEADER_SIZE,
+    Record,
+    RecordHeader,
+    SegmentHeader,
+    payload_checksum,
+)
+
+JOURNAL_DIRECTORY = "journal"
+_SUFFIX = ".journal"
+
+#: Bytes read at once.
+_PIECE = 1 << 20
+
+RESTORE = "restore the data directory from a copy, or start with --discard-state to keep the definitions without their rows"
+
+
+def segment_path(first: int) -> str:
+    return f"{JOURNAL_DIRECTORY}/{first:020d}{_SUFFIX}"
+
+
+def segment_firsts(disk: GuardedDisk) -> list[int]:
+    """First numbers of the segments that are there, ascending."""
+    names = [name for name in disk.list(JOURNAL_DIRECTORY) if name.endswith(_SUFFIX)]
+    return sorted(int(stem) for name in names if (stem := name.removesuffix(_SUFFIX)).isdecimal())
+
+
+def newer_layout(what: str, layout: int, known: int, path: str) -> StorageError:
+    return StorageError(
+        f"{what} has layout {layout}, and this version knows up to {known}",
+        file=path,
+        hint="start the version that wrote it, or a newer one, or name another data directory",
+    )
+
+
+def damage(path: str, offset: int, what: str) -> StorageError:
+    return StorageError("the journal is damaged", detail=what, file=path, offset=offset, hint=RESTORE)
+
+
+class Segment:
+    """One segment, open for reading; `end` is where the last good record that was read ends."""
+
+    def __init__(self, disk: GuardedDisk, first: int) -> None:
+        self.path = segment_path(first)
+        self.file: GuardedFile = disk.open(self.path)
+        self.size = self.file.size()
+        self.header = SegmentHeader.unpack(read_at(self.file, 0, SEGMENT_HEADER_SIZE))
+        self.end = SEGMENT_HEADER_SIZE
+        #: Number of the next record.
+        self.next = first
+
+    def born(self) -> bool:
+        """Whether the segment was ever synced: records are written only after its header was."""
+        if self.header is None:
+            if self.size > SEGMENT_HEADER_SIZE:
+                raise damage(self.path, 0, "the segment has records but no valid header")
+            return False
+        if self.header.layout > LAYOUT:
+            raise newer_layout("the journal", self.header.layout, LAYOUT, self.path)
+        if self.header.first != self.next:
+            raise damage(self.path, 0, f"the file's name says record {self.next}, its header says {self.header.first}")
+        return True
+
+    def records(self) -> Iterator[Record]:
+        """Good records from the first on; stops at the end of the file or at a bad place, and `end` says where."""
+        assert self.header is not None, "records of a segment without header"
+        seed = self.header.seed
+        piece = memoryview(b"")
+        start = self.end
+        while True:
+            offset = self.end - start
+            if len(piece) - offset < RECORD_HEADER_SIZE:
+                start, offset = self.end, 0
+                piece = memoryview(read_at(self.file, start, min(_PIECE, self.size - start))).toreadonly()
+            header = RecordHeader.unpack(piece, offset, seed)
+            if header is None or header.number != self.next or header.length > MAX_PAYLOAD:
+                return
+            whole = RECORD_HEADER_SIZE + header.length
+            if len(piece) - offset < whole:
+                if start + offset + whole > self.size:
+                    return
+                start, offset = self.end, 0
+                piece = memoryview(read_at(self.file, start, max(whole, min(_PIECE, self.size - start)))).toreadonly()
+            payload = piece[offset + RECORD_HEADER_SIZE : offset + whole]
+            if len(payload) < header.length or payload_checksum([payload], seed) != header.checksum:
+                return
+            self.end += whole
+            self.next += 1
+            yield Record(header.number, header.kind, payload)
+
+    def check_end(self, next_first: int) -> None:
+        """After `records`: raise unless they reached the end of the file and the next segment goes on from there."""
+        if self.end != self.size:
+            raise damage(self.path, self.end, f"record {self.next} cannot be read")
+        if self.next != next_first:
+            raise damage(self.path, self.end, f"records {self.next} to {next_first - 1} are missing")
+
+    def check_tail(self) -> None:
+        """After `records`: raise if what follows their end was synced once, as a later record proves."""
+        assert self.header is not None, "tail of a segment without header"
+        seed = self.header.seed
+        start = self.end
+        while start < self.size:
+            # pieces overlap by a header, so that none is cut in two
+            piece = read_at(self.file, start, _PIECE + RECORD_HEADER_SIZE)
+            place = piece.find(RECORD_MAGIC)
+            while 0 <= place < _PIECE:
+                header = RecordHeader.unpack(piece, place, seed)
+                if header is not None and header.synced > self.end:
+                    raise damage(self.path, self.end, f"record {self.next} cannot be read, but later ones can")
+                place = piece.find(RECORD_MAGIC, place + 1)
+            start += _PIECE
+
+    def close(self) -> None:
+        self.file.close()

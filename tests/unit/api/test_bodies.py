@@ -1,0 +1,86 @@
+"""Rows as clients send them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from api import bodies
+from eddy import EddyError, RowError
+
+COLUMNS = {"a": "int", "b": "float", "c": "string", "d": "bool", "t": "timestamp"}
+
+
+def arrow_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "rows"),
+    [
+        (bodies.JSON, b'{"a": 1}', [{"a": 1}]),
+        (bodies.JSON, b'[{"a": 1}, {"a": 2}]', [{"a": 1}, {"a": 2}]),
+        (bodies.JSON, b'{"a": [1, 2]}', {"a": [1, 2]}),
+        (bodies.JSON, b"[]", []),
+        (bodies.NDJSON, b'{"a": 1}\n\n{"a": 2}', [{"a": 1}, {"a": 2}]),
+        (bodies.CSV, b"a,b,c,d\n1,2.5,x,true\n,,,\n", {"a": [1, None], "b": [2.5, None], "c": ["x", None], "d": [True, None]}),
+        (bodies.CSV, b'\xef\xbb\xbfC,t\n"1,5",1000\n', {"C": ["1,5"], "t": [1000]}),
+        (bodies.CSV, b"t\n2024-05-01T12:00:00Z\n", {"t": ["2024-05-01T12:00:00Z"]}),
+    ],
+)
+def test_each_format_gives_rows(media: str, body: bytes, rows: object) -> None:
+    assert bodies.parse_rows(body, media, COLUMNS) == rows
+
+
+def test_an_arrow_stream_gives_a_table() -> None:
+    table = pa.table({"a": [1, 2]})
+    assert bodies.parse_rows(arrow_bytes(table), bodies.ARROW, COLUMNS).equals(table)
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "words"),
+    [
+        (bodies.JSON, b'{"a": ', "not JSON"),
+        (bodies.JSON, b"7", "neither a row nor rows nor columns"),
+        (bodies.NDJSON, b'{"a": 1}\n{"a"', "line 2 is not JSON"),
+        (bodies.CSV, b"", "the CSV is empty"),
+        (bodies.CSV, b"a,a\n1,2\n", 'two columns "a"'),
+        (bodies.CSV, b"\xff\xfe", "not UTF-8"),
+        (bodies.CSV, b'a\n"1', "not CSV"),
+        (bodies.ARROW, b"not arrow", "not an Arrow IPC stream"),
+        (bodies.ARROW, arrow_bytes(pa.table({"a": [1, 2]}))[:-20], "not an Arrow IPC stream"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_where(media: str, body: bytes, words: str) -> None:
+    with pytest.raises(EddyError) as error:
+        bodies.parse_rows(body, media, COLUMNS)
+    assert words in str(error.value)
+
+
+def test_a_csv_row_of_another_length_is_named() -> None:
+    with pytest.raises(RowError) as error:
+        bodies.parse_rows(b"a,b\n1,2\n1\n", bodies.CSV, COLUMNS)
+    assert error.value.row == 1
+
+
+def test_a_cell_that_does_not_fit_stays_text_for_the_engine_to_refuse() -> None:
+    assert bodies.parse_rows(b"a,d\nx,maybe\n", bodies.CSV, COLUMNS) == {"a": ["x"], "d": ["maybe"]}
+
+
+def test_the_media_type_is_taken_from_the_header_in_any_case_and_without_its_parameters() -> None:
+    assert bodies.media_type("Application/JSON; charset=utf-8") == bodies.JSON
+    assert bodies.media_type(None) == bodies.JSON
+    assert bodies.media_type("application/ndjson") == bodies.NDJSON
+    with pytest.raises(bodies.UnsupportedMediaError):
+        bodies.media_type("text/html")
+
+
+def test_keys_of_several_columns_are_lists() -> None:
+    assert bodies.parse_keys(b'{"keys": [1, ["lab", 2]], "time": 5}') == bodies.Keys([1, ("lab", 2)], 5)
+    with pytest.raises(bodies.BodyError):
+        bodies.parse_keys(b'{"keys": 1}')
+    with pytest.raises(bodies.BodyError):
+        bodies.parse_keys(b'{"keys": [], "tme": 1}')

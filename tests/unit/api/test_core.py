@@ -1,0 +1,170 @@
+"""The engine's thread: calls in order, nothing told before it is durable, failures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from api.calls import Call
+from api.core import Clock, Core, News
+from api.holdings import Holdings
+from api.inbox import ClosedError
+from api.limits import Limits
+from eddy import EddyError, Engine, NotFoundError
+
+COLUMNS = {"columns": {"a": "int", "ts": "timestamp"}, "time": "ts"}
+
+
+class Running:
+    """A core without a data directory, and what it told."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.news: list[News] = []
+        clock = Clock()
+        holdings = Holdings(Engine(clock=clock))
+        self.core = Core(holdings, clock, None, limits or Limits(), self.news.append, lambda do: do())
+        self.core.start()
+
+    def ask(self, what: Call | Callable[[Core], Any], then: Callable[[Any], Any] | None = None) -> Any:
+        done = threading.Event()
+        told: list[Any] = []
+
+        def tell(result: Any, error: BaseException | None) -> None:
+            told.extend((result, error))
+            done.set()
+
+        self.core.put(what, tell, then)
+        assert done.wait(30), "an answer comes"
+        if told[1] is not None:
+            raise told[1]
+        return told[0]
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    found = Running()
+    yield found
+    found.core.stop()
+
+
+def test_calls_are_carried_out_and_told(running: Running) -> None:
+    assert running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))["created"]
+    running.ask(Call("submit", {"definition": {"sql": "SELECT a FROM s [RANGE 1 MINUTE] WHERE a > 1", "name": "q"}}))
+    receipt = running.ask(Call("push", {"stream": "s", "media": "application/json"}, b'{"a": [1, 2], "ts": [0, 0]}'))
+    assert receipt == {"accepted": 2, "late": 0, "first_row": 0, "last_row": 1, "rejected": 0}
+    assert running.ask(lambda core: core.engine.answer("q").to_pylist()) == [{"a": 2}]
+
+
+def test_an_equal_definition_changes_nothing_and_another_is_refused(running: Running) -> None:
+    call = Call("create_stream", {"name": "s", "definition": COLUMNS})
+    assert running.ask(call)["created"]
+    assert not running.ask(call)["created"]
+    with pytest.raises(EddyError) as error:
+        running.ask(Call("create_stream", {"name": "S", "definition": COLUMNS | {"lateness": 5}}))
+    assert error.value.code == "other_definition"
+
+
+def test_an_idempotency_key_has_a_call_carried_out_once(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    push = {"stream": "s", "media": "application/json", "key": "k1"}
+    first = running.ask(Call("push", dict(push), b'{"a": 1, "ts": 0}'))
+    assert running.ask(Call("push", dict(push), b'{"a": 1, "ts": 0}')) == first
+    assert running.ask(lambda core: core.engine.stats()["streams"]["s"]["rows"]) == 1
+    with pytest.raises(EddyError) as error:
+        running.ask(Call("push", dict(push), b'{"a": 2, "ts": 0}'))
+    assert error.value.code == "key_reused"
+
+
+def test_bad_rows_are_left_out_when_asked_and_named(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    body = b'[{"a": 1, "ts": 0}, {"a": "x", "ts": 0}, {"a": 3}, {"a": 4, "ts": 1}]'
+    header = {"stream": "s", "media": "application/json", "bad": "skip"}
+    receipt = running.ask(Call("push", header, body))
+    assert (receipt["accepted"], receipt["rejected"]) == (2, 2)
+    assert [(error["row"], error["column"]) for error in receipt["errors"]] == [(1, "a"), (2, "ts")]
+    assert header["skipped"] == receipt["errors"], "what is recorded says which rows were left out"
+
+
+def test_a_batch_of_queries_is_all_or_none(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    good, bad = {"sql": "SELECT a FROM s", "name": "good"}, {"sql": "SELECT b FROM s"}
+    with pytest.raises(EddyError) as error:
+        running.ask(Call("submit_many", {"definitions": [good, bad], "partial": False}))
+    assert error.value.item == 1  # type: ignore[attr-defined]
+    assert running.ask(lambda core: (list(core.engine.queries), list(core.holdings.definitions))) == ([], ["s"])
+    found = running.ask(Call("submit_many", {"definitions": [good, bad], "partial": True}))
+    assert found[0].name == "good" and isinstance(found[1], EddyError)
+
+
+def test_queries_with_a_tag_are_cancelled_together_whoever_reads_whom(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    for name, sql in (("low", "SELECT a FROM s [RANGE 1 MINUTE]"), ("top", "SELECT COUNT(*) AS n FROM low")):
+        running.ask(Call("submit", {"definition": {"sql": sql, "name": name, "tags": ["t"]}}))
+    running.ask(Call("submit", {"definition": {"sql": "SELECT n FROM top", "name": "other"}}))
+    with pytest.raises(EddyError) as error:
+        running.ask(Call("cancel_tag", {"tag": "t"}))
+    assert error.value.code == "in_use"
+    running.ask(Call("cancel", {"query": "other"}))
+    assert running.ask(Call("cancel_tag", {"tag": "t"})) == {"cancelled": 2}
+
+
+def test_the_same_text_put_again_changes_nothing_and_another_replaces_it(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    text = {"sql": "SELECT a FROM s [RANGE 1 MINUTE] WHERE a > :x", "params": {"x": 1}}
+    assert running.ask(Call("put_query", {"name": "q", "definition": text}))["created"]
+    seq = running.ask(lambda core: core.engine.seq)
+    assert not running.ask(Call("put_query", {"name": "q", "definition": text | {"tags": []}}))["created"]
+    assert running.ask(lambda core: core.engine.seq) == seq
+    running.ask(Call("put_query", {"name": "q", "definition": text | {"params": {"x": 2}}}))
+    assert running.ask(lambda core: core.engine.seq) == seq + 1
+    with pytest.raises(EddyError) as error:
+        running.ask(Call("put_query", {"name": "q", "definition": text | {"emit": "event"}}))
+    assert error.value.code == "other_definition"
+
+
+def test_news_carry_the_changes_of_watched_queries_only(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    for name in ("p", "q"):
+        running.ask(Call("submit", {"definition": {"sql": "SELECT a FROM s", "name": name}}))
+    running.ask(lambda core: core.watches.add("reader", [core.engine.query("q")], frozenset()))
+    running.ask(Call("push", {"stream": "s", "media": "application/json"}, b'{"a": 1, "ts": 0}'))
+    assert [(part.query, part.seq, len(part)) for news in running.news for part in news.parts] == [("q", 1, 1)]
+    running.ask(lambda core: core.watches.remove("reader"))
+    assert running.ask(lambda core: len(core.watches)) == 0
+
+
+def test_a_query_that_comes_with_a_followed_tag_is_watched_from_its_first_commit_on(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    running.ask(Call("push", {"stream": "s", "media": "application/json"}, b'{"a": 1, "ts": 0}'))
+    running.ask(lambda core: core.watches.add("reader", [], frozenset({"t"})))
+    definition = {"sql": "SELECT COUNT(*) AS n FROM s [RANGE 1 MINUTE]", "name": "q", "tags": ["t"], "history": "window"}
+    running.ask(Call("submit", {"definition": definition}))
+    running.ask(lambda core: None)
+    [(query, readers)] = [came for news in running.news for came in news.came]
+    assert (query.name, readers) == ("q", ["reader"])
+    assert [part.table.column("sign").to_pylist() for news in running.news for part in news.parts] == [[1]]
+
+
+def test_a_bug_in_a_call_stops_the_service_and_one_in_a_read_does_not(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    with pytest.raises(ZeroDivisionError):
+        running.ask(lambda core: 1 // 0)
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    failed: list[BaseException] = []
+    running.core.on_failure = failed.append
+    monkeypatch.setattr(type(running.core.engine), "push", lambda *given: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        running.ask(Call("push", {"stream": "s", "media": "application/json"}, b'{"a": 1, "ts": 0}'))
+    assert len(failed) == 1
+    with pytest.raises(ClosedError):
+        running.ask(lambda core: None)
+
+
+def test_an_unknown_query_is_an_error_and_nothing_else(running: Running) -> None:
+    with pytest.raises(NotFoundError):
+        running.ask(Call("cancel", {"query": "nope"}))
+    assert running.core.failure is None
