@@ -9,8 +9,8 @@ array is a view of which.
     small       the stretches below `SMALL` bytes, end to end
     buffers     the others, one each, without the zeros at their end
 
-Stretches are copies: the engine may go on while somebody writes them. Each is loaded into memory of its own, so that state that goes
-gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
+Stretches are copies: the engine may go on while somebody writes them. Each is loaded into memory of its own, so that state that
+goes gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
 """
 
 from __future__ import annotations

@@ -93,7 +93,9 @@ def test_what_is_left_out_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch)
         held = getattr(self, attribute)
         setattr(self, attribute, change(held))
         try:
-            return told(self)
+            state = told(self)
+            # some tell their attributes themselves
+            return {**state} if isinstance(state, dict) else state
         finally:
             setattr(self, attribute, held)
 
