@@ -232,7 +232,7 @@ class SetOperation(Operator):
         """How many copies may begin and end: a row makes at most one more or one less."""
         began = [int(np.count_nonzero(event.signs > 0)) for event in events]
         ended = [len(event) - n for event, n in zip(events, began)]
-        if self._kind in (EXCEPT, EXCEPT_ALL):
+        if self._kind in (EXCEPT, EXCEPT_ALL) and len(events) > 1:
             began[1], ended[1] = ended[1], began[1]
         return sum(began), min(sum(ended), self._n_shown + sum(began))
 
