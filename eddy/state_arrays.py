@@ -1,16 +1,16 @@
 """The arrays of an engine's state, on their way into buffers and back.
 
-Arrays are taken out of the object graph and numbered (`Arrays.number`); when all are known, they are laid out in **blocks** of
-memory: an array that shares no memory with another has a block to itself, those that do (a dictionary and the views that readers
-were given) have one together, and are views of one memory again when they are loaded. So nobody has to say which array is a view
-of which.
+Arrays are taken out of the object graph and numbered (`Arrays.number`); when all are known, they are laid out in **stretches** of
+memory: an array that shares no memory with another has a stretch to itself, those that do (a dictionary and the views that
+readers were given) have one together, and are views of one memory again when they are loaded. So nobody has to say which
+array is a view of which.
 
-    table       per array: its block, where it begins there, dtype, shape, strides, whether it may be written
-    small       the blocks below `SMALL` bytes, end to end
+    table       per array: its stretch, where it begins there, dtype, shape, strides, whether it may be written
+    small       the stretches below `SMALL` bytes, end to end
     buffers     the others, one each, without the zeros at their end
 
-Blocks are copies: the engine may go on while somebody writes them. Each is loaded into memory of its own, so that state that goes
-gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
+Stretches are copies: the engine may go on while somebody writes them. Each is loaded into memory of its own, so that state that
+goes gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-#: Bytes from which a block is a buffer of its own.
+#: Bytes from which a stretch is a buffer of its own.
 SMALL = 1 << 15
-#: What blocks that several arrays share, and small blocks, are aligned to: no array asks for more.
+#: What stretches that several arrays share, and small stretches, are aligned to: no array asks for more.
 _ALIGNED = 16
 #: Zeros at the end of a buffer are cut off in steps of so many words.
 _ZEROS = 1 << 12
 
-#: Block, offset in bytes (of texts: entries), dtype, shape, strides (None: in C order), whether it may be written.
+#: Stretch, offset in bytes (of texts: entries), dtype, shape, strides (None: in C order), whether it may be written.
 Place = tuple[int, int, str, tuple[int, ...], tuple[int, ...] | None, bool]
 
 
 @dataclass(slots=True)
 class Table:
-    """Where each array is, and the blocks that are no buffers."""
+    """Where each array is, and the stretches that are no buffers."""
 
     places: list[Place] = field(default_factory=list)
-    #: bytes of each block, and its texts if it has some
+    #: bytes of each stretch, and its texts if it has some
     sizes: list[int] = field(default_factory=list)
     texts: dict[int, list[str | None]] = field(default_factory=dict)
 
@@ -61,37 +61,37 @@ class Arrays:
         return found
 
     def lay_out(self) -> tuple[Table, list[bytes | memoryview]]:
-        """Where all arrays are, the small blocks, and the buffers: copies."""
+        """Where all arrays are, the small stretches, and the buffers: copies."""
         by_root: dict[int, list[int]] = {}
         for number, array in enumerate(self._arrays):
             by_root.setdefault(id(_root(array)), []).append(number)
         table = Table([(0, 0, "", (), None, True)] * len(self._arrays))
-        blocks: list[Array | memoryview] = []
+        stretches: list[Array | memoryview] = []
         for members in by_root.values():
             if len(members) == 1 and self._arrays[members[0]].dtype != object:
-                self._lay_out_one(table, blocks, members[0])
+                self._lay_out_one(table, stretches, members[0])
             else:
-                self._lay_out_shared(table, blocks, members)
-        return table, _buffers(blocks)
+                self._lay_out_shared(table, stretches, members)
+        return table, _buffers(stretches)
 
-    def _lay_out_one(self, table: Table, blocks: list[Array | memoryview], number: int) -> None:
+    def _lay_out_one(self, table: Table, stretches: list[Array | memoryview], number: int) -> None:
         """An array that shares its memory with no other."""
         array = self._arrays[number]
         if 0 in array.strides and array.size > 1:
             # one value for many rows stays that
-            self._lay_out_shared(table, blocks, [number])
+            self._lay_out_shared(table, stretches, [number])
             return
-        table.places[number] = (len(blocks), 0, array.dtype.str, array.shape, None, array.flags.writeable)
+        table.places[number] = (len(stretches), 0, array.dtype.str, array.shape, None, array.flags.writeable)
         if not array.flags.c_contiguous and array.flags.f_contiguous:
             table.places[number] = (*table.places[number][:4], array.strides, array.flags.writeable)
             array = array.T
         table.sizes.append(array.nbytes)
         contiguous = np.ascontiguousarray(array)
         flat = contiguous.reshape(-1).view(np.uint8)
-        blocks.append(flat if contiguous is array else flat.data)
+        stretches.append(flat if contiguous is array else flat.data)
 
-    def _lay_out_shared(self, table: Table, blocks: list[Array | memoryview], members: list[int]) -> None:
-        """Arrays of one memory: one block for each stretch of it that they have."""
+    def _lay_out_shared(self, table: Table, stretches: list[Array | memoryview], members: list[int]) -> None:
+        """Arrays of one memory: one stretch for each part of it that they have."""
         bounds = sorted((*np.lib.array_utils.byte_bounds(self._arrays[number]), number) for number in members)
         at = 0
         while at < len(bounds):
@@ -103,7 +103,7 @@ class Arrays:
                 together.append(bounds[at][2])
                 at += 1
             if self._arrays[together[0]].dtype == object:
-                self._lay_out_texts(table, blocks, together, first, last)
+                self._lay_out_texts(table, stretches, together, first, last)
                 continue
             # what was aligned stays aligned
             begin = first - first % _ALIGNED
@@ -112,13 +112,15 @@ class Arrays:
                 offset = np.lib.array_utils.byte_bounds(array)[0] - begin
                 assert all(step >= 0 for step in array.strides), "no array of the state runs backwards"
                 strides = None if array.flags.c_contiguous else array.strides
-                table.places[number] = (len(blocks), offset, array.dtype.str, array.shape, strides, array.flags.writeable)
-            block = np.zeros(last - begin, np.uint8)
-            block[first - begin :] = (ctypes.c_uint8 * (last - first)).from_address(first)
-            table.sizes.append(len(block))
-            blocks.append(block.data)
+                table.places[number] = (len(stretches), offset, array.dtype.str, array.shape, strides, array.flags.writeable)
+            stretch = np.zeros(last - begin, np.uint8)
+            stretch[first - begin :] = (ctypes.c_uint8 * (last - first)).from_address(first)
+            table.sizes.append(len(stretch))
+            stretches.append(stretch.data)
 
-    def _lay_out_texts(self, table: Table, blocks: list[Array | memoryview], together: list[int], first: int, last: int) -> None:
+    def _lay_out_texts(
+        self, table: Table, stretches: list[Array | memoryview], together: list[int], first: int, last: int
+    ) -> None:
         size = np.dtype(object).itemsize
         texts: list[str | None] = [None] * ((last - first) // size)
         for number in together:
@@ -126,11 +128,11 @@ class Arrays:
             assert array.ndim == 1 and array.flags.c_contiguous, "texts are in a row"
             offset = (array.ctypes.data - first) // size
             texts[offset : offset + len(array)] = array.tolist()
-            table.places[number] = (len(blocks), offset, "O", array.shape, None, array.flags.writeable)
+            table.places[number] = (len(stretches), offset, "O", array.shape, None, array.flags.writeable)
         assert all(text is None or type(text) is str for text in texts), "object arrays hold texts"
-        table.texts[len(blocks)] = texts
+        table.texts[len(stretches)] = texts
         table.sizes.append(0)
-        blocks.append(memoryview(b""))
+        stretches.append(memoryview(b""))
 
 
 def _root(array: Array) -> Any:
@@ -141,27 +143,27 @@ def _root(array: Array) -> Any:
     return root
 
 
-def _buffers(blocks: list[Array | memoryview]) -> list[bytes | memoryview]:
-    """The small blocks as one buffer, and each of the others; those that are arrays are the engine's memory, and copied."""
+def _buffers(stretches: list[Array | memoryview]) -> list[bytes | memoryview]:
+    """The small stretches as one buffer, and each of the others; those that are arrays are the engine's memory, and copied."""
     small = bytearray()
     buffers: list[bytes | memoryview] = []
-    for block in blocks:
-        if len(block) < SMALL:
-            small += block.data if isinstance(block, np.ndarray) else block
+    for stretch in stretches:
+        if len(stretch) < SMALL:
+            small += stretch.data if isinstance(stretch, np.ndarray) else stretch
             small += bytes(-len(small) % _ALIGNED)
-        elif isinstance(block, memoryview):
-            buffers.append(block[: _used(np.frombuffer(block, np.uint8))])
+        elif isinstance(stretch, memoryview):
+            buffers.append(stretch[: _used(np.frombuffer(stretch, np.uint8))])
         else:
-            buffers.append(block[: _used(block)].copy().data)
+            buffers.append(stretch[: _used(stretch)].copy().data)
     return [bytes(small), *buffers]
 
 
-def _used(block: Array) -> int:
-    """The bytes of a block without the zeros at its end."""
-    words = block[: len(block) & ~7].view(np.uint64)
+def _used(stretch: Array) -> int:
+    """The bytes of a stretch without the zeros at its end."""
+    words = stretch[: len(stretch) & ~7].view(np.uint64)
     n = len(words)
-    if block[8 * n :].any():
-        return len(block)
+    if stretch[8 * n :].any():
+        return len(stretch)
     while n and not words[max(0, n - _ZEROS) : n].any():
         n = max(0, n - _ZEROS)
     return 8 * n
@@ -175,21 +177,21 @@ def loaded(table: Table, buffers: Sequence[Any]) -> list[Array]:
     for number, place in enumerate(table.places):
         users[place[0]].append(number)
     arrays: list[Array] = [small] * len(table.places)
-    for block, size in enumerate(table.sizes):
-        if block in table.texts:
-            _load_texts(table, block, users[block], arrays)
+    for stretch, size in enumerate(table.sizes):
+        if stretch in table.texts:
+            _load_texts(table, stretch, users[stretch], arrays)
             continue
         if size < SMALL:
             filled = small[at : at + size]
             at += size + -size % _ALIGNED
         else:
             filled = np.frombuffer(next(large), np.uint8)
-        _load(table.places, users[block], size, filled, arrays)
+        _load(table.places, users[stretch], size, filled, arrays)
     return arrays
 
 
 def _load(places: list[Place], users: list[int], size: int, filled: Array, arrays: list[Array]) -> None:
-    """The arrays of one block, whose first bytes are given and whose others are zeros."""
+    """The arrays of one stretch, whose first bytes are given and whose others are zeros."""
     make: Any = np.empty if len(filled) == size else np.zeros
     # the array that has all of it owns the memory, as it did
     whole = next((k for k in users if places[k][1] == 0 and places[k][4] is None and _nbytes(places[k]) == size), -1)
@@ -211,8 +213,8 @@ def _nbytes(place: Place) -> int:
     return size
 
 
-def _load_texts(table: Table, block: int, users: list[int], arrays: list[Array]) -> None:
-    texts = table.texts[block]
+def _load_texts(table: Table, stretch: int, users: list[int], arrays: list[Array]) -> None:
+    texts = table.texts[stretch]
     owner = np.empty(len(texts), object)
     owner[:] = texts
     for number in users:

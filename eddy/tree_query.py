@@ -7,12 +7,14 @@ at most `log_rows` rows of it. Aggregates that it shares (`eddy/shared_group.py`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eddy.core import Core
 from eddy.operation import Operation
+from eddy.packed_results import PackedResults, pack, unpack
 from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
 from eddy.reader import Results, net
 from eddy.result_log import Record
@@ -40,6 +42,25 @@ class ChangeLog:
         self.lost = 0
         #: whether anybody has asked for it
         self.read = False
+
+    def __getstate__(self) -> tuple[object, ...]:
+        return (
+            {seq: len(parts) for seq, parts in self._parts.items()},
+            pack(list(self.parts())),
+            self._max_rows,
+            self.lost,
+            self.read,
+        )
+
+    def __setstate__(self, state: tuple[dict[int, int], PackedResults | None, int, int, bool]) -> None:
+        counts, packed, self._max_rows, self.lost, self.read = state
+        results = iter(unpack(packed))
+        self._parts = {seq: [next(results) for _ in range(n)] for seq, n in counts.items()}
+        self._n_rows = sum(map(len, self.parts()))
+
+    def parts(self) -> Iterator[Results]:
+        """All that it has, oldest first."""
+        return (part for parts in self._parts.values() for part in parts)
 
     def append(self, seq: int, parts: list[Results]) -> None:
         """The changes of a commit; older ones go if there are too many."""
@@ -70,7 +91,7 @@ class ChangeLog:
 
     @property
     def bytes(self) -> int:
-        columns = (column for parts in self._parts.values() for part in parts for column in part.columns)
+        columns = (column for part in self.parts() for column in part.columns)
         return sum(column.values.nbytes for column in columns) + 8 * self._n_rows
 
 

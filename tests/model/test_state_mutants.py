@@ -90,11 +90,14 @@ def test_what_is_left_out_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch)
     told: Any = kind.__getstate__
 
     def changed(self: Any) -> Any:
-        state = told(self)
-        attributes = state[1] if isinstance(state, tuple) else state
-        if attribute in attributes:
-            attributes = {**attributes, attribute: change(attributes[attribute])}
-        return (state[0], attributes) if isinstance(state, tuple) else attributes
+        held = getattr(self, attribute)
+        setattr(self, attribute, change(held))
+        try:
+            state = told(self)
+            # some tell their attributes themselves
+            return {**state} if isinstance(state, dict) else state
+        finally:
+            setattr(self, attribute, held)
 
     monkeypatch.setattr(kind, "__getstate__", changed, raising=False)
     noticed(KINDS[scripts])
