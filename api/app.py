@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -12,43 +12,64 @@ from api import problems
 from api.guard import Guard
 from api.metrics import Metrics
 from api.models import Problem
-from api.routes import changes, operations, queries, rows, socket, streams
+from api.routes import changes, operations, page, queries, rows, socket, streams
 from api.service import Service
-from api.tokens import Tokens
+from api.tokens import Route, Tokens
+
+_ABOUT = """Continuous SQL queries over live streams.
+
+Declare a stream, submit queries, push rows, read answers, or follow their changes over SSE, NDJSON, Arrow or a WebSocket
+(`/v1/ws`). Errors are problem documents (RFC 9457) with a stable `code` and, where there is one, a `hint`."""
 
 
-def make_app(service: Service, *, tokens: Tokens | None = None, hosts: frozenset[str] | None = None) -> FastAPI:
+def make_app(
+    service: Service, opening: Callable[[], Awaitable[None]] | None = None, *,
+    tokens: Tokens | None = None, hosts: frozenset[str] | None = None,
+) -> FastAPI:  # fmt: skip
     """The application of a service, which starts and stops with it.
 
-    `tokens` says who may do what (None: everybody), `hosts` under which names it is reached (None: any).
+    `opening` starts the service and goes on beside it, `tokens` says who may do what (None: everybody), `hosts` under which names
+    it is reached (None: any).
     """
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         # recovery goes on beside: meanwhile /readyz says so
-        starting = asyncio.create_task(service.begin())
+        starting = asyncio.ensure_future((opening or service.begin)())
         try:
             yield
         finally:
-            if not starting.done():
-                starting.cancel()
+            starting.cancel()
+            await asyncio.wait([starting])
             await service.stop()
+            if not starting.cancelled():
+                starting.result()
 
     app = FastAPI(
-        title="Eddy", version="1", lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None,
+        title="Eddy", version="1", description=_ABOUT, lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None,
         swagger_ui_oauth2_redirect_url=None, redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
     app.state.metrics = metrics = Metrics(service)
-    app.add_middleware(Guard, limits=service.limits, tokens=tokens, hosts=hosts, observe=metrics.observe)
-    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router):
+
+    def admit(route: Route) -> None:
+        if route.role == "device":
+            service.core.inbox.check_room()
+
+    app.add_middleware(Guard, limits=service.limits, tokens=tokens, hosts=hosts, admit=admit, observe=metrics.observe)
+    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router, page.router):
         app.include_router(router)
     problems.install(app)
     plain = app.openapi
 
     def openapi() -> dict[str, object]:
         document = plain()
-        document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        parts = document["components"]
+        parts["schemas"]["Problem"] = Problem.model_json_schema()
+        parts["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": "if the server has a token file"}
+        }
+        document["security"] = [{}, {"token": []}]
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own pages do it

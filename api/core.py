@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from api.calls import Call, Done, apply, decode
 from api.holdings import Holdings, load_holdings
 from api.inbox import ClosedError, Inbox, Item, Told
 from api.limits import Limits
+from api.meter import Meter
 from api.parts import Part
 from api.watches import Reader, Watches
 from api.writer import Group, Writer
@@ -123,10 +124,38 @@ class Core:
         self.on_failure: Callable[[BaseException], None] = lambda error: None
         #: nanoseconds that the thread worked
         self.busy_ns = 0
+        self.meter = Meter(self._metered(holdings.engine.totals()))
 
     @property
     def engine(self) -> Engine:
         return self.holdings.engine
+
+    def pace(self) -> dict[str, Any]:
+        """How far everything has come, and how fast it goes; for the engine's thread."""
+        totals = self.engine.totals()
+        seconds, of = self.meter.look(self._metered(totals))
+        streams = {name: of[f"stream {name}"] for name in totals["streams"]}
+        return {
+            "seq": totals["seq"],
+            "n_queries": totals["queries"],
+            "bytes": totals["bytes"],
+            "timelines": self.engine.times(),
+            "streams": {name: {"rows": rows, "late": late} for name, (rows, late) in totals["streams"].items()},
+            "tables": {name: {"rows": rows} for name, rows in totals["tables"].items()},
+            "queue": {"calls": self.inbox.calls, "bytes": self.inbox.bytes, "refused": self.inbox.refused},
+            "rates": {
+                "seconds": seconds,
+                "rows": sum(streams.values()),
+                "commits": of["commits"],
+                "busy": of["busy"],
+                "streams": streams,
+            },
+        }
+
+    def _metered(self, totals: Mapping[str, Any]) -> dict[str, float]:
+        """What only grows, by the names under which it is metered."""
+        streams = {f"stream {name}": rows for name, (rows, _) in totals["streams"].items()}
+        return {"commits": totals["seq"], "busy": self.busy_ns / 1e9, **streams}
 
     # ---- from any thread
 
@@ -204,8 +233,10 @@ class Core:
         news = News(parts, came, gone, seq, times)
 
         def tell(failure: BaseException | None) -> None:
+            # what is wrong with the disk is nothing that a caller did: they are told that the service has failed
+            failed = failure and (self.failure or failure)
             for told, result, error in outcomes:
-                told(None if failure is not None else result, failure or error)
+                told(None if failed is not None else result, failed or error)
             if failure is None:
                 self._publish(news)
 

@@ -5,6 +5,7 @@
                another site reaches it, by a name that it points here either (DNS rebinding)
     token      who asks, and whether that role may (401, 403); without a token file everybody may do everything
     rate       of each token, or address (429)
+    room       rows that there is no room for are refused before they are read (429, 503)
     body       counted, timed and decompressed (408, 413, 415, 429): see `api/reading.py`
 
 and what every answer carries. WebSockets pass the same doors, only without a body. The application gets a whole body or none.
@@ -39,7 +40,7 @@ Observe = Callable[[Route, int, float], None]
 
 _ID = re.compile(rb"[\w.:-]{1,128}", re.ASCII)
 #: A body up to this size is read away after a refusal, a larger one closes the connection.
-SMALL = 64 << 10
+SMALL = 1 << 20
 #: Seconds for which what still comes is read away before a connection is closed: else the client may never see the answer.
 LINGER = 1.0
 
@@ -61,12 +62,14 @@ class Guard:
 
     def __init__(
         self, app: App, limits: Limits, *, tokens: Tokens | None = None, hosts: frozenset[str] | None = None,
-        observe: Observe = lambda route, status, seconds: None,
+        admit: Callable[[Route], None] = lambda route: None, observe: Observe = lambda route, status, seconds: None,
     ) -> None:  # fmt: skip
         self._app = app
         self._tokens = tokens
         #: the names of this server; None: any
         self._hosts = hosts
+        #: raises if what a route is for cannot be done now
+        self._admit = admit
         self._observe = observe
         self._rates = Rates(limits.requests_per_second)
         self.reader = Reader(limits)
@@ -93,6 +96,7 @@ class Guard:
                 self._check_host(headers)
                 self._check_token(scope, headers, route)
                 if scope["type"] == "http" and _has_body(headers):
+                    self._admit(route)
                     self.reader.check_length(int(headers.get(b"content-length", b"0")))
                     encoding = headers.get(b"content-encoding", b"").decode("latin-1")
                     receive = _replayed(await self.reader.read(receive, encoding, holding), receive)

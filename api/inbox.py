@@ -91,6 +91,13 @@ class Inbox:
             if len(self._items) == 1:
                 self._changed.notify()
 
+    def check_room(self) -> None:
+        """Raise if a call would be refused now: to be asked before its body is read and taken apart."""
+        with self._changed:
+            if self.calls >= self.max_calls or self.bytes >= self.max_bytes:
+                self.refused += 1
+                raise BusyError("the input queue is full", self._retry_after())
+
     def _retry_after(self) -> float:
         return min(60.0, max(1.0, self.bytes / self._bytes_rate if self._bytes_rate else 1.0))
 

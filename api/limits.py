@@ -42,8 +42,8 @@ class Limits:
     #: connections that may be open (api/connections.py)
     connections: int = 2000
     #: calls and bytes that may wait for the engine, and reads (api/inbox.py)
-    queue_calls: int = 4096
-    queue_bytes: int = 256 << 20
+    queue_calls: int = 1024
+    queue_bytes: int = 32 << 20
     queue_reads: int = 1024
     #: queries, streams and tables there may be, and columns of one (api/admission.py)
     queries: int = 100_000

@@ -80,6 +80,7 @@ def _service_metrics(service: Service) -> Iterator[Metric]:
     hub = service.hub
     yield _gauge("eddy_subscriptions", "Readers of changes.", len(hub.subscriptions))
     yield _gauge("eddy_subscription_bytes", "Bytes that wait for readers.", sum(one.n_bytes for one in hub.subscriptions))
+    yield _counter("eddy_subscription_overflows", "Times that a reader was too slow.", hub.overflowed)
     yield _counter("eddy_subscription_dropped_parts", "Parts of changes that slow readers did not get.", hub.dropped)
     if service.state == "recovering":
         return
@@ -117,7 +118,7 @@ def _of_engine(facts: dict[str, Any]) -> Iterator[Metric]:
     yield _gauge("eddy_queries", "Queries.", facts["queries"])
     yield _gauge("eddy_queries_watched", "Queries whose changes somebody reads.", facts["watched"])
     yield _gauge("eddy_streams", "Streams.", len(facts["streams"]))
-    yield _gauge("eddy_tables", "Tables.", facts["tables"])
+    yield _gauge("eddy_tables", "Tables.", len(facts["tables"]))
     yield _gauge("eddy_state_bytes", "Bytes that the engine holds.", facts["bytes"])
     rows = CounterMetricFamily("eddy_rows", "Rows that streams have taken.", labels=("stream",))
     late = CounterMetricFamily("eddy_late_rows", "Rows that came too late.", labels=("stream",))

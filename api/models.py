@@ -51,7 +51,7 @@ Param = int | float | str | bool | None
 
 
 class QueryText(Strict):
-    sql: str
+    sql: str = Field(examples=["SELECT sensor, temp FROM readings [RANGE 5 MINUTES] WHERE temp > 30"])
     params: dict[str, Param] | None = None
 
 
@@ -74,7 +74,9 @@ class QueryDefinition(QueryOptions):
 
 
 class QueryBatch(Strict):
-    queries: list[QueryDefinition]
+    queries: list[QueryDefinition] = Field(
+        examples=[[{"sql": f"SELECT temp FROM readings WHERE sensor = {n}", "tags": ["many"]} for n in (1, 2)]]
+    )
 
 
 class StreamFacts(BaseModel):
@@ -147,6 +149,44 @@ class TableReceipt(BaseModel):
     errors: list[dict[str, Any]] | None = None
 
 
+class BatchItem(BaseModel):
+    """What became of one query of a batch: started, or refused and why."""
+
+    status: int
+    id: int | None = None
+    name: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    hint: str | None = None
+    position: dict[str, Any] | None = None
+
+
+class BatchFacts(BaseModel):
+    items: list[BatchItem]
+
+
+class Answer(BaseModel):
+    """The answer of a query at a commit: `rows`, or with ?format=columns `data`."""
+
+    query: str
+    time: str | None
+    seq: int
+    columns: dict[str, str]
+    rows: list[dict[str, Any]] | None = None
+    data: dict[str, list[Any]] | None = None
+
+
+class Status(BaseModel):
+    status: str
+    seq: int | None = None
+
+
+class Advanced(BaseModel):
+    timeline: str
+    time: str | None
+    seq: int
+
+
 class Cancelled(BaseModel):
     cancelled: int
 
@@ -166,6 +206,15 @@ _ANY = {400: "the request cannot be read", 401: "no token, or one that is not kn
     503: "the service is recovering, stopping, or has failed"}  # fmt: skip
 _MORE = {404: "no such thing", 406: "no such format", 409: "in conflict with what there is",
     410: "the cursor is too old"}  # fmt: skip
+
+
+#: Statuses with which even those are turned away who need no token.
+_DOOR = (400, 403, 408, 413, 415, 421, 503)
+
+
+def door_problems() -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route that is open to everybody."""
+    return {status: problems()[status] for status in _DOOR}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -8,6 +8,7 @@ acknowledged is in the journal, so a snapshot that takes longer is left out. A s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -24,10 +25,11 @@ import uvloop
 from api import logs
 from api.app import make_app
 from api.connections import SPARE, protocol_of
+from api.opening import Opening
 from api.service import Service
 from api.settings import Settings, SettingsError, is_loopback, resolve
 from api.tokens import Tokens
-from eddy import EddyError
+from eddy import EddyError, compile
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk
 
@@ -65,26 +67,45 @@ def serve(settings: Settings) -> int:
         directory = None
         if settings.data is not None:
             directory = DataDirectory.open(LocalDisk(settings.data), discard_state=settings.discard_state)
+        # here, where it can be seen, rather than with the first engine, which would keep every request waiting
+        compile.ensure()
         service = Service(directory, settings.limits, policy=settings.policy, expiry=settings.expiry)
+        host = f"[{address[0]}]" if bound.family == socket.AF_INET6 else address[0]
+        url = f"{'http' if settings.tls_cert is None else 'https'}://{host}:{address[1]}"
+        is_new = directory is None or directory.is_new
+        opening = Opening(service, settings, is_new=is_new, url=url, say=_say if settings.log_format == "text" else _quiet)
         config = uvicorn.Config(
-            make_app(service, tokens=tokens, hosts=hosts), http=protocol_of(settings.limits), ws="websockets-sansio",
-            ws_max_size=settings.limits.body_bytes, timeout_graceful_shutdown=GRACE, log_config=None, access_log=False,
-            server_header=False, proxy_headers=False, ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
+            make_app(service, opening.run, tokens=tokens, hosts=hosts), http=protocol_of(settings.limits),
+            ws="websockets-sansio", ws_max_size=settings.limits.body_bytes, timeout_graceful_shutdown=GRACE,
+            log_config=None, access_log=False, server_header=False, proxy_headers=False,
+            ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
         )  # fmt: skip
         _load(config)
         server = Server(config, service)
         service.on_failure = lambda error: setattr(server, "should_exit", True)
-        host = f"[{address[0]}]" if bound.family == socket.AF_INET6 else address[0]
-        url = f"{'https' if config.is_ssl else 'http'}://{host}:{address[1]}"
         _log.info("serving", extra={"url": url, "data": "none" if settings.data is None else str(settings.data)})
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(server.serve(sockets=[bound]))
+        if server.force_exit:
+            _log.warning("ended at once, by a second signal")
+            sys.stderr.flush()
+            os._exit(1)
         code = _outcome(service)
         if service.unfinished:
             # a thread still works, and nothing that it could do is needed any more
             sys.stderr.flush()
             os._exit(code)
         return code
+
+
+def _say(text: str) -> None:
+    """Tell the person at the terminal; logs go to standard error."""
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        print(text, flush=True)
+
+
+def _quiet(text: str) -> None:
+    """Machines read the log."""
 
 
 def open_tokens(path: Path | None, loopback: bool) -> Tokens | None:

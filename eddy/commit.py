@@ -1,9 +1,10 @@
 """What listeners of `on_commit` get: the shared result rows of a commit, once, with lists of rows per query.
 
 A large commit comes in parts. A part is a stretch of rows of one stream, or of matches of one join, with one sign: rows that
-joined answers (+1), or rows of one window length that left them (-1). `row_lists()` is a CSR triple over the part's rows;
-queries without rows are not listed. The last part may be empty: where joins run, only then it is known to be the last.
-Buffers are pooled: what `row_lists` and `counts` return is valid inside the callback only.
+joined answers (+1), or rows that left them (-1); a row that left windows of several lengths is there once for each, for its ends
+differ. `row_lists()` is a CSR triple over the part's rows; queries without rows are not listed. The last part may be empty: where
+joins run, only then it is known to be the last. Buffers are pooled: what `row_lists` and `counts` return is valid inside the
+callback only.
 """
 
 from __future__ import annotations

@@ -27,9 +27,11 @@ import numpy as np
 from eddy.commit import Commit
 from eddy.eddy import Eddy
 from eddy.ends import cuts_of, split_at
+from eddy.expiry import Left
 from eddy.join_group import Before, JoinGroup
 from eddy.joiner import Joiner
-from eddy.legs import WindowClass
+from eddy.leaving import leaving_batches
+from eddy.leaving_rows import LeavingRows
 from eddy.match_rows import MatchRows, NoRows
 from eddy.operations import Operations
 from eddy.query import Query
@@ -50,6 +52,8 @@ from stems.row_store import Page
 
 #: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
 _MAX_BITS = 1 << 25
+#: Batches of rows that come whose rows may leave in one.
+_LEAVING_BATCHES = 4
 #: Commits between two looks at what can be forgotten, unless there is a reason to look sooner.
 _SETTLE_EVERY = 64
 
@@ -247,22 +251,21 @@ class Committer:
 
     def _expire(self, sources: list[Source], after: int, more: bool) -> None:
         """Move each window class to its first row alive at `after`, delivering what left."""
-        ranges: list[tuple[Source, WindowClass, int, int]] = []
+        leaving: list[tuple[Source, Left]] = []
         for source in sources:
-            for window, first, last in source.expiry.move(after):
-                if self.listeners and window.n_legs:
-                    ranges.append((source, window, first, last))
-        for k, (source, window, first, last) in enumerate(ranges):
-            self._deliver_leaving(source, window, first, last, not more and k == len(ranges) - 1)
+            left = source.expiry.move(after)
+            if left is not None and self.listeners and (listed := left.listed()) is not None:
+                leaving.append((source, listed))
+        for k, (source, left) in enumerate(leaving):
+            final = not more and k == len(leaving) - 1
+            for batch in leaving_batches(source, left, self._leaving_rows(source)):
+                lineage = self.eddy.match_again(source, batch)
+                self._deliver(source, LeavingRows(source, batch, lineage, self._buffers), -1, final and batch.last)
 
-    def _deliver_leaving(self, source: Source, window: WindowClass, first: int, last: int, final: bool) -> None:
-        limit = self._slice_rows(source)
-        for page, at, stop in source.store.slices(first, last):
-            for start in range(at, stop, limit):
-                n_rows = min(limit, stop - start)
-                lineage = self.eddy.match_again(source, page, TupleBatch(page.cells, page.nulls, start, n_rows), window)
-                rows = MatchedRows(source, page, start, n_rows, lineage, self._buffers, window, None)
-                self._deliver(source, rows, -1, final and page.base + start + n_rows == last)
+    def _leaving_rows(self, source: Source) -> int:
+        """Rows of a batch of those that leave: several batches of those that come, for window lengths have rows in common."""
+        n_lists = max(source.slots.n_words * 64, source.slots.taken + source.dense_outputs.n_more)
+        return max(1, min(_LEAVING_BATCHES * self.batch_rows, _MAX_BITS // n_lists))
 
     # ---- rows that come
 
@@ -332,7 +335,7 @@ class Committer:
         lineage = self.eddy.match(source, page, TupleBatch(page.cells, page.nulls, at, n_rows))
         if not source.legs:
             return
-        rows = MatchedRows(source, page, at, n_rows, lineage, self._buffers, None, class_first)
+        rows = MatchedRows(source, page, at, n_rows, lineage, self._buffers, class_first)
         if self.listeners:
             self._deliver(source, rows, 1, final)
         rows.finish()

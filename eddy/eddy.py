@@ -14,13 +14,15 @@ the statistics of a policy that learns fresh.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
-from eddy.legs import WindowClass, join_disjuncts, join_disjuncts_rows
+from eddy.leaving import LeavingBatch
+from eddy.legs import join_disjuncts, join_disjuncts_rows
 from eddy.policies.base import Policy
 from eddy.source import Route, Source
-from filters.candidates import ALL_CLASSES, count_pairs
+from filters.candidates import CandidateIndex, count_pairs
 from filters.residual import TRUE, PredicateModule
 from lineage.batch import Lineage, TupleBatch
 from lineage.bits import count_ones, trailing_zeros, words
@@ -122,7 +124,7 @@ class Eddy:
         elif not by_query:
             lineage.lin[:n_rows] = 0
         if source.indexes:
-            self._candidates(source, batch, None)
+            self._candidates(source, [batch])
             count_pairs(lineage.pair_slot, lineage.n_pairs, source.sparse_results)
         return lineage
 
@@ -140,25 +142,26 @@ class Eddy:
         source.route = route
         return route
 
-    def match_again(self, source: Source, page: Page, batch: TupleBatch, window: WindowClass) -> Lineage:
-        """Match stored rows for one window class from the region ids and outcomes kept with them; nothing is computed or
-        counted anew.
+    def match_again(self, source: Source, batch: LeavingBatch) -> Lineage:
+        """Match stored rows that leave windows from the region ids and outcomes kept with them; nothing is computed or counted
+        anew.
         """
-        lineage, at, n_rows = self.lineage, batch.first, batch.n_rows
+        lineage, n_rows = self.lineage, batch.n_rows
         lineage.begin(n_rows, source.slots.n_words, True)
         if source.slots.taken:
-            ranks = source.bank.stored_ranks(page.ids, at, n_rows)
+            ranks = source.bank.stored_ranks(((page.ids, at, stop) for page, at, stop in batch.pieces), n_rows)
             prepared = source.bank.prepare(ranks, n_rows, batch.has_nulls, source.ready_filters())
             if not source.has_modules and not source.clauses.n_clauses:
                 lineage.unlisted = prepared
             else:
                 rows_of = lineage.rows_of(n_rows)
-                prepared.fill(source.active & window.mask, rows_of)
+                prepared.fill(source.active, rows_of)
                 for module in source.modules.values():
-                    module.restrict(rows_of, n_rows, _stored_outcome(page, module, at, n_rows))
+                    outcomes = [_stored_outcome(page, module, at, stop) for page, at, stop in batch.pieces]
+                    module.restrict(rows_of, n_rows, np.concatenate(outcomes))
                 self._join_disjuncts(source, rows_of, n_rows)
         if source.indexes:
-            self._candidates(source, batch, window)
+            self._candidates(source, [TupleBatch(page.cells, page.nulls, at, stop - at) for page, at, stop in batch.pieces])
         return lineage
 
     # ---- query-major
@@ -337,28 +340,29 @@ class Eddy:
 
     # ---- candidates
 
-    def _candidates(self, source: Source, batch: TupleBatch, window: WindowClass | None) -> None:
-        """Append the pairs of all candidate indexes; `window`: only of the legs of that class."""
+    def _candidates(self, source: Source, batches: Sequence[TupleBatch]) -> None:
+        """Append the pairs of all candidate indexes, of batches whose rows are numbered behind each other."""
         lineage = self.lineage
-        number = ALL_CLASSES if window is None else window.number
-        indexes = list(source.indexes.values())
-        for index in indexes:
+        for index in source.indexes.values():
             index.learn_strings()
-        done = 0
-        while done < len(indexes):
-            have = lineage.n_pairs
-            found = indexes[done].match(
-                batch, source.float_columns, source.sparse_class, number, lineage.pair_slot[have:], lineage.pair_row[have:]
-            )
-            if found < 0:
-                # too little room: start again with more, the pairs of earlier indexes would be lost by growing
-                lineage.more_pairs()
-                lineage.n_pairs = done = 0
-                continue
-            lineage.n_pairs += found
-            done += 1
+        base = 0
+        for batch in batches:
+            begin = lineage.n_pairs
+            for index in source.indexes.values():
+                have = lineage.n_pairs
+                while (found := self._pairs(source, index, batch, have)) < 0:
+                    lineage.more_pairs()
+                lineage.n_pairs += found
+            if base:
+                lineage.pair_row[begin : lineage.n_pairs] += base
+            base += batch.n_rows
+
+    def _pairs(self, source: Source, index: CandidateIndex, batch: TupleBatch, have: int) -> int:
+        """Pairs of an index, behind those there; how many, or -1 when there is too little room."""
+        lineage = self.lineage
+        return index.match(batch, source.float_columns, lineage.pair_slot[have:], lineage.pair_row[have:])
 
 
-def _stored_outcome(page: Page, module: PredicateModule, at: int, n_rows: int) -> np.ndarray:
+def _stored_outcome(page: Page, module: PredicateModule, at: int, stop: int) -> np.ndarray:
     held = page.outcomes.get(module.number)
-    return np.zeros(n_rows, np.bool_) if held is None else held[at : at + n_rows] == TRUE
+    return np.zeros(stop - at, np.bool_) if held is None else held[at:stop] == TRUE

@@ -28,8 +28,9 @@ from windows.operator import TimedOperator
 
 #: A call with more ends is cut.
 MAX_ENDS = 1_000_000
-#: Ends of one commit of a call that is cut, but for those of one instant. Operators take up to 0.6 us for each: 5 ms of 10.
-STEP_ENDS = 8_192
+#: Ends of one commit of a call that is cut, but for those of one instant. Operators take up to 0.7 us for each: 3 ms of 10, and
+#: now and then as much for what shrinks.
+STEP_ENDS = 4_096
 
 Released = list[tuple[Source, Rows]]
 #: How many of certain rows end by an instant.

@@ -2,12 +2,13 @@
 
     oldest of a window = the first row with time > clock - width        of a wider window it is not above that of a narrower one
 
-All of them are moved by one search; what follows from the set of windows is kept until that changes.
+All of them are moved by one search; what follows from the set of windows is kept until that changes. Windows are in the order of
+their widths, the widest first, so the rows that leave them are in the order of their positions.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,19 +18,34 @@ if TYPE_CHECKING:
     from eddy.source import Source
     from eddy.timeline import Rows
 
-#: A window and the positions first..last of the rows that left it.
-Left = tuple[WindowClass, int, int]
+
+class Left(NamedTuple):
+    """What left the windows of a source: the rows at positions first[k]..last[k] left window k; none where these are equal."""
+
+    windows: list[WindowClass]
+    #: of the window classes
+    numbers: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    def listed(self) -> Left | None:
+        """What left windows that some query lists the rows of; None if nothing did."""
+        if all(window.n_legs for window in self.windows):
+            return self
+        last = np.where([window.n_legs > 0 for window in self.windows], self.last, self.first)
+        return self._replace(last=last) if (last > self.first).any() else None
 
 
 class Expiry:
     """The window classes of a source whose rows leave by the clock."""
 
-    __slots__ = ("_source", "_version", "_windows", "_widths", "narrowest_us")
+    __slots__ = ("_source", "_version", "_windows", "_numbers", "_widths", "narrowest_us")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._version = -1
         self._windows: list[WindowClass] = []
+        self._numbers = np.zeros(0, np.int64)
         self._widths = np.zeros(0, np.int64)
         #: the smallest width; right after `windows` was asked for, if there are any
         self.narrowest_us = 0
@@ -38,25 +54,27 @@ class Expiry:
         source = self._source
         if self._version != source.version:
             self._version = source.version
-            self._windows = [held for held in source.classes.values() if held.window.ends_by_clock]
+            windows = [held for held in source.classes.values() if held.window.ends_by_clock]
+            self._windows = sorted(windows, key=lambda held: -held.window.width_us)
             widths = [held.window.width_us for held in self._windows]
+            self._numbers = np.array([held.number for held in self._windows], np.int64)
             self._widths = np.array(widths, np.int64)
             self.narrowest_us = min(widths, default=0)
         return self._windows
 
-    def move(self, clock: int) -> list[Left]:
-        """Move each window to its first row alive at a clock; returns what left."""
+    def move(self, clock: int) -> Left | None:
+        """Move each window to its first row alive at a clock; returns what left, None if nothing did."""
         windows = self.windows()
         if not windows:
-            return []
+            return None
         lows = np.array([window.oldest for window in windows], np.int64)
         found = self._source.store.first_after_each(clock - self._widths, lows)
-        left = []
+        moved = False
         for window, oldest in zip(windows, found.tolist()):
             if oldest > window.oldest:
-                left.append((window, window.oldest, oldest))
                 window.oldest = oldest
-        return left
+                moved = True
+        return Left(windows, self._numbers, lows, found) if moved else None
 
     def ends_until(self, clock: int, arriving: Rows | None) -> int:
         """How many rows leave windows by a clock, those included that are about to come."""

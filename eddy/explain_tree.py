@@ -145,7 +145,7 @@ class _Shown:
             "to": "result" if above is None else self._name(above),
             "update_pattern": node.update_pattern,
             "ends_known": node.ends_known,
-            "strategy": "none" if structure == "none" else "negative" if structure == "hash" else "direct",
+            "strategy": strategies.strategy(node),
             "ends": _ENDS[structure]
             + (EARLY if structure in ("list", "fifo", "calendar") and strategies.ends_early(node) else ""),
             "cost_ns": round(edge_ns(node, self.choice, self._flows)),

@@ -17,6 +17,7 @@ from eddy.ranks import Ranks
 from eddy.result_log import Record
 from eddy.table_query import TableQuery
 from eddy.table_reader import TableReader
+from eddy.table_source import TableSource
 from eddy.walk import Combinations
 from filters.vector import Vector
 from lineage.elements import FOREVER
@@ -80,15 +81,30 @@ class JoinFeed(Feed):
 
     def _plus(self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], ranks: Ranks | None) -> Plus:
         parts = []
+        orders = []
         for matches, starts in found:
             columns = reader.project(self._query.group.walker.frame(matches)).columns
             known = not self.sends_ends and not self._query.is_stream
             ends = reader.scheduled(matches) if known else np.full(len(matches), FOREVER)
             places, effective = self._ranks(matches, ranks), self._effective(matches)
             parts.append(Delta(Plus(self._number(matches), starts, places, ends, columns, effective), no_minus()))
+            orders.append(self._order(matches))
         plus = concatenated(self.types, parts).plus
-        # rows that were there before the query may all begin with it: those of one stream then come as they will end
-        return plus if len(plus) < 2 else plus.take(np.lexsort((plus.ends, plus.ranks, plus.times)))
+        if len(plus) < 2:
+            return plus
+        return plus.take(np.lexsort((*np.concatenate(orders, axis=1)[::-1], plus.ranks, plus.times)))
+
+    def _order(self, found: Combinations) -> np.ndarray:
+        """What tells the first of several matches of one event: the row numbers of their parts.
+
+        Rows that were there before the query may all begin with it: those of one stream come by their own times, as they will
+        end.
+        """
+        numbers = [found.at(k) for k in range(len(self._query.sources))]
+        (stream, *others) = [k for k, source in enumerate(self._query.sources) if not isinstance(source, TableSource)] or [-1]
+        if stream < 0 or others:
+            return np.stack(numbers)
+        return np.stack([self._query.sources[stream].store.elements_at(numbers[stream], 0).ends, *numbers])
 
     def _ranks(self, found: Combinations, ranks: Ranks | None) -> np.ndarray:
         """In which event each match begins: that of its last row."""

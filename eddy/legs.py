@@ -43,8 +43,6 @@ class WindowClass:
     number: int
     window: WindowSpec
     oldest: int
-    #: bits of its dense slots, disjuncts included
-    mask: np.ndarray
     #: legs whose rows are listed, and legs that joins hold
     n_legs: int = 0
     n_held: int = 0
@@ -172,18 +170,8 @@ class Clauses:
         assert filled == self.n_clauses == sum(len(leg.disjuncts) for leg in self._legs), "every clause belongs to a leg"
 
 
-@kernel("void(uint64[::1], uint64[::1], int32[::1], int64, int64)")
-def claim_slot(active: np.ndarray, mask: np.ndarray, slot_class: np.ndarray, slot: int, number: int) -> None:
-    """Rows are matched for a slot from now on, for the window class with that mask and number."""
-    bit = ONE << U64(slot & 63)
-    active[slot >> 6] |= bit
-    mask[slot >> 6] |= bit
+@kernel("void(uint64[::1], int32[::1], int64, int64)")
+def claim_slot(active: np.ndarray, slot_class: np.ndarray, slot: int, number: int) -> None:
+    """Rows are matched for a slot from now on, for the window class with that number."""
+    active[slot >> 6] |= ONE << U64(slot & 63)
     slot_class[slot] = number
-
-
-@kernel("void(uint64[::1], uint64[::1], int64)")
-def release_slot(active: np.ndarray, mask: np.ndarray, slot: int) -> None:
-    """Rows are matched for a slot no more."""
-    keep = ~(ONE << U64(slot & 63))
-    active[slot >> 6] &= keep
-    mask[slot >> 6] &= keep

@@ -3,6 +3,8 @@
 Nearly every slot has one query: `query_of[slot]`, `born_of[slot]`. Further queries of a slot, which ask for exactly the same
 rows, are entries `more_*[:n_more]` in no order. Adding or removing a query costs O(1), and the listing kernels walk the mask of
 the legs' slots, so nothing is derived that a change would make stale.
+
+Where a batch holds the rows that leave windows of several lengths, every window class has a segment of it (`eddy/leaving.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +12,38 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.batch import OutputArrays
+from lineage.kernels import kernel
 from lineage.slots import resized
+
+#: Columns of segments `[window classes, 4]`: the position of the first row in the store, the rows first..stop of the batch, none
+#: where these are equal, and what is added to their numbers in the batch for those in the part.
+POSITION, FIRST, STOP, SHIFT = range(4)
+
+
+@kernel(
+    "void(int64[:,::1], int32[::1], int64[::1], int32[::1], int64[::1], int64, int32[::1], int32[::1], int32[::1], int32[::1])"
+)
+def spread_segments(
+    segments: np.ndarray,
+    slot_class: np.ndarray,
+    born_of: np.ndarray,
+    more_slot: np.ndarray,
+    more_born: np.ndarray,
+    n_more: int,
+    first_of: np.ndarray,
+    stop_of: np.ndarray,
+    shift_of: np.ndarray,
+    more_first: np.ndarray,
+) -> None:
+    """The segment of each slot, for every query from its birth on."""
+    for slot in range(len(slot_class)):
+        position, first, stop, shift = segments[slot_class[slot]]
+        first_of[slot] = min(first + max(born_of[slot] - position, 0), stop)
+        stop_of[slot] = stop
+        shift_of[slot] = shift
+    for k in range(n_more):
+        position, first, stop, _ = segments[slot_class[more_slot[k]]]
+        more_first[k] = min(first + max(more_born[k] - position, 0), stop)
 
 
 class Outputs:
@@ -26,8 +59,6 @@ class Outputs:
         self.more_born = np.zeros(64, np.int64)
         self.n_more = 0
         self._more_at: dict[int, int] = {}
-        #: no query was born later
-        self._latest_birth = 0
 
     def resize(self, n_slots: int) -> None:
         self.query_of = resized(self.query_of, n_slots, 0)
@@ -35,7 +66,6 @@ class Outputs:
 
     def add(self, slot: int, query: int, born: int) -> None:
         """One more query reads a slot."""
-        self._latest_birth = max(self._latest_birth, born)
         if not self.query_of[slot]:
             self.query_of[slot], self.born_of[slot] = query, born
             return
@@ -75,25 +105,23 @@ class Outputs:
 
     def arrays(self) -> OutputArrays:
         """As the listing kernels take them: every query from the first row on."""
-        return self.query_of, _NO_ROWS, self.more_slot, self.more_query, _NO_ROWS, self.n_more
+        return self.query_of, _NO_ROWS, self.more_slot, self.more_query, _NO_ROWS, self.n_more, _NO_ROWS, _NO_ROWS
 
     def arrays_from(self, first_of_class: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
         """The same, each query from the first row that counts for its window class on."""
         first_of = first_of_class[slot_class]
-        return self.query_of, first_of, self.more_slot, self.more_query, first_of[self.more_slot[: self.n_more]], self.n_more
+        more_first = first_of[self.more_slot[: self.n_more]]
+        return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more, _NO_ROWS, _NO_ROWS
 
-    def arrays_since_birth(self, base: int, n_rows: int) -> OutputArrays:
-        """The same for rows base.. of the store, each query from its birth on."""
-        if base >= self._latest_birth:
-            return self.arrays()
-        first_of, more_first = rows_since(self.born_of, base, n_rows), rows_since(self.more_born, base, n_rows)
-        return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more
-
-
-def rows_since(born: np.ndarray, base: int, n_rows: int) -> np.ndarray:
-    """Births as numbers of rows of a batch that begins at position `base`."""
-    first: np.ndarray = np.clip(born - base, 0, n_rows).astype(np.int32)
-    return first
+    def arrays_of(self, segments: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
+        """The same, each query from its birth on in the segment of its window class."""
+        first_of, stop_of, shift_of = np.empty((3, len(slot_class)), np.int32)
+        more_first = np.empty(self.n_more, np.int32) if self.n_more else _NO_ROWS
+        spread_segments(
+            segments, slot_class, self.born_of, self.more_slot, self.more_born, self.n_more, first_of, stop_of, shift_of,
+            more_first,
+        )  # fmt: skip
+        return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more, stop_of, shift_of
 
 
 _NO_ROWS = np.zeros(0, np.int32)

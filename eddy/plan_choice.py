@@ -101,7 +101,9 @@ def strategies_for(form: Form, flows: Flows) -> Strategies:
         flow = flows.flow(form, node)
         early = found.ends_early(node)
         costs = {kind: kept_ns(kind, flow.rate, flow.size, by_id=early) for kind in ("calendar", "list")}
-        if found.structure(node) == "calendar" and costs["list"] < costs["calendar"]:
+        # a list costs more the more is alive: not on a guess
+        seen = flows.is_seen(form, node)
+        if seen and found.structure(node) == "calendar" and costs["list"] < costs["calendar"]:
             scanning.add(form.facts[node].number)
     found = replace(found, scanning=frozenset(scanning))
     best = choice_ns(Choice(form, found), flows)

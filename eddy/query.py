@@ -229,7 +229,8 @@ class Query:
         """What a query that reads it by name has to know."""
         schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
         facts = QueryFacts(
-            self.is_stream, self.update_pattern, self.ends_known, self.levels, self.union_bits, paused=not self.running
+            self.is_stream, self.update_pattern, self.ends_known, self.levels, self.union_bits, self.ordered,
+            paused=not self.running,
         )  # fmt: skip
         return Readable(schema, query=facts)
 
@@ -247,6 +248,11 @@ class Query:
     def levels(self) -> int:
         """How many running queries stand above each other, itself with them."""
         return 1
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its rows come in an order of their own."""
+        return True
 
     @property
     def union_bits(self) -> int:

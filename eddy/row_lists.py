@@ -1,19 +1,19 @@
 """The rows of a part of a commit, and which of them each query has, as CSR lists.
 
-`eddy/outputs.py` says which queries read which slots; `MatchedRows` turns the bits and pairs of a batch's lineage into lists of
-row numbers per query, with the kernels of `lineage/bits.py`. Queries without rows are not listed. The arrays are views of
-pooled buffers.
+`eddy/outputs.py` says which queries read which slots; `MatchedRows` turns the bits and pairs of the lineage of a batch that came
+into lists of row numbers per query, with the kernels of `lineage/bits.py`; `eddy/leaving_rows.py` does it for rows that leave.
+Queries without rows are not listed. The arrays are views of pooled buffers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from eddy.eddy import FEW_ROWS
-from eddy.legs import WindowClass
-from eddy.outputs import rows_since
+from eddy.outputs import Outputs
 from eddy.query import Kept
 from filters.candidates import group_pairs
 from filters.vector import Frame
@@ -80,15 +80,21 @@ def list_few_rows(
     return n
 
 
-@kernel("int64(int32[::1], int32[::1], int64, int32[::1])")
-def keep_pairs(pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_of: np.ndarray) -> int:
-    """Drop pairs whose row comes before the first that counts for their slot; returns how many are left."""
+@kernel("int64(int32[::1], int32[::1], int64, int32[::1], int32[::1], int32[::1])")
+def keep_pairs(
+    pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_of: np.ndarray, stop_of: np.ndarray, shift_of: np.ndarray
+) -> int:
+    """Drop pairs whose row does not count for their slot, as `list_rows` does with bits; returns how many are left."""
     kept = 0
     for j in range(n_pairs):
         slot, row = pair_slot[j], pair_row[j]
+        counts = row >= first_of[slot]
+        if len(stop_of):
+            counts &= row < stop_of[slot]
+            row += shift_of[slot]
         pair_slot[kept] = slot
         pair_row[kept] = row
-        kept += row >= first_of[slot]
+        kept += counts
     return kept
 
 
@@ -189,23 +195,20 @@ class OpeningRows:
 
 
 class MatchedRows:
-    """Rows of a page that went through the eddy."""
+    """Rows of a page that came and went through the eddy."""
 
-    __slots__ = ("n_rows", "_source", "_page", "_at", "_lineage", "_buffers", "_window", "_class_first", "_lists")
+    __slots__ = ("n_rows", "_source", "_page", "_at", "_lineage", "_buffers", "_class_first", "_lists")
 
     def __init__(
-        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: Buffers, window: WindowClass | None,
-        class_first: np.ndarray | None,
-    ) -> None:  # fmt: skip
+        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: Buffers, class_first: np.ndarray | None
+    ) -> None:
         self.n_rows = n_rows
         self._source = source
         self._page = page
         self._at = at
         self._lineage = lineage
         self._buffers = buffers
-        #: for rows that left: their window class
-        self._window = window
-        #: for rows that came: by window class the first row that counts; None when all do
+        #: by window class the first row that counts; None when all do
         self._class_first = class_first
         self._lists: RowLists | None = None
 
@@ -214,10 +217,7 @@ class MatchedRows:
         return PageFrame(self._page, source.schema, source.dictionaries, slice(self._at, self._at + self.n_rows))
 
     def times(self) -> np.ndarray:
-        at = slice(self._at, self._at + self.n_rows)
-        if self._window is None:
-            return self._page.elements(at, 0).times(1).copy()
-        return self._page.elements(at, self._window.window.width_us).times(-1)
+        return self._page.elements(slice(self._at, self._at + self.n_rows), 0).times(1).copy()
 
     def numbers(self) -> np.ndarray:
         return self._page.rows_of(self._at, self._at + self.n_rows).copy()
@@ -227,11 +227,7 @@ class MatchedRows:
         if self._lists is None:
             dense = self._dense_lists() if self._source.slots.taken else None
             sparse = self._sparse_lists() if self._lineage.n_pairs else None
-            if dense is None or sparse is None:
-                self._lists = dense or sparse or (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
-            else:
-                offsets = np.concatenate([dense[1], sparse[1][1:] + dense[1][-1]])
-                self._lists = (np.concatenate([dense[0], sparse[0]]), offsets, np.concatenate([dense[2], sparse[2]]))
+            self._lists = join_lists(dense, sparse)
         return self._lists
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -247,18 +243,9 @@ class MatchedRows:
             unlisted.lists(source.legs_mask, source.dense_outputs.arrays(), source.results, _NO_OFFSETS, _NO_OFFSETS, _NO_ROWS)
             self._lineage.unlisted = None
 
-    @property
-    def _base(self) -> int:
-        """Position of the first row."""
-        return self._page.base + self._at
-
     def _dense_outputs(self) -> OutputArrays:
         outputs = self._source.dense_outputs
-        if self._window is not None:
-            return outputs.arrays_since_birth(self._base, self.n_rows)
-        if self._class_first is not None:
-            return outputs.arrays_from(self._class_first, self._source.slot_class)
-        return outputs.arrays()
+        return outputs.arrays() if self._class_first is None else outputs.arrays_from(self._class_first, self._source.slot_class)
 
     def _dense_lists(self) -> RowLists:
         lineage, buffers, source, n_rows = self._lineage, self._buffers, self._source, self.n_rows
@@ -272,12 +259,11 @@ class MatchedRows:
             )  # fmt: skip
         else:
             arrays = self._dense_outputs()
-            legs = source.legs_mask if self._window is None else source.legs_mask & self._window.mask
+            legs = source.legs_mask
             if lineage.unlisted is not None:
                 # pages of the buffer that no row number reaches are never touched
                 buffers.room(n_lists * n_rows + SPARE, n_lists)
-                results = source.results if self._window is None else buffers.results(len(source.results))
-                n = lineage.unlisted.lists(legs, arrays, results, buffers.listed, buffers.offsets, buffers.rows)
+                n = lineage.unlisted.lists(legs, arrays, source.results, buffers.listed, buffers.offsets, buffers.rows)
                 lineage.unlisted = None
             else:
                 rows_of, n_words = lineage.to_query_major(), words(n_rows)
@@ -290,36 +276,45 @@ class MatchedRows:
         return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 
     def _sparse_lists(self) -> RowLists:
-        lineage, source = self._lineage, self._source
-        outputs = source.sparse_outputs
-        n_pairs = lineage.n_pairs
-        if self._class_first is not None:
-            n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, self._class_first[source.sparse_class])
-        elif self._window is not None and not outputs.n_more:
-            first_of = rows_since(outputs.born_of, self._base, self.n_rows)
-            n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, first_of)
-        count, slots, listed, offsets, rows = self._buffers.of_pairs(n_pairs, len(source.sparse_class))
-        n = group_pairs(
-            lineage.pair_slot, lineage.pair_row, n_pairs, count, outputs.query_of, slots, listed, offsets, rows
-        )  # fmt: skip
-        if outputs.n_more:
-            return self._expand(slots[:n], offsets, rows)
-        return listed[:n], offsets[: n + 1], rows[:n_pairs]
+        source, class_first = self._source, self._class_first
+        first_of = None if class_first is None else class_first[source.sparse_class]
+        return list_pairs(self._lineage, source.sparse_outputs, first_of, _NO_ROWS, _NO_ROWS, self._buffers, None)
 
-    def _expand(self, listed: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> RowLists:
-        """Lists per query where queries share a slot; births cut the lists of rows that left."""
-        outputs = self._source.sparse_outputs
-        queries, parts, ends = [], [], [0]
-        for k, slot in enumerate(listed.tolist()):
-            mine = rows[offsets[k] : offsets[k + 1]]
-            for query, born in outputs.readers(slot):
-                part = mine if self._window is None else mine[mine >= born - self._base]
-                if len(part):
-                    queries.append(query)
-                    parts.append(part)
-                    ends.append(ends[-1] + len(part))
-        joined = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        return np.array(queries, np.int64), np.array(ends, np.int64), joined
+
+def join_lists(dense: RowLists | None, sparse: RowLists | None) -> RowLists:
+    """The lists of the queries with bits and of those found by candidate indexes, whichever there are."""
+    if dense is None or sparse is None:
+        return dense or sparse or (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
+    offsets = np.concatenate([dense[1], sparse[1][1:] + dense[1][-1]])
+    return np.concatenate([dense[0], sparse[0]]), offsets, np.concatenate([dense[2], sparse[2]])
+
+
+def list_pairs(
+    lineage: Lineage, outputs: Outputs, first_of: np.ndarray | None, stop_of: np.ndarray, shift_of: np.ndarray, buffers: Buffers,
+    first_since: Callable[[int, int], int] | None,
+) -> RowLists:  # fmt: skip
+    """Lists of the pairs of a batch, of the rows that count for each slot (None: all).
+
+    `first_since(slot, birth)`: the first row that a query born then has, where births matter and several queries share a slot.
+    """
+    n_pairs = lineage.n_pairs
+    if first_of is not None:
+        n_pairs = keep_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, first_of, stop_of, shift_of)
+    count, slots, listed, offsets, rows = buffers.of_pairs(n_pairs, len(outputs.query_of))
+    n = group_pairs(lineage.pair_slot, lineage.pair_row, n_pairs, count, outputs.query_of, slots, listed, offsets, rows)
+    if not outputs.n_more:
+        return listed[:n], offsets[: n + 1], rows[:n_pairs]
+    queries, parts, ends = [], [], [0]
+    for k, slot in enumerate(slots[:n].tolist()):
+        mine = rows[offsets[k] : offsets[k + 1]]
+        for query, born in outputs.readers(slot):
+            part = mine if first_since is None else mine[mine >= first_since(slot, born)]
+            if len(part):
+                queries.append(query)
+                parts.append(part)
+                ends.append(ends[-1] + len(part))
+    joined = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    return np.array(queries, np.int64), np.array(ends, np.int64), joined
 
 
 _NO_OFFSETS = np.zeros(0, np.int64)

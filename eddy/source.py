@@ -21,7 +21,7 @@ import numpy as np
 
 from eddy.deferral import Deferral
 from eddy.expiry import Expiry
-from eddy.legs import Clauses, Leg, WindowClass, claim_slot, release_slot
+from eddy.legs import Clauses, Leg, WindowClass, claim_slot
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
 from eddy.query import NO_MODULES, Query
@@ -203,8 +203,6 @@ class Source:
         self.dense_outputs.resize(n_words * 64)
         for module in self._dense_modules():
             module.resize(n_words)
-        for window in self.classes.values():
-            window.mask = resized(window.mask, n_words, 0)
 
     def _resize_sparse(self, n_words: int) -> None:
         self.sparse_class = resized(self.sparse_class, n_words * 64, 0)
@@ -325,7 +323,7 @@ class Source:
             oldest = min(
                 (held.oldest for held in self._by_clock() if held.window.width_us <= window.width_us), default=self.store.end
             )
-            found = self.classes[window] = WindowClass(number, window, oldest, np.zeros(self.slots.n_words, np.uint64))
+            found = self.classes[window] = WindowClass(number, window, oldest)
             self.version += 1
             self._keep_ids()
         return found
@@ -376,10 +374,10 @@ class Source:
             self.clauses.add(leg)
 
     def _claim(self, slot: int, leg: Leg) -> None:
-        claim_slot(self.active, leg.window.mask, self.slot_class, slot, leg.window.number)
+        claim_slot(self.active, self.slot_class, slot, leg.window.number)
 
-    def _release(self, slot: int, leg: Leg) -> None:
-        release_slot(self.active, leg.window.mask, slot)
+    def _release(self, slot: int) -> None:
+        clear_bit(self.active, slot)
         self.slots.give_back(slot)
 
     def _place_sparse(self, leg: Leg, column: int) -> None:
@@ -403,7 +401,7 @@ class Source:
             for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
                 for atom, slot in zip(clause, slots, strict=True):
                     self._remove_atom(slot, atom)
-                    self._release(slot, leg)
+                    self._release(slot)
             if leg.disjuncts:
                 self.clauses.remove(leg)
                 self.version += not self.clauses.n_clauses
@@ -411,7 +409,7 @@ class Source:
             for atom in leg.condition.single():
                 self._remove_atom(leg.slot, atom)
             clear_bit(self.legs_mask, leg.slot)
-            self._release(leg.slot, leg)
+            self._release(leg.slot)
         leg.slot = leg.index_column = None
 
     def _add_atom(self, leg: Leg, slot: int, atom: Atom) -> None:

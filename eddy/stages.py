@@ -17,7 +17,7 @@ from filters.expression import ColumnRef, Expression
 from lineage.identity import ById
 from lineage.schema import Type
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
-from queries.tree import union_sides, walk
+from queries.tree import asks_for_order, union_sides, walk
 from windows import patterns
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.distinct import DeltaStar, distinct
@@ -57,8 +57,8 @@ class Builder:
         self._stamped: ById[Node, Stage] = ById()
         #: the commit that runs
         self._commit = CommitNumber()
-        #: whether it counts in which commit a row began, so that none may begin again while it is there
-        self._remembers = any(isinstance(node, JoinNode) and any(node.frozen) for node in walk(root))
+        #: whether it counts when a row began, so that none may begin again while it is there
+        self._remembers = any((isinstance(node, JoinNode) and any(node.frozen)) or asks_for_order(node) for node in walk(root))
 
     def stage(self, node: Node) -> Stage:
         found = self.stages.get(node)
@@ -151,7 +151,11 @@ class Builder:
             Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
             for item in node.aggregates
         ]
-        operator = GroupByOperator(below.types, node.n_keys, aggregates, self._rows(node.child), per_event=False)
+        by_value, rows = asks_for_order(node), self._rows(node.child)
+        if by_value and isinstance(rows.buffer, Fifo):
+            # in order of value ends do not ascend
+            rows.buffer = Calendar()
+        operator = GroupByOperator(below.types, node.n_keys, aggregates, rows, per_event=False, by_value=by_value)
         return OperatorStage(operator, [below])
 
     def _join(self, node: JoinNode) -> Stage:
@@ -216,7 +220,7 @@ class Builder:
             return Unscheduled()
         if self._strategies.scans(node):
             return Scan()
-        return Fifo() if node.update_pattern == patterns.WEAKEST else Calendar()
+        return Fifo() if self._strategies.keeps_order(node.update_pattern) else Calendar()
 
 
 def _slide_of(node: Node) -> int:

@@ -55,24 +55,29 @@ Buffer = bytes | memoryview
 def dump_state(engine: Engine) -> list[Buffer]:
     """The state of an engine; the parts are copies, and the engine may go on at once."""
     with engine._turn, _uncollected():
-        if engine._catalog.functions:
-            named = ", ".join(sorted(engine._catalog.functions)[:10])
-            raise EddyError(
-                "an engine with registered functions cannot be dumped", code="not_dumpable", detail=f"functions: {named}",
-                hint="functions are code: keep their queries in an engine without snapshots",
-            )  # fmt: skip
-        writer = Writer()
-        try:
-            kinds, graph = writer.write(engine)
-        except NotDumpable as error:
-            raise EddyError(
-                f"a state cannot hold {error.what}", code="not_dumpable", hint="this is an error of the engine: please report it"
-            ) from error
-        table, others = writer.arrays.lay_out()
-    described = pickle.dumps((kinds, table.places, table.sizes, table.texts), protocol=5)
+        described, graph, others = _written(engine)
     head = _HEADER.pack(MAGIC, LAYOUT, len(others), len(described), len(graph))
     head += b"".join(_PART.pack(len(part), _sum(part)) for part in others)
     return [b"".join((head, _digest(head, described, graph), described, graph)), *others]
+
+
+def _written(engine: Engine) -> tuple[bytes, bytes, list[Buffer]]:
+    """The table, the graph and the other parts."""
+    if engine._catalog.functions:
+        named = ", ".join(sorted(engine._catalog.functions)[:10])
+        raise EddyError(
+            "an engine with registered functions cannot be dumped", code="not_dumpable", detail=f"functions: {named}",
+            hint="functions are code: keep their queries in an engine without snapshots",
+        )  # fmt: skip
+    writer = Writer()
+    try:
+        kinds, graph = writer.write(engine)
+    except NotDumpable as error:
+        raise EddyError(
+            f"a state cannot hold {error.what}", code="not_dumpable", hint="this is an error of the engine: please report it"
+        ) from error
+    table, others = writer.arrays.lay_out()
+    return pickle.dumps((kinds, table.places, table.sizes, table.texts), protocol=5), graph, others
 
 
 def load_state(parts: Sequence[Any], *, clock: Callable[[], Any] | None = None) -> Engine:

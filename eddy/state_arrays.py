@@ -28,8 +28,8 @@ Array = np.ndarray[Any, Any]
 SMALL = 1 << 15
 #: What blocks that several arrays share, and small blocks, are aligned to: no array asks for more.
 _ALIGNED = 16
-#: Zeros at the end of a buffer are cut off in steps of so many bytes.
-_ZEROS = 1 << 16
+#: Zeros at the end of a buffer are cut off in steps of so many words.
+_ZEROS = 1 << 12
 
 #: Block, offset in bytes (of texts: entries), dtype, shape, strides (None: in C order), whether it may be written.
 Place = tuple[int, int, str, tuple[int, ...], tuple[int, ...] | None, bool]
@@ -66,7 +66,7 @@ class Arrays:
         for number, array in enumerate(self._arrays):
             by_root.setdefault(id(_root(array)), []).append(number)
         table = Table([(0, 0, "", (), None, True)] * len(self._arrays))
-        blocks: list[Array] = []
+        blocks: list[Array | memoryview] = []
         for members in by_root.values():
             if len(members) == 1 and self._arrays[members[0]].dtype != object:
                 self._lay_out_one(table, blocks, members[0])
@@ -74,7 +74,7 @@ class Arrays:
                 self._lay_out_shared(table, blocks, members)
         return table, _buffers(blocks)
 
-    def _lay_out_one(self, table: Table, blocks: list[Array], number: int) -> None:
+    def _lay_out_one(self, table: Table, blocks: list[Array | memoryview], number: int) -> None:
         """An array that shares its memory with no other."""
         array = self._arrays[number]
         if 0 in array.strides and array.size > 1:
@@ -86,9 +86,11 @@ class Arrays:
             table.places[number] = (*table.places[number][:4], array.strides, array.flags.writeable)
             array = array.T
         table.sizes.append(array.nbytes)
-        blocks.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        contiguous = np.ascontiguousarray(array)
+        flat = contiguous.reshape(-1).view(np.uint8)
+        blocks.append(flat if contiguous is array else flat.data)
 
-    def _lay_out_shared(self, table: Table, blocks: list[Array], members: list[int]) -> None:
+    def _lay_out_shared(self, table: Table, blocks: list[Array | memoryview], members: list[int]) -> None:
         """Arrays of one memory: one block for each stretch of it that they have."""
         bounds = sorted((*np.lib.array_utils.byte_bounds(self._arrays[number]), number) for number in members)
         at = 0
@@ -114,9 +116,9 @@ class Arrays:
             block = np.zeros(last - begin, np.uint8)
             block[first - begin :] = (ctypes.c_uint8 * (last - first)).from_address(first)
             table.sizes.append(len(block))
-            blocks.append(block)
+            blocks.append(block.data)
 
-    def _lay_out_texts(self, table: Table, blocks: list[Array], together: list[int], first: int, last: int) -> None:
+    def _lay_out_texts(self, table: Table, blocks: list[Array | memoryview], together: list[int], first: int, last: int) -> None:
         size = np.dtype(object).itemsize
         texts: list[str | None] = [None] * ((last - first) // size)
         for number in together:
@@ -128,7 +130,7 @@ class Arrays:
         assert all(text is None or type(text) is str for text in texts), "object arrays hold texts"
         table.texts[len(blocks)] = texts
         table.sizes.append(0)
-        blocks.append(np.zeros(0, np.uint8))
+        blocks.append(memoryview(b""))
 
 
 def _root(array: Array) -> Any:
@@ -139,14 +141,16 @@ def _root(array: Array) -> Any:
     return root
 
 
-def _buffers(blocks: list[Array]) -> list[bytes | memoryview]:
-    """The small blocks as one buffer, and each of the others; without views of the engine's memory."""
+def _buffers(blocks: list[Array | memoryview]) -> list[bytes | memoryview]:
+    """The small blocks as one buffer, and each of the others; those that are arrays are the engine's memory, and copied."""
     small = bytearray()
     buffers: list[bytes | memoryview] = []
     for block in blocks:
         if len(block) < SMALL:
-            small += block.data
+            small += block.data if isinstance(block, np.ndarray) else block
             small += bytes(-len(small) % _ALIGNED)
+        elif isinstance(block, memoryview):
+            buffers.append(block[: _used(np.frombuffer(block, np.uint8))])
         else:
             buffers.append(block[: _used(block)].copy().data)
     return [bytes(small), *buffers]
@@ -154,10 +158,13 @@ def _buffers(blocks: list[Array]) -> list[bytes | memoryview]:
 
 def _used(block: Array) -> int:
     """The bytes of a block without the zeros at its end."""
-    n = len(block)
-    while n and not block[max(0, n - _ZEROS) : n].any():
+    words = block[: len(block) & ~7].view(np.uint64)
+    n = len(words)
+    if block[8 * n :].any():
+        return len(block)
+    while n and not words[max(0, n - _ZEROS) : n].any():
         n = max(0, n - _ZEROS)
-    return n
+    return 8 * n
 
 
 def loaded(table: Table, buffers: Sequence[Any]) -> list[Array]:

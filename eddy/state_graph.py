@@ -10,8 +10,10 @@ the bytes are, nothing else is called. A bound method is made only of a function
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import io
+import operator
 import pickle
 import types
 from collections.abc import Callable, Sequence
@@ -22,7 +24,7 @@ from numba.core.dispatcher import Dispatcher
 
 from eddy.catalog import Catalog
 from eddy.committer import Committer
-from eddy.core import Core
+from eddy.core import JoinCore, StreamCore
 from eddy.engine import Engine
 from eddy.join_group import JoinGroup
 from eddy.legs import Leg
@@ -40,8 +42,8 @@ PACKAGES = frozenset({"lineage", "filters", "stems", "windows", "queries", "eddy
 
 #: Classes, with those derived from them, whose objects are numbered: between two of them paths are short.
 HUBS = (
-    Engine, Catalog, Committer, Lifecycle, Timeline, Source, Query, Leg, JoinGroup, SharedGroup, Core, Stage, Operation,
-    SharedOperation,
+    Engine, Catalog, Committer, Lifecycle, Timeline, Source, Query, Leg, JoinGroup, SharedGroup, StreamCore, JoinCore, Stage,
+    Operation, SharedOperation,
 )  # fmt: skip
 
 #: What else may be named: containers, dates, and what makes arrays of the standard library.
@@ -117,8 +119,8 @@ class Writer(pickle.Pickler):
         self.arrays = Arrays()
         self._hubs: list[object] = []
         self._numbers: dict[int, int] = {}
-        #: what is done with objects of a type; NotImplemented: as pickle does
-        self._ways: dict[type, Callable[[Any], Any]] = {}
+        #: what is done with objects of a type; None: as pickle does
+        self._ways: dict[type, Callable[[Any], Any] | None] = {}
 
     def write(self, root: object) -> tuple[list[type], bytes]:
         """The classes of the hubs, and the graph: the root's number, then the attributes of each hub."""
@@ -131,12 +133,13 @@ class Writer(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
-        way = self._ways.get(kind)
-        if way is None:
+        if kind in self._ways:
+            way = self._ways[kind]
+        else:
             way = self._ways[kind] = self._way_of(obj)
-        return way(obj)
+        return NotImplemented if way is None else way(obj)
 
-    def _way_of(self, obj: Any) -> Callable[[Any], Any]:
+    def _way_of(self, obj: Any) -> Callable[[Any], Any] | None:
         if isinstance(obj, np.ndarray):
             return self._reduce_array
         if isinstance(obj, HUBS):
@@ -153,7 +156,7 @@ class Writer(pickle.Pickler):
             return _check_name
         if not is_ours(type(obj)) and (type(obj).__module__, type(obj).__qualname__) not in OTHERS:
             raise NotDumpable(f"{type(obj).__module__}.{type(obj).__qualname__} {getattr(obj, '__qualname__', '')}".rstrip())
-        return _as_pickle_does
+        return _way_of_values(type(obj))
 
     def _reduce_array(self, obj: Array) -> Any:
         return array, (self.arrays.number(obj),)
@@ -189,8 +192,18 @@ def _check_name(obj: Any) -> Any:
     return NotImplemented
 
 
-def _as_pickle_does(obj: object) -> Any:
-    return NotImplemented
+def _way_of_values(kind: type) -> Callable[[Any], Any] | None:
+    """Of a class whose objects are what they were made of: made again of that, which takes half the time."""
+    if issubclass(kind, tuple):
+        return lambda obj: (kind, tuple(obj))
+    if not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
+        return None
+    fields = dataclasses.fields(kind)
+    frozen = kind.__dataclass_params__.frozen  # type: ignore[attr-defined]  # a dataclass has them
+    if len(fields) < 2 or not frozen or not all(field.init and not field.kw_only for field in fields):
+        return None
+    values = operator.attrgetter(*(field.name for field in fields))
+    return lambda obj: (kind, values(obj))
 
 
 class Reader(pickle.Unpickler):

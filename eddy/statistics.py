@@ -51,11 +51,11 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
 
 
 def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """Counts alone; of each stream its rows and those that were late."""
+    """Counts alone; of each stream its rows and those that were late, of each table its rows."""
     return {
         "seq": committer.seq,
         "queries": len(catalog.queries),
-        "tables": len(catalog.tables),
+        "tables": {table.name: table.versions.n_open for table in catalog.tables.values()},
         "streams": {source.name: (source.intake.next_row, source.intake.late_rows) for source in catalog.sources.values()},
     }
 

@@ -1,12 +1,19 @@
 """How the readers of each edge learn of ends: an expiry word, or what the planner chose edge by edge.
 
-The word is two switches (semantics, "Expiry strategies"): whether the blocks send every end as a negative row, and where they do
-not, in what an operator looks for the rows that are due:
+The word is two switches (semantics, "Expiry strategies"): who finds a scheduled end, and what travels. Where no negative row
+comes for it, an operator looks for the rows that are due in what it keeps them in:
 
-    input, direct                            no    a list by arrival, scanned
-    negative, negative+message, piggyback    yes   nothing: an end names its row (a hash by id)
-    update-pattern                           no    by the pattern of the edge: FIFO (weakest), calendar (weak)
-    auto                                     as update-pattern, but for the blocks and edges that the planner named
+    word                          finds an end      what travels                        rows are kept in
+    input, direct                 the operator      nothing                             a list by arrival, scanned
+    negative                      the blocks        a negative row for every row        a hash by id
+    negative+message, piggyback   the blocks        up to when rows have ended, once    a calendar, by end
+                                                    for all that ended in a commit
+    update-pattern                the operator      nothing                             by the pattern of the edge: FIFO
+                                                                                        (weakest), calendar (weak)
+    auto                          as update-pattern, but for the blocks and edges that the planner named
+
+Several words are one here because a commit settles: the clock of an operator is that of the commit, and the messages of a commit
+reach an operator together, with its rows. In `windows/pipeline` they differ. Premature ends travel under all of them.
 
 Above a minus, a group-by and whatever else has ends that nobody knows, every end comes as a negative row under all of them: the
 operators below are direct, those above negative (U 5.4.3).
@@ -21,9 +28,10 @@ from queries.forms import EdgeFacts
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
 from windows import patterns
 
-#: Words under which blocks send every end, and words under which operators scan for the ends that are due.
-SENDING = frozenset({"negative", "negative+message", "piggyback"})
+#: Words under which blocks send every end, operators scan for the ends that are due, and operators are told up to when.
+SENDING = frozenset({"negative"})
 SCANNING = frozenset({"input", "direct"})
+TELLING = frozenset({"negative+message", "piggyback"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,10 @@ class Strategies:
 
     def scans(self, node: Node) -> bool:
         return self.word in SCANNING or self.facts[node].number in self.scanning
+
+    def keeps_order(self, pattern: str) -> bool:
+        """Whether rows of an update pattern wait for their ends as they came: those of the weakest end in that order."""
+        return self.word not in TELLING and pattern == patterns.WEAKEST
 
     def sends(self, node: Node) -> bool:
         """Whether every end of a node's rows comes as a negative row."""
@@ -76,7 +88,14 @@ class Strategies:
 
     def is_star(self, node: Distinct) -> bool:
         """Whether a DISTINCT keeps two ends a value instead of its input (delta-star)."""
-        return self.word not in SCANNING and not self.ends_early(node.child)
+        return self.word not in SCANNING | TELLING and not self.ends_early(node.child)
+
+    def strategy(self, node: Node) -> str:
+        """In a word, how the readers of a node learn of its ends: "none", "negative", "message" or "direct"."""
+        structure = self.structure(node)
+        if structure in ("none", "hash"):
+            return "none" if structure == "none" else "negative"
+        return "message" if self.word in TELLING else "direct"
 
     def structure(self, node: Node) -> str:
         """What the readers of a node keep its rows in: "none", "hash", "list", "fifo" or "calendar"."""
@@ -87,4 +106,4 @@ class Strategies:
             return "hash"
         if self.scans(node):
             return "list"
-        return "fifo" if facts.pattern == patterns.WEAKEST else "calendar"
+        return "fifo" if self.keeps_order(facts.pattern) else "calendar"

@@ -19,7 +19,7 @@ from eddy.result_log import Record
 from eddy.shared_operation import SharedOperation
 from eddy.timeline import Timeline
 from filters.predicate import Condition, normalise
-from queries.tree import levels, union_bits
+from queries.tree import is_ordered, levels, union_bits
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
@@ -135,6 +135,10 @@ class TreeQuery(Query):
     @property
     def levels(self) -> int:
         return levels(self.tree_plan.root)
+
+    @property
+    def ordered(self) -> bool:
+        return is_ordered(self.tree_plan.root)
 
     @property
     def union_bits(self) -> int:

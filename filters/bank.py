@@ -13,7 +13,7 @@ predicate on the attribute are 1 in every row, so a submit touches only the tabl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -273,14 +273,21 @@ class FilterBank:
                 filter_.find(batch, out[f])
         return out
 
-    def stored_ranks(self, ids: np.ndarray | None, first: int, n_rows: int) -> np.ndarray:
-        """Ranks of stored rows by their region ids; rows from before a filter was made hold 0, which no living leg reads."""
+    def stored_ranks(self, pieces: Iterable[tuple[np.ndarray | None, int, int]], n_rows: int) -> np.ndarray:
+        """Ranks of stored rows, given as stretches first..last of region ids, behind each other.
+
+        Rows from before a filter was made hold 0, which no living leg reads.
+        """
         out = self._pool.ranks(len(self.filters), n_rows)
-        for f, filter_ in enumerate(self.filters):
-            if ids is None or ids.shape[0] <= f:
-                out[f, :n_rows] = 0
-            else:
-                ranks_of_ids(filter_.rank_of(), ids[f, first : first + n_rows], out[f])
+        at = 0
+        for ids, first, last in pieces:
+            stop = at + last - first
+            for f, filter_ in enumerate(self.filters):
+                if ids is None or ids.shape[0] <= f:
+                    out[f, at:stop] = 0
+                else:
+                    ranks_of_ids(filter_.rank_of(), ids[f, first:last], out[f, at:stop])
+            at = stop
         return out
 
     def prepare_rows(self, batch: TupleBatch, route: np.ndarray) -> Prepared:

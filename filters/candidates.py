@@ -35,8 +35,6 @@ MAX_POINTS = 8
 #: Heads of chains that hold no entry: of a value that never was, and of one whose entries have gone.
 EMPTY = -2
 NO_ENTRY = -1
-#: In place of the number of a window class: legs of every class.
-ALL_CLASSES = -1
 #: Below this many values the hash table has room for sixteen times as many, beyond for four times.
 FEW_VALUES = 512
 #: Rows, and candidates, that `match_candidates` takes in one step; four arrays of that size stay in the nearest cache.
@@ -101,8 +99,6 @@ def check_candidates(
     float_columns: np.ndarray,
     entries: np.ndarray,
     more: np.ndarray,
-    slot_class: np.ndarray,
-    window_class: int,
     work_entry: np.ndarray,
     work_row: np.ndarray,
     n_work: Number,
@@ -127,8 +123,6 @@ def check_candidates(
             inside &= (more[e, k, 1] <= value) & (value <= more[e, k, 2])
             if has_nulls and nulls[checked, first + i]:
                 inside = False
-        if window_class != ALL_CLASSES:
-            inside &= slot_class[slot] == window_class
         out_slot[U64(found)] = slot
         out_row[U64(found)] = i
         found += inside
@@ -137,7 +131,7 @@ def check_candidates(
 
 @kernel(
     "int64(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, uint8[::1], int64[:,::1], int64[:,::1], int64[:,:,::1], "
-    "int32[::1], int64, int32[:,::1], int32[::1], int32[::1])"
+    "int32[:,::1], int32[::1], int32[::1])"
 )
 def match_candidates(
     cells: np.ndarray,
@@ -150,13 +144,11 @@ def match_candidates(
     table: np.ndarray,
     entries: np.ndarray,
     more: np.ndarray,
-    slot_class: np.ndarray,
-    window_class: int,
     work: np.ndarray,
     out_slot: np.ndarray,
     out_row: np.ndarray,
 ) -> int:
-    """Append the matching (slot, row) pairs of one window class, or of all; -1 when there may be no room for them.
+    """Append the matching (slot, row) pairs; -1 when there may be no room for them.
 
     In three steps, so that the loads of many rows overlap and a branch that was predicted wrong throws little away: find
     the rows' chains, walk them, check what they hold. `work` is scratch `[4, WORK]`.
@@ -177,8 +169,8 @@ def match_candidates(
                     if found + WORK > len(out_slot):
                         return -1
                     found = check_candidates(
-                        cells, nulls, has_nulls, first, float_columns, entries, more, slot_class, window_class, work_entry,
-                        work_row, n_work, out_slot, out_row, found,
+                        cells, nulls, has_nulls, first, float_columns, entries, more, work_entry, work_row, n_work, out_slot,
+                        out_row, found,
                     )  # fmt: skip
                     n_work = U64(0)
                 work_entry[n_work] = entry
@@ -188,8 +180,7 @@ def match_candidates(
         if found + np.int64(n_work) > len(out_slot):
             return -1
         found = check_candidates(
-            cells, nulls, has_nulls, first, float_columns, entries, more, slot_class, window_class, work_entry, work_row, n_work,
-            out_slot, out_row, found,
+            cells, nulls, has_nulls, first, float_columns, entries, more, work_entry, work_row, n_work, out_slot, out_row, found,
         )  # fmt: skip
     return int(found)
 
@@ -420,14 +411,11 @@ class CandidateIndex:
             for key, entry in held:
                 self._link(key, entry)
 
-    def match(
-        self, batch: TupleBatch, float_columns: np.ndarray, slot_class: np.ndarray, window_class: int, out_slot: np.ndarray,
-        out_row: np.ndarray,
-    ) -> int:  # fmt: skip
+    def match(self, batch: TupleBatch, float_columns: np.ndarray, out_slot: np.ndarray, out_row: np.ndarray) -> int:
         """`match_candidates` on this index."""
         return match_candidates(
             batch.cells, batch.nulls, batch.has_nulls, self.column, batch.first, batch.n_rows, float_columns, self._table,
-            self._entries, self._more, slot_class, window_class, self._work, out_slot, out_row,
+            self._entries, self._more, self._work, out_slot, out_row,
         )  # fmt: skip
 
     def recode(self) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from filters.cuts import NO_LIMIT
 from filters.regions import CELL_FLOAT, find_rank
 from filters.row_sets import STRIDE
-from lineage.bits import FULL, ONE, U64, count_ones, emit_rows, next_output, trailing_zeros
+from lineage.bits import FULL, ONE, U64, count_ones, cut_rows, emit_rows, next_output, trailing_zeros
 from lineage.kernels import Number, inline, kernel
 from lineage.order_keys import order_key
 
@@ -188,6 +188,8 @@ def query_bits(
     slot: Number,
     n_rows: int,
     n_words: int,
+    word_first: Number,
+    n_used: Number,
     route: np.ndarray,
     fresh: Number,
     low: np.ndarray,
@@ -208,13 +210,14 @@ def query_bits(
 ) -> None:
     """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there.
 
-    `uneven`: some filter is in rank order, or some predicate has several intervals.
+    Only `n_used` words of rows from word `word_first` on are looked at. `uneven`: some filter is in rank order, or some predicate
+    has several intervals; then all words have to be.
     """
     scratch = work[n_words : 2 * n_words]
     parts = work[2 * n_words : 2 * n_words + MIN_PARTS + 2 * len(route)]
     flips = work[2 * n_words + MIN_PARTS + 2 * len(route) :]
     n_parts = gather_parts(slot, n_words, route, low, high, n_regions, has_nulls, by_order, sets_at, parts, flips)
-    intersect_parts(parts, flips, n_parts, n_words, fresh, sets, bits)
+    intersect_parts(parts, flips, n_parts, n_used, fresh, sets[word_first:], bits)
     # the first of them may leave its rows where those of all predicates go
     alone = (fresh != 0) & (n_parts == 0)
     for r in range(len(route) if uneven else 0):
@@ -237,8 +240,8 @@ def query_bits(
             for w in range(n_words):
                 bits[w] &= scratch[w]
         alone = False
-    if n_rows & 63:
-        bits[n_words - 1] &= (ONE << U64(n_rows & 63)) - ONE
+    if n_rows & 63 and word_first + n_used == n_words:
+        bits[n_used - 1] &= (ONE << U64(n_rows & 63)) - ONE
 
 
 @kernel(
@@ -280,8 +283,8 @@ def match_queries(
             left &= left - ONE
             bits = rows_of[slot]
             query_bits(
-                slot, n_rows, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
-                order, multi_at, multi_ranks, uneven, bits, work,
+                slot, n_rows, n_words, 0, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below,
+                below_at, order, multi_at, multi_ranks, uneven, bits, work,
             )  # fmt: skip
 
 
@@ -323,8 +326,8 @@ def match_any(
             slot = word * 64 + np.int64(trailing_zeros(left))
             left &= left - ONE
             query_bits(
-                slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at,
-                order, multi_at, multi_ranks, uneven, bits, work,
+                slot, n_rows, n_words, 0, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below,
+                below_at, order, multi_at, multi_ranks, uneven, bits, work,
             )  # fmt: skip
             missing = U64(0)
             for w in range(n_words):
@@ -360,12 +363,17 @@ def narrow_filter(
 
 
 @inline
-def sort_rows(order: np.ndarray, start: Number, stop: Number, first: Number, rows: np.ndarray, at: Number) -> Number:
-    """Append `order[start:stop]`, of which `first` and later count, to `rows[at:]` in ascending order; returns the new `at`."""
+def sort_rows(
+    order: np.ndarray, start: Number, stop: Number, first: Number, last: Number, shift: Number, rows: np.ndarray, at: Number
+) -> Number:
+    """Append those of `order[start:stop]` that lie in first..last to `rows[at:]`, ascending, with `shift` added.
+
+    Returns the new `at`.
+    """
     end = at
     for i in range(start, stop):
-        row = order[i]
-        if row >= first:
+        row = order[i] + shift
+        if first <= order[i] < last:
             k = end
             while k > at and rows[k - 1] > row:
                 rows[k] = rows[k - 1]
@@ -376,9 +384,9 @@ def sort_rows(order: np.ndarray, start: Number, stop: Number, first: Number, row
 
 
 @kernel(
-    "int64(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64, int64, int32[::1], "
-    "int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], "
-    "int64[::1], int32[:,::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
+    "int64(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int32[::1], int32[::1], int64, int64, "
+    "int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], int64[::1], int32[::1], int64[::1], "
+    "int32[::1], int64[::1], int32[:,::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
 )
 def list_queries(
     legs: np.ndarray,
@@ -388,6 +396,8 @@ def list_queries(
     more_query: np.ndarray,
     more_first: np.ndarray,
     n_more: int,
+    stop_of: np.ndarray,
+    shift_of: np.ndarray,
     n_rows: int,
     n_words: int,
     route: np.ndarray,
@@ -412,8 +422,8 @@ def list_queries(
 ) -> int:
     """Match and list in one go, while a query's bits are in the nearest cache: as `match_queries`, then `list_rows`.
 
-    The rows of each slot of the mask `legs` are added to its `results`. With empty `offsets` that is all. `work` is scratch of
-    `work_words`.
+    The rows of each slot of the mask `legs` are added to its `results`, unless slots read segments. With empty `offsets` that is
+    all. `work` is scratch of `work_words`.
     """
     at: Number = np.int64(0)
     n = 0
@@ -424,20 +434,32 @@ def list_queries(
     for r in range(len(route)):
         in_order |= by_order[route[r]] != 0
     uneven = in_order or len(multi_at) > 1
+    segmented = len(stop_of) > 0
     while True:
         slot, query, first, word, left, more = next_output(
             legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
         )
         if slot < 0:
             break
+        word_first = np.int64(0)
+        n_used: Number = np.int64(n_words)
+        stop = np.int64(n_rows)
+        shift = np.int64(0)
+        if segmented:
+            stop, shift = np.int64(stop_of[slot]), np.int64(shift_of[slot])
+            if first >= stop:
+                continue
+            if not uneven:
+                word_first = first >> 6
+                n_used = ((stop + 63) >> 6) - word_first
         f = narrow_filter(slot, route, low, high, by_order, below, below_at) if in_order else np.int64(-1)
         if f >= 0:
-            start = np.int64(below[below_at[f] + low[f, slot]])
-            stop = np.int64(below[below_at[f] + high[f, slot]])
-            if more == 0:
-                results[slot] += stop - start
+            lowest = np.int64(below[below_at[f] + low[f, slot]])
+            highest = np.int64(below[below_at[f] + high[f, slot]])
+            if more == 0 and not segmented:
+                results[slot] += highest - lowest
             if len(offsets):
-                end = sort_rows(order, f * n_rows + start, f * n_rows + stop, first, rows, at)
+                end = sort_rows(order, f * n_rows + lowest, f * n_rows + highest, first, stop, shift, rows, at)
                 if end > at:
                     listed[n] = query
                     offsets[n] = at
@@ -445,29 +467,24 @@ def list_queries(
                     at = end
             continue
         query_bits(
-            slot, n_rows, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below, below_at, order,
-            multi_at, multi_ranks, uneven, bits, work,
+            slot, n_rows, n_words, word_first, n_used, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below,
+            below_at, order, multi_at, multi_ranks, uneven, bits, work,
         )  # fmt: skip
         found = np.int64(0)
-        for w in range(n_words):
+        for w in range(n_used):
             found += np.int64(count_ones(bits[w]))
-        if more == 0:
+        if more == 0 and not segmented:
             results[slot] += found
         if len(offsets) == 0:
             continue
-        if first:
-            for w in range(min(n_words, first >> 6)):
-                found -= np.int64(count_ones(bits[w]))
-                bits[w] = 0
-            if first >> 6 < n_words:
-                kept = bits[first >> 6] & (FULL << U64(first & 63))
-                found -= np.int64(count_ones(bits[first >> 6] ^ kept))
-                bits[first >> 6] = kept
+        base = word_first << 6
+        if first or segmented:
+            found = cut_rows(bits, n_used, first - base, stop - base, found)
         if found:
             listed[n] = query
             offsets[n] = at
             n += 1
-            at = emit_rows(bits, n_words, found, rows, at, table)
+            at = emit_rows(bits, n_used, found, base + shift, rows, at, table)
     if len(offsets):
         offsets[n] = at
     return n

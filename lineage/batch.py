@@ -19,8 +19,10 @@ import numpy as np
 from lineage.bits import transpose, words
 
 #: Which queries read which slots (`eddy/outputs.py`), as the listing kernels take it: `query_of[slot]`, `first_of[slot]`, further
-#: ones as `more_slot`, `more_query`, `more_first`, and their number. Empty `first_of`: from the first row on.
-OutputArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]
+#: ones as `more_slot`, `more_query`, `more_first`, and their number; then `stop_of[slot]` and `shift_of[slot]`, where a slot
+#: reads a segment of the batch only: the first row behind it, and what is added to its row numbers. Empty `first_of`: from
+#: the first row on; empty `stop_of`: to the last one.
+OutputArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]
 
 
 class Unlisted(Protocol):
@@ -81,9 +83,9 @@ class Lineage:
         return out
 
     def more_pairs(self) -> None:
-        """Double the room for pairs."""
-        self.pair_slot = np.zeros(2 * len(self.pair_slot), np.int32)
-        self.pair_row = np.zeros(2 * len(self.pair_row), np.int32)
+        """Double the room for pairs; those there stay."""
+        self.pair_slot = np.concatenate([self.pair_slot, np.zeros_like(self.pair_slot)])
+        self.pair_row = np.concatenate([self.pair_row, np.zeros_like(self.pair_row)])
 
 
 class TupleBatch:

@@ -147,16 +147,21 @@ def store_word(typing: Any, rows: Any, at: Any, base: Any, table: Any, word: Any
 
 
 @inline
-def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, at: Number, table: np.ndarray) -> Number:
-    """Append the set bits of `bits`, of which there are `found`, to `rows[at:]`; returns the new `at`."""
+def emit_rows(
+    bits: np.ndarray, n_words: Number, found: Number, base: Number, rows: np.ndarray, at: Number, table: np.ndarray
+) -> Number:
+    """Append the set bits of `bits`, of which there are `found` and the first stands for row `base`, to `rows[at:]`.
+
+    Returns the new `at`.
+    """
     if found >= 4 * n_words:
         for w in range(n_words):
-            at = store_word(rows, at, np.int64(w << 6), table, bits[w])
+            at = store_word(rows, at, base + np.int64(w << 6), table, bits[w])
     elif 4 * found < n_words:
         for w in range(n_words):
             word = bits[w]
             while word:
-                rows[U64(at)] = np.int64(w << 6) + np.int64(trailing_zeros(word))
+                rows[U64(at)] = base + np.int64(w << 6) + np.int64(trailing_zeros(word))
                 word &= word - ONE
                 at += 1
     else:
@@ -164,18 +169,40 @@ def emit_rows(bits: np.ndarray, n_words: int, found: Number, rows: np.ndarray, a
         # empty no predictor can know
         for w in range(n_words):
             word = bits[w]
-            base = np.int64(w << 6)
+            first = base + np.int64(w << 6)
             stop = at + np.int64(count_ones(word))
             k = U64(at)
             while True:
                 for _ in range(4):
-                    rows[k] = base + np.int64(trailing_zeros(word))
+                    rows[k] = first + np.int64(trailing_zeros(word))
                     word &= word - ONE
                     k += ONE
                 if k >= U64(stop):
                     break
             at = stop
     return at
+
+
+@inline
+def cut_rows(bits: np.ndarray, n_words: Number, first: Number, stop: Number, found: Number) -> Number:
+    """Clear the bits outside first..stop; returns how many are left of `found`."""
+    below = min(n_words, first >> 6)
+    for w in range(below):
+        found -= np.int64(count_ones(bits[w]))
+        bits[w] = 0
+    if below < n_words:
+        kept = bits[below] & (FULL << U64(first & 63))
+        found -= np.int64(count_ones(bits[below] ^ kept))
+        bits[below] = kept
+    above = stop >> 6
+    if above < n_words:
+        kept = bits[above] & ((ONE << U64(stop & 63)) - ONE)
+        found -= np.int64(count_ones(bits[above] ^ kept))
+        bits[above] = kept
+        for w in range(above + 1, n_words):
+            found -= np.int64(count_ones(bits[w]))
+            bits[w] = 0
+    return found
 
 
 @inline
@@ -213,8 +240,8 @@ def next_output(
 
 
 @kernel(
-    "int64(uint64[:,::1], int64, uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64[::1], "
-    "int64[::1], int32[::1], uint8[::1], uint64[::1])"
+    "int64(uint64[:,::1], int64, uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int32[::1], "
+    "int32[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
 )
 def list_rows(
     rows_of: np.ndarray,
@@ -226,6 +253,8 @@ def list_rows(
     more_query: np.ndarray,
     more_first: np.ndarray,
     n_more: int,
+    stop_of: np.ndarray,
+    shift_of: np.ndarray,
     listed: np.ndarray,
     offsets: np.ndarray,
     rows: np.ndarray,
@@ -234,9 +263,10 @@ def list_rows(
 ) -> int:
     """Row numbers of the queries on the slots of the mask `legs` (`eddy/outputs.py`), of those that have any.
 
-    `query_of[slot]` reads a slot from row `first_of[slot]` on (all rows when that is empty), then the `more_*`. Fills `listed`
-    with the queries and `offsets[j]:offsets[j+1]` with their ranges in `rows`, which must hold all and `SPARE` more; returns how
-    many are listed. `bits` is scratch of `n_words`.
+    `query_of[slot]` reads a slot from row `first_of[slot]` on (all rows when that is empty), then the `more_*`, up to row
+    `stop_of[slot]` and numbered with `shift_of[slot]` added, unless these are empty. Fills `listed` with the queries and
+    `offsets[j]:offsets[j+1]` with their ranges in `rows`, which must hold all and `SPARE` more; returns how many are listed.
+    `bits` is scratch of `n_words`.
     """
     at = np.int64(0)
     n = 0
@@ -247,18 +277,24 @@ def list_rows(
         )
         if slot < 0:
             break
+        stop: Number = np.int64(n_words << 6)
+        shift = np.int64(0)
+        if len(stop_of):
+            stop, shift = np.int64(stop_of[slot]), np.int64(shift_of[slot])
+            if first >= stop:
+                continue
+        word_first = first >> 6
+        n_used = ((stop + 63) >> 6) - word_first
         found = np.int64(0)
-        for w in range(n_words):
-            bit_word = rows_of[slot, w]
-            if w <= first >> 6:
-                bit_word = U64(0) if w < first >> 6 else bit_word & (FULL << U64(first & 63))
-            bits[w] = bit_word
-            found += np.int64(count_ones(bit_word))
+        for w in range(n_used):
+            bits[w] = rows_of[slot, word_first + w]
+            found += np.int64(count_ones(bits[w]))
+        found = cut_rows(bits, n_used, first & 63, stop - (word_first << 6), found)
         if found:
             listed[n] = query
             offsets[n] = at
             n += 1
-            at = emit_rows(bits, n_words, found, rows, at, table)
+            at = emit_rows(bits, n_used, found, (word_first << 6) + shift, rows, at, table)
     offsets[n] = at
     return n
 

@@ -63,12 +63,15 @@ def called(function: F) -> F:
     return dispatcher  # type: ignore[no-any-return]  # as above
 
 
-def compile_kernels(announce: Callable[[str], None]) -> int:
-    """Compile or load every declared kernel; says so once if any has to be compiled. Returns how many were compiled."""
+def compile_kernels(announce: Callable[[str], None], progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+    """Compile or load every declared kernel; says so once if any has to be compiled, and then of each how many are done.
+
+    Returns how many were compiled.
+    """
     global _compiled
     fresh = 0
     stamp = _stamp()
-    for dispatcher, signature in _declared[_compiled:]:
+    for done, (dispatcher, signature) in enumerate(_declared[_compiled:], 1):
         # numba's cache looks at a kernel's own file only, but kernels call helpers of other files
         dispatcher._cache._cache_file._source_stamp = stamp
         if not fresh and not _cached(dispatcher):
@@ -77,6 +80,8 @@ def compile_kernels(announce: Callable[[str], None]) -> int:
         dispatcher.compile(numba.core.sigutils.normalize_signature(signature)[0])
         dispatcher.disable_compile()
         fresh += sum(dispatcher.stats.cache_misses.values()) > before
+        if fresh:
+            progress(_compiled + done, len(_declared))
     _compiled = len(_declared)
     return fresh
 

@@ -36,6 +36,8 @@ class QueryFacts:
     levels: int = 1
     #: bits that UNION ALLs take of the ids of its rows
     union_bits: int = 0
+    #: whether its rows come in an order of their own
+    ordered: bool = True
     #: whether it is paused, so that it cannot be read now
     paused: bool = False
 

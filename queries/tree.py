@@ -11,7 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from queries.bound import BoundInput
-from queries.nodes import Block, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, Window
+from queries.nodes import (
+    Block,
+    GroupBy,
+    JoinNode,
+    NamedQuery,
+    Node,
+    Select,
+    SetOperation,
+    Slide,
+    ToStream,
+    Window,
+)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -79,6 +90,28 @@ def union_bits(node: Node) -> int:
             sides = union_sides(node)
             return (len(sides) - 1).bit_length() + max(map(union_bits, sides))
     return 0
+
+
+def is_ordered(node: Node) -> bool:
+    """Whether the rows of a relation come in an order of their own, that of (time, row): rows of streams and tables and of joins
+    of them, and of the streams that queries are. When another operator shows a value, and in which order, is its own affair."""
+    match node:
+        case Block() | ToStream():
+            return True
+        case NamedQuery(facts=facts):
+            return facts.ordered
+        case Select(child=child) | Slide(child=child) | Window(child=child):
+            return is_ordered(child)
+    return False
+
+
+def asks_for_order(node: Node) -> bool:
+    """Whether a node goes by an order that its input does not have: FIRST and LAST then take rows by when their values came."""
+    return (
+        isinstance(node, GroupBy)
+        and any(item.kind in ("first", "last") for item in node.aggregates)
+        and not is_ordered(node.child)
+    )
 
 
 def defaults_of(node: Node) -> tuple[str, ...]:

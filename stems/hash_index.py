@@ -73,6 +73,9 @@ class HashIndex:
             types = [store.schema.columns[column].type for column in self.columns]
             self._compared = np.array([(c, t is Type.FLOAT) for c, t in zip(self.columns, types)], np.int64)
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_begins": np.zeros_like(self._begins)}
+
     # ---- in
 
     def build(self, page: Page, at: int, stop: int) -> None:

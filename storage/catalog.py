@@ -3,8 +3,9 @@
 It is what is left when state is discarded. Every change is one transaction: after `apply` or `set_meta` returns it is durable,
 and after a crash it is there wholly or not at all.
 
-WAL in exclusive mode: one sync a transaction where a rollback journal needs three, and no shared memory. Opening folds
-the log into the database, which also makes safe what a killed process had committed without yet syncing it.
+WAL in exclusive mode: one sync a transaction where a rollback journal needs three, and no shared memory. Opening writes
+the log again (`storage/renewal.py`) and folds it into the database: so what it shows is safe, whatever the process before it
+had failed to sync.
 
 Definitions come back in the order in which they were last written. A query that others read cannot be replaced, so whatever
 a definition needs stands before it.
@@ -21,6 +22,7 @@ import apsw
 
 from lineage.errors import StorageError
 from storage.guard import GuardedDisk
+from storage.renewal import renew
 from storage.segment import newer_layout
 from storage.sqlite_files import SqliteFiles
 
@@ -73,6 +75,9 @@ class Catalog:
         self._files = SqliteFiles(disk)
         self._connection: apsw.Connection | None = None
         try:
+            for path in (f"{CATALOG_FILE}-wal", f"{CATALOG_FILE}-journal"):
+                if disk.exists(path):
+                    renew(disk, path)
             with self._telling():
                 self._connection = apsw.Connection(CATALOG_FILE, vfs=self._files.name)
                 for pragma in _PRAGMAS:
@@ -113,13 +118,13 @@ class Catalog:
     def close(self) -> None:
         """After a stop the connection is let go of without a last word to the disk."""
         connection, self._connection = self._connection, None
-        if connection is None:
-            return
+        was_stopped = self._disk.stopped is not None
         try:
             with self._telling():
-                connection.close()
+                if connection is not None:
+                    connection.close()
         except StorageError:
-            if self._disk.stopped is None:
+            if not was_stopped:
                 raise
         finally:
             self._files.close()

@@ -95,9 +95,11 @@ class DataDirectory:
             journal = Journal(guard, floor=floor, segment_bytes=segment_bytes)
             return cls(guard, catalog, journal, snapshots, is_new=is_new)
         except BaseException:
-            if catalog is not None:
-                catalog.close()
-            guard.unlock()
+            try:
+                if catalog is not None:
+                    catalog.close()
+            finally:
+                guard.unlock()
             raise
 
     def recover(self) -> Recovery:
@@ -152,6 +154,7 @@ class DataDirectory:
         """
         assert self._recovered, "what is kept is known only after recover()"
         assert number <= self.durable, "a snapshot may not know more than the journal"
+        self._disk.check()
         self._snapshots.write(number, parts)
         self._needs_snapshot = False
         if (fallback := self._snapshots.fallback) is not None:
@@ -160,8 +163,8 @@ class DataDirectory:
     def close(self) -> None:
         """Let go of the directory; what was not synced is not made durable."""
         try:
-            self.catalog.close()
             self._journal.close()
+            self.catalog.close()
         finally:
             self._disk.unlock()
 

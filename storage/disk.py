@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-#: What may be written: anything contiguous. Arrays come as `memoryview(array)`.
+#: What may be written: anything contiguous. Arrays come as `array.data`.
 Data = bytes | bytearray | memoryview
 
 #: Parts of one system call; Linux takes 1,024.
@@ -87,11 +87,12 @@ def as_bytes(data: Data) -> memoryview:
     return view.cast("B") if view.nbytes else memoryview(b"")
 
 
-def read_at(file: File, offset: int, size: int) -> bytes:
+def read_at(file: File, offset: int, size: int) -> bytearray:
     """Up to `size` bytes; fewer only at the end of the file."""
     target = bytearray(size)
     n_read = file.read_into(offset, memoryview(target))
-    return bytes(target) if n_read == size else bytes(target[:n_read])
+    del target[n_read:]
+    return target
 
 
 def directory_of(path: str) -> str:

@@ -12,7 +12,6 @@ Reading goes on: it cannot make anything worse.
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -39,7 +38,7 @@ def storage_error(error: OSError, action: str, disk: str, path: str) -> StorageE
             f"the data directory {disk} is in use by {error.args[1]}", hint="stop it first, or name another data directory"
         )
     known = _WAYS_OUT.get(error.errno or 0)
-    reason, hint = known or (os.strerror(error.errno or 0), "see that the data directory is on a disk that works")
+    reason, hint = known or (error.strerror or str(error), "see that the data directory is on a disk that works")
     return StorageError(f"cannot {action} {disk}{f'/{path}' if path else ''}: {reason}", hint=hint)
 
 

@@ -5,9 +5,9 @@
 * Numbers run without gaps. `durable` is the last number that a sync has covered; a record is acknowledged when
   `number <= durable`.
 * Opening finds every record that was acknowledged, in order and bit by bit, and perhaps later ones that were written but not
-  acknowledged; never one that was not appended, and never one after a gap. What opening finds is synced before it is shown,
-  so what a reader has once seen stays.
-* A torn tail is cut, and the cut synced, before anything is appended. Damage before the tail is an error.
+  acknowledged; never one that was not appended, and never one after a gap.
+* Opening writes the last segment again without its torn tail (`storage/renewal.py`), so what it shows stays, whatever the
+  process before it had failed to sync. Damage before the tail is an error.
 * Segments are born in one order: the old one is synced, the new file is made, its header synced, its name synced; only then
   is a record written into it. So records never stand in a file whose name may vanish, and all segments but the last are whole.
 
@@ -32,6 +32,7 @@ from storage.records import (
     SegmentHeader,
     payload_checksum,
 )
+from storage.renewal import renew
 from storage.segment import JOURNAL_DIRECTORY, Segment, damage, segment_firsts, segment_path
 
 #: A segment is closed before it grows beyond this, unless one record alone does.
@@ -155,19 +156,20 @@ class Journal:
     def _continue_segment(self, *, sealed: bool) -> bool:
         """Go on where the last segment ends; False if it was never born. A sealed one was synced to its end."""
         segment = Segment(self._disk, self._firsts[-1])
-        if not segment.born() or segment.header is None:
-            segment.close()
-            return False
-        for _ in segment.records():
-            pass
-        if sealed:
-            segment.check_end(self._next)
-        if segment.end < segment.size:
+        try:
+            if not segment.born() or segment.header is None:
+                return False
+            for _ in segment.records():
+                pass
+            if sealed:
+                segment.check_end(self._next)
             segment.check_tail()
-            segment.file.truncate(segment.end)
+        finally:
+            segment.close()
+        if segment.end < segment.size:
             self.notes.append(f"{segment.path}: cut {segment.size - segment.end:,} bytes after record {segment.next - 1}")
-        segment.file.sync()
-        self._file = segment.file
+        renew(self._disk, segment.path, segment.end)
+        self._file = self._disk.open(segment.path)
         self._seed = segment.header.seed
         self._end = self._synced = segment.end
         self._next = segment.next

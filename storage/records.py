@@ -55,7 +55,7 @@ class SegmentHeader:
         return head + _CHECKSUM.pack(zlib.crc32(head))
 
     @classmethod
-    def unpack(cls, data: bytes) -> SegmentHeader | None:
+    def unpack(cls, data: bytes | bytearray) -> SegmentHeader | None:
         """None unless these are the bytes of a whole header."""
         if len(data) < SEGMENT_HEADER_SIZE:
             return None
@@ -82,7 +82,7 @@ class RecordHeader(NamedTuple):
         return head + _CHECKSUM.pack(zlib.crc32(head, seed))
 
     @classmethod
-    def unpack(cls, data: bytes | memoryview, offset: int, seed: int) -> RecordHeader | None:
+    def unpack(cls, data: bytearray | memoryview, offset: int, seed: int) -> RecordHeader | None:
         """None unless a whole header of the segment with this seed stands at `offset`."""
         if len(data) - offset < RECORD_HEADER_SIZE:
             return None

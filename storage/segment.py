@@ -88,7 +88,7 @@ class Segment:
             offset = self.end - start
             if len(piece) - offset < RECORD_HEADER_SIZE:
                 start, offset = self.end, 0
-                piece = memoryview(read_at(self.file, start, min(_PIECE, self.size - start)))
+                piece = memoryview(read_at(self.file, start, min(_PIECE, self.size - start))).toreadonly()
             header = RecordHeader.unpack(piece, offset, seed)
             if header is None or header.number != self.next or header.length > MAX_PAYLOAD:
                 return
@@ -97,7 +97,7 @@ class Segment:
                 if start + offset + whole > self.size:
                     return
                 start, offset = self.end, 0
-                piece = memoryview(read_at(self.file, start, max(whole, min(_PIECE, self.size - start))))
+                piece = memoryview(read_at(self.file, start, max(whole, min(_PIECE, self.size - start)))).toreadonly()
             payload = piece[offset + RECORD_HEADER_SIZE : offset + whole]
             if len(payload) < header.length or payload_checksum([payload], seed) != header.checksum:
                 return

@@ -148,7 +148,7 @@ def _read(file: GuardedFile, number: int) -> list[bytearray] | None:
     """The parts, or None if any byte is not as it was written."""
     size = file.size()
     seed = zlib.crc32(struct.pack("<Q", number))
-    head = read_at(file, 0, _HEAD.size)
+    head = bytes(read_at(file, 0, _HEAD.size))
     if len(head) < _HEAD.size or head != _sealed(head, seed) or not head.startswith(_HEAD_MAGIC):
         return None
     layout = _HEAD.unpack(head)[1]
@@ -157,7 +157,7 @@ def _read(file: GuardedFile, number: int) -> list[bytearray] | None:
     parts: list[bytearray] = []
     offset = _HEAD.size
     while offset + _PART.size <= size:
-        head = read_at(file, offset, _PART.size)
+        head = bytes(read_at(file, offset, _PART.size))
         magic, length, checksum, _ = _PART.unpack(head)
         offset += _PART.size
         if head != _sealed(head, checksum):

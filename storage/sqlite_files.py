@@ -81,7 +81,7 @@ class SqliteFile:
         self._file = file
         self._name_safe = False
 
-    def xRead(self, amount: int, offset: int) -> bytes:
+    def xRead(self, amount: int, offset: int) -> bytearray:
         with self._vfs.telling():
             return read_at(self._file, offset, amount)
 

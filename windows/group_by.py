@@ -6,7 +6,8 @@ A group's row has the group's code for its id: a change is a - and a + of that i
 inputs' ends, a group's own end is not known before it comes, so every end travels.
 
 `per_event`: whether each event shows what it changed (ISTREAM, emit="event"); without it a group is read once a commit, at the
-last event that touched it, and only the net change travels.
+last event that touched it, and only the net change travels. `by_value`: whether rows that begin in one event have no order of
+their own, so that FIRST and LAST take them by value (`windows/value_order.py`).
 
 The work per row is in the parts (`windows/aggregates/`): the events of a commit become steps, every part walks them once and
 notes what it was at each reading, and groups whose row differs from the one shown give the output.
@@ -29,6 +30,7 @@ from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.growth import LEAST, fitted
 from windows.operator import Child, Operator
 from windows.rows import Events, LiveRows
+from windows.value_order import ordered
 from windows.values import ValueCodes
 
 
@@ -80,12 +82,13 @@ class GroupBy(Operator):
 
     def __init__(
         self, types: Sequence[Type], n_keys: int, aggregates: Sequence[Aggregate], rows: LiveRows, *,
-        per_event: bool = True,
+        per_event: bool = True, by_value: bool = False,
     ) -> None:  # fmt: skip
         self.types = (*types[:n_keys], *(aggregate.type for aggregate in aggregates))
         self._n_keys = n_keys
         self._rows = rows
         self._per_event = per_event
+        self._by_value = by_value
         self._scalar = n_keys == 0
         #: codes of groups; a scalar aggregate has one, 0
         self._keys = ValueCodes(types[:n_keys])
@@ -112,6 +115,8 @@ class GroupBy(Operator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         (delta,) = inputs
+        if self._by_value:
+            delta = Delta(ordered(delta.plus), delta.minus)
         slots, events = self._rows.apply(delta, upto)
         if len(events) == 0 and self._opened:
             return empty(self.types)

@@ -41,7 +41,7 @@ class Operator(ABC):
 
     @abstractmethod
     def answer(self, children: Sequence[Child], now: int) -> Delta:
-        """The live rows of the output as + at `now`, rank 0; scheduled ends as they are."""
+        """The live rows of the output as + at `now`, rank 0; scheduled ends as they are. A window gives them as they came."""
 
     @property
     @abstractmethod

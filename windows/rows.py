@@ -203,7 +203,8 @@ class LiveRows:
         early = early[:n_early]
         self.buffer.remove(early[self.ends[early] < FOREVER], self.ends)
         events = Events(*found[:, :n])
-        self._ended = events.ended
+        # where nothing begins all of them ended: no copy
+        self._ended = events.ended if len(slots) else events.slots
         self.n_live += len(slots) - len(self._ended)
         return slots, events
 

@@ -22,7 +22,7 @@ from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.coded import CodedRows
-from windows.delta import Delta, Minus, Plus, merged_order
+from windows.delta import Delta, Minus, Plus
 from windows.growth import LEAST, fitted_rows
 from windows.numbers import Numbers, hand_out, take_back
 from windows.operator import Child, Operator
@@ -61,17 +61,46 @@ def copies_of(kind: int, n: int, m: int) -> int:
     return int(_copies(kind, n, m))
 
 
-@kernel(
-    "void(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1],"
-    "int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1])"
-)
-def count_events(
-    kind: int,
+@inline
+def _count_side(
+    side: Number,
+    at: Number,
+    time: Number,
+    rank: Number,
     times: np.ndarray,
     ranks: np.ndarray,
     codes: np.ndarray,
-    sides: np.ndarray,
     signs: np.ndarray,
+    by_code: np.ndarray,
+    touched: np.ndarray,
+    n_touched: Number,
+) -> Number:
+    """Count the rows that an event brings or ends on one side; returns the first of a later event, and the values touched."""
+    while at < len(codes) and times[at] == time and ranks[at] == rank:
+        code = codes[at]
+        by_code[code, side] += signs[at]
+        if by_code[code, 4] == 0:
+            by_code[code, 4] = 1
+            touched[n_touched] = code
+            n_touched += 1
+        at += 1
+    return at, n_touched
+
+
+@kernel(
+    "void(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
+    "int64[:,::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1])"
+)
+def count_events(
+    kind: int,
+    left_times: np.ndarray,
+    left_ranks: np.ndarray,
+    left_codes: np.ndarray,
+    left_signs: np.ndarray,
+    right_times: np.ndarray,
+    right_ranks: np.ndarray,
+    right_codes: np.ndarray,
+    right_signs: np.ndarray,
     by_code: np.ndarray,
     by_id: np.ndarray,
     free: np.ndarray,
@@ -81,24 +110,31 @@ def count_events(
     minus: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
-    """Walk events; `by_code[v]` is (n, m, id on top or -1, copies, touched), `by_id[id]` (id below, code + 1 or 0).
+    """Walk the events of both sides; `by_code[v]` is (n, m, id on top or -1, copies, touched).
 
-    `plus` and `minus` get (id, event).
+    `by_id[id]` is (id below, code + 1 or 0). `plus` and `minus` get (id, time, rank), `plus` the code as well.
     """
     n_plus = np.int64(0)
     n_minus = np.int64(0)
-    k = np.int64(0)
-    while k < len(codes):
+    left = np.int64(0)
+    right = np.int64(0)
+    while left < len(left_codes) or right < len(right_codes):
+        on_left = right == len(right_codes) or (
+            left < len(left_codes)
+            and (
+                left_times[left] < right_times[right]
+                or (left_times[left] == right_times[right] and left_ranks[left] <= right_ranks[right])
+            )
+        )
+        time = left_times[left] if on_left else right_times[right]
+        rank = left_ranks[left] if on_left else right_ranks[right]
         n_touched = np.int64(0)
-        last = k
-        while last < len(codes) and times[last] == times[k] and ranks[last] == ranks[k]:
-            code = codes[last]
-            by_code[code, sides[last]] += signs[last]
-            if by_code[code, 4] == 0:
-                by_code[code, 4] = 1
-                touched[n_touched] = code
-                n_touched += 1
-            last += 1
+        left, n_touched = _count_side(
+            0, left, time, rank, left_times, left_ranks, left_codes, left_signs, by_code, touched, n_touched
+        )
+        right, n_touched = _count_side(
+            1, right, time, rank, right_times, right_ranks, right_codes, right_signs, by_code, touched, n_touched
+        )
         for j in range(n_touched):
             code = touched[j]
             by_code[code, 4] = 0
@@ -110,7 +146,8 @@ def count_events(
                 by_id[id, 1] = 0
                 take_back(id, free, header)
                 minus[0, n_minus] = id
-                minus[1, n_minus] = k
+                minus[1, n_minus] = time
+                minus[2, n_minus] = rank
                 n_minus += 1
         for j in range(n_touched):
             code = touched[j]
@@ -122,10 +159,10 @@ def count_events(
                 by_code[code, 2] = id
                 by_code[code, 3] += 1
                 plus[0, n_plus] = id
-                plus[1, n_plus] = k
-                plus[2, n_plus] = code
+                plus[1, n_plus] = time
+                plus[2, n_plus] = rank
+                plus[3, n_plus] = code
                 n_plus += 1
-        k = last
     sizes[0] = n_plus
     sizes[1] = n_minus
 
@@ -167,36 +204,49 @@ class SetOperation(Operator):
         return found
 
     def _walked(self, events: Sequence[Events], values: Sequence[Array]) -> Delta:
-        order = merged_order([(event.times, event.ranks) for event in events])
-        times = np.concatenate([event.times for event in events])[order]
-        ranks = np.concatenate([event.ranks for event in events])[order]
-        codes = np.concatenate(values)[order]
-        sides = np.concatenate([np.full(len(event), k, np.int64) for k, event in enumerate(events)])[order]
-        signs = np.concatenate([event.signs for event in events])[order]
-        n = len(order)
-        self._reserve(n)
-        plus, minus, touched = np.empty((3, n), np.int64), np.empty((2, n), np.int64), np.empty(n, np.int64)
-        sizes = np.zeros(2, np.int64)
-        count_events(
-            self._kind, times, ranks, codes, sides, signs, self._by_code, self._by_id, self._numbers.free,
-            self._numbers.header, touched,
-            plus, minus, sizes,
-        )  # fmt: skip
-        began, ended = plus[:, : sizes[0]], minus[:, : sizes[1]]
-        ends = np.full(len(began[0]), FOREVER, np.int64)
-        columns = self._values.take(began[2])
-        return Delta(
-            Plus(began[0], times[began[1]], ranks[began[1]], ends, columns), Minus(ended[0], times[ended[1]], ranks[ended[1]])
+        most_plus, most_minus = self._most_changes(events)
+        self._reserve(most_plus)
+        n_touched = min(sum(map(len, events)), len(self._by_code))
+        plus, minus, touched = (
+            np.empty((4, most_plus), np.int64),
+            np.empty((3, most_minus), np.int64),
+            np.empty(n_touched, np.int64),
         )
+        sizes = np.zeros(2, np.int64)
+        left, right = ((event.times, event.ranks, codes, event.signs) for event, codes in self._two_sides(events, values))
+        count_events(
+            self._kind, *left, *right, self._by_code, self._by_id, self._numbers.free, self._numbers.header, touched, plus, minus,
+            sizes,
+        )  # fmt: skip
+        # copies, for what was made room for is more
+        began, ended = plus[:, : sizes[0]].copy(), minus[:, : sizes[1]].copy()
+        ends = np.full(len(began[0]), FOREVER, np.int64)
+        return Delta(Plus(began[0], began[1], began[2], ends, self._values.take(began[3])), Minus(*ended))
 
-    def _reserve(self, n_events: int) -> None:
-        """Room for every value, and for a copy more with every event."""
+    def _two_sides(self, events: Sequence[Events], values: Sequence[Array]) -> list[tuple[Events, Array]]:
+        """Events and the codes of their rows, on the left and on the right; DISTINCT has nothing there."""
+        none = np.zeros(0, np.int64)
+        return [*zip(events, values, strict=True), (Events(none, none, none, none), none)][:2]
+
+    def _most_changes(self, events: Sequence[Events]) -> tuple[int, int]:
+        """How many copies may begin and end: a row makes at most one more or one less."""
+        began = [int(np.count_nonzero(event.signs > 0)) for event in events]
+        ended = [len(event) - n for event, n in zip(events, began)]
+        if self._kind in (EXCEPT, EXCEPT_ALL):
+            began[1], ended[1] = ended[1], began[1]
+        return sum(began), min(sum(ended), self._n_shown + sum(began))
+
+    def _reserve(self, n_more: int) -> None:
+        """Room for every value, and for so many copies more."""
         if len(self._by_code) != self._values.capacity:
             by_code = _new_codes(self._values.capacity)
             kept = min(len(by_code), len(self._by_code))
             by_code[:kept] = self._by_code[:kept]
             self._by_code = by_code
-        if self._numbers.reserve(n_events, self._by_id[:, 1]):
+        if self._kind not in (EXCEPT_ALL, INTERSECT_ALL):
+            # a value has one copy at most
+            n_more = min(n_more, len(self._by_code) - self._n_shown)
+        if self._numbers.reserve(n_more, self._by_id[:, 1]):
             self._fit_ids()
 
     def _fit_ids(self) -> None:

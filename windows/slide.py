@@ -131,6 +131,7 @@ class Slide(TimedOperator):
         slots = self._stored.rows.live()
         boundary = self._clock // self._slide * self._slide
         slots = slots[(self._shown[0, slots] <= boundary) & (boundary <= self._shown[1, slots])]
+        slots = slots[np.argsort(self._shown[2, slots])]
         plus = self._plus(slots, np.full(len(slots), boundary, np.int64))
         plus.times, plus.ranks = np.full(len(slots), now, np.int64), np.zeros(len(slots), np.int64)
         return Delta(plus, no_minus())

@@ -5,8 +5,9 @@
     rstream            the whole answer, at each instant at which it changed (by value, over the whole instant) or, with a slide,
                        at each boundary; once the clock has passed it, for more may happen at the same instant
 
-Rows of a stream are numbered as they come. Those of RSTREAM have the rank AFTER_ALL: behind everything that happens at the
-instant. How the events are cut into commits makes no difference to any of it.
+Rows of a stream are numbered as they come, those of one event in order of value (`windows/value_order.py`). Those of RSTREAM have
+the rank AFTER_ALL: behind everything that happens at the instant. How the events are cut into commits makes no difference to any
+of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from windows.growth import LEAST, fitted_rows
 from windows.netting import Netting, group_stops
 from windows.operator import Child, Operator
 from windows.rows import LiveRows
+from windows.value_order import in_order
 from windows.values import ValueCodes
 
 #: The rank of what is said of an instant once it has passed.
@@ -76,10 +78,14 @@ class ChangeStream(Operator):
 
 
 def _stream(first: int, times: Array, ranks: Array, rows: CodedRows, codes: Array) -> Delta:
-    """Rows of a stream, numbered from `first`."""
+    """Rows of a stream, numbered from `first`; those of one event are put in order."""
     n = len(codes)
-    ids = np.arange(first, first + n)
-    return Delta(Plus(ids, times, ranks, np.full(n, FOREVER, np.int64), rows.values.take(codes)), no_minus())
+    columns = rows.values.take(codes)
+    order = in_order(times, ranks, columns)
+    if order is not None:
+        # time and rank stand as they are: only rows of one event change places
+        columns = [column.take(order) for column in columns]
+    return Delta(Plus(np.arange(first, first + n), times, ranks, np.full(n, FOREVER, np.int64), columns), no_minus())
 
 
 @inline

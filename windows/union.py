@@ -1,4 +1,8 @@
-"""UNION ALL: the rows of several inputs, merged in event order. No state; input k of n has the ids `id * n + k`."""
+"""UNION ALL: the rows of several inputs, merged in event order. No state; input k of n has the ids `id * n + k`.
+
+Rows of one event come in the order of their ends: those of inputs that end alike then still end as they came, also where many
+begin at once, at a boundary or with the query.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,15 @@ class UnionAll(Operator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         pluses = [delta.plus for delta in inputs]
-        order = merged_order([(plus.times, plus.ranks) for plus in pluses])
+        times = np.concatenate([plus.times for plus in pluses])
+        ranks = np.concatenate([plus.ranks for plus in pluses])
+        ends = np.concatenate([plus.ends for plus in pluses])
+        order = _as_they_end(merged_order([(plus.times, plus.ranks) for plus in pluses]), times, ranks, ends)
         plus = Plus(
             _numbered([plus.ids for plus in pluses])[order],
-            np.concatenate([plus.times for plus in pluses])[order],
-            np.concatenate([plus.ranks for plus in pluses])[order],
-            np.concatenate([plus.ends for plus in pluses])[order],
+            times[order],
+            ranks[order],
+            ends[order],
             [end_to_end(type, [p.columns[k] for p in pluses]).take(order) for k, type in enumerate(self.types)],
             np.concatenate([p.effective_times for p in pluses])[order] if any(p.effective is not None for p in pluses) else None,
         )
@@ -48,6 +55,14 @@ class UnionAll(Operator):
 
     def check(self) -> None:
         """There is no state."""
+
+
+def _as_they_end(order: Array, times: Array, ranks: Array, ends: Array) -> Array:
+    """Rows in event order, put in order of their ends within each event."""
+    t, r, e = times[order], ranks[order], ends[order]
+    if not ((t[1:] == t[:-1]) & (r[1:] == r[:-1]) & (e[1:] < e[:-1])).any():
+        return order
+    return order[np.lexsort((e, r, t))]
 
 
 def _numbered(ids: Sequence[Array]) -> Array:

@@ -1,7 +1,8 @@
 """Windows over the rows of a stream that an operator makes: RANGE, NOW, UNBOUNDED, [PARTITION BY k] ROWS n, also with RANGE.
 
     [RANGE w], [NOW]    a life known when the row comes; such rows are timed by their change and never lag
-    [ROWS n]            the row n places newer, of the same key, ends a row at its own event, - before +
+    [ROWS n]            the row n places newer, of the same key, ends a row at its own event, - before +; of rows that come in
+                        one event only those that are still there after it are seen
 
 Rows of a key hang in a list by coming. One that ends by the clock leaves the front of its list and no longer counts: all older
 ones have ended before it.
@@ -89,10 +90,13 @@ class Window(TimedOperator):
         self._spec = spec
         self._stored = StoredRows(types, LiveRows(Fifo(), by_id=False))
         self._keys = ValueCodes([types[position] for position in spec.partition])
-        #: by slot: the code of a row's key, the next newer row of that key, and 1 if others ended it in this commit
+        #: by slot: the code of a row's key, the next newer row of that key, its number by coming, and 1 if others ended it in the
+        #: commit
         self._codes = np.zeros(LEAST, np.int64)
         self._newer = np.zeros(LEAST, np.int64)
+        self._came = np.zeros(LEAST, np.int64)
         self._displaced = np.zeros(LEAST, np.uint8)
+        self._n_rows = 0
         #: by code: rows, the oldest, the newest
         self._by_code = np.zeros((LEAST, 3), np.int64)
 
@@ -104,7 +108,11 @@ class Window(TimedOperator):
         codes = self._keys.encode([plus.columns[position] for position in self._spec.partition], len(plus))
         self._fit()
         self._codes[slots] = codes
-        minus = self._walked(events, upto)
+        self._came[slots] = np.arange(self._n_rows, self._n_rows + len(slots))
+        self._n_rows += len(slots)
+        minus, unseen = self._walked(events, upto)
+        if len(unseen):
+            plus = plus.take(~np.isin(slots, unseen))
         self._keys.release(self._codes[self._stored.rows.ended])
         self._displaced[:] = 0
         self._stored.settle()
@@ -123,9 +131,11 @@ class Window(TimedOperator):
         capacity = self._stored.rows.capacity
         self._codes = fitted(self._codes, capacity)
         self._newer = fitted(self._newer, capacity)
+        self._came = fitted(self._came, capacity)
         self._displaced = fitted(self._displaced, capacity)
 
-    def _walked(self, events: Events, upto: int) -> Minus:
+    def _walked(self, events: Events, upto: int) -> tuple[Minus, Array]:
+        """What ends, and the rows that never were: newer ones of their own event displaced them."""
         ended = np.empty((3, len(events)), np.int64)
         n = walk_newest(
             events.slots, events.signs, self._codes, self._spec.rows or MAX_ROWS, self.sends_ends, self._displaced,
@@ -133,11 +143,18 @@ class Window(TimedOperator):
         )  # fmt: skip
         slots, at, displaced = ended[:, :n]
         self._stored.rows.end(slots[displaced == 1], upto)
-        return Minus(self._stored.rows.ids[slots], events.times[at], events.ranks[at])
+        began = np.full(self._stored.rows.capacity, -1)
+        came = np.flatnonzero(events.signs > 0)
+        began[events.slots[came]] = came
+        first = began[slots]
+        unseen = (first >= 0) & (events.times[first] == events.times[at]) & (events.ranks[first] == events.ranks[at])
+        ids, times, ranks = self._stored.rows.ids[slots], events.times[at], events.ranks[at]
+        return Minus(ids, times, ranks).take(~unseen), slots[unseen]
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         rows = self._stored.rows
         slots = rows.live()
+        slots = slots[np.argsort(self._came[slots])]
         n = len(slots)
         times, ranks = np.full(n, now, np.int64), np.zeros(n, np.int64)
         return Delta(Plus(rows.ids[slots], times, ranks, rows.ends[slots], self._stored.take(slots)), no_minus())
@@ -152,7 +169,7 @@ class Window(TimedOperator):
 
     @property
     def bytes(self) -> int:
-        arrays: tuple[Array, ...] = (self._codes, self._newer, self._displaced, self._by_code)
+        arrays: tuple[Array, ...] = (self._codes, self._newer, self._came, self._displaced, self._by_code)
         return self._stored.bytes + self._keys.bytes + sum(array.nbytes for array in arrays)
 
     def stats(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from api.formats import NotAcceptableError, choose
 from api.hub import Delivery, End, Progress, Subscription, frame_facts
@@ -36,7 +36,10 @@ FRAME_BYTES = 256 << 10
 
 _MEDIA = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "arrow": "application/vnd.apache.arrow.stream"}
 _RESPONSES: dict[int | str, Any] = {
-    200: {"description": "changes as they happen", "content": {media: {} for media in _MEDIA.values()}},
+    200: {
+        "description": "changes as they happen",
+        "content": {media: {} for media in _MEDIA.values()},
+    },
     **problems(404, 406, 409, 410),
 }
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Accept"}
@@ -60,7 +63,7 @@ def since_of(since: str, last_event_id: str | None) -> str | int:
     raise EddyError(f'since is "{text}"', code="bad_option", hint='"snapshot", "now" or the number of a commit')
 
 
-@router.get("/v1/queries/{query}/changes", responses=_RESPONSES)
+@router.get("/v1/queries/{query}/changes", response_class=Response, responses=_RESPONSES)
 async def changes(
     service: Served,
     query: Name,
@@ -77,7 +80,7 @@ async def changes(
     return _response(service, subscription, format_, follow)
 
 
-@router.get("/v1/changes", responses=_RESPONSES)
+@router.get("/v1/changes", response_class=Response, responses=_RESPONSES)
 async def many_changes(
     service: Served,
     request: Request,

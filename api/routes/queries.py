@@ -8,18 +8,33 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi import Query as Parameter
 from fastapi.responses import StreamingResponse
 
+from api.bodies import JSON
 from api.calls import Call
 from api.core import Core
 from api.formats import MEDIA, choose, encode
 from api.jsons import json_response
 from api.limits import PAGE_ITEMS
-from api.models import Cancelled, Limited, Name, QueryBatch, QueryDefinition, QueryFacts, QueryOptions, QueryText, problems
+from api.models import (
+    Answer,
+    BatchFacts,
+    Cancelled,
+    Limited,
+    Name,
+    QueryBatch,
+    QueryDefinition,
+    QueryFacts,
+    QueryOptions,
+    QueryText,
+    problems,
+)
 from api.problems import facts, status_of
 from api.routes.streams import Served, given
 from api.views import query_view
 from eddy import EddyError, Query
 
 router = APIRouter(tags=["queries"])
+
+_OBJECT = {"content": {"application/json": {"schema": {"type": "object"}}}}
 
 #: Items of one page of a listing, unless it says how many.
 PAGE = 100
@@ -35,7 +50,7 @@ async def submit(service: Served, definition: QueryDefinition, response: Respons
     return view
 
 
-@router.post("/v1/queries/batch", responses={200: {"description": "an entry for each query"}, **problems(404, 409)})
+@router.post("/v1/queries/batch", responses={200: {"model": BatchFacts}, **problems(404, 409)})
 async def submit_batch(
     service: Served,
     batch: QueryBatch,
@@ -56,7 +71,7 @@ async def submit_batch(
     return json_response({"items": items})
 
 
-@router.post("/v1/queries/validate", responses={200: {"description": "the plan it would get"}, **problems(404)})
+@router.post("/v1/queries/validate", responses={200: {"description": "the plan it would get", **_OBJECT}, **problems(404)})
 async def validate(service: Served, text: QueryText) -> Any:
     """The plan that a query would get, without starting it."""
     return json_response(
@@ -81,11 +96,13 @@ async def list_queries(
     state: Literal["running", "paused"] | None = None,
     stream: str | None = None,
     tag: str | None = None,
+    search: str | None = Parameter(None, max_length=256, description="words that the name or the text has, in any case"),
     sort: Literal["id", "name", "-own_bytes"] = "id",
     limit: int = Parameter(PAGE, ge=1, le=PAGE_ITEMS),
     cursor: str | None = Parameter(None, description="`next_cursor` of the page before"),
 ) -> Any:
     """Queries, a page at a time."""
+    words = (search or "").lower().split()
 
     def look(core: Core) -> dict[str, Any]:
         found = [
@@ -94,6 +111,7 @@ async def list_queries(
             if (state is None or query.state == state)
             and (stream is None or stream.lower() in query.streams)
             and (tag is None or tag in query.tags)
+            and all(word in query.name.lower() or word in query.sql.lower() for word in words)
         ]
         keys = {
             "id": lambda q: (q.id,),
@@ -103,10 +121,15 @@ async def list_queries(
         found.sort(key=keys[sort])
         first = _position(cursor, len(found))
         page = found[first : first + limit]
-        items = [query_view(core.holdings, query) | {"own_bytes": core.engine.own_bytes(query)} for query in page]
+        items = [query_view(core.holdings, query) | _counters(core, query) for query in page]
         return {"items": items, "next_cursor": str(first + limit) if first + limit < len(found) else None}
 
     return await service.read(look)
+
+
+def _counters(core: Core, query: Query) -> dict[str, int]:
+    stats = core.engine.stats(query)
+    return {name: stats[name] for name in ("results", "own_bytes", "errors")}
 
 
 def _position(cursor: str | None, n: int) -> int:
@@ -125,6 +148,7 @@ async def cancel_tag(service: Served, tag: str) -> Any:
 
 @router.get("/v1/queries/{query}", response_model=QueryFacts, responses=problems(404))
 async def get_query(service: Served, query: Name) -> Any:
+    """What a query is."""
     return await service.read(lambda core: query_view(core.holdings, core.engine.query(query)))
 
 
@@ -147,23 +171,25 @@ async def resume(service: Served, query: Name) -> Any:
     return await service.ask(Call("resume", {"query": query}), lambda found: query_view(service.core.holdings, found))
 
 
-@router.get("/v1/queries/{query}/plan", responses={200: {"description": "how it is run"}, **problems(404)})
+@router.get("/v1/queries/{query}/plan", responses={200: {"description": "how it is run", **_OBJECT}, **problems(404)})
 async def plan(service: Served, query: Name) -> Any:
     """How a query is run: shared modules, update patterns, state."""
     return json_response(await service.read(lambda core: core.engine.explain(core.engine.query(query))))
 
 
-@router.get("/v1/queries/{query}/stats", responses={200: {"description": "its counters"}, **problems(404)})
+@router.get("/v1/queries/{query}/stats", responses={200: {"description": "its counters", **_OBJECT}, **problems(404)})
 async def stats(service: Served, query: Name) -> Any:
+    """The counters of a query, and the bytes that it takes."""
     return json_response(await service.read(lambda core: core.engine.stats(query)))
 
 
 @router.get(
-    "/v1/queries/{query}/answer",
+    "/v1/queries/{query}/answer", response_class=Response,
     responses={
         200: {
             "description": "the answer now",
-            "content": {media.split(";")[0]: {} for media in MEDIA.values()},
+            "model": Answer,
+            "content": {media.split(";")[0]: {"schema": {"type": "string"}} for media in MEDIA.values() if media != JSON},
             "headers": {"ETag": {"schema": {"type": "string"}}, "Eddy-Time": {"schema": {"type": "string"}},
                 "Eddy-Seq": {"schema": {"type": "string"}}},
         },

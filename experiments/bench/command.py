@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from experiments.bench.cases import CASES
+from experiments.bench.cases import CASES, PART_OF
 from experiments.bench.options import Options
 from experiments.bench.report import Line, show
 
@@ -31,6 +31,7 @@ def bench(
     for name in names:
         if name not in CASES:
             raise typer.BadParameter(f'there is no case "{name}"; cases are {", ".join(CASES)}', param_hint="CASE")
+    names = [name for name in names if PART_OF.get(name) not in names]
     options = Options(_counts(queries), rows, seconds, peers)
     planned = [(name, step) for name in names for step in CASES[name](options)]
     lines: list[Line] = []

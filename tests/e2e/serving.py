@@ -29,6 +29,7 @@ START = 180.0
 STOP = 5.0
 SLACK = 10.0
 
+_DEMO: dict[bool | None, list[str]] = {True: ["--demo"], False: ["--no-demo"], None: []}
 _URL = re.compile(r"https?://[\w.\[\]:-]+:\d+")
 
 
@@ -44,10 +45,12 @@ def until(found: Callable[[], bool], seconds: float, what: str) -> None:
 class Server:
     """A server process."""
 
-    def __init__(self, *flags: str, env: Mapping[str, str] | None = None, port: int = 0) -> None:
+    def __init__(
+        self, *flags: str, env: Mapping[str, str] | None = None, port: int = 0, demo: bool | None = False
+    ) -> None:  # fmt: skip
         self._out = tempfile.TemporaryFile()  # closed by `close`
         clean = {name: value for name, value in os.environ.items() if not name.startswith("EDDY_")}
-        words = [sys.executable, "-m", "api.cli", "serve", "--host", "127.0.0.1", "--port", str(port), "--no-demo", *flags]
+        words = [sys.executable, "-m", "api.cli", "serve", "--host", "127.0.0.1", "--port", str(port), *_DEMO[demo], *flags]
         self.process = subprocess.Popen(
             words, cwd=ROOT, env={**clean, "PYTHONPATH": str(ROOT), **(env or {})}, stdout=self._out, stderr=subprocess.STDOUT
         )

@@ -159,8 +159,10 @@ def test_memory_does_not_double_and_no_commit_ends_more_than_a_step(sql: str, mo
     ("sql", "times"),
     [
         ("SELECT DISTINCT k FROM s [RANGE 10 SECONDS]", 1.3),
-        # both inputs' events stand side by side while they are merged
-        ("SELECT k FROM s [RANGE 10 SECONDS] EXCEPT SELECT k FROM s [RANGE 10 SECONDS] WHERE v > 3", 2.2),
+        # both inputs' events stand side by side while they are walked
+        ("SELECT k FROM s [RANGE 10 SECONDS] EXCEPT SELECT k FROM s [RANGE 10 SECONDS] WHERE v > 3", 1.6),
+        ("SELECT k FROM s [RANGE 10 SECONDS] EXCEPT ALL SELECT k FROM s [RANGE 10 SECONDS] WHERE v > 3", 1.6),
+        ("SELECT k FROM s [RANGE 10 SECONDS] WHERE v < 3 UNION SELECT k FROM s [RANGE 10 SECONDS] WHERE v > 3", 1.6),
         ("SELECT k, SUM(v) AS total FROM s [RANGE 10 SECONDS] GROUP BY k", 1.5),
         ("SELECT k, v FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS]", 1.3),
         ("SELECT k, SUM(v) AS total FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k", 1.3),
@@ -188,3 +190,79 @@ def test_memory_hardly_grows_when_all_rows_end_at_one_instant(sql: str, times: f
     assert peak < times * before
     assert engine.answer(query).num_rows == 0
     engine.check()
+
+
+MILLION = {
+    "plain": "SELECT k, v FROM s [RANGE 10 SECONDS]",
+    "distinct": "SELECT DISTINCT k FROM s [RANGE 10 SECONDS]",
+    "groups": "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 10 SECONDS] GROUP BY k",
+    "difference": "SELECT k FROM s [RANGE 10 SECONDS] EXCEPT SELECT k FROM s [RANGE 10 SECONDS] WHERE v = 3",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expiry", ["auto", "negative", "piggyback", "input"])
+def test_a_million_ends_after_a_pause_are_commits_cut_at_instants_each_exact_at_its_own_time(expiry: str) -> None:
+    n_rows, n_keys, width = 1_100_000, 30_000, 10_000_000
+    rng = np.random.default_rng(7)
+    times = np.sort(rng.integers(0, width, n_rows) // 5 * 5)
+    keys, values = rng.integers(0, n_keys, n_rows), rng.integers(0, 1000, n_rows)
+    with Engine(expiry=expiry) as engine:
+        engine.create_stream("s", {"k": "int", "v": "int", "ts": "timestamp[us]"}, time="ts")
+        queries = {kind: engine.submit(sql) for kind, sql in MILLION.items()}
+        for part in np.array_split(np.arange(n_rows), 50):
+            engine.push("s", {"k": keys[part], "v": values[part], "ts": times[part]})
+        before = engine.stats()["seq"]
+        # what each query was told, as arrays by key: copies, or count and sum
+        shown = {kind: np.zeros((n_keys, 2), np.int64) for kind in MILLION}
+        shown["plain"][:, 0] = np.bincount(keys, minlength=n_keys)
+        shown["distinct"][:, 0] = 1
+        shown["groups"][:] = np.stack([np.bincount(keys, minlength=n_keys), np.bincount(keys, values, n_keys)], axis=1)
+        shown["difference"][:, 0] = _without(keys, values, n_keys)
+        assert {kind: engine.answer(query).num_rows for kind, query in queries.items() if kind != "plain"} == {
+            kind: np.count_nonzero(shown[kind][:, 0]) for kind in MILLION if kind != "plain"
+        }
+        by_id = {query.id: kind for kind, query in queries.items()}
+        sizes: Counter[int] = Counter()
+        checked: list[tuple[int, int]] = []
+
+        def listen(part: Any) -> None:
+            ids, offsets, rows = part.row_lists()
+            columns = {name: column.to_numpy(zero_copy_only=False) for name, column in part.columns.items()}
+            for at, id in enumerate(ids.tolist()):
+                kind, listed = by_id[id], rows[offsets[at] : offsets[at + 1]]
+                measures = [np.ones(len(listed), np.int64)] * 2
+                if kind == "groups":
+                    measures = [columns["n"][listed], columns["total"][listed]]
+                for column, measure in enumerate(measures if kind == "groups" else measures[:1]):
+                    np.add.at(shown[kind][:, column], columns["k"][listed], part.sign[listed] * measure)
+                sizes[part.seq] += len(listed) * (kind == "plain")
+            if part.last:
+                clock = clocks(engine, part.seq - 1)[0][1]
+                check_shown(shown, clock - width)
+                checked.append((part.seq, clock))
+
+        def check_shown(told: dict[str, np.ndarray], gone: int) -> None:
+            first = int(np.searchsorted(times, gone, "right"))
+            k, v = keys[first:], values[first:]
+            counts = np.bincount(k, minlength=n_keys)
+            assert (told["plain"][:, 0] == counts).all()
+            assert (told["distinct"][:, 0] == (counts > 0)).all()
+            assert (told["groups"] == np.stack([counts, np.bincount(k, v, n_keys)], axis=1)).all()
+            assert (told["difference"][:, 0] == _without(k, v, n_keys)).all()
+
+        engine.on_commit(listen)
+        engine.advance(np.datetime64(3 * MINUTE, "us"))
+        made = clocks(engine, before)
+        assert len(made) > 1_000_000 // ends.STEP_ENDS and checked == made
+        assert sorted({clock for _, clock in made}) == [clock for _, clock in made]
+        # an instant is never parted: so many rows more
+        assert max(sizes.values()) <= ends.STEP_ENDS + np.bincount(times // 5).max()
+        assert sum(sizes.values()) == n_rows and not any(told.any() for told in shown.values())
+        engine.check()
+
+
+def _without(keys: np.ndarray, values: np.ndarray, n_keys: int) -> np.ndarray:
+    """1 for each key that has a row, and none whose value is 3."""
+    found: np.ndarray = (np.bincount(keys, minlength=n_keys) > 0) & (np.bincount(keys[values == 3], minlength=n_keys) == 0)
+    return found

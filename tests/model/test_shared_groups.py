@@ -1,7 +1,7 @@
 """Aggregates that queries share against the same queries with operators of their own, step by step.
 
 Two engines get the same calls; in one every query is forced onto operators by its expiry word. Answers, changes with their times,
-commit parts and results have to agree after every step.
+commit parts and results have to agree after every step. Other scripts run beside the model of the whole language and DuckDB.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from eddy import Engine
 from eddy.commit import Commit
 from eddy.shared_operation import SharedOperation
 from eddy.tree_query import TreeQuery
+from tests.reference.shared_steps import make_shared_script
+from tests.reference.window_harness import WindowHarness
 
 COLUMNS = {"g": "string", "k": "int", "a": "float", "b": "int", "x": "float", "n": "int", "ts": "timestamp[ms]"}
 AGGREGATES = [
@@ -180,3 +182,47 @@ def test_shared_aggregates_equal_operators_of_their_own(seed: int) -> None:
         pair.engines[0].check()
     pair.compare_changes()
     assert pair.n_shared > 0
+
+
+# -- against the model and DuckDB
+
+
+def run(seed: int, n_steps: int, use_duckdb: bool = False) -> Counter[str]:
+    """Replay a script; returns by which paths its queries got their sums at some time."""
+    script = make_shared_script(seed, n_steps)
+    harness = WindowHarness(script, Engine)
+    paths: Counter[str] = Counter()
+    try:
+        for step in script.steps:
+            harness.do(step)
+            for query in harness.followed.values():
+                operation = query.handle.operation
+                paths[operation.path if isinstance(operation, SharedOperation) else "own"] += 1
+        if use_duckdb:
+            harness.ask_duckdb()
+    except AssertionError as error:
+        error.add_note(f"seed {seed}, {n_steps} steps")
+        raise
+    finally:
+        harness.close()
+    return paths
+
+
+@pytest.mark.parametrize("seed", range(300, 318))
+def test_shared_aggregates_are_the_models_and_duckdbs(seed: int) -> None:
+    paths = run(seed, 30, use_duckdb=seed % 3 == 0)
+    assert paths.total() - paths["own"] > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2_000, 2_080))
+def test_one_of_many_seeds_of_shared_aggregates_passes(seed: int) -> None:
+    paths = run(seed, 60, use_duckdb=seed % 8 == 0)
+    assert paths.total() - paths["own"] > 50
+
+
+def test_the_seeds_have_young_queries_and_settled_ones_on_both_paths() -> None:
+    paths: Counter[str] = Counter()
+    for seed in range(330, 336):
+        paths += run(seed, 30)
+    assert min(paths[path] for path in ("region path", "pair path", "young")) > 50, paths

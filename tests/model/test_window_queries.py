@@ -77,6 +77,19 @@ def test_a_longer_run_has_duckdb_s_answers_at_samples(seed: int) -> None:
     assert sample(make_long_script(seed, 60), Engine, 6) > 0
 
 
+@pytest.mark.parametrize("seed", range(50, 53))
+def test_a_longer_run_has_the_models_answers_after_every_step(seed: int) -> None:
+    script = make_long_script(seed, 10)
+    assert len(replay(script, Engine).model.events) > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60, 65))
+def test_a_much_longer_run_has_the_models_answers_after_every_step(seed: int) -> None:
+    script = make_long_script(seed, 16)
+    assert len(replay(script, Engine).model.events) > 500
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1_000, 1_150))
 def test_one_of_many_seeds_passes(seed: int) -> None:

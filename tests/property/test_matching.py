@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddy.compile import ensure
-from filters.bank import TABLE_BUDGET, FilterBank
+from filters.bank import TABLE_BUDGET, FilterBank, Prepared
 from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from filters.reference import ReferenceEddy
 from filters.row_sets import MAX_PREFIX
@@ -227,7 +227,8 @@ class World:
         more_slot = np.array([slot for slot in self.queries if rng.random() < 0.3], np.int32)
         more_query = np.arange(len(more_slot)) + n_slots + 1
         more_first = np.array([rng.randint(0, batch.n_rows) for _ in more_slot], np.int32)
-        outputs = (query_of, np.zeros(n_slots, np.int32), more_slot, more_query, more_first, len(more_slot))
+        none_of = np.zeros(0, np.int32)
+        outputs = (query_of, np.zeros(n_slots, np.int32), more_slot, more_query, more_first, len(more_slot), none_of, none_of)
         prepared = self.bank.prepare(self.bank.ranks(batch.page), batch.n_rows, batch.has_nulls, self.route())
         n_outputs = len(self.queries) + len(more_slot)
         offsets, listed = np.zeros(n_outputs + 1, np.int64), np.zeros(n_outputs, np.int64)
@@ -244,7 +245,26 @@ class World:
         counted, none = np.zeros_like(results), np.zeros(0, np.int64)
         prepared.lists(self.active(), outputs, counted, none, none, rows)
         assert (counted == results).all(), "counting alone gives the same counts"
+        self._check_segments(prepared, whole, batch.n_rows)
         return by_rows(whole, batch.n_rows)
+
+    def _check_segments(self, prepared: Prepared, whole: dict[int, list[int]], n_rows: int) -> None:
+        """Slots that read a segment of the batch list the rows there, by other numbers, and count nothing."""
+        rng, n_slots = self.rng, self.bank.n_words * 64
+        first_of, stop_of, shift_of = (
+            np.array([rng.randint(low, high) for _ in range(n_slots)], np.int32)
+            for low, high in ((0, n_rows), (0, n_rows), (-n_rows, 9))
+        )
+        none = np.zeros(0, np.int32)
+        outputs = (np.arange(n_slots), first_of, none, np.zeros(0, np.int64), none, 0, stop_of, shift_of)
+        offsets, listed = np.zeros(n_slots + 1, np.int64), np.zeros(n_slots, np.int64)
+        rows = np.zeros(n_slots * n_rows + SPARE, np.int32)
+        n = prepared.lists(self.active(), outputs, np.zeros(0, np.int64), listed, offsets, rows)
+        found = {int(listed[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
+        for slot, all_rows in whole.items():
+            mine = [row + int(shift_of[slot]) for row in all_rows if first_of[slot] <= row < stop_of[slot]]
+            assert found.pop(slot, []) == mine
+        assert not found
 
 
 def by_rows(rows_of_slot: dict[int, list[int]], n_rows: int) -> list[set[int]]:
@@ -325,7 +345,7 @@ def test_rows_stored_before_a_churn_match_by_their_ids_for_every_older_query(see
         bank.release_ids(stored[0][0] if stored else world.end)
         bank.check(world.predicates())
         for position, older, held in stored:
-            ranks = bank.stored_ranks(held, older.first, older.n_rows)
+            ranks = bank.stored_ranks([(held, older.first, older.first + older.n_rows)], older.n_rows)
             by_ids = world.query_major(older, ranks)
             by_value = world.expected(older)
             elders = {slot for slot in world.queries if world.born[slot] <= position}

@@ -136,6 +136,19 @@ def with_events(script: Script) -> Script:
     return replace(script, steps=[event(step) for step in script.steps])
 
 
+def without_functions(script: Script) -> Script:
+    """The same without the queries that call functions of the user."""
+
+    def calls(step: Step) -> bool:
+        return isinstance(step, Submit | Replace) and any(f"{name}(" in step.spec.sql for name in FUNCTIONS)
+
+    steps = [
+        Crowd([member for member in step.members if not calls(member)]) if isinstance(step, Crowd) else step
+        for step in script.steps
+    ]
+    return replace(script, steps=[step for step in steps if not calls(step)], functions=())
+
+
 def as_python(script: Script) -> str:
     """The script as calls that can be pasted after `from eddy import Engine`."""
     lines = [f"engine = Engine(policy={script.policy!r}, batch_rows={script.batch_rows})"]

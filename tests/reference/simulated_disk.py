@@ -10,8 +10,8 @@ disk when n operations were done. From a state comes the disk that a new process
   what came before it, left as zeros or garbage, or has a bit flipped. Names are changed or not, each for itself. Synced things
   always survive.
 
-`fail` makes one operation raise. A write that fails has written some of its bytes; a sync that fails has dropped what it
-should have saved, as Linux does: reads still see it, and later syncs succeed without it.
+`fail` makes one operation raise. A write that fails has written some of its bytes; a sync that fails has saved some of what it
+should have and given up the rest, as Linux does: reads still see it, and later syncs succeed without it.
 """
 
 from __future__ import annotations
@@ -73,16 +73,18 @@ class _Node:
 
     durable: bytes = b""
     pending: list[Change] = field(default_factory=list)
-    #: What a failed sync gave up: on the disk by chance, and by no later sync.
-    lost: tuple[Change, ...] = ()
+    #: What reads see.
     content: bytearray = field(default_factory=bytearray)
+    #: A sync has failed: the content is no longer what is durable and pending.
+    gave_up: bool = False
 
 
 class FrozenFile(NamedTuple):
     durable: bytes
     changes: list[Change]
     n_changes: int
-    lost: tuple[Change, ...]
+    #: The content where a sync has failed; else it follows from the others.
+    content: bytes | None
 
 
 class DiskState(NamedTuple):
@@ -103,10 +105,10 @@ class DiskState(NamedTuple):
             name_change.apply(disk._names)
         for number, file in self.files.items():
             pending = file.changes[: file.n_changes]
-            content = bytearray(file.durable)
-            for change in (*file.lost, *pending):
+            content = bytearray(file.durable if file.content is None else file.content)
+            for change in pending if file.content is None else ():
                 change.apply(content)
-            disk._files[number] = _Node(file.durable, pending, file.lost, content)
+            disk._files[number] = _Node(file.durable, pending, content, file.content is not None)
         disk._next_file = max(self.files, default=0) + 1
         return disk
 
@@ -119,7 +121,7 @@ class DiskState(NamedTuple):
         names = {path: file for path, file in names.items() if not (up := directory_of(path)) or up in names}
         for number in set(names.values()) - {_DIRECTORY}:
             file = self.files[number]
-            changes = [*file.lost, *file.changes[: file.n_changes]]
+            changes = file.changes[: file.n_changes]
             content = _torn(file.durable, changes, chance) if changes else file.durable
             disk._files[number] = _Node(durable=content, content=bytearray(content))
         disk._names = names
@@ -240,7 +242,9 @@ class SimulatedFile:
         code = self._disk._begin("sync", self._path)
         node = self._node
         if code:
-            node.lost = (*node.lost, *node.pending)
+            if node.pending:
+                node.durable = _torn(node.durable, node.pending, self._disk._chance)
+                node.gave_up = True
         elif node.pending:
             durable = bytearray(node.durable)
             for change in node.pending:
@@ -283,7 +287,8 @@ class SimulatedDisk:
     def state(self, operation: str = "end", path: str = "") -> DiskState:
         """The disk as it is now."""
         files = {
-            number: FrozenFile(node.durable, node.pending, len(node.pending), node.lost) for number, node in self._files.items()
+            number: FrozenFile(node.durable, node.pending, len(node.pending), bytes(node.content) if node.gave_up else None)
+            for number, node in self._files.items()
         }
         return DiskState(operation, path, dict(self._durable_names), (*self._lost_names, *self._name_changes), files)
 

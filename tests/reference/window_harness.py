@@ -6,7 +6,8 @@ After each step, for every query that is not cancelled:
     engine.answer(q)         = the model's answer
     changes(q, since)        = the model's changes of the step, in order, all of one commit
     sum of all changes       = the answer (the newest 1,000 of a stream)
-    sum of on_commit parts   = the answer of a relation with operators; a query without them has parts of its inputs' rows
+    sum of on_commit parts   = the answer of a relation with operators, its own or shared; a query without
+                               them has parts of its inputs' rows
 
 and at the end, if asked, the model's answers and emitted rows are DuckDB's (`window_oracle.py`).
 
@@ -198,12 +199,15 @@ class WindowHarness:
         query.cursor = self._engine_seq(query)
 
     def _listen(self, part: Any) -> None:
-        """Note the rows of queries with operators: such a part is called like its query and is nobody else's."""
-        ids, _, _ = part.row_lists()
-        if part.n_rows and part.stream in self.engine.queries:
+        """Note results of operators: their part is called like their query, or like the stream of those who share it."""
+        ids, offsets, rows = part.row_lists()
+        shared = list(part.columns) != list(self.script.columns.get(part.stream, part.columns))
+        if shared or part.stream in self.engine.queries:
             columns = [column.to_pylist() for column in part.columns.values()]
             values = [canonical_row(row) for row in zip(*columns, strict=True)]
-            self._parts.append((int(ids[0]), int(part.sign[0]), values))
+            for k, id in enumerate(ids.tolist()):
+                listed = rows[offsets[k] : offsets[k + 1]].tolist()
+                self._parts.append((id, int(part.sign[0]), [values[row] for row in listed]))
 
     def _compare_heard(self, query: Followed, what: str, expected: list[Value]) -> None:
         for id, sign, values in self._parts:

@@ -124,6 +124,11 @@ ALL_AGGREGATES = (
     Aggregate("AVG", 1),
     Aggregate("MIN", 1),
     Aggregate("MAX", 1),
+    Aggregate("STDDEV", 1),
+    Aggregate("VARIANCE", 1),
+    Aggregate("MEDIAN", 1),
+    Aggregate("COUNT", 1, distinct=True),
+    Aggregate("SUM", 1, condition=lambda row: row[0] == 1),
 )
 
 

@@ -22,7 +22,7 @@ PACKAGES = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|toml|sql|json|ndjson|csv)")
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*\n?", re.MULTILINE | re.DOTALL)
 #: First words of a shell line that are on every machine.
-_SHELL_COMMANDS = {"cd", "curl", "git", "echo", "python3", "cat", "eddy", "export", "source", "."}
+_SHELL_COMMANDS = {"cd", "curl", "sleep", "git", "echo", "python3", "cat", "eddy", "export", "source", "."}
 
 
 def text_of(path: Path) -> str:

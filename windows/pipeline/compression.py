@@ -2,7 +2,7 @@
 
     + row [start, end)  ...  - row at t      becomes      + row [start, t)        (nothing, if start = t)
 
-Only where scheduled ends do not travel: elsewhere the reader waits for the end to be told.
+Only where scheduled ends do not travel, operator by operator: elsewhere the reader waits for the end to be told.
 """
 
 from __future__ import annotations

@@ -187,7 +187,9 @@ class Pipeline:
             op.counters.busy_us += service_us
             effects = list(self.recipient.effects) if op is self.recipient else []
             self.recipient.effects.clear()
-            self._turns[op.name] = _Turn(self.now_us + service_us, compress(sent) if self._compresses else sent, effects)
+            if self._compresses and not op.mode.sends_ends:
+                sent = compress(sent)
+            self._turns[op.name] = _Turn(self.now_us + service_us, sent, effects)
 
     def _serve(self, op: Operator) -> tuple[list[Message], int]:
         """Process one message; gives what it sends and how long that takes."""

@@ -15,6 +15,7 @@ from experiments.bench.cases import (
     latency,
     routing,
     selective,
+    service,
     startup,
     windows,
 )
@@ -34,4 +35,8 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "windows": windows.steps,
     "calendar": calendar.steps,
     "group-by": group_by.steps,
+    "service": service.steps,
 }
+
+#: Cases that another one runs too.
+PART_OF = {"group-by": "windows"}

@@ -4,10 +4,10 @@ operators        time a row under every expiry word against `auto`, over window 
                  window lengths; bytes of state; rows looked at in search of due ones; and what the papers' pipeline does
                  under the same word: ends that come in, rows probed, messages sent, for each row
 twins            the same by that pipeline, by dicts, and by DuckDB that computes the answer again every push (`--peers`)
-pause            the longest commit of a call that ends 2**20 rows
+pause            the longest commit of a call that ends 2**20 rows, and how much more memory it takes; and if they end at one
+                 instant, which is never parted
 signed filters   + and - of N windowed filters delivered, with 1 and 16 window lengths
-
-Group-by of many queries at once has a case of its own.
+group-by         of 1 to 8192 queries and 1 to 1000 groups: also a case of its own
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from experiments.bench.cases import group_by
 from experiments.bench.options import Options, Step
 from experiments.bench.peers import is_installed
 from experiments.bench.report import Bar, Line, Measure
@@ -29,8 +30,8 @@ from experiments.bench.windows.workload import TEXTS, WORDS, Setting
 WINDOWS = (1_000, 10_000, 100_000)
 SELECTIVITIES = (1, 100)
 LENGTHS = (4, 16)
-#: Design 12: the longest step of a pause in milliseconds, and 16 window lengths against one.
-PAUSE_ROWS, PAUSE_BAR = 1 << 20, 10.0
+#: Design 12: the longest step of a pause in milliseconds, and 16 window lengths against one. Memory does not double.
+PAUSE_ROWS, PAUSE_BAR, MEMORY_BAR = 1 << 20, 10.0, 1.0
 FILTER_COUNTS, MANY_LENGTHS, LENGTHS_BAR = (1, 128, 1024), 16, 1.5
 _TWIN_PUSHES = 6
 
@@ -127,18 +128,19 @@ def check_twins(setting: Setting) -> None:
         assert sorted(found) == expected, f"{type(twin).__name__} answers otherwise"
 
 
-def _pause(name: str, n_rows: int) -> list[Line]:
-    found = pause(PAUSES[name], n_rows)
-    longest = 1e3 * float(found.commits.max())
+def _pause(name: str, n_rows: int, at_once: bool) -> list[Line]:
+    found = pause(PAUSES[name], n_rows, at_once=at_once)
+    longest, more = 1e3 * float(found.commits.max()), found.peak_bytes / found.before_bytes - 1
     measures = {
         "longest": Measure(longest, "ms"),
         "median": Measure(1e3 * float(sorted(found.commits)[len(found.commits) // 2]), "ms"),
         "commits": Measure(len(found.commits), ""),
         "ns_a_row": Measure(1e9 * float(found.commits.sum()) / n_rows, "ns"),
-        "more_memory": Measure(found.peak_bytes / found.before_bytes - 1, "%"),
+        "more_memory": Measure(more, "%"),
     }
-    work = f"pause, {n_rows:,} ends, {name}"
-    return [Line("windows", work, measures, Bar.at_most(longest, PAUSE_BAR, "ms"), {"rows": n_rows, "query": name})]
+    work = f"pause, {n_rows:,} ends{' at one instant' if at_once else ''}, {name}"
+    bar = Bar.at_most(more, MEMORY_BAR, "%") if at_once else Bar.at_most(longest, PAUSE_BAR, "ms")
+    return [Line("windows", work, measures, bar, {"rows": n_rows, "query": name, "at_once": int(at_once)})]
 
 
 def _filters(n_queries: int, options: Options) -> list[Line]:
@@ -163,10 +165,10 @@ def _filters(n_queries: int, options: Options) -> list[Line]:
 
 
 def steps(options: Options) -> list[Step]:
-    found: list[Step] = [partial(_pause, name, PAUSE_ROWS) for name in PAUSES]
+    found: list[Step] = [partial(_pause, name, PAUSE_ROWS, at_once) for at_once in (False, True) for name in PAUSES]
     found += [partial(_filters, n, options) for n in options.counts(FILTER_COUNTS)]
     for operator in TEXTS:
         found += [partial(_words, setting, options) for setting in settings(operator, options.rows)]
         if options.peers:
             found.append(partial(_twins, operator, options))
-    return found
+    return found + group_by.steps(options)

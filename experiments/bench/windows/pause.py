@@ -1,9 +1,13 @@
-"""A pause after which everything ends: how long each commit takes, and how much memory the whole takes more."""
+"""A pause after which everything ends: how long each commit takes, and how much memory the whole takes more.
+
+Times and memory are measured in runs of their own: counting every allocation takes time.
+"""
 
 from __future__ import annotations
 
-import resource
+import gc
 import time
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +32,26 @@ class Pause:
     n_rows: int
     #: CPU seconds of each commit
     commits: np.ndarray
-    #: largest size of the process during the pause and before it
-    peak_bytes: int
+    #: bytes of everything that was allocated before the pause, and at most during it
     before_bytes: int
+    peak_bytes: int
 
 
-def pause(sql: str, n_rows: int) -> Pause:
-    """Fill a window of so many rows, then let them all end in one call."""
+def pause(sql: str, n_rows: int, *, at_once: bool = False) -> Pause:
+    """Fill a window of so many rows, then let them all end in one call; `at_once`: all at one instant."""
+    commits = _timed(_filled(sql, n_rows, at_once))
+    gc.collect()
+    tracemalloc.start()
+    engine = _filled(sql, n_rows, at_once)
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    _end_all(engine)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return Pause(n_rows, commits, before, peak)
+
+
+def _filled(sql: str, n_rows: int, at_once: bool) -> Engine:
     engine = Engine(seed=0)
     engine.create_stream(STREAM, COLUMNS, time="ts")
     engine.submit(sql.replace("{w}", "[RANGE 1000 SECONDS]"))
@@ -42,8 +59,14 @@ def pause(sql: str, n_rows: int) -> Pause:
     rng = np.random.default_rng(0)
     for at in range(0, n_rows, _PUSH):
         n = min(_PUSH, n_rows - at)
-        times = 10**12 + (at + np.arange(n)) * _SPAN_US // n_rows
-        engine.push(STREAM, {"k": rng.integers(0, n_rows // 4, n), "v": rng.integers(0, 100, n), "ts": times})
+        later = 0 if at_once else (at + np.arange(n)) * _SPAN_US // n_rows
+        engine.push(
+            STREAM, {"k": rng.integers(0, n_rows // 4, n), "v": rng.integers(0, 100, n), "ts": np.full(n, 10**12) + later}
+        )
+    return engine
+
+
+def _timed(engine: Engine) -> np.ndarray:
     found: list[float] = []
     committer = engine._committer
     commit = committer._commit
@@ -53,15 +76,14 @@ def pause(sql: str, n_rows: int) -> Pause:
         commit(*arguments)
         found.append(time.thread_time() - began)
 
-    before = _peak()
     committer._commit = timed  # type: ignore[method-assign, assignment]  # timed from outside: the engine reads no clock
+    _end_all(engine)
+    return np.array(found)
+
+
+def _end_all(engine: Engine) -> None:
     engine.advance(np.datetime64(10**12 + 4 * _SPAN_US, "us"))
-    return Pause(n_rows, np.array(found), _peak(), before)
 
 
 def _take(part: Any) -> None:
     part.sign[:1]
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from api.guard import SMALL, Guard
+from api.inbox import BusyError
 from api.limits import Limits
 from api.reading import STEP
-from api.tokens import Tokens, add_token
+from api.tokens import Route, Tokens, add_token
 from tests.reference.asgi import Answer, ask
 
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -244,6 +245,20 @@ def test_a_body_that_dribbles_is_refused() -> None:
     limits = Limits(read_seconds=0.2)
     refused = answer(Guard(Echo(), limits), "POST", "/v1/rows", headers={"Content-Length": str(SMALL)}, receive=dribble)
     assert refused.status == 408 and refused.problem["code"] == "too_slow"
+
+
+def test_rows_for_which_there_is_no_room_are_refused_before_they_are_read() -> None:
+    def full(route: Route) -> None:
+        if route.role == "device":
+            raise BusyError("the input queue is full", 2.5)
+
+    async def never() -> Any:
+        raise AssertionError("read")
+
+    guard = Guard(Echo(), Limits(), admit=full)
+    refused = answer(guard, "POST", "/v1/rows", headers={"Content-Length": "5"}, receive=never)
+    assert refused.status == 429 and refused.headers["retry-after"] == "3"
+    assert answer(guard, "POST", "/v1/queries", body=[b"{}"]).status == 200
 
 
 def test_a_client_that_goes_is_not_answered() -> None:

@@ -67,7 +67,8 @@ def test_every_window_length_that_a_query_has_counts_its_own_ends(monkeypatch: p
     push(engine, [0, 1])
     seen.clear()
     engine.advance(10_000)
-    assert [(seq, n) for seq, _, n in seen] == [(2, 2), (2, 2), (3, 2)], "a row that leaves one window of two queries ends once"
+    # the first commit: row 0 leaves one second, then two seconds of two queries, and row 1 leaves one second
+    assert [(seq, n) for seq, _, n in seen] == [(2, 4), (3, 2)], "a row that leaves one window of two queries ends once"
 
 
 def test_rows_of_the_call_itself_come_and_go_at_their_instants(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ def test_every_window_moves_to_its_first_row_alive_and_says_what_left() -> None:
     engine.submit("SELECT v FROM s [RANGE UNBOUNDED]")
     engine.submit("SELECT v FROM s")
     source = engine._catalog.sources["s"]
-    assert sorted(window.window.width_us for window in source.expiry.windows()) == list(WIDTHS)
+    assert [window.window.width_us for window in source.expiry.windows()] == sorted(WIDTHS, reverse=True)
     times: list[int] = []
     clock = 0
     for _ in range(60):
@@ -31,20 +31,21 @@ def test_every_window_moves_to_its_first_row_alive_and_says_what_left() -> None:
         times += came
         clock = max(clock, came[-1]) + rng.choice([0, 0, 3, 50])
         before = {window.window.width_us: window.oldest for window in source.expiry.windows()}
-        left = {window.window.width_us: (first, last) for window, first, last in source.expiry.move(clock)}
+        moved = source.expiry.move(clock)
+        left = {} if moved is None else {held.window.width_us: (first, last) for held, _, first, last in zip(*moved, strict=True)}
         for width in WIDTHS:
             alive = next((at for at, time in enumerate(times) if time > clock - width), len(times))
             assert left.get(width, (before[width], before[width])) == (before[width], alive), (
                 "from where it stood to the first alive"
             )
-        assert source.expiry.move(clock) == [], "nothing leaves twice"
+        assert source.expiry.move(clock) is None, "nothing leaves twice"
 
 
 def test_a_window_that_comes_or_goes_is_noticed() -> None:
     engine = Engine()
     engine.create_stream("s", {"v": "int", "ts": "timestamp[us]"}, time="ts")
     expiry = engine._catalog.sources["s"].expiry
-    assert expiry.windows() == [] and expiry.move(5) == [] and expiry.most_ends(10) == 0
+    assert expiry.windows() == [] and expiry.move(5) is None and expiry.most_ends(10) == 0
     engine.submit("SELECT v FROM s [RANGE 9 MICROSECONDS]", name="nine")
     engine.submit("SELECT v FROM s [RANGE 5 MICROSECONDS]", name="five")
     assert len(expiry.windows()) == 2 and expiry.narrowest_us == 5

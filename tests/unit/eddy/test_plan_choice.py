@@ -21,6 +21,8 @@ from queries.bound import Readable
 from queries.forms import Forms, forms_of
 from queries.nodes import Block
 from queries.parser import parse
+from windows.due import Calendar, Fifo, Scan, Unscheduled
+from windows.measured_costs import kept_ns
 
 START = dt.datetime(2024, 1, 1)
 READABLE = Readable(Schema.parse({"i": "int", "j": "int"}, "r"))
@@ -51,6 +53,18 @@ def test_a_selective_join_is_put_below_the_negation_and_one_with_many_results_ab
     assert chosen(found.forms, many, None, MARGIN).form.name == "as written"
 
 
+def test_how_often_results_end_prematurely_decides_between_two_plans() -> None:
+    """Rates and sizes are the same: what the negation takes back goes through the join that stands above it."""
+    found = forms(JOIN)
+    names = {}
+    for share in (0.0, 1.0):
+        form, flows = found.forms[0], Flows()
+        seen_flows = zip(form.nodes, [1_000.0, 18_000.0, 20_000.0, 20_000.0, 2_000.0], [share, share, 0.0, 0.0, 0.0], strict=True)
+        flows.see(form, ById((node, Flow(rate, early * rate, 10 * rate)) for node, rate, early in seen_flows))
+        names[share] = chosen(found.forms, flows, None, MARGIN).form.name
+    assert names == {0.0: "as written", 1.0: "negation pulled up"}
+
+
 def test_before_anything_is_seen_a_query_runs_as_it_was_written() -> None:
     found = forms(JOIN)
     assert chosen(found.forms, Flows(), None, MARGIN).form is found.forms[0]
@@ -78,14 +92,76 @@ def test_few_rows_are_scanned_and_many_wait_in_a_calendar() -> None:
         assert strategies_for(form, flows).structure(inner) == structure
 
 
-@pytest.mark.parametrize(
-    ("word", "structure"), [("negative", "hash"), ("piggyback", "hash"), ("direct", "list"), ("update-pattern", "fifo")]
-)
-def test_a_word_forces_what_the_blocks_rows_are_kept_in(word: str, structure: str) -> None:
+def test_rows_that_nobody_has_seen_are_not_scanned_on_a_guess() -> None:
+    form = forms("SELECT a.i FROM (SELECT DISTINCT i, j FROM r [RANGE 1 DAY]) AS a, r [RANGE 1 DAY] AS b WHERE a.j = b.j").forms[
+        0
+    ]
+    flows = Flows()
+    guess = flows.flow(form, form.root)
+    costs = [kept_ns(kind, guess.rate, guess.size, by_id=False) for kind in ("list", "calendar")]
+    assert costs[0] < costs[1], "the guess is for the list"
+    assert strategies_for(form, flows).structure(form.root) == "calendar"
+    flows.see(form, ById([(form.root, guess)]))
+    assert strategies_for(form, flows).structure(form.root) == "list"
+
+
+#: word -> what the rows of a window are kept in, what those of a join of windows are, and how their ends are told
+WORDS = {
+    "input": ("list", "list", "direct"),
+    "direct": ("list", "list", "direct"),
+    "negative": ("hash", "hash", "negative"),
+    "negative+message": ("calendar", "calendar", "message"),
+    "piggyback": ("calendar", "calendar", "message"),
+    "update-pattern": ("fifo", "calendar", "direct"),
+}
+BUFFERS = {"list": Scan, "hash": Unscheduled, "calendar": Calendar, "fifo": Fifo}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_forces_what_the_blocks_rows_are_kept_in(word: str) -> None:
     form = forms(JOIN).forms[0]
     strategies = Strategies(word, form.facts)
     blocks = [node for node in form.nodes if isinstance(node, Block)]
-    assert {strategies.structure(block) for block in blocks} == {structure}
+    assert {strategies.structure(block) for block in blocks} == {WORDS[word][0]}
+
+
+def test_queries_of_every_word_run_beside_each_other_each_in_its_own_way() -> None:
+    """One shared eddy: the same rows, the same answers and changes, and premature ends for all of them."""
+    engine = Engine()
+    engine.create_stream("r", {"ts": "timestamp", "i": "int", "j": "int"}, time="ts", key=["j"])
+    for name in "ab":
+        engine.create_stream(name, {"ts": "timestamp", "i": "int", "j": "int"}, time="ts")
+    texts = {
+        "window": "SELECT DISTINCT i FROM a [RANGE 30 MILLISECONDS]",
+        "join": "SELECT DISTINCT a.i FROM a [RANGE 30 MILLISECONDS] AS a, b [RANGE 20 MILLISECONDS] AS b WHERE a.i = b.i",
+        "keyed": "SELECT i FROM a [RANGE 30 MILLISECONDS] EXCEPT ALL SELECT i FROM r [RANGE 25 MILLISECONDS]",
+    }
+    queries = {(word, kind): engine.submit(text, expiry=word) for word in WORDS for kind, text in texts.items()}
+    for at in range(60):
+        time = START + dt.timedelta(milliseconds=3 * at)
+        for name in "abr":
+            engine.push(name, [{"ts": time, "i": ((7 if name == "a" else 5) * at + k) % 97, "j": (at + k) % 3} for k in range(3)])
+        if at % 5 == 0:
+            engine.retract("r", [at % 3], time)
+    engine.check()
+    for kind in texts:
+        answers = {word: sorted(map(str, engine.answer(queries[word, kind]).to_pylist())) for word in WORDS}
+        changes = {
+            word: sorted((c.seq, c.sign, *c.row.values()) for c in engine.changes(queries[word, kind], since=0)) for word in WORDS
+        }
+        assert all(answers[word] == answers["input"] and changes[word] == changes["input"] for word in WORDS), kind
+        assert len(changes["input"]) > 20
+    for word, (of_window, of_join, strategy) in WORDS.items():
+        for kind, structure in (("window", of_window), ("join", of_join)):
+            query = queries[word, kind]
+            (edge,) = [edge for edge in engine.explain(query)["edges"] if edge["from"].startswith("block")]
+            assert edge["strategy"] == strategy, f"{kind} under {word}"
+            replanner = replanner_of(query)
+            kept = [type(live.buffer) for live in replanner.built.live.values()]
+            # delta-star keeps two ends a value, and no row
+            assert BUFFERS[structure] in kept or word == "update-pattern", f"{kind} under {word}: {kept}"
+        early = [edge for edge in engine.explain(queries[word, "keyed"])["edges"] if edge["update_pattern"] == "strict"]
+        assert early and {edge["strategy"] for edge in early} == {"negative"}, "premature ends travel under every word"
 
 
 def test_below_a_negation_is_direct_and_above_it_negative() -> None:
@@ -182,6 +258,19 @@ def test_explain_tells_forms_rewrites_strategies_and_what_was_seen() -> None:
     assert {edge["strategy"] for edge in below} == {"direct"} and all(edge["seen"] for edge in below)
     assert max(edge["rows"]["begun"] for edge in below) == 3_000
     assert all(operator["cost_ns"] > 0 for operator in told["operators"] if operator["inputs"])
+
+
+def test_premature_ends_are_counted_where_they_happen() -> None:
+    """Half of the rows of the difference meet an equal row of b before their window ends; the other half end with it."""
+    engine, query = engine_with(Pace(every=10**9))
+    for k in range(60):
+        at = START + dt.timedelta(milliseconds=100 * k)
+        right = [] if k == 0 else [{"ts": at, "i": 2 * k - 2, "j": 0}]
+        engine.push_many({"a": [{"ts": at, "i": 2 * k + by, "j": 0} for by in (0, 1)], "b": right})
+    edges = {edge["from"].split()[0]: edge["rows"] for edge in engine.explain(query)["edges"]}
+    assert edges["except"]["begun"] == pytest.approx(2.0)
+    assert edges["except"]["ended_early"] == pytest.approx(59 / 60, abs=0.01)
+    assert edges["block"]["ended_early"] == 0
 
 
 def test_explain_tells_why_a_plan_is_never_changed() -> None:

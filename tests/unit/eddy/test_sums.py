@@ -1,6 +1,7 @@
 """Sums of a running query do not drift: numbers of all magnitudes come and go, and every answer is that of its window alone.
 
-Under `auto` aggregates are shared between queries, under the other words each query has its own operator.
+Under `auto` aggregates are shared between queries: by regions where the condition is an interval, by pairs where it is not. Under
+the other words each query has its own operator.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from eddy import Engine
 from tests.reference.workload import to_datetime
 
 EXPIRIES = ("auto", "update-pattern")
-SQL = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, VARIANCE(x) AS v, STDDEV(x) AS d FROM s [RANGE {} MICROSECONDS]"
+SQL = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, VARIANCE(x) AS v, STDDEV(x) AS d FROM s [RANGE {} MICROSECONDS]{}"
+#: condition -> which rows it takes, by c
+CONDITIONS = {"": range(10), " WHERE c < 6": range(6), " WHERE c < 2 OR c > 6 OR x IS NULL": (0, 1, 7, 8, 9)}
+#: how the queries of these conditions have their sums, where they are shared
+PATHS = ["region path", "region path", "pair path"]
 
 
 def mixed(n_rows: int, seed: int) -> np.ndarray:
@@ -37,25 +42,32 @@ def check_answer(row: dict[str, float], window: np.ndarray) -> None:
 
 
 def run(n_rows: int, width: int, n_commit: int, seed: int, expiry: str) -> int:
-    """Rows a microsecond apart; returns how many answers were compared."""
-    values = mixed(n_rows, seed)
+    """Rows a microsecond apart; returns how many instants were compared."""
+    values, chosen = mixed(n_rows, seed), np.random.default_rng(seed).integers(0, 10, n_rows)
     compared = 0
     with Engine(expiry=expiry) as engine:
-        engine.create_stream("s", {"x": "float", "ts": "timestamp[us]"}, time="ts")
-        query = engine.submit(SQL.format(width))
+        engine.create_stream("s", {"x": "float", "c": "int", "ts": "timestamp[us]"}, time="ts")
+        queries = [engine.submit(SQL.format(width, condition)) for condition in CONDITIONS]
+        taken = [np.isin(chosen, list(wanted)) for wanted in CONDITIONS.values()]
         for start in range(0, n_rows, n_commit):
             times = np.arange(start, min(start + n_commit, n_rows))
-            engine.push("s", {"x": values[times], "ts": times})
+            engine.push("s", {"x": values[times], "c": chosen[times], "ts": times})
             come = int(times[-1]) + 1
             if come % 1000 == 0:
-                check_answer(query.answer().to_pylist()[0], values[max(0, come - width) : come])
+                seen = slice(max(0, come - width), come)
+                for query, takes in zip(queries, taken):
+                    check_answer(query.answer().to_pylist()[0], values[seen][takes[seen]])
                 compared += 1
+        if expiry == "auto":
+            assert [engine.explain(query)["shared"] for query in queries] == PATHS
         engine.advance(to_datetime(n_rows + width))
         nothing = {"n": 0, "s": None, "a": None, "v": None, "d": None}
-        assert query.answer().to_pylist() == [nothing], "an emptied window is what it was before the first row"
-        engine.push("s", {"x": [0.1, 0.2], "ts": [n_rows + width + 1] * 2})
-        (again,) = query.answer().to_pylist()
-        assert (again["s"], again["a"]) == (0.1 + 0.2, (0.1 + 0.2) / 2), "and nothing of those that were is left"
+        for query in queries:
+            assert query.answer().to_pylist() == [nothing], "an emptied window is what it was before the first row"
+        engine.push("s", {"x": [0.1, 0.2], "c": [0, 1], "ts": [n_rows + width + 1] * 2})
+        for query in queries:
+            (again,) = query.answer().to_pylist()
+            assert (again["s"], again["a"]) == (0.1 + 0.2, (0.1 + 0.2) / 2), "and nothing of those that were is left"
         engine.check()
     return compared
 
@@ -64,6 +76,11 @@ def run(n_rows: int, width: int, n_commit: int, seed: int, expiry: str) -> int:
 @pytest.mark.parametrize(("width", "n_commit"), [(700, 250), (3000, 1000), (40, 8)])
 def test_sums_of_forty_thousand_rows_do_not_drift(width: int, n_commit: int, expiry: str) -> None:
     assert run(40_000 if n_commit > 8 else 8_000, width, n_commit, 1, expiry) >= 8
+
+
+@pytest.mark.parametrize("expiry", ["input", "negative", "negative+message", "piggyback", "direct"])
+def test_nor_do_they_however_ends_are_found(expiry: str) -> None:
+    assert run(20_000, 700, 250, 4, expiry) == 20
 
 
 @pytest.mark.slow

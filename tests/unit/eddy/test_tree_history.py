@@ -89,3 +89,27 @@ def test_where_no_row_came_before_nothing_is_missed() -> None:
     engine.advance(at(5))
     query = engine.submit("SELECT COUNT(*) AS n FROM (SELECT x FROM s) [RANGE UNBOUNDED] AS r")
     assert query.complete_since == at(5)
+
+
+WINDOWED = {
+    "sliding": "SELECT x FROM s [RANGE 4 SECONDS SLIDE 2 SECONDS]",
+    "over a stream": "SELECT a.x FROM (ISTREAM (SELECT x FROM s [RANGE UNBOUNDED])) [RANGE 4 SECONDS] AS a",
+    "the newest of a stream": "SELECT a.x FROM (ISTREAM (SELECT x FROM s [RANGE UNBOUNDED])) [ROWS 4] AS a",
+    "the newest of parts": "SELECT a.x FROM (ISTREAM (SELECT x FROM s [RANGE UNBOUNDED])) [PARTITION BY x ROWS 1] AS a",
+}
+
+
+@pytest.mark.parametrize("word", ["auto", "update-pattern", "negative", "piggyback"])
+@pytest.mark.parametrize("kind", WINDOWED)
+def test_who_reads_a_running_window_by_name_gets_its_rows_in_the_order_in_which_they_came(kind: str, word: str) -> None:
+    """Also once rows have left it and new ones have taken their places."""
+    engine = filled(0)
+    window = engine.submit(WINDOWED[kind], name="window")
+    for number in range(60):
+        engine.push("s", [{"ts": at(0.7 * number), "x": 2 * number}, {"ts": at(0.7 * number), "x": 2 * number + 1}])
+        shown = sorted(row["x"] for row in window.answer().to_pylist())
+        reader = engine.submit("SELECT FIRST(x) AS f, LAST(x) AS l, COUNT(*) AS n FROM window", expiry=word)
+        assert answer(reader) == [(shown[0] if shown else None, shown[-1] if shown else None, len(shown))], f"after {number}"
+        engine.cancel(reader)
+    assert len(shown) > 3
+    engine.check()

@@ -49,8 +49,10 @@ def test_lines_name_their_setting_and_their_bars() -> None:
     words = windows._words(setting, QUICK)
     assert [line.setting["expiry"] for line in words] == list(windows.WORDS)
     assert all(line.measures["state"].value > 0 for line in words)
-    (paused,) = windows._pause("distinct", 3000)
-    assert paused.bar is not None and paused.measures["commits"].value == 1
+    for at_once in (False, True):
+        (paused,) = windows._pause("distinct", 3000, at_once)
+        assert paused.bar is not None and paused.measures["commits"].value == 1
+        assert paused.bar.text.endswith("%" if at_once else "ms")
     filters = windows._filters(16, QUICK)
     assert [line.bar is None for line in filters] == [True, False]
 

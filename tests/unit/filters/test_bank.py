@@ -211,9 +211,9 @@ def test_rows_stored_before_a_filter_was_made_have_rank_0_on_it() -> None:
     one.add(0, 0, above(5))
     ids = one.bank.filters[0].ids[np.array([[1, 0, 2]])].astype(np.int32)
     one.add(1, 1, above(5))
-    ranks = one.bank.stored_ranks(ids, 1, 2)
+    ranks = one.bank.stored_ranks([(ids, 1, 3)], 2)
     assert ranks[0, :2].tolist() == [0, 2] and ranks[1, :2].tolist() == [0, 0]
-    assert one.bank.stored_ranks(None, 0, 3)[:, :3].tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert one.bank.stored_ranks([(None, 0, 3)], 3)[:, :3].tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("n_rows", [64, 300])

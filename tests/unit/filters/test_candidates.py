@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from eddy.compile import ensure
 from filters.candidates import (
-    ALL_CLASSES,
     MAX_CHECKS,
     MAX_POINTS,
     WORK,
@@ -111,24 +110,23 @@ class Index:
                     cells[position, i] = np.float64(value).view(np.int64) if isinstance(value, float) else value
         return cells, nulls
 
-    def expected(self, rows: list[dict[str, Any]], classes: list[int], on: int) -> list[tuple[int, int]]:
+    def expected(self, rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
         found = []
         for i, row in enumerate(rows):
             keys = {name: float_key(value) if isinstance(value, float) else value for name, value in row.items()}
             for slot, where in self.held.items():
-                if on in (ALL_CLASSES, classes[slot]) and all(part.intervals.holds(keys[part.name]) for part in where.conjuncts):
+                if all(part.intervals.holds(keys[part.name]) for part in where.conjuncts):
                     found.append((slot, i))
         return sorted(found)
 
-    def match(self, rows: list[dict[str, Any]], classes: list[int], on: int, first: int = 0) -> list[tuple[int, int]]:
+    def match(self, rows: list[dict[str, Any]], first: int = 0) -> list[tuple[int, int]]:
         cells, nulls = self.cells(rows)
         self.learn_strings()
         has_nulls = bool(nulls.any())
         room = len(rows) * (self.index.n_entries + 1) + 1
         slots, at = np.zeros(room, np.int32), np.zeros(room, np.int32)
         found = self.index.match(
-            TupleBatch(cells, nulls if has_nulls else None, first, len(rows) - first), float_columns(SCHEMA),
-            np.array(classes, np.int32), on, slots, at,
+            TupleBatch(cells, nulls if has_nulls else None, first, len(rows) - first), float_columns(SCHEMA), slots, at,
         )  # fmt: skip
         assert found >= 0
         return [(int(slots[j]), int(at[j])) for j in range(found)]
@@ -163,7 +161,6 @@ def test_matching_gives_what_brute_force_gives_while_queries_come_and_go(seed: i
     rng = random.Random(seed)
     one = Index(column)
     n_slots = 200
-    classes = [rng.randrange(3) for _ in range(n_slots)]
     for _ in range(4):
         for _ in range(30):
             if one.held and rng.random() < 0.35:
@@ -174,26 +171,25 @@ def test_matching_gives_what_brute_force_gives_while_queries_come_and_go(seed: i
                 if SCHEMA.position(column) in key_columns(where, SCHEMA):
                     one.add(slot, where)
         rows = [random_row(rng, null_share) for _ in range(rng.randint(1, 60))]
-        on = rng.choice([ALL_CLASSES, 0, 1, 2])
         if column == "s" and rng.random() < 0.5:
             one.compact([code for code in range(len(one.texts)) if rng.random() < 0.5])
-        found = one.match(rows, classes, on)
+        found = one.match(rows)
         assert [row for _, row in found] == sorted(row for _, row in found), "pairs come row by row"
-        assert sorted(found) == one.expected(rows, classes, on)
+        assert sorted(found) == one.expected(rows)
 
 
 def test_rows_before_the_first_are_not_looked_at_and_rows_count_from_it() -> None:
     one = Index()
     one.add(3, condition(id=points("id", 5)))
     rows = [{"id": 5, "x": 0.0, "s": "a", "n": 1, "flag": True} for _ in range(4)]
-    assert one.match(rows, [0] * 4, ALL_CLASSES, first=1) == [(3, 0), (3, 1), (3, 2)]
+    assert one.match(rows, first=1) == [(3, 0), (3, 1), (3, 2)]
 
 
 def test_a_null_key_matches_nothing_though_its_cell_is_0() -> None:
     one = Index()
     one.add(0, condition(id=points("id", 0)))
     row = {"id": None, "x": 0.0, "s": "a", "n": 1, "flag": True}
-    assert one.match([row, {**row, "id": 0}], [0], ALL_CLASSES) == [(0, 1)]
+    assert one.match([row, {**row, "id": 0}]) == [(0, 1)]
 
 
 def test_a_null_in_a_checked_column_fails_the_check() -> None:
@@ -201,7 +197,7 @@ def test_a_null_in_a_checked_column_fails_the_check() -> None:
     one.add(0, condition(id=points("id", 1), n=NOT_NULL))
     one.add(1, condition(id=points("id", 1), n=between("n", -1, 1), x=points("x", 0.0)))
     row = {"id": 1, "x": 0.0, "s": "a", "n": 0, "flag": True}
-    assert sorted(one.match([row, {**row, "n": None}, {**row, "x": None}], [0, 0], ALL_CLASSES)) == [(0, 0), (0, 2), (1, 0)]
+    assert sorted(one.match([row, {**row, "n": None}, {**row, "x": None}])) == [(0, 0), (0, 2), (1, 0)]
 
 
 def test_too_little_room_is_told() -> None:
@@ -210,10 +206,9 @@ def test_too_little_room_is_told() -> None:
         one.add(slot, condition(id=points("id", 1)))
     cells, _ = one.cells([{"id": 1, "x": 0.0, "s": "a", "n": 1, "flag": True}] * 2)
     slots, at = np.zeros(9, np.int32), np.zeros(9, np.int32)
-    classes, on = np.zeros(5, np.int32), ALL_CLASSES
-    assert one.index.match(TupleBatch(cells, None, 0, 2), float_columns(SCHEMA), classes, on, slots, at) == -1
+    assert one.index.match(TupleBatch(cells, None, 0, 2), float_columns(SCHEMA), slots, at) == -1
     slots, at = np.zeros(10, np.int32), np.zeros(10, np.int32)
-    assert one.index.match(TupleBatch(cells, None, 0, 2), float_columns(SCHEMA), classes, on, slots, at) == 10
+    assert one.index.match(TupleBatch(cells, None, 0, 2), float_columns(SCHEMA), slots, at) == 10
 
 
 def plain(key: int) -> dict[str, Any]:
@@ -230,7 +225,7 @@ def test_thousands_of_values_grow_the_table_and_removing_them_lets_it_be_filled_
     one.index.check(set(one.held))
     assert one.index.n_values == 3000
     some = rng.sample(range(3000), 50)
-    assert one.match([plain(keys[slot]) for slot in some], [0] * 3000, ALL_CLASSES) == [(slot, i) for i, slot in enumerate(some)]
+    assert one.match([plain(keys[slot]) for slot in some]) == [(slot, i) for i, slot in enumerate(some)]
     for slot in range(2990):
         one.index.remove(slot)
         del one.held[slot]
@@ -239,7 +234,7 @@ def test_thousands_of_values_grow_the_table_and_removing_them_lets_it_be_filled_
         one.index.add(slot, condition(id=points("id", 10**13 + slot)))
         one.held[slot] = condition(id=points("id", 10**13 + slot))
     one.index.check(set(one.held))
-    assert one.match([plain(10**13 + 77), plain(keys[2995]), plain(keys[5])], [0] * 3000, ALL_CLASSES) == [(77, 0), (2995, 1)]
+    assert one.match([plain(10**13 + 77), plain(keys[2995]), plain(keys[5])]) == [(77, 0), (2995, 1)]
 
 
 @pytest.mark.parametrize("n_single", [20, 28, 31, 32])
@@ -251,8 +246,7 @@ def test_an_in_list_is_whole_also_when_the_table_grows_in_the_middle_of_it(n_sin
     one.index.add(n_single, condition(id=points("id", *wanted)))
     one.held[n_single] = condition(id=points("id", *wanted))
     rows = [plain(key) for key in [*wanted, *range(n_single)]]
-    classes = [0] * (n_single + 1)
-    assert sorted(one.match(rows, classes, ALL_CLASSES)) == one.expected(rows, classes, ALL_CLASSES)
+    assert sorted(one.match(rows)) == one.expected(rows)
     one.index.check(set(one.held))
 
 
@@ -266,7 +260,7 @@ def test_many_queries_on_one_value_leave_one_by_one_from_any_place_of_its_chain(
     rng.shuffle(order)
     for slot in order:
         one.remove(slot)
-        assert sorted(slot for slot, _ in one.match([plain(9)], [0] * 40, ALL_CLASSES)) == sorted(one.held)
+        assert sorted(slot for slot, _ in one.match([plain(9)])) == sorted(one.held)
     assert one.index.n_values == one.index.n_entries == one.index.bytes() == 0
 
 
@@ -278,9 +272,9 @@ def test_chains_and_batches_longer_than_one_step_are_walked_to_their_end() -> No
         one.index.add(slot, where)
         one.held[slot] = where
     rows = [{**plain(i % 5), "n": i % 6} for i in range(2 * WORK + 1)]
-    found = one.match(rows, [0] * n_slots, ALL_CLASSES)
+    found = one.match(rows)
     assert [row for _, row in found] == sorted(row for _, row in found), "pairs come row by row"
-    assert sorted(found) == one.expected(rows, [0] * n_slots, ALL_CLASSES)
+    assert sorted(found) == one.expected(rows)
 
 
 # ---- dictionaries
@@ -303,7 +297,7 @@ def test_a_compacted_dictionary_gives_keys_their_new_codes_or_none() -> None:
         one.remove(slot)
     one.compact([5, 17, one.texts.find(VALUES["s"][2])])
     rows = [{**plain(0), "n": rng.randint(-5, 5), "s": rng.choice([*VALUES["s"], "other", None])} for _ in range(80)]
-    assert sorted(one.match(rows, [0] * 60, ALL_CLASSES)) == one.expected(rows, [0] * 60, ALL_CLASSES) != []
+    assert sorted(one.match(rows)) == one.expected(rows) != []
     for slot in list(one.held):
         one.remove(slot)
     assert one.index.n_values == one.index.n_entries == one.index.bytes() == 0
@@ -314,11 +308,11 @@ def test_a_query_adds_no_string_to_the_dictionary() -> None:
     one.add(0, condition(s=points("s", "a", "b")))
     one.add(1, condition(s=points("s", "a")))
     assert len(one.texts) == 0 and one.index.n_values == 2
-    assert one.match([text("c"), text("b"), text("a")], [0, 0], ALL_CLASSES) == [(0, 1), (0, 2), (1, 2)]
+    assert one.match([text("c"), text("b"), text("a")]) == [(0, 1), (0, 2), (1, 2)]
     assert one.texts.strings == ["c", "b", "a"]
     one.add(2, condition(s=points("s", "a", "d")))
     one.remove(0)
-    assert sorted(one.match([text("a"), text("d")], [0] * 3, ALL_CLASSES)) == [(1, 0), (2, 0), (2, 1)]
+    assert sorted(one.match([text("a"), text("d")])) == [(1, 0), (2, 0), (2, 1)]
 
 
 def test_a_text_that_goes_before_any_row_brings_it_is_forgotten() -> None:
@@ -329,7 +323,7 @@ def test_a_text_that_goes_before_any_row_brings_it_is_forgotten() -> None:
     assert one.index.n_values == one.index.n_entries == one.index.bytes() == 0
     assert not one.index._unseen and not one.index._text_of
     one.add(3, condition(s=points("s", "unheard of 7")))
-    assert one.match([text("unheard of 3"), text("unheard of 7")], [0] * 4, ALL_CLASSES) == [(3, 1)]
+    assert one.match([text("unheard of 3"), text("unheard of 7")]) == [(3, 1)]
 
 
 @pytest.mark.parametrize("n_texts", range(28, 36))
@@ -340,7 +334,7 @@ def test_a_text_that_comes_while_the_table_is_full_keeps_a_chain_that_ends(n_tex
         one.add(slot, condition(s=points("s", f"t{slot}")))
     one.cells([text("t5")])
     one.learn_strings()
-    assert one.match([text("t5"), text("t6")], [0] * n_texts, ALL_CLASSES) == [(5, 0), (6, 1)]
+    assert one.match([text("t5"), text("t6")]) == [(5, 0), (6, 1)]
 
 
 # ---- which conditions fit

@@ -140,7 +140,7 @@ def test_list_rows_and_count_rows_give_each_query_its_rows(density: float, n_row
     rows = np.full(most + SPARE + 4, rubbish, np.int32)
     offsets, listed = np.zeros(n_slots + n_more + 1, np.int64), np.zeros(n_slots + n_more, np.int64)
     firsts = (first_of, more_first) if from_first else (NO_FIRST, NO_FIRST)
-    outputs = (query_of, firsts[0], more_slot, more_query, firsts[1], n_more)
+    outputs = (query_of, firsts[0], more_slot, more_query, firsts[1], n_more, NO_FIRST, NO_FIRST)
     scratch = np.zeros(words(n_rows), np.uint64)
     n = list_rows(rows_of, words(n_rows), legs, *outputs, listed, offsets, rows, BYTE_BITS, scratch)
     found = {int(listed[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
@@ -154,6 +154,34 @@ def test_list_rows_reads_only_the_words_it_is_told() -> None:
     rows = np.zeros(64 + SPARE, np.int32)
     offsets, listed = np.zeros(2, np.int64), np.zeros(1, np.int64)
     legs, first_of = np.array([1 << 7], np.uint64), np.full(64, 60, np.int32)
-    outputs = (np.arange(64), first_of, NO_FIRST, np.zeros(0, np.int64), NO_FIRST, 0)
+    outputs = (np.arange(64), first_of, NO_FIRST, np.zeros(0, np.int64), NO_FIRST, 0, NO_FIRST, NO_FIRST)
     assert list_rows(rows_of, 1, legs, *outputs, listed, offsets, rows, BYTE_BITS, np.zeros(1, np.uint64)) == 1
     assert listed.tolist() == [7] and rows[: offsets[1]].tolist() == [60, 61, 62, 63]
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("n_rows", [1, 64, 65, 257])
+def test_a_slot_that_reads_a_segment_lists_its_rows_only_and_by_their_numbers_there(density: float, n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    n_slots = 128
+    bits = random_bits(rng, n_slots, n_rows, density)
+    edges = [0, 1, 5, 63, 64, 65, 130, n_rows - 1, n_rows]
+    first_of, stop_of = (np.minimum(rng.choice(edges, n_slots), n_rows).astype(np.int32) for _ in range(2))
+    shift_of = rng.integers(-n_rows, 1000, n_slots).astype(np.int32)
+    more_slot, more_first = np.arange(0, n_slots, 3, dtype=np.int32), np.full(43, n_rows // 2, np.int32)
+    more_query = np.arange(43) + 5000
+    expected = {}
+    for query, slot, first in [
+        *((slot, slot, int(first_of[slot])) for slot in range(n_slots)),
+        *((int(query), int(slot), n_rows // 2) for query, slot in zip(more_query, more_slot)),
+    ]:
+        rows = np.flatnonzero(bits[slot])
+        rows = rows[(rows >= first) & (rows < stop_of[slot])] + shift_of[slot]
+        if len(rows):
+            expected[query] = rows.tolist()
+    found_rows = np.zeros(n_rows * (n_slots + 43) + SPARE, np.int32)
+    offsets, listed = np.zeros(n_slots + 44, np.int64), np.zeros(n_slots + 43, np.int64)
+    outputs = (np.arange(n_slots), first_of, more_slot, more_query, more_first, 43, stop_of, shift_of)
+    legs, scratch = np.full(2, ~np.uint64(0)), np.zeros(words(n_rows), np.uint64)
+    n = list_rows(packed(bits), words(n_rows), legs, *outputs, listed, offsets, found_rows, BYTE_BITS, scratch)
+    assert {int(listed[j]): found_rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)} == expected

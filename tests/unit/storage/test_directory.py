@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,31 @@ def test_neither_snapshot_nor_catalog_runs_ahead_of_the_journal(tmp_path: Path) 
         directory.save_snapshot(1, [])
     with pytest.raises(AssertionError):
         directory.define(1)
+    directory.close()
+
+
+def test_snapshots_may_be_saved_and_definitions_written_while_another_thread_appends(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    push(directory, 1)
+    done = threading.Event()
+
+    def save() -> None:
+        while not done.is_set():
+            number = directory.durable
+            directory.save_snapshot(number, [str(number).encode()])
+            directory.define(number, [Definition("query", "q", "{}", number)])
+
+    with ThreadPoolExecutor(1) as pool:
+        saving = pool.submit(save)
+        for _ in range(100):
+            push(directory, 3)
+        done.set()
+        saving.result(timeout=60)
+    directory.close()
+    directory = open_directory(tmp_path)
+    snapshot, numbers = recovered(directory)
+    assert snapshot is not None and snapshot.parts == [bytearray(str(snapshot.number).encode())]
+    assert numbers == list(range(snapshot.number + 1, 302)) and directory.catalog.number() <= snapshot.number
     directory.close()
 
 

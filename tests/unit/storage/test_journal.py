@@ -92,7 +92,7 @@ def test_reading_starts_after_any_number(tmp_path: Path) -> None:
 def test_parts_may_be_arrays_of_any_shape(tmp_path: Path) -> None:
     journal = open_journal(tmp_path)
     square = np.arange(12, dtype=np.int64).reshape(3, 4)
-    journal.append(1, memoryview(square), memoryview(np.empty((0, 4))), bytearray(b"end"))
+    journal.append(1, square.data, np.empty((0, 4)).data, bytearray(b"end"))
     assert contents(journal) == [(1, 1, square.tobytes() + b"end")]
 
 
@@ -132,6 +132,19 @@ def test_a_record_at_the_limit_is_taken_and_one_beyond_is_refused(tmp_path: Path
         journal.append(1, bytes(1001))
     assert journal.append(1, b"goes on") == 3
     assert MAX_PAYLOAD == 256 << 20
+
+
+@pytest.mark.slow
+def test_a_record_of_256_megabytes_comes_back(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path)
+    block = os.urandom(1 << 20)
+    journal.append(1, *[block] * 256)
+    journal.append(2, b"after it")
+    journal.sync()
+    journal.close()
+    large, small = open_journal(tmp_path).read(0)
+    assert len(large.payload) == MAX_PAYLOAD and large.payload[-(1 << 20) :] == block
+    assert bytes(small.payload) == b"after it"
 
 
 def test_dropping_removes_only_segments_of_smaller_numbers(tmp_path: Path) -> None:
@@ -280,3 +293,10 @@ def test_a_floor_removes_the_segments_before_it(tmp_path: Path) -> None:
     journal = open_journal(tmp_path, floor=50)
     assert (journal.first, journal.last, contents(journal, 49)) == (50, 49, [])
     assert journal.append(1, b"x") == 50
+
+
+def test_half_a_copy_of_a_segment_is_removed_on_opening(tmp_path: Path) -> None:
+    (path,) = write_three(tmp_path)
+    (tmp_path / "journal" / "new").write_bytes(b"half")
+    assert len(contents(open_journal(tmp_path))) == 3
+    assert segments(tmp_path) == [path]

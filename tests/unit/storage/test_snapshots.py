@@ -29,13 +29,13 @@ def test_the_newest_comes_back_in_its_parts(tmp_path: Path) -> None:
     snapshots = open_snapshots(tmp_path)
     numbers = np.arange(1000)
     snapshots.write(3, [b"three"])
-    snapshots.write(5, [b"five", b"", memoryview(numbers)])
+    snapshots.write(5, [b"five", b"", numbers.data])
     found = open_snapshots(tmp_path).newest()
     assert found == Snapshot(5, [bytearray(b"five"), bytearray(), bytearray(numbers.tobytes())])
 
 
 def test_parts_that_are_read_can_be_written_to(tmp_path: Path) -> None:
-    open_snapshots(tmp_path).write(1, [memoryview(np.arange(3))])
+    open_snapshots(tmp_path).write(1, [np.arange(3).data])
     found = open_snapshots(tmp_path).newest()
     assert found is not None
     array = np.frombuffer(found.parts[0], np.int64)

@@ -37,6 +37,9 @@ ALONE: dict[str, Spec] = {
     "intersect all": ("intersect all", keys(0), keys(1)),
     "group-by": ("group-by", (0,), 0),
     "scalar aggregates": ("group-by", (), 0),
+    "first and last": ("ordered", (0,), 0),
+    "filtered aggregates": ("filtered", (0,), ("flagged", 0)),
+    "having": ("select", (1,), ("project", (1, 0), ("group-by", (0,), 0))),
     "overwriting aggregate": ("overwriting", (0,), 0),
     "overwriting scalar": ("overwriting", (), 0),
 }

@@ -66,12 +66,20 @@ BUFFERS: dict[str, Callable[[], Buffer]] = {
     "input": Scan,
     "direct": Scan,
     "negative": Unscheduled,
-    "negative+message": Unscheduled,
-    "piggyback": Unscheduled,
+    "negative+message": Calendar,
+    "piggyback": Calendar,
     "update-pattern": Calendar,
 }
-SENDING = ("negative", "negative+message", "piggyback")
-AGGREGATES = [("COUNT", None), ("COUNT", 1), ("SUM", 1), ("AVG", 1), ("MIN", 1), ("MAX", 1)]
+SENDING = ("negative",)
+OF_COLUMN = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "MEDIAN")
+#: every aggregate of the language, of column 1: function, column, DISTINCT
+AGGREGATES = [("COUNT", None, False), *((word, 1, False) for word in OF_COLUMN), ("COUNT", 1, True)]
+#: and those that ask in which order rows came: only of rows of a stream, which other operators may show again
+OF_ORDER = [("FIRST", 1, False), ("LAST", 1, False)]
+#: whose group-by has them
+ORDERED = ("ordered", "filtered")
+#: the place of the column that "flagged" adds and FILTER reads
+FLAG = 2
 
 
 def random_events(seed: int, n_edges: int, *, premature: bool, in_order: bool, n_events: int = 50) -> History:
@@ -157,8 +165,15 @@ class Kernels:
             case "delta-star":
                 # where every end is sent nothing is gained by it, and the engine counts
                 return distinct(types, rows[0]) if sends[0] else DeltaStar(types, Calendar())
-            case "group-by" | "overwriting" | "temporal":
-                aggregates = [Aggregate(Kind[kind], column, Type.FLOAT if kind == "AVG" else INT) for kind, column in AGGREGATES]
+            case "flagged":
+                return Select(None, [*columns, Call(Type.BOOL, ">", (columns[1], Literal(INT, 5)))], sends_ends=sends[0])
+            case "group-by" | "ordered" | "overwriting" | "temporal" | "filtered":
+                floats = ("AVG", "STDDEV", "VARIANCE", "MEDIAN")
+                flag = FLAG if word == "filtered" else None
+                aggregates = [
+                    Aggregate(Kind[kind], column, Type.FLOAT if kind in floats else INT, distinct, flag)
+                    for kind, column, distinct in AGGREGATES + (OF_ORDER if word in ORDERED else [])
+                ]
                 return GroupBy(types, len(rest[0]), aggregates, rows[0])
         kind, _, all_ = word.partition(" ")
         return SetOperation(KINDS[kind, bool(all_)], types, rows)
@@ -170,7 +185,9 @@ def twin(spec: Spec, edges: Sequence[Node]) -> Node:
         return edges[spec]
     word, *rest = spec
     below = [twin(part, edges) for part in rest if not isinstance(part, tuple) or (part and isinstance(part[0], str))]
-    aggregates = [TwinAggregate(kind, column) for kind, column in AGGREGATES]
+    flag = (lambda row: row[FLAG] is True) if word == "filtered" else None
+    wanted = AGGREGATES + (OF_ORDER if word in ORDERED else [])
+    aggregates = [TwinAggregate(kind, column, distinct, flag) for kind, column, distinct in wanted]
     match word:
         case "select":
             return TwinSelect(below[0], lambda row: row[0] is not None and row[0] > rest[0][0])
@@ -190,8 +207,10 @@ def twin(spec: Spec, edges: Sequence[Node]) -> Node:
             return Minus(*below, duplicates=word == "except all")
         case "intersect" | "intersect all":
             return Intersect(*below, duplicates=word == "intersect all")
-        case "group-by" | "overwriting" | "temporal":
-            make = {"group-by": TwinGroupBy, "overwriting": OverwritingAggregate, "temporal": TemporalAggregate}[word]
+        case "flagged":
+            return Project(below[0], lambda row: (*row, None if row[1] is None else row[1] > 5))
+        case "group-by" | "ordered" | "overwriting" | "temporal" | "filtered":
+            make = {"overwriting": OverwritingAggregate, "temporal": TemporalAggregate}.get(word, TwinGroupBy)
             return make(below[0], list(rest[0]), aggregates)
     raise AssertionError(word)
 
@@ -229,7 +248,7 @@ def settled(pipeline: Pipeline, times: Sequence[int]) -> Iterator[Bag]:
 def kernel_bags(spec: Spec, history: History, word: str, cut: int | None, *, fifo: bool = False) -> Bags:
     """The output of the engine's operators, read back."""
     history.sends_ends = word in SENDING
-    kernels = Kernels(spec, word, fifo=fifo and word not in SENDING)
+    kernels = Kernels(spec, word, fifo=fifo and word == "update-pattern")
     output = Bags(kernels.sends_ends)
     for deltas, upto in commits(history, cut):
         output.read(kernels.process(deltas, upto), upto)

@@ -36,5 +36,5 @@ class Grouping(Operator):
 
     def _result(self, group: Values, rows: list[Element]) -> Values:
         """Keys and aggregates of a group with these rows."""
-        values = [row.values for row in rows]
+        values = [row.values for row in sorted(rows, key=lambda row: row.start)]
         return group + tuple(aggregate.of(values) for aggregate in self._aggregates)

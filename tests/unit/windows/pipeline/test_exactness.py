@@ -87,3 +87,41 @@ def test_many_histories_are_made_up_for(expiry: str, load: tuple[int, int | None
     for name in PLANS:
         for seed in range(1, 7):
             _compare_late(name, expiry, load, seed)
+
+
+#: strategies under which readers, or some of them, find scheduled ends by themselves
+COMPRESSED = [
+    ("input", Maintenance()), ("direct", Maintenance()), ("update-pattern", Maintenance()),
+    ("update-pattern", Maintenance(frequent_premature=True)),
+]  # fmt: skip
+
+
+def _compare_compressed(name: str, expiry: str, maintenance: Maintenance, packet: int, seed: int) -> tuple[int, int]:
+    """What the operators received with and without compression; both answers are exact."""
+    n_received = []
+    for compresses in (False, True):
+        plan = PLANS[name]()
+        feeds = random_feeds(plan, seed)
+        pipeline = Pipeline(
+            plan, expiry, maintenance=maintenance, packet=packet, service=Service(2), compresses=compresses
+        )  # fmt: skip
+        for source in sources(plan):
+            pipeline.feed(source, feeds[source.name])
+        for at in (7, 13, 22, 31, 39, 45, 70, 500):
+            pipeline.run(at)
+            pipeline.settle()
+            pipeline.check()
+            assert Counter(pipeline.answer) == answer_at(pipeline.recipient, feeds, at), (name, expiry, seed, at, compresses)
+        n_received.append(sum(op.counters.n_received for op in pipeline.operators.values()))
+    return n_received[0], n_received[1]
+
+
+@pytest.mark.parametrize("way", COMPRESSED, ids=["input", "direct", "update-pattern", "negative above negation"])
+def test_compressed_streams_give_the_same_answers_in_fewer_messages(way: tuple[str, Maintenance]) -> None:
+    plain, compressed = 0, 0
+    for name in PLANS:
+        for packet, seed in ((2, 0), (5, 3), (7, 1)):
+            of_plain, of_compressed = _compare_compressed(name, *way, packet, seed)
+            assert of_compressed <= of_plain, name
+            plain, compressed = plain + of_plain, compressed + of_compressed
+    assert compressed < 0.99 * plain

@@ -1,0 +1,86 @@
+"""What happens once a service has recovered: the demo begins, and whoever started the service is told where to look.
+
+The demo begins by itself only where there is nothing yet: in a new data directory, or in none. `--demo` starts it anywhere,
+`--no-demo` nowhere; definitions that an earlier run left behind are pointed out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from api.demo import runner
+from api.demo.building import Building
+from api.demo.runner import Demo
+from api.service import Service
+from api.settings import Settings
+from eddy import EddyError
+
+_log = logging.getLogger("eddy.demo")
+
+Say = Callable[[str], None]
+
+
+class Opening:
+    """Starts a service, and what goes on beside it."""
+
+    def __init__(self, service: Service, settings: Settings, *, is_new: bool, url: str, say: Say) -> None:
+        self._service = service
+        self._settings = settings
+        self._wants_demo = is_new if settings.demo is None else settings.demo
+        self._url = url
+        self._say = say
+
+    async def run(self) -> None:
+        """Start the service, then run the demo until cancelled, if there is one."""
+        await self._service.begin()
+        if not self._service.ready:
+            return
+        demo = Demo(self._service)
+        n_queries = await _define(demo) if self._wants_demo else None
+        self._say(welcome(self._settings, self._url, n_queries))
+        if n_queries is not None:
+            await demo.run()
+        elif await self._service.read(runner.defined):
+            _log.info('the demo is defined but not running: --demo starts it, "eddy query cancel --tag demo" removes its queries')
+
+
+async def _define(demo: Demo) -> int | None:
+    """The number of the demo's queries; None if it cannot start."""
+    try:
+        return await demo.define()
+    except EddyError as error:
+        _log.warning("the demo cannot start", extra={"reason": error.fact, "hint": error.hint})
+        return None
+
+
+def welcome(settings: Settings, url: str, n_queries: int | None) -> str:
+    """Where to look, and three commands to paste."""
+    kept = (
+        "Nothing is kept: this service is ephemeral." if settings.data is None else f"Data is kept in {settings.data.absolute()}."
+    )
+    lines = [f"Eddy is ready at {url}", ""]
+    if n_queries is not None:
+        n_sensors = sum(len(sensors.ids) for sensors in Building().sensors.values())
+        lines += [f"A building with {n_sensors} sensors is streaming; {n_queries} queries answer. A day there takes ten minutes."]
+    lines += [f"{kept} Ctrl-C stops it.", "", f"Open {url}/ in a browser, or paste:", ""]
+    return "\n".join([*lines, *curls(url, demo=n_queries is not None, tokens=settings.token_file is not None), ""])
+
+
+def curls(url: str, *, demo: bool, tokens: bool) -> list[str]:
+    """Three commands that work as pasted, as often as one likes."""
+    curl = "curl -s" + (' -H "Authorization: Bearer $EDDY_TOKEN"' if tokens else "")
+    send = f"{curl} -H 'Content-Type: application/json'"
+    if demo:
+        sql = "SELECT room, MAX(value) AS celsius FROM demo_temperature [RANGE 1 MINUTE] GROUP BY room HAVING MAX(value) > 20"
+        return [
+            f"  {curl} '{url}/v1/queries/demo_rooms/answer?format=csv'",
+            f"  {curl} -N '{url}/v1/queries/demo_floors/changes?format=ndjson' | head -n 20",
+            f'  {send} -X PUT {url}/v1/queries/warm_rooms -d \'{{"sql": "{sql}"}}\'',
+        ]
+    sql = "SELECT sensor, temp FROM readings [RANGE 5 MINUTES] WHERE temp > 30"
+    return [
+        f'  {send} -X PUT {url}/v1/streams/readings -d \'{{"columns": {{"sensor": "int", "temp": "float"}}}}\'',
+        f'  {send} -X PUT {url}/v1/queries/hot -d \'{{"sql": "{sql}"}}\'',
+        f'  {send} {url}/v1/streams/readings/rows -d \'{{"sensor": 1, "temp": 31.5}}\'',
+    ]

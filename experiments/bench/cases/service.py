@@ -1,0 +1,106 @@
+"""A durable server under load over loopback, 1,000 queries: rows/s by format, latency, overload, stalled and dribbling clients.
+
+The sender is another process on the other core (`experiments/bench/service/sender.py`). The rate that the server can sustain is
+found first, by a closed loop in the same run; everything else is open loop at a share of it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from experiments.bench.options import Options, Step
+from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.service.bodies import FORMATS
+from experiments.bench.service.running import Running, running
+
+QUERIES = 1000
+#: Rows of one request.
+ROWS = 1000
+#: Of peak, at twice the sustainable rate.
+GOODPUT = 0.90
+#: How much a stalled or dribbling client may move the p99 of others, beyond the worse of two equal runs without it.
+SPREAD = 0.25
+#: Connections that dribble.
+DRIBBLERS = 200
+#: Seconds for a batch of 10,000 queries.
+BATCH_SECONDS = 10.0
+
+
+def _ms(found: dict[str, Any], what: str, quantile: str) -> Measure:
+    return Measure(1000 * found[what].get(quantile, float("nan")), "ms")
+
+
+def _by_format(format_: str, options: Options) -> list[Line]:
+    seconds = max(2.0, 3 * options.seconds)
+    with running() as server:
+        server.define(QUERIES)
+        server.send(format_, ROWS, 1.0)
+        peak = server.send(format_, ROWS, seconds)
+        rate = peak["rows_per_s"] / ROWS
+        calm = server.send(format_, ROWS, seconds, 0.5 * rate)
+        setting: dict[str, int | str] = {"queries": QUERIES, "rows": ROWS, "format": format_}
+        lines = [
+            Line("service", f"{format_}: as fast as it goes", {"rows_per_s": Measure(peak["rows_per_s"], "/s")}, None, setting),
+            Line(
+                "service", f"{format_}: half of that, from due to visible",
+                {
+                    "rows_per_s": Measure(calm["rows_per_s"], "/s"), "median": _ms(calm, "visible", "p50"),
+                    "p99": _ms(calm, "visible", "p99"),
+                },
+                None, setting,
+            ),
+        ]  # fmt: skip
+        if format_ == FORMATS[0]:
+            lines += _overload(server, format_, rate, peak["rows_per_s"], seconds, setting)
+            lines += _others(server, format_, rate, seconds, setting)
+    return lines
+
+
+def _overload(
+    server: Running, format_: str, rate: float, peak: float, seconds: float, setting: dict[str, int | str]
+) -> list[Line]:  # fmt: skip
+    found = server.send(format_, ROWS, 2 * seconds, 2 * rate)
+    goodput = found["rows_per_s"] / peak
+    measures = {
+        "rows_per_s": Measure(found["rows_per_s"], "/s"),
+        "of_peak": Measure(goodput, "%"),
+        "refused": Measure(found["refused"], ""),
+        "refusal_p99": _ms(found, "refusal", "p99"),
+        "p99": _ms(found, "visible", "p99"),
+    }
+    return [Line("service", f"{format_}: twice what it can", measures, Bar.at_least(goodput, GOODPUT, "%"), setting)]
+
+
+def _others(server: Running, format_: str, rate: float, seconds: float, setting: dict[str, int | str]) -> list[Line]:
+    """The p99 of others, with a client that stalls and with many that dribble, against two runs without."""
+    load = partial(server.send, format_, ROWS, seconds, 0.4 * rate)
+    first, second = load(), load()
+    with server.stalled():
+        stalled = load()
+    with server.dribbling(DRIBBLERS):
+        dribbled = load()
+    plain = [found["visible"]["p99"] for found in (first, second)]
+    lines = []
+    for work, found in (("one subscriber stalls", stalled), (f"{DRIBBLERS} connections dribble", dribbled)):
+        moved = found["visible"]["p99"] / max(plain) - 1
+        measures = {
+            "p99": _ms(found, "visible", "p99"),
+            "p99_alone": Measure(1000 * min(plain), "ms"),
+            "p99_again": Measure(1000 * max(plain), "ms"),
+            "moved": Measure(moved, "%"),
+        }
+        lines.append(Line("service", work, measures, Bar.at_most(moved, SPREAD, "%"), setting))
+    return lines
+
+
+def _batch() -> list[Line]:
+    with running() as server:
+        seconds = server.define(10_001)
+        held = server.client.get("/v1/eddy").json()["bytes"]
+        measures = {"seconds": Measure(seconds, "s"), "bytes": Measure(held, "B")}
+        return [Line("service", "10,000 queries in one call", measures, Bar.at_most(seconds, BATCH_SECONDS, "s"))]
+
+
+def steps(options: Options) -> list[Step]:
+    return [*(partial(_by_format, format_, options) for format_ in FORMATS), _batch]

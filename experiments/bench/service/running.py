@@ -1,0 +1,130 @@
+"""A server to load: its own process on a free port of the loopback, with a data directory of its own, ended at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+#: Seconds for a server to come up.
+START = 120.0
+_URL = re.compile(r"http://127\.0\.0\.1:\d+")
+
+
+class Running:
+    """A server, and a client of it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = httpx.Client(base_url=url, timeout=60.0)
+
+    def define(self, n_queries: int) -> float:
+        """A stream and queries over it, one of them for marked rows; the seconds that the batch of queries took."""
+        columns = {"columns": {"n": "int", "price": "float", "size": "int"}}
+        self.client.put("/v1/streams/ticks", json=columns).raise_for_status()
+        queries = [
+            {"sql": "SELECT price FROM ticks WHERE price > :p AND size > :s", "params": {"p": 99 - i % 7 / 10, "s": i % 900}}
+            for i in range(n_queries - 1)
+        ]
+        self.client.post("/v1/queries", json={"name": "marked", "sql": "SELECT n FROM ticks WHERE n > 0"}).raise_for_status()
+        began = time.perf_counter()
+        self.client.post("/v1/queries/batch", json={"queries": queries}).raise_for_status()
+        return time.perf_counter() - began
+
+    def send(self, format_: str, n_rows: int, seconds: float, rate: float = 0.0) -> dict[str, Any]:
+        """Load it from another process."""
+        words = [sys.executable, "-m", "experiments.bench.service.sender", self.url, format_]
+        done = subprocess.run(
+            [*words, str(n_rows), str(seconds), str(rate)], capture_output=True, check=True, timeout=seconds + 120
+        )  # fmt: skip
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Somebody who subscribes to a busy query and never reads."""
+        host, port = self.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as reader:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            self.client.put("/v1/queries/busy", json={"sql": "SELECT price, size, n FROM ticks"}).raise_for_status()
+            path = "/v1/queries/busy/changes?since=now&format=ndjson"
+            reader.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            reader.recv(1)
+            yield
+        self.client.delete("/v1/queries/busy").raise_for_status()
+
+    @contextmanager
+    def dribbling(self, n: int) -> Iterator[None]:
+        """Connections that begin a request and never end it."""
+        host, port = self.url.removeprefix("http://").split(":")
+        sockets = []
+        try:
+            for _ in range(n):
+                one = socket.create_connection((host, int(port)), timeout=30)
+                sockets.append(one)
+                one.sendall(
+                    f"POST /v1/streams/ticks/rows HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100000\r\n\r\n[".encode()
+                )
+            yield
+        finally:
+            for one in sockets:
+                one.close()
+
+
+@contextmanager
+def running(*flags: str) -> Iterator[Running]:
+    """A server that is ready."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+        words = [
+            sys.executable,
+            "-m",
+            "api.cli",
+            "serve",
+            "--port",
+            "0",
+            "--no-demo",
+            "--data",
+            str(Path(folder) / "data"),
+            *flags,
+        ]
+        with subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT) as process:
+            try:
+                found = Running(_wait(process, log.fileno()))
+                try:
+                    yield found
+                finally:
+                    found.client.close()
+            finally:
+                process.terminate()
+                try:
+                    process.wait(15)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+
+
+def _wait(process: subprocess.Popen[bytes], log: int) -> str:
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline:
+        text = os.pread(log, 1 << 20, 0).decode(errors="replace")
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended:\n{text}")
+        found = _URL.search(text)
+        if found is not None:
+            try:
+                if httpx.get(found[0] + "/readyz", timeout=5.0).status_code == 200:
+                    return found[0]
+            except httpx.TransportError:
+                pass
+        time.sleep(0.05)
+    raise RuntimeError("the server does not come up")

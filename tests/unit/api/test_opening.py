@@ -1,0 +1,97 @@
+"""Who gets the demo, and what a start says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.calls import Call
+from api.demo import runner
+from api.demo.definitions import queries
+from api.limits import Limits
+from api.opening import Opening, curls, welcome
+from api.service import Service
+from api.settings import Settings
+
+URL = "http://127.0.0.1:8000"
+
+
+def opened(*, demo: bool | None, is_new: bool, before: Any = None) -> tuple[list[str], int]:
+    """What an opening says, and how many queries there are then."""
+    said: list[str] = []
+
+    async def run() -> int:
+        service = Service(None, Limits())
+        begin = service.begin
+
+        async def begin_with() -> None:
+            await begin()
+            if before is not None:
+                await before(service)
+
+        service.begin = begin_with  # type: ignore[method-assign]
+        started = asyncio.Event()
+        found = Opening(service, Settings(demo=demo), is_new=is_new, url=URL, say=lambda text: (said.append(text), started.set()))
+        task = asyncio.create_task(found.run())
+        try:
+            async with asyncio.timeout(60):
+                await started.wait()
+            n_queries: int = await service.read(runner.defined)
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await service.stop()
+        return n_queries
+
+    return said, asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("demo", "is_new", "starts"),
+    [
+        (None, True, True),
+        (None, False, False),
+        (True, True, True),
+        (True, False, True),
+        (False, True, False),
+        (False, False, False),
+    ],
+)
+def test_the_demo_starts_by_itself_where_there_is_nothing_yet_or_when_told(demo: bool | None, is_new: bool, starts: bool) -> None:
+    said, n_queries = opened(demo=demo, is_new=is_new)
+    assert n_queries == (len(queries()) if starts else 0)
+    assert ("A building with" in said[0]) == starts
+
+
+def test_a_demo_that_was_left_behind_is_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+    async def define(service: Service) -> None:
+        await runner.Demo(service).define()
+
+    with caplog.at_level(logging.INFO, "eddy.demo"):
+        opened(demo=None, is_new=False, before=define)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "eddy.demo"]
+    assert "--demo starts it" in line and "eddy query cancel --tag demo" in line
+
+
+def test_a_demo_that_cannot_start_is_a_line_and_not_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    async def take(service: Service) -> None:
+        await service.ask(Call("create_stream", {"name": "demo_light", "definition": {"columns": {"mine": "int"}}}))
+
+    said, n_queries = opened(demo=True, is_new=True, before=take)
+    assert n_queries == 0 and said[0].startswith("Eddy is ready")
+    assert any(record.getMessage() == "the demo cannot start" for record in caplog.records)
+
+
+def test_a_start_says_where_to_look_and_what_is_kept() -> None:
+    kept = welcome(Settings(data=Path("/somewhere")), URL, 284)
+    assert URL in kept and "Data is kept in /somewhere." in kept and "284 queries" in kept and kept.count("  curl ") == 3
+    assert "Nothing is kept" in welcome(Settings(), URL, None)
+
+
+def test_with_tokens_the_commands_send_one() -> None:
+    assert all("Authorization: Bearer $EDDY_TOKEN" in line for line in curls(URL, demo=True, tokens=True))
+    assert not any("Authorization" in line for line in curls(URL, demo=True, tokens=False))
