@@ -41,8 +41,8 @@ ONLY_IN = {
     "fastapi": {"api"},
     "starlette": {"api"},
     "uvicorn": {"api"},
-    "asyncio": {"api", "eddy.client"},
-    "httpx": {"api", "eddy.client"},
+    "asyncio": {"api", "eddy.client", "experiments"},
+    "httpx": {"api", "eddy.client", "experiments"},
 }
 
 #: These run from a seed and a log of calls: clock and random numbers come in as arguments.
