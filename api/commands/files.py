@@ -51,23 +51,19 @@ class Part:
 
 def open_rows(name: str, format_: str | None) -> tuple[Iterator[Part], float | None]:
     """The parts of a file, `-` is standard input, and how many bytes there are if somebody knows."""
-    if name == "-":
-        source: IO[bytes] = sys.stdin.buffer
-        size = None
-        kind = format_ or _sniffed(source)
-    else:
-        path = Path(name)
-        kind = format_ or _BY_SUFFIX.get(path.suffix.lower(), "")
-        if not kind:
-            raise FileError(f'the format of "{path.name}" is not known', hint=f"--format is one of {', '.join(FORMATS)}")
-        try:
-            source = path.open("rb")
-            size = float(path.stat().st_size)
-        except OSError as error:
-            raise FileError(f"{name} cannot be read", detail=error.strerror or str(error)) from None
+    path = Path(name)
+    kind = format_ or (_sniffed(sys.stdin.buffer) if name == "-" else _BY_SUFFIX.get(path.suffix.lower(), ""))
     if kind not in FORMATS:
-        raise FileError(f'there is no format "{kind}"', hint=f"--format is one of {', '.join(FORMATS)}")
+        fact = f'there is no format "{kind}"' if kind else f'the format of "{path.name}" is not known'
+        raise FileError(fact, hint=f"--format is one of {', '.join(FORMATS)}")
     reader = {"csv": _csv_parts, "ndjson": _line_parts, "arrow": _arrow_parts, "parquet": _parquet_parts}[kind]
+    if name == "-":
+        return reader(sys.stdin.buffer), None
+    try:
+        source = path.open("rb")
+        size = float(path.stat().st_size)
+    except OSError as error:
+        raise FileError(f"{name} cannot be read", detail=error.strerror or str(error)) from None
     return _closing(source, reader(source)), size
 
 

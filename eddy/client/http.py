@@ -15,7 +15,7 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 #: Seconds to connect, and of silence after which a stream of changes counts as broken: the service speaks every ten.
 CONNECT = 5.0
 SILENCE = 30.0
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def options(url: str | None, token: str | None, timeout: float, verify: Any) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def options(url: str | None, token: str | None, timeout: float, verify: Any) -> 
         "headers": headers,
         "timeout": httpx.Timeout(timeout, connect=min(CONNECT, timeout)),
         "verify": verify,
-        # a proxy of the environment does not lead to this machine
-        "trust_env": parts.hostname not in _LOOPBACK,
+        # a proxy of the environment does not lead back to this machine
+        "mounts": {f"all://{name}": None for name in _LOOPBACK},
     }
 
 

@@ -28,6 +28,8 @@ from lineage.errors import ConflictError, EddyError, GoneError
 
 #: Seconds that `close` waits for the thread.
 JOIN = 10.0
+#: Seconds before it starts again.
+RESYNC_DELAY = 0.05
 #: Times that `verify` begins anew because the table did.
 TRIES = 5
 
@@ -106,8 +108,14 @@ class LiveTable:
             except EddyError as error:
                 self._fail(error)
                 return
+            except BaseException as error:
+                # whoever waits must not wait for a thread that has gone
+                self._fail(EddyError(f"the live table broke: {error!r}", code="broken"))
+                raise
             finally:
                 driver.close()
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing, RESYNC_DELAY)
 
     def _read(self, driver: Driver[None]) -> bool:
         """Apply what comes; True when nothing more will, False to begin anew."""

@@ -220,6 +220,13 @@ def test_a_service_that_is_not_there_is_an_error_at_once() -> None:
     assert time.monotonic() - began < 10
 
 
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with Client(server.url) as found:
+        assert found.limits()["queries"] > 0
+
+
 def test_the_asynchronous_client_does_the_same(server: Server, client: Client, stream: str) -> None:
     async def go() -> None:
         async with AsyncClient(server.url) as found:

@@ -22,7 +22,7 @@ PACKAGES = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|toml|sql|json|ndjson|csv)")
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*\n?", re.MULTILINE | re.DOTALL)
 #: First words of a shell line that are on every machine.
-_SHELL_COMMANDS = {"cd", "curl", "sleep", "git", "echo", "python3", "cat", "eddy", "export", "source", "."}
+_SHELL_COMMANDS = {"cd", "curl", "sleep", "git", "echo", "python3", "cat", "printf", "eddy", "export", "source", "."}
 
 
 def text_of(path: Path) -> str:
@@ -49,11 +49,11 @@ def blocks(text: str) -> list[tuple[str, str, int, bool]]:
 
 
 def programs(text: str) -> list[tuple[int, str, str | None]]:
-    """(line, program, what it prints or None) of each python block."""
+    """(line, program, what it prints or None) of each python block; those with a client are run by tests/e2e/test_readme.py."""
     found = blocks(text)
     result = []
     for i, (language, body, line, _) in enumerate(found):
-        if language == "python":
+        if language == "python" and "eddy.client" not in body:
             follower = found[i + 1] if i + 1 < len(found) else None
             shown = follower[1] if follower and follower[0] == "text" and follower[3] else None
             result.append((line, body, shown))
