@@ -263,7 +263,7 @@ def test_a_service_that_cheats_is_caught(mutant: Callable[[pytest.MonkeyPatch], 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 104))
 def test_a_service_holds_what_it_acknowledged_at_many_more_crash_points(seed: int) -> None:
     chance = random.Random(seed)
     assert check(script(seed, 60), seed, 80, chance.choice([1, 3, 7]), chance.choice([0, 2, 5])) == 80
