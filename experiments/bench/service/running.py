@@ -45,10 +45,16 @@ class Running:
     def send(self, format_: str, n_rows: int, seconds: float, rate: float = 0.0) -> dict[str, Any]:
         """Load it from another process."""
         words = [sys.executable, "-m", "experiments.bench.service.sender", self.url, format_]
-        done = subprocess.run(
-            [*words, str(n_rows), str(seconds), str(rate)], capture_output=True, check=True, timeout=seconds + 120
-        )  # fmt: skip
-        found: dict[str, Any] = json.loads(done.stdout)
+        with subprocess.Popen([*words, str(n_rows), str(seconds), str(rate)], stdout=subprocess.PIPE) as sender:
+            _keep_to(sender.pid, 1)
+            try:
+                printed, _ = sender.communicate(timeout=seconds + 120)
+            except subprocess.TimeoutExpired:
+                sender.kill()
+                raise
+        if sender.returncode:
+            raise RuntimeError("the sender failed")
+        found: dict[str, Any] = json.loads(printed)
         return found
 
     @contextmanager
@@ -99,6 +105,7 @@ def running(*flags: str) -> Iterator[Running]:
             *flags,
         ]
         with subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT) as process:
+            _keep_to(process.pid, 0)
             try:
                 found = Running(_wait(process, log.fileno()))
                 try:
@@ -111,6 +118,13 @@ def running(*flags: str) -> Iterator[Running]:
                     process.wait(15)
                 except subprocess.TimeoutExpired:
                     process.kill()
+
+
+def _keep_to(pid: int, core: int) -> None:
+    """Server and sender have a core each, whatever the load: else an idle sender would lend the server its own."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        os.sched_setaffinity(pid, {cores[core % len(cores)]})
 
 
 def _wait(process: subprocess.Popen[bytes], log: int) -> str:
