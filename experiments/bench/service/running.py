@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import websockets.sync.client
 
 #: Seconds for a server to come up.
 START = 120.0
@@ -25,8 +28,9 @@ _URL = re.compile(r"http://127\.0\.0\.1:\d+")
 class Running:
     """A server, and a client of it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
         self.url = url
+        self._process = process
         self.client = httpx.Client(base_url=url, timeout=60.0)
 
     def define(self, n_queries: int) -> float:
@@ -71,6 +75,27 @@ class Running:
         self.client.delete("/v1/queries/busy").raise_for_status()
 
     @contextmanager
+    def watched(self, n: int) -> Iterator[None]:
+        """Readers of all changes of a query, by SSE and by WebSocket, who have got their first answer."""
+        self.client.put("/v1/streams/idle", json={"columns": {"n": "int"}}).raise_for_status()
+        self.client.put("/v1/queries/silent", json={"sql": "SELECT n FROM idle"}).raise_for_status()
+        with contextlib.ExitStack() as stack:
+            for _ in range(n):
+                request = httpx.stream("GET", f"{self.url}/v1/queries/silent/changes", timeout=60.0)
+                next(stack.enter_context(request).iter_bytes())
+                socket_ = stack.enter_context(websockets.sync.client.connect(f"ws{self.url.removeprefix('http')}/v1/ws"))
+                socket_.send('{"subscribe": {"id": 1, "query": "silent"}}')
+                socket_.recv(60.0)
+            yield
+
+    def stop(self, signal_: signal.Signals) -> tuple[float, int]:
+        """Tell the process to end; the seconds until it has, and its exit code."""
+        began = time.perf_counter()
+        self._process.send_signal(signal_)
+        code = self._process.wait(60.0)
+        return time.perf_counter() - began, code
+
+    @contextmanager
     def dribbling(self, n: int) -> Iterator[None]:
         """Connections that begin a request and never end it."""
         host, port = self.url.removeprefix("http://").split(":")
@@ -107,7 +132,7 @@ def running(*flags: str) -> Iterator[Running]:
         with subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT) as process:
             _keep_to(process.pid, 0)
             try:
-                found = Running(_wait(process, log.fileno()))
+                found = Running(_wait(process, log.fileno()), process)
                 try:
                     yield found
                 finally:
