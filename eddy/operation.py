@@ -272,6 +272,8 @@ class Operation:
         self.replanner = replanner
         self.root = replanner.built.root
         self._recipient = replanner.built.recipient
+        #: whether a - may come for its results
+        self.ends_early = self.root.ends_early
         #: the commit that opened it, or after which it was built anew: that has been taken when it comes
         self._opened = -1
         #: values that could not be computed, in stages that run no more
@@ -302,6 +304,7 @@ class Operation:
         """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
         errors, n_rows = self.errors, len(self._recipient)
         self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
+        self.ends_early = self.root.ends_early
         self._recipient.process(self.root.opened(record), record.after)
         assert len(self._recipient) == n_rows, "the answer is the same"
         self._errors_before += errors - self.errors

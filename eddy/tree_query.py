@@ -155,7 +155,7 @@ class TreeQuery(Query):
 
     @property
     def ends_early(self) -> bool:
-        return isinstance(self.operation, Operation) and self.operation.root.ends_early
+        return isinstance(self.operation, Operation) and self.operation.ends_early
 
     @property
     def levels(self) -> int:
