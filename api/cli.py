@@ -1,6 +1,6 @@
 """The command line, `eddy`.
 
-Commands that need packages the engine may not import (benchmarks) run them as child processes of the same Python, with
+Commands that need packages the service may not import (benchmarks, replay) run them as child processes of the same Python, with
 this terminal as theirs and their exit code as ours.
 """
 
@@ -50,6 +50,16 @@ app.command()(top.top)
 def bench(context: typer.Context) -> None:
     """Measure the engine: against bare kernels, the paper's filter, and its targets. `eddy bench --help` lists the cases."""
     raise typer.Exit(run_module("experiments.bench", context.args))
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="DIR [OPTIONS]",
+)
+def replay(context: typer.Context) -> None:
+    """Replay a dataset into a service or an engine, at its own pace or faster. `eddy replay --help` lists the options."""
+    raise typer.Exit(run_module("pipeline.replay_command", context.args))
 
 
 def run_module(module: str, args: Sequence[str]) -> int:

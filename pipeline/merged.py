@@ -4,8 +4,8 @@
     slices             s1, s2, ...: cut in that order, each pushed by one `push_many`, they give what one push of all rows gives
 
 So where the cuts are never matters, and a place in the order is told by how many rows of each stream come before it: a
-`Position`. A slice holds at most `slice_rows` rows of a stream and at most `span_us` of event time, and is made of views of the batches
-that were read; nothing is copied. `positions` walks the same order by the time columns alone.
+`Position`. A slice holds at most `slice_rows` rows of a stream and less than `span_us` of event time. Its rows are views of the
+batches that were read: nothing is copied.
 
 Picture of one cut, with two streams; `|` is where the batch that was read of a stream ends, and more may follow:
 
@@ -52,30 +52,35 @@ class _Walk:
     def __init__(self, batches: Iterator[pa.RecordBatch], time: str, from_row: int) -> None:
         self._batches = batches
         self._time = time
-        #: rows of the stream before the batch; none is left iff `batch` is None
+        #: rows of the stream before the batch
         self.n_before = from_row
         self.at = 0
         self.batch: pa.RecordBatch | None = None
         self.times: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
-        self._read()
 
-    def _read(self) -> None:
+    def more(self) -> bool:
+        """Whether there are more rows; reads on if none is left of the batch."""
+        if self.at < len(self.times):
+            return True
+        # not before it is asked for: what comes before a file that cannot be read is given out first
+        batch = next(self._batches, None)
+        if batch is None:
+            return False
         self.n_before += len(self.times)
         self.at = 0
-        self.batch = next(self._batches, None)
-        self.times = np.empty(0, np.int64) if self.batch is None else times_of(self.batch, self._time)
+        self.batch = batch
+        self.times = times_of(batch, self._time)
+        return True
 
     @property
     def row(self) -> int:
         return self.n_before + self.at
 
     def take(self, to: int) -> pa.RecordBatch:
-        """The rows up to a place in the batch; reads on at its end."""
+        """The rows up to a place in the batch."""
         assert self.batch is not None
         taken = self.batch.slice(self.at, to - self.at)
         self.at = to
-        if to == len(self.times):
-            self._read()
         return taken
 
 
@@ -109,7 +114,7 @@ class Merged:
         return self
 
     def __next__(self) -> Slice:
-        walks = [(name, walk) for name, walk in self._walks.items() if walk.batch is not None]
+        walks = [(name, walk) for name, walk in self._walks.items() if walk.more()]
         if not walks:
             raise StopIteration
         first_us = min(int(walk.times[walk.at]) for _, walk in walks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -36,6 +37,8 @@ class ReadAhead(Generic[T]):
         self._queue: queue.Queue[T | _End] = queue.Queue(depth)
         self._stopped = threading.Event()
         self._over = False
+        #: CPU seconds that the thread has taken
+        self.cpu_seconds = 0.0
         self._thread = threading.Thread(target=self._fill, name="read-ahead", daemon=True)
 
     def __enter__(self) -> Self:
@@ -64,6 +67,7 @@ class ReadAhead(Generic[T]):
         error: BaseException | None = None
         try:
             for item in self._items:
+                self.cpu_seconds = time.thread_time()
                 if not self._put(item):
                     return
         except Exception as found:

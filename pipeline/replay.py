@@ -5,8 +5,8 @@
 
 A target is an engine in this process or a service (`pipeline/targets.py`). It knows the position up to which it has taken
 rows, and the replay begins there: the position lies with the rows, so the two cannot disagree. A service keeps both, and whatever
-ended a replay (Ctrl-C, a kill, a service that went away), the next one goes on without loss or duplicate. An engine in this process
-keeps neither: a replay into it begins anew.
+ended a replay (Ctrl-C, a kill, a service that went away), the next one goes on without loss or duplicate. An engine in this
+process keeps neither: a replay into it begins anew.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ class Progress:
     max_lag: float = 0.0
     #: seconds since the first slice was there
     seconds: float = 0.0
+    #: CPU seconds of the thread that reads ahead
+    reading_cpu: float = 0.0
 
     @property
     def rows_per_s(self) -> float:
@@ -106,7 +108,7 @@ def _from_position(
     clock = time.perf_counter
     with ReadAhead(slices) as ahead:
         began = None
-        seconds = found.seconds
+        seconds, reading = found.seconds, found.reading_cpu
         for some in ahead:
             if began is None:
                 began = clock()
@@ -119,4 +121,5 @@ def _from_position(
             found.time_us = some.last_us
             found.lag, found.max_lag = pace.lag, pace.max_lag
             found.seconds = seconds + clock() - began
+            found.reading_cpu = reading + ahead.cpu_seconds
             tell(found)

@@ -68,7 +68,7 @@ class ServiceTarget:
         known = self._client.queries
         for query in queries:
             found = known.get(query["name"])
-            if found is not None and found.sql != query["sql"]:
+            if found is not None and (found.sql, dict(found.params)) != (query["sql"], query.get("params") or {}):
                 raise ConflictError(
                     f'query "{query["name"]}" is there with another text', code="other_definition",
                     hint="cancel it, or give this one another name",
