@@ -1,8 +1,9 @@
 """A dataset while it is written: whole or not there at all.
 
-Files go into a sibling of the wanted folder, `DIR.partial-<pid>`. `publish` reads the footers of what was written, writes the
-manifest last, syncs everything, and renames the folder: whatever happens before (an error, Ctrl-C, a kill, a full disk), DIR
-does not exist. A draft locks its folder while it lives; the next draft of the same DIR removes folders that nobody has locked.
+All is made in a sibling of the wanted folder, `DIR.partial-<pid>`: the dataset in its `data`, what jobs need meanwhile in its
+`scratch`. `publish` reads the footers of what was written, writes the manifest last, syncs everything, and renames: whatever
+happens before (an error, Ctrl-C, a kill, a full disk), DIR does not exist. A draft locks its sibling while it lives; the next
+draft of the same DIR removes those that nobody has locked.
 """
 
 from __future__ import annotations
@@ -50,11 +51,13 @@ def chunk_name(number: int) -> str:
 
 
 class Draft:
-    """The folder in which a dataset is being made. Use it with `with`: leaving without `publish` removes it."""
+    """A dataset that is being made in `folder`. Use it with `with`: leaving without `publish` removes it."""
 
     def __init__(self, out: str | Path, *, kind: str, seed: int | None, parameters: Mapping[str, Any]) -> None:
         self.out = Path(out).absolute()
-        self.folder = self.out.with_name(f"{self.out.name}.partial-{os.getpid()}")
+        self._place = self.out.with_name(f"{self.out.name}.partial-{os.getpid()}")
+        self.folder = self._place / "data"
+        self.scratch = self._place / "scratch"
         self._about = {"format": FORMAT, "kind": kind, "seed": seed, "parameters": dict(parameters)}
         self._lock: int | None = None
 
@@ -64,14 +67,16 @@ class Draft:
         with telling_disk(self.out):
             self.out.parent.mkdir(parents=True, exist_ok=True)
             self._remove_abandoned()
-            self.folder.mkdir()
-            self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            self._place.mkdir()
+            self._lock = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.folder.mkdir()
+            self.scratch.mkdir()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # after `publish` the folder has its new name and nothing is left here
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # a job that was cut off may still be writing; the next draft removes what escapes here
+        shutil.rmtree(self._place, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
 

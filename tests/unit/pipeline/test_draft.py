@@ -83,7 +83,7 @@ from pathlib import Path
 from pipeline.draft import Draft
 with Draft(Path(sys.argv[1]), kind="sensors", seed=1, parameters={}) as draft:
     (draft.folder / "readings").mkdir()
-    print(draft.folder, flush=True)
+    print(draft.folder.parent, flush=True)
     sys.stdin.read()
 """
 
