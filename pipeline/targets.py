@@ -8,17 +8,17 @@ key made of the data, the streams and the position where it begins:
 
 So what a killed replay had sent and what the next one sends can overlap in any way, and every row is taken once. It needs
 nothing on this side, and a service that lost its rows has lost the position with them. What would break it is somebody else who
-pushes into the same streams; their times would not fit, and `position` says so.
+pushes into the same streams or moves their timeline; then the times do not fit, and `position` says so.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lineage.errors import ConflictError
-from lineage.times import to_us
+from lineage.times import to_iso, to_us
 from pipeline.dataset import MANIFEST, Dataset, times_of
 from pipeline.merged import Position, Slice
 from pipeline.replay import Moved
@@ -56,6 +56,11 @@ class ServiceTarget:
         self._client = client
         self._dataset = dataset
         self._timeline = timeline
+        line = client.stats()["timelines"].get(timeline)
+        if line is not None and not set(dataset.streams) & set(client.streams):
+            # said before streams are made on it, for those would be in the way of another try
+            first_us = min((stored.first for stored in dataset.streams.values() if stored.first is not None), default=None)
+            _check_clock(timeline, _clock_of(line), first_us)
         for name, stored in dataset.streams.items():
             client.create_stream(name, stored.columns, time=stored.time, key=stored.key, timeline=timeline)
         digest = hashlib.blake2b((dataset.path / MANIFEST).read_bytes(), digest_size=8)
@@ -81,9 +86,11 @@ class ServiceTarget:
     def position(self) -> Position:
         stats = self._client.stats()
         position = {name: int(stats["streams"][name]["rows"]) for name in self._dataset.streams}
-        line = stats["timelines"][self._timeline]
-        now_us = None if line["time"] is None else to_us(line["time"])
-        _check(self._dataset, position, now_us, alone=line["streams"] == len(position))
+        now_us = _clock_of(stats["timelines"][self._timeline])
+        last_us, next_us = _around(self._dataset, position)
+        if last_us is not None and (now_us is None or now_us < last_us):
+            raise _foreign(next(iter(position)), "its clock is before its last row")
+        _check_clock(self._timeline, now_us, next_us)
         return position
 
     def take(self, some: Slice) -> int:
@@ -99,24 +106,36 @@ class ServiceTarget:
             raise Moved from None
 
 
-def _check(dataset: Dataset, position: Position, now_us: int | None, *, alone: bool) -> None:
-    """Raise if so many rows of each stream are not the beginning of the dataset, by their times and the clock of the timeline."""
+def _around(dataset: Dataset, position: Position) -> tuple[int | None, int | None]:
+    """The times of the last row before a position and of the first after; raises if the dataset does not have it."""
     last: list[tuple[int, int]] = []
     following: list[tuple[int, int]] = []
-    for n, (name, stored) in enumerate(dataset.streams.items()):
-        at = position[name]
-        if at > stored.rows:
-            raise _foreign(name, f"it has taken {at} rows, the dataset has {stored.rows}")
+    names = list(dataset.streams)
+    for n, name in enumerate(names):
+        at, rows = position[name], dataset.streams[name].rows
+        if at > rows:
+            raise _foreign(name, f"it has taken {at} rows, the dataset has {rows}")
         if at:
             last.append((_time_of(dataset, name, at - 1), n))
-        if at < stored.rows:
+        if at < rows:
             following.append((_time_of(dataset, name, at), n))
-    names = list(dataset.streams)
     if last and following and max(last) > min(following):
         raise _foreign(names[max(last)[1]], "it is ahead of the others")
-    latest_us = max(last)[0] if last else None
-    if alone and now_us != latest_us or latest_us is not None and (now_us is None or now_us < latest_us):
-        raise _foreign(names[0], "the clock of its timeline is not that of its last row")
+    return max(last)[0] if last else None, min(following)[0] if following else None
+
+
+def _clock_of(line: Mapping[str, Any]) -> int | None:
+    return None if line["time"] is None else to_us(line["time"])
+
+
+def _check_clock(timeline: str, now_us: int | None, next_us: int | None) -> None:
+    """Raise if a timeline is past the next row: its windows would be over before they are filled."""
+    if now_us is not None and next_us is not None and now_us > next_us:
+        raise ConflictError(
+            f'timeline "{timeline}" is at {to_iso(now_us)}, past the next row of the dataset ({to_iso(next_us)})',
+            code="other_rows",
+            hint="time never goes back: name another timeline with --timeline, after dropping the streams if they are there",
+        )  # fmt: skip
 
 
 def _foreign(stream: str, detail: str) -> ConflictError:
