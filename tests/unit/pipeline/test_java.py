@@ -16,7 +16,7 @@ _SETTINGS = """    java.home = {home}
 
 
 def fake_java(home: Path, version: str, vector: bool = True) -> Path:
-    """A java that says its settings as the real one does, and else its words; without the vector module it fails if asked for it."""
+    """A java that tells its settings like the real one, else its words; without the vector module it fails if asked."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     refuse = "" if vector else 'case "$1" in --add-modules=*) exit 1;; esac\n'
