@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lineage.errors import ConflictError
 from pipeline.dataset import Dataset
 from pipeline.merged import SLICE_ROWS, Merged, Position, Slice
 from pipeline.pace import Pace
@@ -92,7 +93,9 @@ def replay(
         except Moved:
             found.position = target.position()
             found.before = sum(found.position.values()) - found.rows
-    raise AssertionError("a position that others move all the time")
+    raise ConflictError(
+        "another replay of this dataset feeds the same streams", code="two_replays", hint="one at a time: stop the other first"
+    )
 
 
 def _from_position(

@@ -12,7 +12,6 @@ for again has the same rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,19 +43,14 @@ def wide_rows(dataset: Dataset) -> Wide:
     return Wide("stream", {"row": "int"}, {name: stored.columns for name, stored in dataset.streams.items()})
 
 
-@dataclass(frozen=True)
 class Rows(InputPartition):
     """Rows of one stream, by their numbers; of each micro-batch one partition a stream."""
 
-    stream: str
-    first: int
-    end: int
-
     def __init__(self, stream: str, first: int, end: int) -> None:
         super().__init__((stream, first, end))
-        object.__setattr__(self, "stream", stream)
-        object.__setattr__(self, "first", first)
-        object.__setattr__(self, "end", end)
+        self.stream = stream
+        self.first = first
+        self.end = end
 
 
 class ReplaySource(DataSource):

@@ -9,6 +9,7 @@ Whatever kills the job, the same command goes on where it was, and all files tog
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ import typer
 
 from lineage.errors import EddyError
 from pipeline.batch_engine import BatchEngine
-from pipeline.dataset import Dataset
+from pipeline.dataset import Dataset, DatasetError
 from pipeline.pace import parse_speed
 from pipeline.session import LOCAL, spark_session, telling_spark
 
@@ -42,6 +43,8 @@ def run_job(
     tell: Callable[[int, int], object] = lambda batch, rows: None,
 ) -> int:
     """Run the job to the end of the dataset; gives how many batches it took now. `tell` hears of each, with the rows so far."""
+    from pyspark.errors import StreamingQueryException
+
     from pipeline.source import NAME, ReplaySource, wide_rows
 
     spark.dataSource.register(ReplaySource)
@@ -70,9 +73,13 @@ def run_job(
                     if engine.position == end:
                         query.processAllAvailable()
                         query.stop()
-            except Exception:
+            except StreamingQueryException as error:
+                # what the engine or a reader of files said, out of the middle of a page of text
+                told = re.search(r"^pipeline\.dataset\.DatasetError: (.+)$", str(error), re.MULTILINE)
                 if failed:
                     raise failed[0] from None
+                if told is not None:
+                    raise DatasetError(told[1]) from None
                 raise
             finally:
                 query.stop()
