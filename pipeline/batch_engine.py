@@ -14,7 +14,7 @@ on behind what it had taken down as done:
     b <= s       done: the file is there, and nothing happens
     b  = s+1     done (again): the engine is deterministic, so a file that is there already would be written the same
 
-Why the state is saved and not made again from the rows: docs/decisions/0021-state-with-every-micro-batch.md.
+Why the state is saved and not made again from the rows: docs/decisions/0022-state-with-every-micro-batch.md.
 """
 
 from __future__ import annotations
