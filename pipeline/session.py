@@ -12,6 +12,7 @@ On leaving, Java has ended: a session of the same process may follow with other 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import signal
@@ -53,6 +54,8 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # times in nanoseconds come as numbers; Spark has no type for them
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
     # the number of partitions is part of what a job says
     "spark.sql.adaptive.enabled": "false",
 }
@@ -94,6 +97,8 @@ def spark_session(scratch: Path, *, master: str = LOCAL, settings: Mapping[str, 
         try:
             gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
             context = SparkContext(conf=conf, gateway=gateway)
+            # PySpark logs errors of queries to stderr by itself; whoever catches them says what there is to say
+            logging.getLogger("SQLQueryContextLogger").disabled = True
             yield SparkSession(context)
         except PySparkRuntimeError as error:
             if context is not None:
@@ -119,7 +124,7 @@ def _all_settings(scratch: Path, master: str, settings: Mapping[str, str]) -> di
         "spark.driver.memory": MEMORY,
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -Djava.io.tmpdir={temporary}",
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={log4j}" "-Djava.io.tmpdir={temporary}"',
         **settings,
     }
 
