@@ -9,6 +9,7 @@ A mistake is a few lines on stderr and exit code 1. Ctrl-C cancels the jobs, lea
 from __future__ import annotations
 
 import json as jsons
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -26,7 +27,7 @@ from pipeline.files import sources_of
 from pipeline.ingest import Ingested, ingest
 from pipeline.progress import Report, reporting
 from pipeline.sensors import READINGS, Building, readings
-from pipeline.session import LOCAL, spark_session
+from pipeline.session import LOCAL, run_apart, spark_session
 from pipeline.stocks import STREAMS, Market, stream_rows
 
 if TYPE_CHECKING:
@@ -164,8 +165,12 @@ def _run(draft: Draft, master: str, n_tasks: int, write: Callable[[Draft, SparkS
         stack.enter_context(draft)
         report = stack.enter_context(_bar(n_tasks))
         spark = stack.enter_context(spark_session(draft.scratch, master=master))
-        stack.enter_context(reporting(spark, report, n_tasks))
-        return write(draft, spark)
+
+        def work() -> Dataset:
+            with reporting(spark, report, n_tasks):
+                return write(draft, spark)
+
+        return run_apart(spark, work)
 
 
 @contextmanager
@@ -223,6 +228,8 @@ def _iso(us: int | None) -> str | None:
 
 
 def main() -> None:
+    # what the bridge to Java logs when Ctrl-C comes in the middle of a call is nobody's business
+    logging.getLogger().addHandler(logging.NullHandler())
     app(prog_name="eddy generate")
 
 

@@ -19,10 +19,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lineage.errors import EddyError
 from pipeline.draft import disk_error
@@ -31,6 +32,8 @@ from pipeline.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 #: All cores of this machine.
 LOCAL = "local[*]"
 #: Heap of the driver, which does all work when the master is local.
@@ -38,6 +41,8 @@ MEMORY = "1g"
 LOG = "spark.log"
 #: Seconds that Java has to end.
 _PATIENCE = 30.0
+#: Seconds between two tries to cancel what runs.
+_LOOK = 0.2
 
 _LOG4J = """rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -197,6 +202,19 @@ def telling_spark(out: Path) -> Iterator[None]:
         raise SparkError(
             f"a Spark job failed: {out} was not written", detail=causes[-1] if causes else text.strip().split("\n", 1)[0]
         ) from error
+
+
+def run_apart(spark: SparkSession, work: Callable[[], T]) -> T:
+    """Do work in a thread of its own: Ctrl-C then finds this thread free to cancel its jobs, and raises once it has ended."""
+    with ThreadPoolExecutor(1, "work") as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            # jobs that it had not started yet as well
+            while not wait([future], timeout=_LOOK).done:
+                spark.sparkContext.cancelAllJobs()
+            raise
 
 
 def _tail(log: Path) -> str:

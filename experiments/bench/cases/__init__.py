@@ -8,6 +8,7 @@ from experiments.bench.cases import (
     calendar,
     churn,
     filters,
+    generate,
     group_by,
     idle,
     intervals,
@@ -36,6 +37,7 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "calendar": calendar.steps,
     "group-by": group_by.steps,
     "service": service.steps,
+    "generate": generate.steps,
 }
 
 #: Cases that another one runs too.
