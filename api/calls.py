@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from api.bodies import BodyError, Keys, parse_bundle, parse_keys, parse_rows
+from api.bodies import JSON, BodyError, Keys, parse_bundle, parse_keys, parse_rows
 from api.holdings import Holdings, KeptReceipt
 from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query
 from eddy.catalog import Catalog, describe, describe_table
@@ -154,7 +154,8 @@ def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> t
 
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
-    receipts = holdings.engine.push_many(_said(call, parse_bundle))
+    media = call.header.get("media", JSON)
+    receipts = holdings.engine.push_many(_said(call, lambda body: parse_bundle(body, media)))
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 
 

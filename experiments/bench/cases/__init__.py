@@ -8,11 +8,13 @@ from experiments.bench.cases import (
     calendar,
     churn,
     filters,
+    generate,
     group_by,
     idle,
     intervals,
     join,
     latency,
+    replay,
     routing,
     selective,
     service,
@@ -36,6 +38,8 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "calendar": calendar.steps,
     "group-by": group_by.steps,
     "service": service.steps,
+    "generate": generate.steps,
+    "replay": replay.steps,
 }
 
 #: Cases that another one runs too.

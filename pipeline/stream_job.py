@@ -1,0 +1,163 @@
+"""A dataset through the engine as a job of Spark's Structured Streaming, for `python -m pipeline.stream_job`.
+
+The source (`pipeline/source.py`) cuts the dataset into micro-batches, Spark takes down in its checkpoint which rows each one has,
+and the engine in the driver takes them as Arrow tables and leaves one file of results for each (`pipeline/batch_engine.py`).
+Whatever kills the job, the same command goes on where it was, and all files together are those of a job that ran through.
+
+    OUT/checkpoint      Spark's; with results, snapshots and job.json beside it
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from lineage.errors import EddyError
+from pipeline.batch_engine import BatchEngine
+from pipeline.dataset import Dataset, DatasetError
+from pipeline.pace import parse_speed
+from pipeline.session import LOCAL, spark_session, telling_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Rows of one micro-batch, at most.
+MAX_ROWS = 100_000
+#: Seconds between two looks at a job that runs.
+_LOOK = 0.2
+
+
+def run_job(
+    spark: SparkSession,
+    dataset: Dataset,
+    queries: Sequence[Mapping[str, Any]],
+    out: Path,
+    *,
+    speed: str = "max",
+    max_rows: int = MAX_ROWS,
+) -> int:
+    """Run the job to the end of the dataset; gives how many batches it took now. Ctrl-C ends it between two batches."""
+    from pipeline.source import NAME, ReplaySource, wide_rows
+
+    spark.dataSource.register(ReplaySource)
+    with _interrupts() as stopped, BatchEngine(out, dataset, queries, wide_rows(dataset)) as engine, _Taking(engine) as taking:
+        reader = spark.readStream.format(NAME).option("path", str(dataset.path))
+        rows = reader.option("speed", speed).option("maxRows", str(max_rows)).load()
+        writer = rows.writeStream.foreachBatch(taking).option("checkpointLocation", str(engine.out / "checkpoint"))
+        end = {name: stored.rows for name, stored in dataset.streams.items()}
+        with telling_spark(engine.out):
+            query = (writer.trigger(availableNow=True) if parse_speed(speed) is None else writer).start()
+            try:
+                # not awaitTermination: a Ctrl-C in the middle of a call to Java leaves a page of text
+                while query.isActive and not stopped.wait(_LOOK):
+                    if engine.position == end:
+                        query.processAllAvailable()
+                        query.stop()
+                error = query.exception()
+                if error is not None:
+                    raise taking.failed or _told(str(error)) or error
+            finally:
+                query.stop()
+    if stopped.is_set():
+        raise KeyboardInterrupt
+    return taking.n_batches
+
+
+class _Taking:
+    """What Spark calls with each micro-batch, in a thread of its own; on leaving the last call is over and none follows."""
+
+    def __init__(self, engine: BatchEngine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._over = False
+        self.n_batches = 0
+        #: what the engine said, of which Spark would show the text of a stack trace
+        self.failed: EddyError | None = None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        table = rows.toArrow()
+        with self._lock:
+            if self._over:
+                raise RuntimeError("the job has ended")
+            try:
+                self.n_batches += self._engine.take(batch, table)
+            except EddyError as error:
+                self.failed = error
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self._lock:
+            self._over = True
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, in place of the exception that Spark would raise in the middle of anything."""
+    found = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield found
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: found.set())
+    try:
+        yield found
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _told(text: str) -> DatasetError | None:
+    """What the reader of files said, out of the middle of a page of text."""
+    found = re.search(r"^pipeline\.dataset\.DatasetError: (.+)$", text, re.MULTILINE)
+    return None if found is None else DatasetError(found[1])
+
+
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, as eddy generate writes it.")]
+_Queries = Annotated[Path, typer.Option(help="The queries: .ndjson, .csv or .sql.", exists=True, dir_okay=False)]
+_Out = Annotated[Path, typer.Option(help="Where results, state and checkpoint go.")]
+_Speed = Annotated[str, typer.Option(help="60x plays a minute in a second; max does not wait.")]
+_MaxRows = Annotated[int, typer.Option(min=1, help="Rows of a micro-batch, at most.")]
+_Master = Annotated[str, typer.Option(help="Spark's master.")]
+
+
+def command(
+    folder: _Folder, queries: _Queries, out: _Out, speed: _Speed = "max", max_rows: _MaxRows = MAX_ROWS,
+    master: _Master = LOCAL,
+) -> None:  # fmt: skip
+    """Run queries over a dataset as a Structured Streaming job that can be killed and started again."""
+    from queries.rules import read_rules
+
+    try:
+        parse_speed(speed)
+        dataset = Dataset.open(folder)
+        rules = read_rules(queries, {"tags": []})
+        named = [{"name": f"replay_{n}"} | rule.definition for n, rule in enumerate(rules, 1)]
+        with spark_session(out.absolute() / "spark", master=master) as spark:
+            n_batches = run_job(spark, dataset, named, out, speed=speed, max_rows=max_rows)
+    except EddyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+    print(f"{n_batches} batches, results in {out / 'results'}")
+
+
+def main() -> None:
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    app(prog_name="python -m pipeline.stream_job")
+
+
+if __name__ == "__main__":
+    main()
