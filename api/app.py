@@ -12,9 +12,12 @@ from api import problems
 from api.guard import Guard
 from api.metrics import Metrics
 from api.models import Problem
+from api.pushes import Pushes
+from api.reading import Reader
+from api.room import Room
 from api.routes import changes, operations, page, queries, rows, socket, streams
 from api.service import Service
-from api.tokens import Route, Tokens
+from api.tokens import Tokens
 
 _ABOUT = """Continuous SQL queries over live streams.
 
@@ -52,11 +55,12 @@ def make_app(
     app.state.service = service
     app.state.metrics = metrics = Metrics(service)
 
-    def admit(route: Route) -> None:
-        if route.role == "device":
-            service.core.inbox.check_room()
-
-    app.add_middleware(Guard, limits=service.limits, tokens=tokens, hosts=hosts, admit=admit, observe=metrics.observe)
+    app.add_middleware(Pushes, service=service)
+    reader = Reader(service.limits)
+    app.state.room = room = Room(service, reader, metrics)
+    app.add_middleware(
+        Guard, limits=service.limits, reader=reader, tokens=tokens, hosts=hosts, admit=room.check, observe=metrics.observe
+    )  # fmt: skip
     for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router, page.router):
         app.include_router(router)
     problems.install(app)

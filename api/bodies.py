@@ -34,6 +34,8 @@ ALIASES = {
     "application/csv": CSV,
 }
 ACCEPTED = (JSON, NDJSON, CSV, ARROW)
+#: What curl calls whatever it sends.
+FORM = "application/x-www-form-urlencoded"
 
 
 class BodyError(EddyError):
@@ -63,6 +65,10 @@ def media_type(header: str | None) -> str:
     name = ALIASES.get(name, name)
     if name.endswith("+json"):
         name = JSON
+    if name == FORM:
+        raise UnsupportedMediaError(
+            f'the media type "{name}" is not read', hint=f"curl says that of -d unless told otherwise: -H 'Content-Type: {JSON}'"
+        )
     if name not in ACCEPTED:
         raise UnsupportedMediaError(f'the media type "{name}" is not read', hint=f"one of {', '.join(ACCEPTED)}")
     return name

@@ -10,17 +10,20 @@ clock (`at_us`) too. Calls that changed nothing (equal definitions, a repeated i
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
 
-from api.bodies import Keys, parse_bundle, parse_keys, parse_rows
+from api.bodies import BodyError, Keys, parse_bundle, parse_keys, parse_rows
 from api.holdings import Holdings, KeptReceipt
 from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query
 from eddy.catalog import Catalog, describe, describe_table
 from eddy.screening import without
+
+_log = logging.getLogger("eddy.calls")
 
 #: Rejected rows that `?bad=skip` names.
 MAX_REJECTED_SHOWN = 100
@@ -28,7 +31,7 @@ MAX_REJECTED_SHOWN = 100
 
 @dataclass(slots=True)
 class Call:
-    """One call. `rows` is the parsed body, if somebody has parsed it already."""
+    """One call. `rows` is what the body says, if somebody has read it already."""
 
     kind: str
     header: dict[str, Any]
@@ -128,10 +131,8 @@ def _drop(holdings: Holdings, call: Call) -> Done:
 def _push(holdings: Holdings, call: Call) -> Done:
     engine, header = holdings.engine, call.header
     stream = header["stream"]
-    rows = call.rows
-    if rows is None:
-        rows = parse_rows(call.body, header["media"], engine.stream(stream).columns)
-    rows, skipped = _screened(engine, stream, rows, header)
+    columns = engine.stream(stream).columns
+    rows, skipped = _screened(engine, stream, _said(call, lambda body: parse_rows(body, header["media"], columns)), header)
     return Done(engine.push(stream, rows)._asdict() | _rejections(skipped))
 
 
@@ -153,8 +154,7 @@ def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> t
 
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
-    bundle = call.rows if call.rows is not None else parse_bundle(call.body)
-    receipts = holdings.engine.push_many(bundle)
+    receipts = holdings.engine.push_many(_said(call, parse_bundle))
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 
 
@@ -165,10 +165,8 @@ def _rejections(skipped: list[dict[str, Any]]) -> dict[str, Any]:
 def _upsert(holdings: Holdings, call: Call) -> Done:
     engine, header = holdings.engine, call.header
     table = header["table"]
-    rows = call.rows
-    if rows is None:
-        rows = parse_rows(call.body, header["media"], engine.table(table).columns)
-    rows, skipped = _screened(engine, table, rows, header)
+    columns = engine.table(table).columns
+    rows, skipped = _screened(engine, table, _said(call, lambda body: parse_rows(body, header["media"], columns)), header)
     return Done(engine.upsert(table, rows)._asdict() | _rejections(skipped))
 
 
@@ -182,7 +180,21 @@ def _retract(holdings: Holdings, call: Call) -> Done:
 
 
 def _keys(call: Call) -> Keys:
-    return call.rows if call.rows is not None else parse_keys(call.body)
+    found: Keys = _said(call, parse_keys)
+    return found
+
+
+def _said(call: Call, parse: Callable[[bytes], Any]) -> Any:
+    """What the body of a call says. Nothing has been done yet: whatever a reader of formats stumbles over ends this call only."""
+    if call.rows is not None:
+        return call.rows
+    try:
+        return parse(call.body)
+    except EddyError:
+        raise
+    except Exception as error:
+        _log.exception("a body could not be read")
+        raise BodyError("the body cannot be read", detail=type(error).__name__) from error
 
 
 def _advance(holdings: Holdings, call: Call) -> Done:

@@ -6,12 +6,14 @@ for ever, and one that never ends a header would fill the memory. Here
 * a head that has not come within `read_seconds` closes its connection with 408; so does a connection on which nothing is asked;
 * a head of more than `head_bytes` closes it with 431;
 * what is no HTTP closes it with 400;
+* rows that there is no room for are refused by the head of their request;
 * beyond `connections` every request is answered with 503, and beyond `SPARE` more there is no answer at all.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from uvicorn.config import Config
@@ -27,19 +29,35 @@ from api.reading import Receive
 SPARE = 64
 
 
-def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
+#: The whole answer to a request that is refused by its method, path and headers; None: it is not.
+Refusal = Callable[[str, str, Sequence[tuple[bytes, bytes]]], bytes | None]
+
+
+def protocol_of(limits: Limits, refusal: Refusal) -> type[asyncio.Protocol]:
     """What uvicorn makes for each connection."""
 
     class Connection(BoundedConnection):
         bounds = limits
+        refuse = staticmethod(refusal)
 
     return Connection
+
+
+class Refused:
+    """Stands where uvicorn has a request under way: this one has its answer, and what still comes of it is read away."""
+
+    response_complete = True
+
+    def __init__(self) -> None:
+        #: set when the connection is lost; nobody waits for it
+        self.message_event = asyncio.Event()
 
 
 class BoundedConnection(HttpToolsProtocol):
     """uvicorn's connection, with bounds."""
 
     bounds: Limits
+    refuse: Refusal
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any],
@@ -87,7 +105,21 @@ class BoundedConnection(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0
         self._disarm()
-        super().on_headers_complete()
+        if not self._is_refused():
+            super().on_headers_complete()
+
+    def _is_refused(self) -> bool:
+        """Whether the request under way was answered by its head alone."""
+        if not (self.cycle is None or self.cycle.response_complete) or self._too_many or not self.parser.should_keep_alive():
+            return False
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        answer = self.refuse(self.parser.get_method().decode("latin-1"), path, self.headers)
+        if answer is None:
+            return False
+        self.cycle = Refused()  # type: ignore[assignment]  # all that uvicorn asks of a request that is answered
+        self.transport.write(answer)
+        self.on_response_complete()
+        return True
 
     def on_message_complete(self) -> None:
         self._in_head = True

@@ -5,7 +5,8 @@
                another site reaches it, by a name that it points here either (DNS rebinding)
     token      who asks, and whether that role may (401, 403); without a token file everybody may do everything
     rate       of each token, or address (429)
-    room       rows that there is no room for are refused before they are read (429, 503)
+    room       rows that there is no room for are refused before they are read (429, 503); most were at the connection already,
+               before anything else (`api/room.py`)
     body       counted, timed and decompressed (408, 413, 415, 429): see `api/reading.py`
 
 and what every answer carries. WebSockets pass the same doors, only without a body. The application gets a whole body or none.
@@ -17,7 +18,6 @@ import asyncio
 import logging
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -27,6 +27,7 @@ from api.problems import as_problem
 from api.rates import Rates
 from api.reading import GoneError, Message, Reader, Receive
 from api.refusals import ForbiddenError, MisdirectedError, UnauthorizedError
+from api.room import HEADERS, POLICY, SMALL, request_id
 from api.tokens import OPEN, Route, Tokens, expect, route_of
 from eddy import EddyError
 
@@ -38,19 +39,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 #: Told of every answer: the route, the status, and the seconds until its first byte.
 Observe = Callable[[Route, int, float], None]
 
-_ID = re.compile(rb"[\w.:-]{1,128}", re.ASCII)
-#: A body up to this size is read away after a refusal, a larger one closes the connection.
-SMALL = 1 << 20
 #: Seconds for which what still comes is read away before a connection is closed: else the client may never see the answer.
 LINGER = 1.0
 
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-]
-_POLICY = b"default-src 'none'; frame-ancestors 'none'"
 _PAGE = b"default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; img-src 'self' data:"
 _DOCS = _PAGE.replace(b"'unsafe-inline'", b"'unsafe-inline' https://cdn.jsdelivr.net") + b" https://fastapi.tiangolo.com"
 #: Pages have their own.
@@ -61,8 +52,9 @@ class Guard:
     """The doors in front of an application."""
 
     def __init__(
-        self, app: App, limits: Limits, *, tokens: Tokens | None = None, hosts: frozenset[str] | None = None,
-        admit: Callable[[Route], None] = lambda route: None, observe: Observe = lambda route, status, seconds: None,
+        self, app: App, limits: Limits, *, reader: Reader | None = None, tokens: Tokens | None = None,
+        hosts: frozenset[str] | None = None, admit: Callable[[Route], None] = lambda route: None,
+        observe: Observe = lambda route, status, seconds: None,
     ) -> None:  # fmt: skip
         self._app = app
         self._tokens = tokens
@@ -72,7 +64,7 @@ class Guard:
         self._admit = admit
         self._observe = observe
         self._rates = Rates(limits.requests_per_second)
-        self.reader = Reader(limits)
+        self.reader = Reader(limits) if reader is None else reader
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -80,7 +72,7 @@ class Guard:
             return
         began = time.monotonic()
         headers = _headers(scope)
-        id_ = _request_id(headers)
+        id_ = request_id(headers.get(b"x-request-id", b""))
         scope.setdefault("state", {})["request_id"] = id_
         route = route_of("WS" if scope["type"] == "websocket" else scope["method"], scope["path"])
         send = self._dressed(scope, route, id_, began, send)
@@ -141,13 +133,13 @@ class Guard:
 
     def _dressed(self, scope: Scope, route: Route, id_: str, began: float, send: Send) -> Send:
         """A `send` that adds what every answer carries."""
-        added = [(b"x-request-id", id_.encode()), *_HEADERS]
+        added = [(b"x-request-id", id_.encode()), *HEADERS]
 
         async def dressed(message: Message) -> None:
             kind = message["type"]
             if kind in ("http.response.start", "websocket.http.response.start"):
                 own = list(message.get("headers", ()))
-                policy = _POLICIES.get(scope["path"], _POLICY)
+                policy = _POLICIES.get(scope["path"], POLICY)
                 message = {**message, "headers": [*own, *added, (b"content-security-policy", policy)]}
                 seconds = time.monotonic() - began
                 self._observe(route, message["status"], seconds)
@@ -165,11 +157,6 @@ class Guard:
 def _headers(scope: Scope) -> dict[bytes, bytes]:
     """Headers by name. Of one that comes twice the last counts, as for uvicorn's own parser lengths cannot differ."""
     return dict(scope["headers"])
-
-
-def _request_id(headers: dict[bytes, bytes]) -> str:
-    given = headers.get(b"x-request-id", b"")
-    return given.decode() if _ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def _name(host: str) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -124,6 +124,8 @@ class Hub:
         #: parts that were dropped for slow readers, and how often a reader was too slow
         self.dropped = 0
         self.overflowed = 0
+        #: told of a reader for which nothing need be read until it catches up
+        self.on_behind: Callable[[Subscription], None] = lambda subscription: None
         self._closing = asyncio.Event()
         self._reason = ""
 
@@ -177,14 +179,17 @@ class Hub:
                 subscription.put(progress)
         for query in news.gone:
             for subscription in list(self._by_query.get(query.id, ())):
-                self._drop(query.id, subscription)
-                del subscription.queries[query.id]
-                subscription.put(End(query.name, "cancelled"))
-                if not subscription.queries and not subscription.tags:
-                    subscription.ended = True
+                self.cancelled(subscription, query.id)
         for subscription in self.subscriptions:
             if not subscription.behind:
                 subscription.cursor = max(subscription.cursor, seq)
+
+    def cancelled(self, subscription: Subscription, id_: int) -> None:
+        """One of a reader's queries is gone."""
+        self._drop(id_, subscription)
+        subscription.put(End(subscription.queries.pop(id_), "cancelled"))
+        if not subscription.queries and not subscription.tags:
+            subscription.ended = True
 
     def progress(self, subscription: Subscription) -> Progress:
         """That a reader has been sent everything so far."""
@@ -201,6 +206,7 @@ class Hub:
             self._restore(subscription, kept)
             subscription.cursor = whole if whole is not None else _before(queue, subscription.cursor)
             subscription.behind = True
+            self.on_behind(subscription)
             return
         after = _before(queue, subscription.cursor)
         self.dropped += sum(isinstance(one, Part) for one in queue)
@@ -213,6 +219,7 @@ class Hub:
             # the answer as of now is read by the reader itself, when it is ready for it
             subscription.behind = subscription.anew = True
             subscription.cursor = seq
+            self.on_behind(subscription)
         else:
             subscription.put(Progress(seq, self.times))
 

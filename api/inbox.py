@@ -9,6 +9,7 @@ overloaded service can still be asked what it does. When it drains, `closed` ref
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -76,8 +77,8 @@ class Inbox:
             if self.closed is not None:
                 raise self.closed
             if isinstance(item.what, Call):
-                # a call larger than the whole queue is let into an empty one: bodies have a bound of their own
-                if self.calls >= self.max_calls or (self.calls and self.bytes + item.n_bytes > self.max_bytes):
+                # one call may be larger than what is left, or a large one would never find room: bodies have their own bound
+                if self.calls >= self.max_calls or self.bytes >= self.max_bytes:
                     self.refused += 1
                     raise BusyError("the input queue is full", self._retry_after())
                 self.calls += 1
@@ -91,15 +92,21 @@ class Inbox:
             if len(self._items) == 1:
                 self._changed.notify()
 
-    def check_room(self) -> None:
-        """Raise if a call would be refused now: to be asked before its body is read and taken apart."""
+    def has_room(self, n_bytes: int) -> bool:
+        """Whether a call would be let in, with so many bytes under way; near enough, without a lock."""
+        return self.calls < self.max_calls and n_bytes < self.max_bytes
+
+    def check_room(self, n_bytes: int) -> None:
+        """Raise if there is no room for a call: to be asked before its body is read. `n_bytes` are those of all bodies that were
+        read and are not answered: they wait here, or for their turn before or after."""
         with self._changed:
-            if self.calls >= self.max_calls or self.bytes >= self.max_bytes:
+            if self.calls >= self.max_calls or n_bytes >= self.max_bytes:
                 self.refused += 1
                 raise BusyError("the input queue is full", self._retry_after())
 
     def _retry_after(self) -> float:
-        return min(60.0, max(1.0, self.bytes / self._bytes_rate if self._bytes_rate else 1.0))
+        # whole seconds, as the header has them
+        return min(60.0, max(1.0, math.ceil(self.bytes / self._bytes_rate) if self._bytes_rate else 1.0))
 
     def take(self, max_items: int, max_bytes: int, timeout: float) -> list[Item]:
         """What has come, at most so many; nothing if nothing comes in time or the inbox is closed and empty."""

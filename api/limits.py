@@ -41,9 +41,9 @@ class Limits:
     requests_per_second: int = 10_000
     #: connections that may be open (api/connections.py)
     connections: int = 2000
-    #: calls and bytes that may wait for the engine, and reads (api/inbox.py)
+    #: calls and bytes of rows that may be under way or wait for the engine, and reads (api/inbox.py)
     queue_calls: int = 1024
-    queue_bytes: int = 32 << 20
+    queue_bytes: int = 2 << 20
     queue_reads: int = 1024
     #: queries, streams and tables there may be, and columns of one (api/admission.py)
     queries: int = 100_000

@@ -38,11 +38,12 @@ class Opening:
             return
         demo = Demo(self._service)
         n_queries = await _define(demo) if self._wants_demo else None
+        if n_queries is None and await self._service.read(runner.defined):
+            await demo.empty()
+            _log.info('the demo is defined but not running: --demo starts it, "eddy query cancel --tag demo" removes its queries')
         self._say(welcome(self._settings, self._url, n_queries))
         if n_queries is not None:
             await demo.run()
-        elif await self._service.read(runner.defined):
-            _log.info('the demo is defined but not running: --demo starts it, "eddy query cancel --tag demo" removes its queries')
 
 
 async def _define(demo: Demo) -> int | None:

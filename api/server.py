@@ -74,8 +74,9 @@ def serve(settings: Settings) -> int:
         url = f"{'http' if settings.tls_cert is None else 'https'}://{host}:{address[1]}"
         is_new = directory is None or directory.is_new
         opening = Opening(service, settings, is_new=is_new, url=url, say=_say if settings.log_format == "text" else _quiet)
+        app = make_app(service, opening.run, tokens=tokens, hosts=hosts)
         config = uvicorn.Config(
-            make_app(service, opening.run, tokens=tokens, hosts=hosts), http=protocol_of(settings.limits),
+            app, http=protocol_of(settings.limits, app.state.room.refusal),
             ws="websockets-sansio", ws_max_size=settings.limits.body_bytes, timeout_graceful_shutdown=GRACE,
             log_config=None, access_log=False, server_header=False, proxy_headers=False,
             ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,

@@ -7,6 +7,7 @@ back by one call into the loop for each group.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -72,6 +73,7 @@ class Service:
         holdings.engine.limit(state_bytes=self.limits.state_bytes, max_ahead=self.limits.max_ahead_seconds * 1000)
         self._core = Core(holdings, clock, self._directory, self.limits, self.hub.publish, self._to_loop)
         self._core.on_failure = self._fail
+        self.hub.on_behind = self._pause
         self.hub.seq = holdings.engine.seq
         self._core.start()
 
@@ -221,20 +223,28 @@ class Service:
         """Put what a reader that fell behind has missed into its queue."""
         snapshot = subscription.anew
 
-        def look(core: Core) -> tuple[list[Part], int, bool]:
+        def look(core: Core) -> tuple[list[Part], int, bool, list[int]]:
             chosen = [query for id_ in subscription.queries if (query := _still(core.engine, id_)) is not None]
+            gone = [id_ for id_ in subscription.queries if id_ not in {query.id for query in chosen}]
+            core.watches.resume(subscription, chosen)
             seq = core.engine.seq
             if not snapshot:
                 try:
-                    return _changes(core.engine, chosen, subscription.cursor), seq, False
+                    return _changes(core.engine, chosen, subscription.cursor), seq, False, gone
                 except GoneError:
                     pass
-            return _changes(core.engine, chosen, "snapshot"), seq, not snapshot
+            return _changes(core.engine, chosen, "snapshot"), seq, not snapshot, gone
 
-        def go_on(found: tuple[list[Part], int, bool]) -> None:
-            parts, seq, missed = found
+        def go_on(found: tuple[list[Part], int, bool, list[int]]) -> None:
+            parts, seq, missed, gone = found
             if missed:
                 subscription.put(Gap(subscription.cursor, seq, True))
+            elif gone and not snapshot:
+                # what they still did cannot be read any more
+                subscription.put(Gap(subscription.cursor, seq, False))
+            for id_ in gone:
+                if id_ in subscription.queries:
+                    self.hub.cancelled(subscription, id_)
             for part in parts:
                 subscription.put(part)
             subscription.cursor = seq
@@ -242,6 +252,11 @@ class Service:
             subscription.put(Progress(seq, self.hub.times))
 
         await self._put(look, None, go_on)
+
+    def _pause(self, subscription: Subscription) -> None:
+        """Have nothing read for a reader that is behind. It saves work and is needed for nothing: no room is no harm."""
+        with contextlib.suppress(LimitError):
+            self.core.put(lambda core: core.watches.pause(subscription), lambda result, error: None)
 
     async def unsubscribe(self, subscription: Subscription) -> None:
         """A reader has gone."""

@@ -92,6 +92,22 @@ class Watches:
             if not readers:
                 self._forget(id_)
 
+    def pause(self, reader: Reader) -> None:
+        """A reader has fallen behind: nothing is read for it until it comes back."""
+        for id_ in self._watching.get(reader, ()):
+            readers = self._readers[id_]
+            readers.discard(reader)
+            if not readers:
+                self._forget(id_)
+        if reader in self._watching:
+            self._watching[reader] = set()
+
+    def resume(self, reader: Reader, queries: Iterable[Query]) -> None:
+        """A reader has caught up with these queries."""
+        if reader in self._watching:
+            for query in queries:
+                self._watch(reader, query, "now")
+
     def _forget(self, id_: int) -> None:
         del self._cursors[id_], self._readers[id_]
         self._watched[id_] = False

@@ -18,7 +18,7 @@ from api.bodies import JSON
 from api.calls import Call
 from api.core import Core
 from api.demo.building import TICK_MS, Building
-from api.demo.definitions import SENSORS, STREAM, STREAMS, TABLE, TAG, queries
+from api.demo.definitions import SENSORS, STREAM, STREAMS, TABLE, TAG, TIMELINE, queries
 from api.inbox import BusyError, ClosedError
 from api.jsons import to_json
 from api.service import Service
@@ -85,6 +85,10 @@ class Demo:
             except EddyError as error:
                 _log.warning("the demo has ended", extra={"reason": error.fact})
                 return
+
+    async def empty(self) -> None:
+        """Let the windows of an earlier run pass: nobody should take what it left in a snapshot for the present."""
+        await self._service.ask(Call("advance", {"timeline": TIMELINE, "time": self._now_ms()}))
 
     async def send(self, tick: int) -> None:
         """Send the rows of a tick, unless the service is busy."""

@@ -7,8 +7,9 @@ off inside a commit gets that commit again, whole. A reader that is too slow is 
 
 from __future__ import annotations
 
+import asyncio
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from api.formats import NotAcceptableError, choose
-from api.hub import Delivery, End, Progress, Subscription, frame_facts
+from api.hub import Delivery, End, Gap, Progress, Subscription, frame_facts
 from api.jsons import to_json, to_line
 from api.limits import SUBSCRIPTION_QUERIES
 from api.models import Name, problems
@@ -33,6 +34,8 @@ HEARTBEAT = 10.0
 IDLE_PROGRESS = 0.25
 #: Bytes of one frame, about.
 FRAME_BYTES = 256 << 10
+#: Bytes that a reader is sent before others have their turn.
+TURN_BYTES = 64 << 10
 
 _MEDIA = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "arrow": "application/vnd.apache.arrow.stream"}
 _RESPONSES: dict[int | str, Any] = {
@@ -108,12 +111,22 @@ def _response(service: Service, subscription: Subscription, format_: str, follow
 
 
 async def _stream(
-    service: Service, subscription: Subscription, frames: Callable[[list[Delivery]], list[bytes]], follow: bool
+    service: Service, subscription: Subscription, frames: Callable[[list[Delivery]], Iterable[bytes]], follow: bool
 ) -> AsyncIterator[bytes]:  # fmt: skip
     try:
         async for deliveries in deliveries_of(service, subscription, follow):
+            waiting: list[bytes] = []
+            n_bytes = 0
             for frame in frames(deliveries):
-                yield frame
+                waiting.append(frame)
+                n_bytes += len(frame)
+                if n_bytes >= TURN_BYTES:
+                    # frames are made when they are sent: between some of them others have their turn
+                    yield b"".join(waiting)
+                    waiting, n_bytes = [], 0
+                    await asyncio.sleep(0)
+            if waiting:
+                yield b"".join(waiting)
         for frame in frames([]):
             yield frame
     finally:
@@ -140,37 +153,38 @@ async def deliveries_of(service: Service, subscription: Subscription, follow: bo
                 subscription.put(service.hub.progress(subscription))
 
 
-def sse_frames(deliveries: list[Delivery]) -> list[bytes]:
-    """Server-Sent Events: an array of changes a frame, other messages alone."""
-    frames: list[bytes] = []
+def together(deliveries: list[Delivery]) -> Iterator[bytes | Progress | Gap | End]:
+    """Changes as JSON, of several parts together up to a frame's size, and other messages between them."""
     waiting: list[bytes] = []
     n_bytes = 0
-
-    def flush() -> None:
-        nonlocal n_bytes
-        if waiting:
-            frames.append(b"data: [" + b",".join(waiting) + b"]\n\n")
-            waiting.clear()
-            n_bytes = 0
-
     for delivery in deliveries:
         if isinstance(delivery, Part):
             waiting.append(delivery.json)
             n_bytes += len(delivery.json)
-            if n_bytes >= FRAME_BYTES:
-                flush()
+        if waiting and (n_bytes >= FRAME_BYTES or not isinstance(delivery, Part)):
+            yield b",".join(waiting)
+            waiting, n_bytes = [], 0
+        if not isinstance(delivery, Part):
+            yield delivery
+    if waiting:
+        yield b",".join(waiting)
+
+
+def sse_frames(deliveries: list[Delivery]) -> Iterator[bytes]:
+    """Server-Sent Events: an array of changes a frame, other messages alone."""
+    for found in together(deliveries):
+        if isinstance(found, bytes):
+            yield b"data: [" + found + b"]\n\n"
             continue
-        flush()
-        message = frame_facts(delivery)
+        message = frame_facts(found)
         id_ = f"id: {message['progress']}\n".encode() if "progress" in message else b""
-        frames.append(id_ + b"data: " + to_json(message) + b"\n\n")
-    flush()
-    return frames
+        yield id_ + b"data: " + to_json(message) + b"\n\n"
 
 
-def line_frames(deliveries: list[Delivery]) -> list[bytes]:
+def line_frames(deliveries: list[Delivery]) -> Iterator[bytes]:
     """NDJSON: a change a line."""
-    return [delivery.lines if isinstance(delivery, Part) else to_line(frame_facts(delivery)) for delivery in deliveries]
+    for delivery in deliveries:
+        yield delivery.lines if isinstance(delivery, Part) else to_line(frame_facts(delivery))
 
 
 def arrow_frames(subscription: Subscription) -> Callable[[list[Delivery]], list[bytes]]:

@@ -69,17 +69,14 @@ Wait = Query(None, description="visible: answer once the rows are released, whic
 Bad = Query("refuse", description="skip: take the good rows and name the others")
 
 
-async def _rows(request: Request, service: Service, call: Call, columns: str) -> Call:
-    """A call with the rows of a request, read in the format that it says."""
-    media = bodies.media_type(request.headers.get("content-type"))
-    call.body = await request.body()
-    call.header["media"] = media
-    known: dict[str, str] = {}
-    if media == bodies.CSV:
-        name = call.header[columns]
-        known = await service.read(lambda core: dict(getattr(core.engine, columns)(name).columns))
-    call.rows = bodies.parse_rows(call.body, media, known)
-    return call
+async def pushed(
+    service: Service, stream: str, content_type: str | None, body: bytes, key: str | None = None, bad: str = "refuse"
+) -> dict[str, Any]:  # fmt: skip
+    """Have rows pushed, in the format that they say. They are read where they are needed, beside the engine: what waits is
+    small, and the event loop free."""
+    media = bodies.media_type(content_type)
+    receipt: dict[str, Any] = await service.ask(Call("push", _header(key, bad, stream=stream, media=media), body))
+    return receipt
 
 
 def _header(key: str | None, bad: str, **header: Any) -> dict[str, Any]:
@@ -103,8 +100,8 @@ async def push(
     idempotency_key: str | None = Key,
 ) -> Any:
     """Give a stream rows: all of them or, with an error that names the row, none."""
-    call = await _rows(request, service, Call("push", _header(idempotency_key, bad, stream=stream)), "stream")
-    receipt = await service.ask(call)
+    content_type = request.headers.get("content-type")
+    receipt = await pushed(service, stream, content_type, await request.body(), idempotency_key, bad)
     if wait is None:
         return receipt
     return receipt | {"visible": await _visible(service, stream, receipt["last_row"])}
@@ -126,8 +123,7 @@ async def _visible(service: Service, stream: str, row: int | None) -> bool:
 async def push_many(service: Served, request: Request, idempotency_key: str | None = Key) -> Any:
     """Give several streams of one timeline rows, in one commit, merged by time."""
     bodies.expect_json(request.headers.get("content-type"))
-    body = await request.body()
-    return await service.ask(Call("push_many", _header(idempotency_key, ""), body, bodies.parse_bundle(body)))
+    return await service.ask(Call("push_many", _header(idempotency_key, ""), await request.body()))
 
 
 @router.post(
@@ -145,7 +141,9 @@ async def upsert(
     idempotency_key: str | None = Key,
 ) -> Any:
     """Give a table rows, which take the place of those with their keys."""
-    return await service.ask(await _rows(request, service, Call("upsert", _header(idempotency_key, bad, table=table)), "table"))
+    media = bodies.media_type(request.headers.get("content-type"))
+    header = _header(idempotency_key, bad, table=table, media=media)
+    return await service.ask(Call("upsert", header, await request.body()))
 
 
 @router.post(
@@ -155,8 +153,7 @@ async def upsert(
 async def delete(service: Served, table: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip
     """Take rows out of a table, by their keys."""
     bodies.expect_json(request.headers.get("content-type"))
-    body = await request.body()
-    return await service.ask(Call("delete", _header(idempotency_key, "", table=table), body, bodies.parse_keys(body)))
+    return await service.ask(Call("delete", _header(idempotency_key, "", table=table), await request.body()))
 
 
 @router.post(
@@ -166,6 +163,5 @@ async def delete(service: Served, table: Name, request: Request, idempotency_key
 async def retract(service: Served, stream: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip
     """End the live rows of a stream with these keys, at a time."""
     bodies.expect_json(request.headers.get("content-type"))
-    body = await request.body()
-    call = Call("retract", _header(idempotency_key, "", stream=stream), body, bodies.parse_keys(body))
+    call = Call("retract", _header(idempotency_key, "", stream=stream), await request.body())
     return {"rejected": 0} | await service.ask(call)

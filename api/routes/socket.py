@@ -14,6 +14,7 @@ from until they are done, so the socket itself holds a fast sender back. A reade
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter, WebSocket
@@ -24,9 +25,8 @@ from api.calls import Call
 from api.hub import SLOW, Delivery, Subscription, frame_facts
 from api.jsons import to_json
 from api.limits import SUBSCRIPTION_QUERIES
-from api.parts import Part
 from api.problems import facts
-from api.routes.changes import FRAME_BYTES, deliveries_of, since_of
+from api.routes.changes import TURN_BYTES, deliveries_of, since_of, together
 from api.service import Service
 from api.tokens import expect
 from eddy import ConflictError, EddyError, LimitError, NotFoundError
@@ -145,6 +145,8 @@ class _Conversation:
             async for deliveries in deliveries_of(self._service, subscription, True):
                 for frame in _frames(id_, deliveries):
                     await self._send_bytes(frame)
+                    if len(frame) >= TURN_BYTES:
+                        await asyncio.sleep(0)
         except (WebSocketDisconnect, RuntimeError):
             return  # the other side has gone
         finally:
@@ -185,24 +187,8 @@ def _texts(about: dict[str, Any], name: str) -> list[str]:
     return texts
 
 
-def _frames(id_: Any, deliveries: list[Delivery]) -> list[bytes]:
+def _frames(id_: Any, deliveries: list[Delivery]) -> Iterator[bytes]:
     """What is sent: changes together, other messages alone."""
     head = b'{"id":' + to_json(id_) + b","
-    frames: list[bytes] = []
-    waiting: list[bytes] = []
-
-    def flush() -> None:
-        if waiting:
-            frames.append(head + b'"changes":[' + b",".join(waiting) + b"]}")
-            waiting.clear()
-
-    for delivery in deliveries:
-        if isinstance(delivery, Part):
-            waiting.append(delivery.json)
-            if sum(map(len, waiting)) >= FRAME_BYTES:
-                flush()
-        else:
-            flush()
-            frames.append(head + to_json(frame_facts(delivery))[1:])
-    flush()
-    return frames
+    for found in together(deliveries):
+        yield head + (b'"changes":[' + found + b"]}" if isinstance(found, bytes) else to_json(frame_facts(found))[1:])

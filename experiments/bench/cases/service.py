@@ -6,6 +6,7 @@ found first, by a closed loop in the same run; everything else is open loop at a
 
 from __future__ import annotations
 
+import signal
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,9 @@ SPREAD = 0.25
 DRIBBLERS = 200
 #: Seconds for a batch of 10,000 queries.
 BATCH_SECONDS = 10.0
+#: Seconds in which a server ends, and those who read of it then.
+STOP_SECONDS = 5.0
+READERS = 20
 
 
 def _ms(found: dict[str, Any], what: str, quantile: str) -> Measure:
@@ -102,5 +106,20 @@ def _batch() -> list[Line]:
         return [Line("service", "10,000 queries in one call", measures, Bar.at_most(seconds, BATCH_SECONDS, "s"))]
 
 
+def _stop() -> list[Line]:
+    """How long the process takes to end, with readers that would never end by themselves."""
+    lines = []
+    for work, signal_ in (("SIGTERM", signal.SIGTERM), ("Ctrl-C", signal.SIGINT)):
+        with running() as server, server.watched(READERS):
+            server.define(QUERIES)
+            server.send(FORMATS[0], ROWS, 1.0)
+            seconds, code = server.stop(signal_)
+            assert code == 0, f"the server ended with {code}"
+            measures = {"seconds": Measure(seconds, "s")}
+            name = f"{work} with {READERS} readers by SSE and {READERS} by WebSocket"
+            lines.append(Line("service", name, measures, Bar.at_most(seconds, STOP_SECONDS, "s")))
+    return lines
+
+
 def steps(options: Options) -> list[Step]:
-    return [*(partial(_by_format, format_, options) for format_ in FORMATS), _batch]
+    return [*(partial(_by_format, format_, options) for format_ in FORMATS), _batch, _stop]

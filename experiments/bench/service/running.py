@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import websockets.sync.client
 
 #: Seconds for a server to come up.
 START = 120.0
@@ -25,8 +28,9 @@ _URL = re.compile(r"http://127\.0\.0\.1:\d+")
 class Running:
     """A server, and a client of it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
         self.url = url
+        self._process = process
         self.client = httpx.Client(base_url=url, timeout=60.0)
 
     def define(self, n_queries: int) -> float:
@@ -45,10 +49,16 @@ class Running:
     def send(self, format_: str, n_rows: int, seconds: float, rate: float = 0.0) -> dict[str, Any]:
         """Load it from another process."""
         words = [sys.executable, "-m", "experiments.bench.service.sender", self.url, format_]
-        done = subprocess.run(
-            [*words, str(n_rows), str(seconds), str(rate)], capture_output=True, check=True, timeout=seconds + 120
-        )  # fmt: skip
-        found: dict[str, Any] = json.loads(done.stdout)
+        with subprocess.Popen([*words, str(n_rows), str(seconds), str(rate)], stdout=subprocess.PIPE) as sender:
+            _keep_to(sender.pid, 1)
+            try:
+                printed, _ = sender.communicate(timeout=seconds + 120)
+            except subprocess.TimeoutExpired:
+                sender.kill()
+                raise
+        if sender.returncode:
+            raise RuntimeError("the sender failed")
+        found: dict[str, Any] = json.loads(printed)
         return found
 
     @contextmanager
@@ -63,6 +73,27 @@ class Running:
             reader.recv(1)
             yield
         self.client.delete("/v1/queries/busy").raise_for_status()
+
+    @contextmanager
+    def watched(self, n: int) -> Iterator[None]:
+        """Readers of all changes of a query, by SSE and by WebSocket, who have got their first answer."""
+        self.client.put("/v1/streams/idle", json={"columns": {"n": "int"}}).raise_for_status()
+        self.client.put("/v1/queries/silent", json={"sql": "SELECT n FROM idle"}).raise_for_status()
+        with contextlib.ExitStack() as stack:
+            for _ in range(n):
+                request = httpx.stream("GET", f"{self.url}/v1/queries/silent/changes", timeout=60.0)
+                next(stack.enter_context(request).iter_bytes())
+                socket_ = stack.enter_context(websockets.sync.client.connect(f"ws{self.url.removeprefix('http')}/v1/ws"))
+                socket_.send('{"subscribe": {"id": 1, "query": "silent"}}')
+                socket_.recv(60.0)
+            yield
+
+    def stop(self, signal_: signal.Signals) -> tuple[float, int]:
+        """Tell the process to end; the seconds until it has, and its exit code."""
+        began = time.perf_counter()
+        self._process.send_signal(signal_)
+        code = self._process.wait(60.0)
+        return time.perf_counter() - began, code
 
     @contextmanager
     def dribbling(self, n: int) -> Iterator[None]:
@@ -99,8 +130,9 @@ def running(*flags: str) -> Iterator[Running]:
             *flags,
         ]
         with subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT) as process:
+            _keep_to(process.pid, 0)
             try:
-                found = Running(_wait(process, log.fileno()))
+                found = Running(_wait(process, log.fileno()), process)
                 try:
                     yield found
                 finally:
@@ -111,6 +143,13 @@ def running(*flags: str) -> Iterator[Running]:
                     process.wait(15)
                 except subprocess.TimeoutExpired:
                     process.kill()
+
+
+def _keep_to(pid: int, core: int) -> None:
+    """Server and sender have a core each, whatever the load: else an idle sender would lend the server its own."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        os.sched_setaffinity(pid, {cores[core % len(cores)]})
 
 
 def _wait(process: subprocess.Popen[bytes], log: int) -> str:

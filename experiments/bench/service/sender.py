@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import orjson
+import uvloop
 
 from experiments.bench.service.bodies import Template, make, mark_of
 
@@ -182,4 +183,5 @@ async def run(url: str, format_: str, n_rows: int, seconds: float, rate: float) 
 
 if __name__ == "__main__":
     url, format_, n_rows, seconds, rate = sys.argv[1:]
-    print(orjson.dumps(asyncio.run(run(url, format_, int(n_rows), float(seconds), float(rate)))).decode())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        print(orjson.dumps(runner.run(run(url, format_, int(n_rows), float(seconds), float(rate)))).decode())

@@ -70,6 +70,12 @@ def test_a_cell_that_does_not_fit_stays_text_for_the_engine_to_refuse() -> None:
     assert bodies.parse_rows(b"a,d\nx,maybe\n", bodies.CSV, COLUMNS) == {"a": ["x"], "d": ["maybe"]}
 
 
+def test_who_forgets_curls_header_is_told_which_one() -> None:
+    with pytest.raises(bodies.UnsupportedMediaError) as caught:
+        bodies.media_type("application/x-www-form-urlencoded")
+    assert "-H 'Content-Type: application/json'" in caught.value.hint
+
+
 def test_the_media_type_is_taken_from_the_header_in_any_case_and_without_its_parameters() -> None:
     assert bodies.media_type("Application/JSON; charset=utf-8") == bodies.JSON
     assert bodies.media_type(None) == bodies.JSON

@@ -28,16 +28,26 @@ def test_calls_are_bounded_by_number() -> None:
     inbox.put(read())  # reads have room of their own
 
 
-def test_calls_are_bounded_by_bytes_but_for_the_only_one() -> None:
+def test_calls_are_bounded_by_bytes_but_the_last_may_be_large() -> None:
+    """A large call would else never find room beside many small ones."""
     inbox = Inbox(10, 100, 2)
+    inbox.put(call(99))
     inbox.put(call(500))
     with pytest.raises(BusyError):
         inbox.put(call(1))
-    assert [item.n_bytes for item in inbox.take(10, 10**6, 0)] == [500]
-    inbox.put(call(60))
-    inbox.put(call(40))
+    assert [item.n_bytes for item in inbox.take(10, 10**6, 0)] == [99, 500]
+    inbox.put(call(100))
     with pytest.raises(BusyError):
         inbox.put(call(1))
+
+
+def test_what_is_under_way_counts_before_it_is_put() -> None:
+    inbox = Inbox(10, 100, 2)
+    assert inbox.has_room(99) and not inbox.has_room(100)
+    inbox.check_room(99)
+    with pytest.raises(BusyError):
+        inbox.check_room(100)
+    assert inbox.refused == 1
 
 
 def test_reads_are_bounded_by_number() -> None:

@@ -19,7 +19,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from api.calls import Call
-from api.connections import BoundedConnection, protocol_of
+from api.connections import BoundedConnection, Refusal, protocol_of
 from api.core import News
 from api.guard import Guard
 from api.holdings import Holdings, KeptReceipt
@@ -152,10 +152,13 @@ class _Transport:
     def resume_reading(self) -> None: ...
 
 
-async def _connect(limits: Limits, state: ServerState) -> tuple[BoundedConnection, _Transport]:
+async def connect(
+    limits: Limits, state: ServerState, refusal: Refusal = lambda *head: None
+) -> tuple[BoundedConnection, _Transport]:  # fmt: skip
+    """A connection, and the server's side of it."""
     config = Config(_echo, log_config=None, ws="none")
     config.load()
-    connection, transport = protocol_of(limits)(config=config, server_state=state, app_state={}), _Transport()
+    connection, transport = protocol_of(limits, refusal)(config=config, server_state=state, app_state={}), _Transport()
     assert isinstance(connection, BoundedConnection)
     connection.connection_made(transport)  # type: ignore[arg-type]
     return connection, transport
@@ -163,7 +166,7 @@ async def _connect(limits: Limits, state: ServerState) -> tuple[BoundedConnectio
 
 def head_bytes(limit: int, n: int) -> bool:
     async def main() -> bool:
-        connection, transport = await _connect(Limits(head_bytes=limit), ServerState())
+        connection, transport = await connect(Limits(head_bytes=limit), ServerState())
         head = b"GET / HTTP/1.1\r\nX: ".ljust(n, b"x")
         connection.data_received(head[:10])
         connection.data_received(head[10:])
@@ -178,7 +181,7 @@ def head_bytes(limit: int, n: int) -> bool:
 def connections(limit: int, n: int) -> bool:
     async def main() -> bool:
         state = ServerState()
-        made = [await _connect(Limits(connections=limit), state) for _ in range(n)]
+        made = [await connect(Limits(connections=limit), state) for _ in range(n)]
         connection, transport = made[-1]
         connection.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         for _ in range(20):
@@ -209,9 +212,11 @@ def queue_calls(limit: int, n: int) -> bool:
 
 
 def queue_bytes(limit: int, n: int) -> bool:
+    """A call is let in while fewer bytes wait, however large it is itself."""
     inbox = Inbox(10, limit, 1)
-    inbox.put(Item(Call("push", {}), lambda result, error: None, 3))
-    return _put(inbox, 1, lambda: Item(Call("push", {}), lambda result, error: None, n - 3))
+    inbox.put(Item(Call("push", {}), lambda result, error: None, n - 1))
+    assert inbox.has_room(n - 1) == (n - 1 < limit)
+    return _put(inbox, 1, lambda: Item(Call("push", {}), lambda result, error: None, 1000))
 
 
 def queue_reads(limit: int, n: int) -> bool:

@@ -77,6 +77,27 @@ def test_a_demo_that_was_left_behind_is_pointed_out(caplog: pytest.LogCaptureFix
     assert "--demo starts it" in line and "eddy query cancel --tag demo" in line
 
 
+def test_what_a_demo_left_behind_is_not_taken_for_the_present() -> None:
+    answers: list[int] = []
+
+    async def earlier(service: Service) -> None:
+        demo = runner.Demo(service, now_ms=lambda: runner.wall_ms() - 3_600_000)
+        await demo.define()
+        tick = (runner.wall_ms() - 3_600_000) // 1000
+        for k in range(3):
+            await demo.send(tick + k)
+        look = service.read
+
+        async def watched(what: Any) -> Any:
+            answers.append(await look(lambda core: core.engine.answer("demo_rooms").num_rows))
+            return await look(what)
+
+        service.read = watched  # type: ignore[method-assign]
+
+    opened(demo=False, is_new=False, before=earlier)
+    assert answers[0] > 0 and answers[-1] == 0
+
+
 def test_a_demo_that_cannot_start_is_a_line_and_not_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     async def take(service: Service) -> None:
         await service.ask(Call("create_stream", {"name": "demo_light", "definition": {"columns": {"mine": "int"}}}))
