@@ -6,6 +6,7 @@ import collections
 import datetime as dt
 import decimal
 import enum
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,12 @@ ROWS = [
 COLUMNS = {name: [row[name] for row in ROWS] for name in READINGS}
 
 
+def _as_pandas_3(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+    """The frame that pandas 3 makes: strings have a type of their own. Spark keeps the tests at pandas 2."""
+    with pd.option_context("future.infer_string", True):
+        return pd.DataFrame(columns)
+
+
 def forms(times: int) -> dict[str, Any]:
     rows = ROWS * times
     columns = {name: [row[name] for row in rows] for name in READINGS}
@@ -107,6 +114,7 @@ def forms(times: int) -> dict[str, Any]:
         "record batch": table.combine_chunks().to_batches()[0],
         "reader": table.to_reader(2),
         "pandas": pd.DataFrame(columns),
+        "pandas 3": _as_pandas_3(columns),
         "pandas nullable": pd.DataFrame(columns).convert_dtypes(),
         "pandas arrow": table.to_pandas(types_mapper=pd.ArrowDtype),
         "pandas index": pd.DataFrame(columns, index=[f"i{i}" for i in range(len(rows))]),
