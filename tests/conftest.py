@@ -8,6 +8,8 @@ Under CI hypothesis draws the same examples every time, so a submission is judge
 it draws new ones.
 
 Tests marked `spark` share one local session: starting one takes ten seconds.
+
+Of a test over many seeds the first `QUICK_SEEDS` are for every run, the others are marked `slow`: `./check` runs them all.
 """
 
 from __future__ import annotations
@@ -29,6 +31,23 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 ensure()
+
+#: Seeds of one test that a quick run takes.
+QUICK_SEEDS = 4
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all but the first seeds of a test as slow."""
+    seeds: dict[str, set[object]] = {}
+    for item in items:
+        seed = getattr(item, "callspec", None) and item.callspec.params.get("seed")  # type: ignore[attr-defined]
+        if seed is not None:
+            known = seeds.setdefault(item.nodeid.partition("[")[0], set())
+            if seed not in known and len(known) == QUICK_SEEDS:
+                item.add_marker(pytest.mark.slow)
+            else:
+                known.add(seed)
 
 
 @pytest.fixture(scope="session")

@@ -187,6 +187,7 @@ def test_a_query_is_added_shown_replaced_paused_resumed_and_cancelled(eddy: Eddy
 
 
 @pytest.mark.parametrize("kind", ["ndjson", "csv", "sql"])
+@pytest.mark.slow
 def test_queries_of_a_file_are_added_and_cancelled_by_tag(eddy: Eddy, tmp_path: Path, kind: str) -> None:
     eddy.make_readings()
     texts = [f"SELECT sensor FROM readings WHERE temp > {n}" for n in range(1200)]
@@ -242,6 +243,7 @@ def test_watch_follows_and_ctrl_c_ends_it_quietly(eddy: Eddy, server: Server) ->
         assert child.stderr is not None and child.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_watch_goes_on_after_a_restart_of_the_service(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path / "data")) as first:
         eddy = Eddy(first.url)
@@ -387,6 +389,7 @@ GOLDEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_to_three_lines_and_end_with_1(eddy: Eddy) -> None:
     eddy.make_readings()
     eddy("query", "add", HOT, "--name", "hot")
@@ -421,6 +424,7 @@ def test_each_command_has_help_with_its_options(eddy: Eddy, command: str) -> Non
     assert "--url" in said and "--token" in said and "EDDY_URL" in said
 
 
+@pytest.mark.slow
 def test_tokens_are_sent(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     eddy = Eddy("")

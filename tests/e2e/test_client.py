@@ -261,6 +261,7 @@ def test_the_asynchronous_client_does_the_same(server: Server, client: Client, s
 # ---- limits and roles
 
 
+@pytest.mark.slow
 def test_a_client_that_is_told_to_wait_waits_and_nothing_is_doubled() -> None:
     with serving("--ephemeral", "--limit", "requests_per_second=5") as strict:
         refused = 0
@@ -280,6 +281,7 @@ def test_a_client_that_is_told_to_wait_waits_and_nothing_is_doubled() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_changes_come_once_and_in_order_through_a_network_that_cuts(
     server: Server, client: Client, stream: str, seed: int
 ) -> None:
@@ -358,6 +360,7 @@ def test_a_reader_of_a_query_that_is_cancelled_ends(client: Client, stream: str)
     assert list(changes) == []
 
 
+@pytest.mark.slow
 def test_a_reader_goes_on_after_a_restart(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path / "data")) as server:
         with Client(server.url, patience=2 * PATIENCE) as client:

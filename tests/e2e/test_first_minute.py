@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import httpx
+import pytest
 
 from api.demo.definitions import queries
 from tests.e2e.serving import Server, until
@@ -27,6 +28,7 @@ def journal_bytes(data: Path) -> int:
     return sum(path.stat().st_size for path in (data / "journal").iterdir())
 
 
+@pytest.mark.slow
 def test_the_demo_runs_in_a_new_directory_is_not_recorded_and_does_not_come_back_by_itself(tmp_path: Path) -> None:
     data = tmp_path / "data"
     server = start(data)

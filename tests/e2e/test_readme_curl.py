@@ -46,6 +46,7 @@ def paste(server: Server, text: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_block_runs_as_pasted_and_again(server: Server) -> None:
     found = curl_blocks()
     assert len(found) >= 3, "README.md has curl blocks"
@@ -54,6 +55,7 @@ def test_every_block_runs_as_pasted_and_again(server: Server) -> None:
         paste(server, text)
 
 
+@pytest.mark.slow
 def test_the_first_three_show_an_answer_changes_and_a_query_of_ones_own(server: Server) -> None:
     answer, changes, own = (paste(server, text) for _, text in curl_blocks()[:3])
     rooms = list(csv.DictReader(answer.splitlines()))
