@@ -1,7 +1,7 @@
 """The command line, `eddy`.
 
-Commands that need packages the engine may not import (benchmarks) run them as child processes of the same Python, with
-this terminal as theirs and their exit code as ours.
+Commands that need packages the engine may not import (benchmarks, experiments) run them as child processes of the same
+Python, with this terminal as theirs and their exit code as ours.
 """
 
 from __future__ import annotations
@@ -50,6 +50,16 @@ app.command()(top.top)
 def bench(context: typer.Context) -> None:
     """Measure the engine: against bare kernels, the paper's filter, and its targets. `eddy bench --help` lists the cases."""
     raise typer.Exit(run_module("experiments.bench", context.args))
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="list|run|compare|report [OPTIONS]",
+)
+def experiment(context: typer.Context) -> None:
+    """Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes."""
+    raise typer.Exit(run_module("experiments", context.args))
 
 
 def run_module(module: str, args: Sequence[str]) -> int:
