@@ -23,7 +23,9 @@ _STYLE: dict[Any, Any] = {
     "grid.alpha": 0.3,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "legend.frameon": False,
+    "legend.frameon": True,
+    "legend.framealpha": 0.9,
+    "legend.edgecolor": "none",
     "lines.linewidth": 1.8,
     "lines.markersize": 5,
     # the same rows give the same file
