@@ -61,7 +61,7 @@ def described(experiment: Experiment) -> dict[str, Any]:
         "expected": experiment.expected,
         "parameters": [asdict(parameter) for parameter in experiment.parameters],
         "columns": dict(experiment.columns),
-        "exact": experiment.exact,
+        "by": experiment.by,
         "files": list(experiment.files),
     }
 

@@ -95,8 +95,8 @@ class Experiment:
     draw: Callable[[Figure, Sequence[Row]], None]
     #: what the picture shows, for who reads the report
     caption: str
-    #: counts, the same on every machine; else ratios of CPU time
-    exact: bool = False
+    #: what is compared: counts are the same on every machine
+    by: str = "ratios of CPU time"
     #: the files it reads below the folder of real data; none: it makes its own rows
     files: tuple[str, ...] = ()
     #: inches

@@ -1,7 +1,7 @@
 """One HTML page of all results in a folder, with nothing beside it: styles, pictures and tables are inside.
 
-The page begins with the verdicts, so that who has a minute sees what holds and what does not; then a section for each experiment:
-what is asked, what is expected, the picture, the checks, and how to run it again.
+The page begins with the verdicts, so that who has a minute sees what holds and what does not; then a section for each
+experiment: what is asked, what is expected, the picture, the checks, and how to run it again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def page(runs: list[tuple[Experiment, Run, Path]]) -> str:
     for experiment, run, _ in runs:
         lines.append(
             f"<tr><td><a href='#{experiment.name}'>{experiment.name}</a><td>{escape(experiment.question)}"
-            f"<td>{_word(run.verdict.holds)}<td class=dim>{'counts' if experiment.exact else 'ratios of CPU time'}"
+            f"<td>{_word(run.verdict.holds)}<td class=dim>{escape(experiment.by)}"
         )
     lines.append("</table>")
     for experiment, run, folder in runs:

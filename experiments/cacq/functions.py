@@ -1,8 +1,9 @@
 """The eddy against NiagaraCQ's plans when the selections are user functions, over the number of articles a quote.
 
-A function thinks for 100 to 500 microseconds before it says whether it wants a quote, and no index can look into it. PullUp, which has to
-join first to join once, calls it for every match; the eddy calls it for each quote at most once and knows the answer for all its
-matches. Calls are counted as well as CPU time. Half of the symbols are never in the news; the eddy does not call for those.
+A function thinks for 100 to 500 microseconds before it says whether it wants a quote, and no index can look into it. PullUp,
+which has to join first to join once, calls it for every match; the eddy calls it for each quote at most once and knows the
+answer for all its matches. Calls are counted as well as CPU time. Half of the symbols are never in the news; the eddy does not
+call for those.
 """
 
 from __future__ import annotations
@@ -94,14 +95,16 @@ def judge(rows: Sequence[Row]) -> Verdict:
         ]  # fmt: skip
     return Verdict(
         tuple(checks),
-        f"PushDown calls all {FUNCTIONS} functions for every quote; the eddy waits until a quote has an article, and half of the symbols "
-        "never have one.",
+        f"PushDown calls all {FUNCTIONS} functions for every quote; the eddy waits until a quote has an article, and "
+        "half of the symbols never have one.",
     )
 
 
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
     for axes, name, title in zip(
-        figure.subplots(1, 2), ("calls_per_quote", "us_per_quote"), ("calls of functions a quote", "CPU time a quote, microseconds")
+        figure.subplots(1, 2),
+        ("calls_per_quote", "us_per_quote"),
+        ("calls of functions a quote", "CPU time a quote, microseconds"),
     ):
         for k, plan in enumerate(PLANS):
             found = where(rows, plan=plan)
@@ -132,7 +135,7 @@ EXPERIMENT = Experiment(
     steps=steps,
     judge=judge,
     draw=draw,
-    caption="Left: how often functions are called for a quote. Right: the CPU time that this takes. The more articles a quote has, the more "
-    "often PullUp asks the same question again.",
+    caption="Left: how often functions are called for a quote. Right: the CPU time that this takes. The more articles "
+    "a quote has, the more often PullUp asks the same question again.",
     size=(10.0, 4.5),
 )  # fmt: skip

@@ -2,9 +2,9 @@
 
     SELECT .. FROM stocks, articles WHERE stocks.symbol = articles.symbol AND stocks.price > :c
 
-PushDown selects below and joins once for every query; PullUp joins once and selects above (`experiments/bench/joins/niagara.py`, compiled
-code like the engine's own). Every quote has about one article, all quotes are wanted by some query, and all three deliver the joined rows
-of each query. The contestants take turns on the same rows.
+PushDown selects below and joins once for every query; PullUp joins once and selects above
+(`experiments/bench/joins/niagara.py`, compiled code like the engine's own). Every quote has about one article, all quotes are
+wanted by some query, and all three deliver the joined rows of each query. The contestants take turns on the same rows.
 """
 
 from __future__ import annotations
@@ -64,16 +64,23 @@ def judge(rows: Sequence[Row]) -> Verdict:
     slopes = {
         plan: slope(column(where(many, plan=plan), "queries"), column(where(many, plan=plan), "ns_per_row")) for plan in PLANS
     }
+    few = where(rows, plan="PullUp", queries=1)
     return Verdict(
         (
-            Check.at_least(f"time of PushDown against the eddy, the least from {MANY} queries on", min(column(down, "times_eddy")), 1.0),
+            Check.at_least("time of PullUp against the eddy with one query", min(column(few, "times_eddy")), 1.0),
+            Check.at_least(
+                f"time of PushDown against the eddy, the least from {MANY} queries on", min(column(down, "times_eddy")), 1.0
+            ),
             Check.at_least("slope of PushDown's time against queries", slopes["PushDown"], 0.5),
             Check.at_least("slope of PushDown's time above the eddy's", slopes["PushDown"] - slopes["eddy"], 0.1),
-            Check.at_least(f"time of PullUp against the eddy, the least from {MANY} queries on", min(column(up, "times_eddy")), 0.5),
+            Check.at_least(
+                f"time of PullUp against the eddy, the least from {MANY} queries on", min(column(up, "times_eddy")), 0.5
+            ),
         ),
-        "PullUp, the better of NiagaraCQ's plans, and the eddy share one join; the paper found the eddy ahead with few queries and a little "
-        "behind with many. Here all three are compiled code; PullUp copies a joined row for every query that wants it, the eddy "
-        "lists row numbers.",
+        "The paper found the eddy ahead of PullUp with few queries and a little behind with many; here it is the "
+        "other way round. PullUp is a bare compiled join, the eddy a whole engine: with few queries its cost a push "
+        "(checking rows, storing them, the log) weighs most. With many queries PullUp copies a joined row for each "
+        "that wants it, where the eddy lists row numbers.",
     )
 
 
@@ -93,7 +100,8 @@ EXPERIMENT = Experiment(
     name="niagara",
     question="The eddy against NiagaraCQ's static plans: how does time grow with the queries?",
     figure="CACQ, performance study: number of queries against time to complete, normal selections",
-    expected="PushDown, which joins once a query, is slowest; the eddy keeps up with PullUp, the better plan, without an optimiser",
+    expected="PushDown, which joins once a query, is slowest; the eddy keeps up with PullUp, the better plan, without "
+    "an optimiser",
     parameters=(
         Parameter("query", "stocks joined with articles by symbol, price above a constant", ours=False),
         Parameter("articles a quote", "one on average", ours=False),
@@ -109,6 +117,6 @@ EXPERIMENT = Experiment(
     steps=steps,
     judge=judge,
     draw=draw,
-    caption="CPU time that a row takes, quotes and articles together, on logarithmic axes: a line that rises as steeply as the queries do "
-    "does every query's work anew.",
+    caption="CPU time that a row takes, quotes and articles together, on logarithmic axes: a line that rises as "
+    "steeply as the queries do does every query's work anew.",
 )  # fmt: skip

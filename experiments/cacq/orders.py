@@ -1,7 +1,7 @@
 """Visits by arithmetic: how many filters a fixed order visits, without an engine.
 
-A row visits a filter if some query that is still alive for it compares that filter's column; a query dies at the first comparison that is
-not true. NaN stands for NULL and is never true. That is what the eddy does, row by row.
+A row visits a filter if some query that is still alive for it compares that filter's column; a query dies at the first
+comparison that is not true. NaN stands for NULL and is never true. That is what the eddy does, row by row.
 """
 
 from __future__ import annotations

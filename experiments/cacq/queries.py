@@ -1,10 +1,11 @@
 """How do many queries fare in one shared eddy, against an eddy for each?
 
-Random queries over one stream of five columns: each column is compared with probability 0.5, by one of < <= > >=. Rows come as fast
-as they are taken. Output is counted in (row, query) pairs, all of them listed.
+Random queries over one stream of five columns: each column is compared with probability 0.5, by one of < <= > >=. Rows come as
+fast as they are taken. Output is counted in (row, query) pairs, all of them listed.
 
-Both do the same work on the same rows, and deliver the same number of pairs. An eddy for each query has its cost anew for every query, so its
-output never grows; the shared one finds a row's region once for all queries, until listing the pairs is all that it does.
+Both do the same work on the same rows, and deliver the same number of pairs. An eddy for each query has its cost anew for every
+query, so its output never grows; the shared one finds a row's region once for all queries, until listing the pairs is all that
+it does.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ def judge(rows: Sequence[Row]) -> Verdict:
             Check.at_most("input of separate eddies against queries, slope of logarithms", falls, -0.8),
             Check.at_most("both deliver the same (row, query) pairs: largest difference", same, 1e-9),
         ),
-        f"The shared eddy is near its largest output from {at:,.0f} queries on, separate ones from {other_at:,.0f}. "
-        "An eddy for each query has nothing to fill up: its output is about the same from the beginning.",
+        f"The shared eddy is near its largest output from {at:,.0f} queries on, separate ones from {other_at:,.0f}. An "
+        "eddy for each query has nothing to fill up: its output is about the same from the beginning.",
     )
 
 
@@ -115,14 +116,16 @@ EXPERIMENT = Experiment(
         Parameter("source", "as fast as rows are taken"),
     ),
     columns={
-        "eddies": "shared: one for all; separate: one for each query", "queries": "number of queries", "batch_rows": "rows a push",
+        "eddies": "shared: one for all; separate: one for each query", "queries": "number of queries",
+        "batch_rows": "rows a push",
         "seed": "of rows and queries", "pairs_per_row": "queries that a row satisfies on average",
         "in_per_s": "rows a CPU second", "out_per_s": "(row, query) pairs a CPU second",
     },
     steps=steps,
     judge=judge,
     draw=draw,
-    caption="Left: what is delivered in a second of CPU time. One eddy for all queries delivers more with every query until listing is "
-    "all it does; an eddy for each delivers the same however many there are. Right: the rows that this takes in.",
+    caption="Left: what is delivered in a second of CPU time. One eddy for all queries delivers more with every query "
+    "until listing is all it does; an eddy for each delivers the same however many there are. Right: the rows that "
+    "this takes in.",
     size=(10.0, 4.5),
 )  # fmt: skip

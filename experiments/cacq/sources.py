@@ -1,7 +1,7 @@
 """Does it matter over how many sources a set of queries is spread?
 
-200 queries with one predicate each, on a random column of a random source; sources take turns, a push each. With more sources a row has
-fewer queries, filters have fewer predicates to share, and the engine keeps more of everything. The paper counts rows
+200 queries with one predicate each, on a random column of a random source; sources take turns, a push each. With more sources a
+row has fewer queries, filters have fewer predicates to share, and the engine keeps more of everything. The paper counts rows
 taken in a second; `out_per_s` is in the CSV as well.
 """
 
@@ -85,8 +85,8 @@ def judge(rows: Sequence[Row]) -> Verdict:
             Check.at_least("rows/s with any number of sources, the least, against one source", min(rate) / rate[0], 0.7),
             Check.at_least("rows/s against sources, slope of logarithms", slope(column(rows, "sources"), rate), -0.1),
         ),
-        "With more sources every row has fewer queries to satisfy, so fewer pairs have to be listed: rows are taken faster, where the "
-        "paper's engine, whose cost is in routing and scheduling, slows down a little.",
+        "With more sources every row has fewer queries to satisfy, so fewer pairs have to be listed: rows are taken "
+        "faster, where the paper's engine, whose cost is in routing and scheduling, slows down a little.",
     )
 
 
@@ -121,6 +121,6 @@ EXPERIMENT = Experiment(
     steps=steps,
     judge=judge,
     draw=draw,
-    caption="Rows that all sources together are rid of in a second of CPU time, as a multiple of what one source with all the "
-    "queries reaches. Flat or rising is good.",
+    caption="Rows that all sources together are rid of in a second of CPU time, as a multiple of what one source with "
+    "all the queries reaches. Flat or rising is good.",
 )  # fmt: skip

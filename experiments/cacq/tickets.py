@@ -2,15 +2,15 @@
 
 Five stages; at the beginning of each something new is asked, and one filter more is needed:
 
-    selectivity   stage k submits a query over the first k filters, and those before it get the new comparison too; the filters refuse
-                  10, 30, 50, 70, 90 % of the rows, the last to come the most
+    selectivity   stage k submits a query over the first k filters, and those before it get the new comparison too; the filters
+                  refuse 10, 30, 50, 70, 90 % of the rows, the last to come the most
     predicates    stage k submits 6 - k queries that compare the k-th filter alone; all refuse half of the rows
     both          four queries over a (refuses 90 %) and then b (50 %), one query over c (90 %) and then d (50 %)
     apart         stage k submits one query that compares the k-th filter alone, refusing 10 .. 90 %: not in the verdict
 
 A filter earns tickets for rows that leave the eddy with it (semantics 31). Where every query has a filter of its own, as in
-`apart`, every row has to visit all filters and only the last visited can take it out: no order is better than another,
-and tickets show none. That is why the first workload lets its queries share their filters.
+`apart`, every row has to visit all filters and only the last visited can take it out: no order is better than another, and
+tickets show none. That is why the first workload lets its queries share their filters.
 
 Time is counted in rows: the paper's seconds have no meaning here. Shares are means over seeds.
 """
@@ -173,7 +173,7 @@ def _newcomers(rows: Sequence[Row], workload: str) -> list[tuple[int, str]]:
 
 def _order(claim: str, found: dict[str, float], pairs: str) -> Check:
     """Each pair of filters, written as in `ab cd`: the first has the larger share; the value is the least ratio."""
-    least = min(found[first] / found[second] for first, second in pairs.split())
+    least = min(found[pair[0]] / found[pair[1]] for pair in pairs.split())
     return Check(claim, least, "above 1", least > 1)
 
 
@@ -195,9 +195,9 @@ def judge(rows: Sequence[Row]) -> Verdict:
         checks.append(Check.at_most(f"{workload}: rows until a new filter has its share (+-{NEAR:g})", slowest, SETTLED_ROWS))
     apart = settled_shares(rows, "apart", max(int(row["stage"]) for row in where(rows, workload="apart")))
     note = (
-        "Where every query has a filter of its own (lower right) no order saves a visit, and tickets show none: "
-        f"from {min(apart.values()):.0%} to {max(apart.values()):.0%} though the filters refuse 10 to 90 % of the rows. "
-        "A new filter holds one ticket, so that it is tried at all."
+        "Where every query has a filter of its own (lower right) no order saves a visit, and tickets show none: from "
+        f"{min(apart.values()):.0%} to {max(apart.values()):.0%} though the filters refuse 10 to 90 % of the rows. A "
+        "new filter holds one ticket, so that it is tried at all."
     )
     return Verdict(tuple(checks), note)
 
@@ -225,7 +225,9 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
             if not path:
                 continue
             label = f"{name}: {_LABELS[workload][name]}"
-            axes.plot([float(r["row"]) / 1000 for r in path], [100 * float(r["share"]) for r in path], color=COLOURS[k], label=label)
+            axes.plot(
+                [float(r["row"]) / 1000 for r in path], [100 * float(r["share"]) for r in path], color=COLOURS[k], label=label
+            )
         stage_rows = float(found[0]["stage_rows"]) / 1000
         for stage in range(1, max(int(row["stage"]) for row in found)):
             axes.axvline(stage * stage_rows, color="black", linewidth=0.8, linestyle=":")
@@ -258,8 +260,9 @@ EXPERIMENT = Experiment(
     steps=steps,
     judge=judge,
     draw=draw,
-    caption="Each line is one filter's share of all tickets, which is its chance to be visited first. Dotted lines: new queries "
-    "bring a new filter, whose line begins near zero. In the lower right no order of filters saves work, so the lines meet.",
-    exact=True,
+    caption="Each line is one filter's share of all tickets, which is its chance to be visited first. Dotted lines: "
+    "new queries bring a new filter, whose line begins near zero. In the lower right no order of filters saves work, "
+    "so the lines meet.",
+    by="counts",
     size=(10.0, 7.0),
 )  # fmt: skip

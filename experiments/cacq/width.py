@@ -1,11 +1,11 @@
 """What does a wider lineage cost, in time and in bytes?
 
-Speed: 16 queries stay, while the slots that rows carry bits for grow from 64 to thousands, most of them free: the last query's slot
-keeps the width. Pushes of 128 rows go row by row, each row with all its bits, as in the paper; pushes of 4,096 rows go query by query,
-and free slots cost nothing.
+Speed: 16 queries stay, while the slots that rows carry bits for grow from 64 to thousands, most of them free: the last query's
+slot keeps the width. Pushes of 128 rows go row by row, each row with all its bits, as in the paper; pushes of 4,096 rows go
+query by query, and free slots cost nothing.
 
-Storage: bytes that a stored row takes, by our own arithmetic and by the engine's account, against what a row would take with the paper's
-bits in it: one for each query, two for each operator.
+Storage: bytes that a stored row takes, by our own arithmetic and by the engine's account, against what a row would take with
+the paper's bits in it: one for each query, two for each operator.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def wide_engine(widths: Sequence[int]) -> tuple[Engine, dict[int, Any]]:
     engine = Engine(seed=0, batch_rows=max(BATCHES))
     engine.create_stream(STREAM, {f"c{i}": "float" for i in range(ATTRIBUTES)})
     text = f"SELECT c0 FROM {STREAM} WHERE c0 > :low AND c1 < :high"
-    kept = {width - 1: width for width in widths} | {i: 0 for i in range(QUERIES - len(widths))}
+    kept = {width - 1: width for width in widths} | dict.fromkeys(range(QUERIES - len(widths)), 0)
     found = []
     last: dict[int, Any] = {}
     for i in range(max(widths)):
@@ -74,9 +74,13 @@ def rows_per_second(engine: Engine, batch_rows: int, seconds: float, seed: int) 
     return float(np.median(rates))
 
 
+def _list(commit: Any) -> None:
+    commit.row_lists()
+
+
 def _speed(setting: Setting) -> list[Row]:
     engine, last = wide_engine(WIDTHS[setting.quick])
-    remove = engine.on_commit(lambda commit: commit.row_lists())
+    remove = engine.on_commit(_list)
     rows: list[Row] = []
     for width in sorted(last, reverse=True):
         for batch_rows in BATCHES:
@@ -92,7 +96,8 @@ def _speed(setting: Setting) -> list[Row]:
 def _row(part: str, seed: int, queries: int, **more: Value) -> Row:
     empty = ("width", "batch_rows", "rows_per_s", "stored_rows", "predicted_bytes", "accounted_bytes", "predicted_filters",
              "accounted_filters", "paper_bytes")  # fmt: skip
-    return {"part": part, "seed": seed, "queries": queries} | {name: more.get(name, "") for name in empty}
+    row: Row = {"part": part, "seed": seed, "queries": queries}
+    return row | {name: more.get(name, "") for name in empty}
 
 
 def _storage(n_queries: int, setting: Setting) -> list[Row]:
@@ -109,13 +114,18 @@ def _storage(n_queries: int, setting: Setting) -> list[Row]:
     words = max(1, 1 << (-(-stats["slots"] // 64) - 1).bit_length())
     # a cell of eight bytes for each column and for the time of effect, a region id of four for each filter
     predicted = 8 * (n_columns + 1) + 4 * filters["filters"]
-    # a region has a row of bits; a cut, one between two regions and none around NULL, its value and an id; a predicate its two bounds
+    # a region has a row of bits; a cut between two regions its value and an id; a predicate its two bounds
     n_cuts = filters["regions"] - 2 * filters["filters"]
     tables = filters["regions"] * 8 * words + 16 * n_cuts + 8 * filters["predicates"]
     return [
         _row(
-            "storage", setting.seed, n_queries, stored_rows=stats["held"], predicted_bytes=predicted,
-            accounted_bytes=stats["bytes"]["rows"] / stats["held"], predicted_filters=tables,
+            "storage",
+            setting.seed,
+            n_queries,
+            stored_rows=stats["held"],
+            predicted_bytes=predicted,
+            accounted_bytes=stats["bytes"]["rows"] / stats["held"],
+            predicted_filters=tables,
             accounted_filters=stats["bytes"]["filters"],
             paper_bytes=8 * (n_columns + 1) + (n_queries + 2 * filters["filters"]) / 8,
         )  # fmt: skip
@@ -135,7 +145,9 @@ def judge(rows: Sequence[Row]) -> Verdict:
             per_bit = [(rate[i] - rate[i + 1]) / (width[i + 1] - width[i]) for i in range(len(rate) - 1)]
             checks += [
                 Check.at_least("row by row: speed at the narrowest against the widest", rate[0] / rate[-1], 2.0),
-                Check.at_most("row by row: rows/s lost a bit, at the widest against the steepest", per_bit[-1] / max(per_bit), 0.5),
+                Check.at_most(
+                    "row by row: rows/s lost a bit, at the widest against the steepest", per_bit[-1] / max(per_bit), 0.5
+                ),
             ]
         else:
             checks.append(Check.at_most("query by query: speed at the narrowest against the widest", rate[0] / rate[-1], 1.5))
@@ -150,8 +162,8 @@ def judge(rows: Sequence[Row]) -> Verdict:
     checks.append(Check.at_most(f"bytes of a stored row, growth from {between}", growth, 1.01))
     return Verdict(
         tuple(checks),
-        "Large batches carry bits query by query and touch only the queries there are; stored rows keep a region id for each filtered "
-        "column instead of bits, so the state of a window does not know the number of queries.",
+        "Large batches carry bits query by query and touch only the queries there are; stored rows keep a region id "
+        "for each filtered column instead of bits, so the state of a window does not know the number of queries.",
     )
 
 
@@ -207,7 +219,7 @@ EXPERIMENT = Experiment(
     steps=steps,
     judge=judge,
     draw=draw,
-    caption="Left: rows that carry all their bits get slower as the bits get more, and the curve flattens; batches that go query by "
-    "query do not care. Right: a stored row takes the same bytes whatever the number of queries.",
+    caption="Left: rows that carry all their bits get slower as the bits get more, and the curve flattens; batches "
+    "that go query by query do not care. Right: a stored row takes the same bytes whatever the number of queries.",
     size=(10.0, 4.5),
 )  # fmt: skip
