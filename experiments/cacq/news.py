@@ -106,7 +106,8 @@ def _step(number: int, setting: Setting) -> list[Row]:
     n_bars = len(bars["at"])
     return [
         {"month": f"{2014 + number // 12}-{number % 12 + 1:02d}", "bars": n_bars, "posts": len(posts["at"]),
-         "functions": FUNCTIONS, "window_hours": WINDOW_HOURS, "matches_per_bar": matches / n_bars, "eddy_calls_per_bar": calls / n_bars,
+         "functions": FUNCTIONS, "window_hours": WINDOW_HOURS,
+         "matches_per_bar": matches / n_bars, "eddy_calls_per_bar": calls / n_bars,
          "pull_up_calls_per_bar": FUNCTIONS * matches / n_bars, "seed": setting.seed}
     ]  # fmt: skip
 
