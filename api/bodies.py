@@ -5,6 +5,9 @@
     text/csv                                names in the first line; an empty cell is NULL; values as the column's type says
     application/vnd.apache.arrow.stream     an Arrow IPC stream
 
+Rows of several streams are a JSON object, `{"s": rows, ..}`, or Arrow IPC streams one after the other, each with the name of its
+stream in the metadata of its schema, under `stream`.
+
 What cannot be read is a `BodyError`, which says where; whether the rows fit their stream is the engine's business. The same bytes
 always give the same rows: the journal keeps bodies as they came and reads them again.
 """
@@ -111,9 +114,36 @@ def as_rows(value: Any) -> Any:
     raise BodyError("the body is neither a row nor rows nor columns", hint='{"a": 1}, [{"a": 1}, ...] or {"a": [1, ...]}')
 
 
-def parse_bundle(body: bytes) -> dict[str, Any]:
+def parse_bundle(body: bytes, media: str = JSON) -> dict[str, Any]:
     """Rows of several streams."""
+    if media == ARROW:
+        return _parse_arrow_bundle(body)
     return {stream: as_rows(rows) for stream, rows in parse_object(body).items()}
+
+
+def _parse_arrow_bundle(body: bytes) -> dict[str, Any]:
+    source = pa.BufferReader(body)
+    found: dict[str, Any] = {}
+    while source.tell() < len(body):
+        try:
+            table = pa.ipc.open_stream(source).read_all()
+        except (pa.ArrowException, OSError) as error:
+            fact = "the body is not a row of Arrow IPC streams"
+            raise BodyError(fact, detail=str(error).split("\n", 1)[0]) from None
+        name = (table.schema.metadata or {}).get(b"stream", b"").decode(errors="replace")
+        if not name or name in found:
+            fact = f'the stream "{name}" comes twice' if name else "an Arrow stream does not say which stream its rows are for"
+            raise BodyError(fact, hint='the metadata of each schema has "stream": its name')
+        found[name] = table
+    return found
+
+
+def bundle_type(header: str | None) -> str:
+    """The format of rows of several streams that a Content-Type header names."""
+    media = media_type(header)
+    if media not in (JSON, ARROW):
+        raise UnsupportedMediaError("rows of several streams are JSON or Arrow", hint=f"{JSON} or {ARROW}")
+    return media
 
 
 def parse_keys(body: bytes) -> Keys:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from api.bodies import Keys, parse_bundle, parse_keys, parse_rows
+from api.bodies import JSON, Keys, parse_bundle, parse_keys, parse_rows
 from api.holdings import Holdings, KeptReceipt
 from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query
 from eddy.catalog import Catalog, describe, describe_table
@@ -153,7 +153,7 @@ def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> t
 
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
-    bundle = call.rows if call.rows is not None else parse_bundle(call.body)
+    bundle = call.rows if call.rows is not None else parse_bundle(call.body, call.header.get("media", JSON))
     receipts = holdings.engine.push_many(bundle)
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 

@@ -1,22 +1,22 @@
 """The command line, `eddy`.
 
-Commands that need packages the engine may not import (benchmarks, experiments) run them as child processes of the same
-Python, with this terminal as theirs and their exit code as ours.
+Commands that need packages the service may not import (benchmarks, experiments, replay) become another program of the same
+Python: the process stays the same, so whoever stops us stops it.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 
 from api.commands import push, query, serve, stream, table, token, top, trace
 
-#: The folder that holds our packages, for children started from elsewhere.
+#: The folder that holds our packages, for programs started from elsewhere.
 _ROOT = Path(__file__).resolve().parent.parent
 
 app = typer.Typer(
@@ -49,7 +49,7 @@ app.command()(top.top)
 )
 def bench(context: typer.Context) -> None:
     """Measure the engine: against bare kernels, the paper's filter, and its targets. `eddy bench --help` lists the cases."""
-    raise typer.Exit(run_module("experiments.bench", context.args))
+    become("experiments.bench", context.args)
 
 
 @app.command(
@@ -59,19 +59,23 @@ def bench(context: typer.Context) -> None:
 )
 def experiment(context: typer.Context) -> None:
     """Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes."""
-    raise typer.Exit(run_module("experiments", context.args))
+    become("experiments", context.args)
 
 
-def run_module(module: str, args: Sequence[str]) -> int:
-    """Run one of our modules as a child with our input and output; returns its exit code."""
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="DIR [OPTIONS]",
+)
+def replay(context: typer.Context) -> None:
+    """Replay a dataset into a service or an engine, at its own pace or faster. `eddy replay --help` lists the options."""
+    become("pipeline.replay_command", context.args)
+
+
+def become(module: str, args: Sequence[str]) -> NoReturn:
+    """Run one of our modules in place of this program."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
-    with subprocess.Popen([sys.executable, "-m", module, *args], env={**os.environ, "PYTHONPATH": path}) as child:
-        while True:
-            try:
-                return child.wait()
-            except KeyboardInterrupt:
-                # the terminal has sent it to the child as well, which ends in its own way
-                continue
+    os.execve(sys.executable, [sys.executable, "-m", module, *args], {**os.environ, "PYTHONPATH": path})
 
 
 def main() -> None:

@@ -122,18 +122,19 @@ class _Shown:
         found: dict[str, Any] = {
             "name": self._name(node),
             "inputs": [self._name(child) for child in node.children],
-            "cases": list(node.cases),
+            "cases": list(strategies.cases(node)),
             "columns": [column.name for column in node.columns],
         }
         if not operator:
             return found
         found["as"] = operator
         found["cost_ns"] = round(node_ns(node, self.choice, self._flows))
-        if operator in OPERATORS:
+        paper = "intersect" if operator == "intersect-star" else operator
+        if paper in OPERATORS:
             word = {"hash": "negative", "list": "direct"}.get(strategies.structure(node.children[0]), "update-pattern")
             patterns = [child.update_pattern for child in node.children]
             load = load_of(node, self.choice.form, self._flows)
-            found["paper_cost"] = round(operator_cost(word, operator, patterns, load, Upkeep()))
+            found["paper_cost"] = round(operator_cost(word, paper, patterns, load, Upkeep()))
         return found
 
     def edge(self, node: Node, above: Node | None) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def operator_of(node: Node, strategies: Strategies) -> str:
         case SetOperation(kind=kind, all=counts):
             if kind == "union":
                 return "union" if counts else "distinct"
-            return "minus" if kind == "except" else kind
+            if kind == "intersect":
+                return "intersect-star" if strategies.is_star(node) else "intersect"
+            return "minus"
         case ToStream():
             return "stream"
     return "window" if node.children else ""
@@ -67,7 +69,7 @@ def node_ns(node: Node, choice: Choice, flows: Flows) -> float:
     if not operator:
         return 0.0
     cost = operator_ns(operator, load_of(node, choice.form, flows))
-    if operator in ("select", "union", "delta-star"):
+    if operator in ("select", "union", "delta-star", "intersect-star"):
         return cost
     return cost + sum(edge_ns(child, choice, flows) for child in node.children)
 

@@ -229,7 +229,7 @@ class Query:
         """What a query that reads it by name has to know."""
         schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
         facts = QueryFacts(
-            self.is_stream, self.update_pattern, self.ends_known, self.levels, self.union_bits, self.ordered,
+            self.is_stream, self.update_pattern, self.ends_known, self.ends_early, self.levels, self.union_bits, self.ordered,
             paused=not self.running,
         )  # fmt: skip
         return Readable(schema, query=facts)
@@ -238,6 +238,11 @@ class Query:
     def ends_known(self) -> bool:
         """Whether every result's end is known when it begins."""
         return self.update_pattern != STRICT
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether a - may come for a result whose end is known, to who reads it by name."""
+        return False
 
     @property
     def unlogged(self) -> bool:

@@ -17,13 +17,14 @@ from filters.expression import ColumnRef, Expression
 from lineage.identity import ById
 from lineage.schema import Type
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
-from queries.tree import asks_for_order, union_sides, walk
+from queries.tree import asks_for_order, remembers, union_sides, walk
 from windows import patterns
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.distinct import DeltaStar, distinct
 from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.frozen_join import CommitNumber
 from windows.group_by import GroupBy as GroupByOperator
+from windows.intersect import IntersectStar
 from windows.join import Join
 from windows.recipient import Recipient, StreamRecipient
 from windows.rows import LiveRows
@@ -58,7 +59,7 @@ class Builder:
         #: the commit that runs
         self._commit = CommitNumber()
         #: whether it counts when a row began, so that none may begin again while it is there
-        self._remembers = any((isinstance(node, JoinNode) and any(node.frozen)) or asks_for_order(node) for node in walk(root))
+        self._remembers = remembers(root)
 
     def stage(self, node: Node) -> Stage:
         found = self.stages.get(node)
@@ -131,11 +132,14 @@ class Builder:
 
     def _distinct(self, node: Distinct) -> Stage:
         below = self.stage(node.child)
-        if self._strategies.is_star(node) and not below.ends_early and not self._remembers:
+        if self._strategies.is_star(node):
             return OperatorStage(DeltaStar(below.types, Calendar(), below.values), [below])
         return OperatorStage(distinct(below.types, self._rows(node.child), below.values), [below])
 
     def _set_operation(self, node: SetOperation) -> Stage:
+        if self._strategies.is_star(node):
+            left, right = (self.stage(child) for child in node.children)
+            return OperatorStage(IntersectStar(left.types, Calendar(), Calendar()), [left, right])
         if node.kind == "union" and node.all:
             sides = [self.stage(side) for side in union_sides(node)]
             return OperatorStage(UnionAll(sides[0].types, sends_ends=all(side.sends_ends for side in sides)), sides)

@@ -63,6 +63,7 @@ def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
 def _stream(source: Source, committer: Committer) -> dict[str, Any]:
     aggregates = sum(group.bytes for group in committer.operations.shared if group.source is source)
     return {
+        "number": source.number,
         "rows": source.intake.next_row,
         "late": source.intake.late_rows,
         "dropped": source.intake.dropped_rows,

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from lineage.identity import ById
 from queries.forms import EdgeFacts
-from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation
 from windows import patterns
 
 #: Words under which blocks send every end, operators scan for the ends that are due, and operators are told up to when.
@@ -69,14 +69,12 @@ class Strategies:
                 return self.sends(child)
             case JoinNode(inputs=inputs):
                 return all(map(self.sends, inputs))
-            case Distinct():
-                return not self.is_star(node)
             case GroupBy():
                 return True
             case SetOperation(kind=kind, all=True) if kind == "union":
                 return all(map(self.sends, node.children))
-            case SetOperation():
-                return True
+            case Distinct() | SetOperation():
+                return not self.is_star(node)
         return not facts.ends_known or facts.pattern == patterns.STRICT
 
     def ends_early(self, node: Node) -> bool:
@@ -84,11 +82,21 @@ class Strategies:
         facts = self.facts[node]
         if not facts.ends_known or facts.pattern == patterns.STRICT or self.sends(node):
             return True
+        if isinstance(node, NamedQuery):
+            return node.facts.ends_early
         return any(self.ends_early(child) for child in node.children)
 
-    def is_star(self, node: Distinct) -> bool:
-        """Whether a DISTINCT keeps two ends a value instead of its input (delta-star)."""
-        return self.word not in SCANNING | TELLING and not self.ends_early(node.child)
+    def is_star(self, node: Node) -> bool:
+        """Whether a DISTINCT or an INTERSECT keeps ends by value instead of its inputs, and tells the ends of its results."""
+        able = isinstance(node, Distinct) or (isinstance(node, SetOperation) and node.kind == "intersect" and not node.all)
+        if not able or self.word in SCANNING | TELLING or not self.facts[node].begins_again:
+            return False
+        return not any(map(self.ends_early, node.children))
+
+    def cases(self, node: Node) -> tuple[str, ...]:
+        """What a + or a - that comes in can do to the rows of a node, by the operator that runs it (decision 21)."""
+        counts = isinstance(node, Distinct) or (isinstance(node, SetOperation) and node.kind == "intersect")
+        return patterns.COUNTED_CASES if counts and not self.is_star(node) else node.cases
 
     def strategy(self, node: Node) -> str:
         """In a word, how the readers of a node learn of its ends: "none", "negative", "message" or "direct"."""

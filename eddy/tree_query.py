@@ -154,6 +154,10 @@ class TreeQuery(Query):
         return self.tree_plan.root.ends_known
 
     @property
+    def ends_early(self) -> bool:
+        return isinstance(self.operation, Operation) and self.operation.root.ends_early
+
+    @property
     def levels(self) -> int:
         return levels(self.tree_plan.root)
 

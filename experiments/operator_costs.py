@@ -22,12 +22,13 @@ from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.distinct import DeltaStar, distinct
 from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.group_by import GroupBy
+from windows.intersect import IntersectStar
 from windows.join import PairJoin
 from windows.join_keys import KeyPair
 from windows.operator import Operator
 from windows.rows import LiveRows
 from windows.select import Select
-from windows.set_operation import EXCEPT_ALL, SetOperation
+from windows.set_operation import EXCEPT_ALL, INTERSECT, SetOperation
 
 ROWS, LIVE, COMMITS = 4096, 65536, 60
 TYPES = (Type.INT, Type.INT)
@@ -100,6 +101,8 @@ def main() -> None:
     for values in (100, 100_000):
         operators: list[tuple[str, Operator, int]] = [
             ("minus", SetOperation(EXCEPT_ALL, TYPES, [_fifo(), _fifo()]), 2),
+            ("intersect", SetOperation(INTERSECT, TYPES, [_fifo(), _fifo()]), 2),
+            ("intersect-star", IntersectStar(TYPES, Calendar(), Calendar()), 2),
             ("distinct", distinct(TYPES, _fifo()), 1),
             ("delta-star", DeltaStar(TYPES, Calendar()), 1),
             ("group-by", GroupBy(TYPES, 1, [Aggregate(Kind.SUM, 1, Type.INT)], _fifo(), per_event=False), 1),

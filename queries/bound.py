@@ -32,6 +32,8 @@ class QueryFacts:
     is_stream: bool
     update_pattern: str
     ends_known: bool
+    #: whether a - may come for its rows all the same, as it runs now
+    ends_early: bool = False
     #: how many running queries stand above each other, itself with them
     levels: int = 1
     #: bits that UNION ALLs take of the ids of its rows

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from lineage.identity import ById
 from queries.nodes import Block, Node
 from queries.rewrites import Rewrite, Rewritten, pulled_up, pushed_down, simplified
-from queries.tree import over, walk
+from queries.tree import over, remembers, walk
 from windows import patterns
 
 AS_WRITTEN = "as written"
@@ -34,11 +34,13 @@ class EdgeFacts:
     ends_known: bool
     #: whether none of them ever ends
     stays: bool
+    #: whether a value may begin again while it is there: nobody asks when a row came
+    begins_again: bool
 
     @staticmethod
-    def of(number: int, node: Node) -> EdgeFacts:
+    def of(number: int, node: Node, begins_again: bool) -> EdgeFacts:
         pattern = node.update_pattern
-        return EdgeFacts(number, pattern, node.ends_known, node.is_stream or pattern == patterns.MONOTONIC)
+        return EdgeFacts(number, pattern, node.ends_known, node.is_stream or pattern == patterns.MONOTONIC, begins_again)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +92,8 @@ class _Maker:
         nodes = tuple({id(node): node for node in walk(root)}.values())
         same = [(node, _interned(self.same[node], known)) for node in nodes if node in self.same]
         like = [(node, _interned(self.like[node], known)) for node in nodes if node in self.like]
-        facts = ById((node, EdgeFacts.of(number, node)) for number, node in enumerate(nodes))
+        begins_again = not remembers(root)
+        facts = ById((node, EdgeFacts.of(number, node, begins_again)) for number, node in enumerate(nodes))
         return Form(name, root, nodes, facts, ById(same), ById([*same, *like]))
 
 

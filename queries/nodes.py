@@ -340,7 +340,7 @@ class SetOperation:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        return patterns.OPERATORS[self.kind if self.all or self.kind != "union" else "distinct"].cases
+        return patterns.OPERATORS[self.kind].cases
 
     @property
     def grows(self) -> bool:

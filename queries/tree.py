@@ -114,6 +114,11 @@ def asks_for_order(node: Node) -> bool:
     )
 
 
+def remembers(root: Node) -> bool:
+    """Whether it counts somewhere when a row began, so that none may begin again while it is there."""
+    return any((isinstance(node, JoinNode) and any(node.frozen)) or asks_for_order(node) for node in walk(root))
+
+
 def defaults_of(node: Node) -> tuple[str, ...]:
     """What the binder assumed for the user anywhere in the tree, once each."""
     found: dict[str, None] = {}

@@ -6,18 +6,35 @@ changed.
 
 Under CI hypothesis draws the same examples every time, so a submission is judged by its change and not by luck; elsewhere
 it draws new ones.
+
+Tests marked `spark` share one local session: starting one takes ten seconds.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
 
 from eddy.compile import ensure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
 ensure()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of every test that needs one."""
+    from pipeline.session import spark_session
+
+    with spark_session(tmp_path_factory.mktemp("spark"), master="local[2]") as session:
+        yield session

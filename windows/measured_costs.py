@@ -42,6 +42,7 @@ WORK = {
     "join": Work(115_000, 150, 100),
     "minus": Work(65_000, 85, 20),
     "intersect": Work(65_000, 85, 20),
+    "intersect-star": Work(50_000, 90, 20),
     "distinct": Work(43_000, 70, 20),
     "delta-star": Work(24_000, 60, 20),
     "group-by": Work(33_000, 50, 50),

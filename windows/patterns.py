@@ -37,6 +37,9 @@ STREAM_CASES: tuple[str, ...] = ("+->+",)
 _PASS = ("+->+", "-->-")
 _HAND_OVER = ("+->+", "-->+", "-->-")
 _ALL = ("+->+", "+->-", "-->+", "-->-")
+#: Those of a DISTINCT or an INTERSECT that counts copies: which of several equal rows stands for a value is not seen, so that
+#: nothing is handed over from one to another (`windows/set_operation.py`).
+COUNTED_CASES = _PASS
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _add_file(
     file: Path, options: dict[str, Any], partial: bool, url: str | None, token: str | None, json: bool
 ) -> None:  # fmt: skip
     from api.commands.progress import progress
-    from api.commands.rules import PART, read_rules
+    from queries.rules import PART, read_rules
 
     rules = read_rules(file, options)
     started: list[str] = []

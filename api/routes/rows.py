@@ -45,7 +45,8 @@ _BUNDLE = {
             "application/json": {
                 "schema": {"type": "object"},
                 "example": {"quotes": [{"symbol": "ACME", "price": 12.5}], "trades": {"symbol": ["ACME"], "size": [100]}},
-            }
+            },
+            "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
@@ -125,9 +126,10 @@ async def _visible(service: Service, stream: str, row: int | None) -> bool:
 @router.post("/v1/rows", status_code=202, response_model=dict[str, Receipt], responses=problems(404, 409), openapi_extra=_BUNDLE)
 async def push_many(service: Served, request: Request, idempotency_key: str | None = Key) -> Any:
     """Give several streams of one timeline rows, in one commit, merged by time."""
-    bodies.expect_json(request.headers.get("content-type"))
+    media = bodies.bundle_type(request.headers.get("content-type"))
     body = await request.body()
-    return await service.ask(Call("push_many", _header(idempotency_key, ""), body, bodies.parse_bundle(body)))
+    header = _header(idempotency_key, "") | ({} if media == bodies.JSON else {"media": media})
+    return await service.ask(Call("push_many", header, body, bodies.parse_bundle(body, media)))
 
 
 @router.post(

@@ -27,9 +27,9 @@ from eddy.client.facts import (
     table_receipt_of,
 )
 from eddy.client.problems import error_from
-from eddy.client.rows import ARROW, JSON, as_json, encode, to_json
+from eddy.client.rows import ARROW, JSON, encode, encode_many, to_json
 from eddy.description import Stream, Table
-from lineage.errors import EddyError, NotFoundError, RowError
+from lineage.errors import EddyError, NotFoundError
 
 #: Seconds that the service waits for rows to be visible.
 VISIBLE = 30.0
@@ -186,12 +186,8 @@ def _post(path: str, content: bytes, media: str, bad: str, wait: str | None, key
 
 def push_many(rows: Mapping[str, Any], *, key: str | None = None) -> Call[dict[str, Receipt]]:
     """Give several streams of one timeline rows, in one commit, merged by time."""
-    try:
-        content = to_json({stream: as_json(given) for stream, given in rows.items()})
-    except ValueError:
-        fact = "a row holds NaN or an infinity, which JSON does not have"
-        raise RowError(fact, code="bad_value", hint="push the streams apart, or send NULL") from None
-    reply = yield _post("/v1/rows", content, JSON, "refuse", None, key)
+    body = encode_many(rows)
+    reply = yield _post("/v1/rows", body.content, body.media, "refuse", None, key)
     return {name: receipt_of(facts) for name, facts in json_of(reply).items()}
 
 

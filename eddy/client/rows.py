@@ -1,7 +1,9 @@
 """Rows of a Python program as the body of a request.
 
 Tables (pyarrow, pandas, polars, anything with an Arrow stream) and columns that are arrays go as an Arrow IPC stream, which keeps
-units and NaN; lists and dicts go as JSON. JSON has no NaN and no infinities: rows that hold such go as Arrow too.
+units and NaN; lists and dicts go as JSON. JSON has no NaN and no infinities: rows that hold such go as Arrow too. Rows of several
+streams are one JSON object or, if those of any stream have to go as Arrow, Arrow streams one after the other, each with the name
+of its stream in its metadata.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from lineage.errors import RowError
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
+#: Where an Arrow stream says which stream its rows are for.
+STREAM = "stream"
 
 _HINT = "rows are a dict of columns, a list of dicts, or an Arrow, pandas or polars table"
 _ARRAYS = ("__arrow_c_array__", "__arrow_c_stream__", "__arrow_array__", "__array__")
@@ -47,15 +51,26 @@ def encode(rows: Any) -> Body:
     return _arrow(_frame(rows))
 
 
-def as_json(rows: Any) -> Any:
-    """Rows as a JSON value, for calls that take nothing else; `to_json` then writes it."""
+def encode_many(rows: Mapping[str, Any]) -> Body:
+    """Rows of several streams as one body.
+
+    >>> encode_many({"s": [{"a": 1}], "t": {"a": [2]}})
+    Body(content=b'{"s":[{"a":1}],"t":{"a":[2]}}', media='application/json')
+    """
+    bodies = {stream: encode(given) for stream, given in rows.items()}
+    if all(body.media == JSON for body in bodies.values()):
+        return Body(b"{" + b",".join(to_json(stream) + b":" + body.content for stream, body in bodies.items()) + b"}", JSON)
+    tables = {stream: _as_table(given).replace_schema_metadata({STREAM: stream}) for stream, given in rows.items()}
+    return Body(b"".join(_arrow(table).content for table in tables.values()), ARROW)
+
+
+def _as_table(rows: Any) -> Any:
+    """Rows of any kind as a table of pyarrow."""
     if isinstance(rows, Mapping):
-        if any(_is_array(column) for column in rows.values()):
-            return _table(rows).to_pydict()
-        return {name: _column(column) for name, column in rows.items()} or []
+        return _table(rows)
     if isinstance(rows, Sequence) and not isinstance(rows, str | bytes):
-        return [dict(row) for row in rows]
-    return _frame(rows).to_pydict()
+        return _table(_columns_of([dict(row) for row in rows]))
+    return _frame(rows)
 
 
 def to_json(value: Any) -> bytes:

@@ -137,8 +137,10 @@ def test_several_streams_are_pushed_in_one_commit(client: Client, stream: str) -
     client.create_stream(other, COLUMNS, time="ts", timeline=f"t_{stream}")
     found = client.push_many({stream: rows(1, 2), other: pd.DataFrame({"a": [3], "ts": [1000]})})
     assert {name: receipt.accepted for name, receipt in found.items()} == {stream: 2, other: 1}
-    with pytest.raises(RowError, match="NaN"):
-        client.push_many({stream: [{"a": 1, "x": float("nan"), "ts": 1}]})
+    query = client.submit(f"SELECT a, x FROM {stream} [RANGE UNBOUNDED]")
+    client.push_many({stream: [{"a": 1, "x": float("nan"), "ts": 1_500}], other: [{"a": 4, "ts": 1_500}]})
+    assert repr(client.answer(query).to_pylist()) == "[{'a': 1, 'x': nan}]"
+    client.cancel(query)
 
 
 def test_many_queries_are_submitted_at_once_and_cancelled_by_tag(client: Client, stream: str) -> None:

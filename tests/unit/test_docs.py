@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 GLOSSARY = ROOT / "docs" / "glossary.md"
-PACKAGES = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy", "storage", "api")
+PACKAGES = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy", "storage", "api", "pipeline")
 
 #: `eddy/engine.py`, `docs/`, `check`-like bare names are not paths; a `:line` or `::name` suffix is not part of one.
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|toml|sql|json|ndjson|csv)")

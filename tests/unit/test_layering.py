@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "eddy.client": {"lineage", "eddy.description"},
     "storage": {"lineage"},
     "api": {"eddy", "queries", "storage"},
-    "pipeline": {"eddy", "queries"},
+    "pipeline": {"lineage", "eddy", "queries", "storage"},
     "experiments": _BELOW_EDDY | {"eddy", "storage", "api", "pipeline"},
 }
 OURS = {*MAY_IMPORT, "tests"}

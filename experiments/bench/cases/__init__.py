@@ -13,6 +13,7 @@ from experiments.bench.cases import (
     intervals,
     join,
     latency,
+    replay,
     routing,
     selective,
     service,
@@ -36,6 +37,7 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "calendar": calendar.steps,
     "group-by": group_by.steps,
     "service": service.steps,
+    "replay": replay.steps,
 }
 
 #: Cases that another one runs too.

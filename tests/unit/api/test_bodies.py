@@ -84,3 +84,17 @@ def test_keys_of_several_columns_are_lists() -> None:
         bodies.parse_keys(b'{"keys": 1}')
     with pytest.raises(bodies.BodyError):
         bodies.parse_keys(b'{"keys": [], "tme": 1}')
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"junk", "not a row of Arrow IPC streams"),
+        (arrow_bytes(pa.table({"a": [1]})), "does not say which stream"),
+        (2 * arrow_bytes(pa.table({"a": [1]}).replace_schema_metadata({"stream": "s"})), '"s" comes twice'),
+        (arrow_bytes(pa.table({"a": [1]}).replace_schema_metadata({"stream": "s"}))[:-30], "not a row of Arrow IPC streams"),
+    ],
+)
+def test_what_is_no_bundle_of_arrow_streams_is_refused(body: bytes, words: str) -> None:
+    with pytest.raises(bodies.BodyError, match=words):
+        bodies.parse_bundle(body, bodies.ARROW)

@@ -14,7 +14,7 @@ import pytest
 
 from api.bodies import parse_bundle, parse_rows
 from eddy import RowError
-from eddy.client.rows import ARROW, JSON, as_json, encode, to_json
+from eddy.client.rows import ARROW, JSON, encode, encode_many
 
 TABLE = pa.table({"a": [1, 2], "b": ["x", None]})
 
@@ -94,9 +94,23 @@ def test_a_row_that_is_no_dict_is_named() -> None:
     assert caught.value.row == 1
 
 
-def test_several_streams_go_as_one_json_object() -> None:
+def test_plain_rows_of_several_streams_go_as_one_json_object() -> None:
+    body = encode_many({"s": {"a": [1], "t": [datetime(2024, 1, 2, tzinfo=UTC)]}, 'a "t"': [{"a": 2}]})
+    assert body.media == JSON
+    assert parse_bundle(body.content) == {"s": {"a": [1], "t": ["2024-01-02T00:00:00+00:00"]}, 'a "t"': [{"a": 2}]}
+
+
+def test_tables_of_several_streams_go_as_one_arrow_stream_after_the_other() -> None:
     frame = pd.DataFrame({"a": [1], "t": pd.to_datetime(["2024-01-02T00:00:00Z"])})
-    body = to_json({name: as_json(rows) for name, rows in {"s": frame, "t": [{"a": 2}], "u": {"a": np.array([3])}}.items()})
-    assert parse_bundle(body) == {
-        "s": {"a": [1], "t": ["2024-01-02T00:00:00+00:00"]}, "t": [{"a": 2}], "u": {"a": [3]},
+    body = encode_many({"s": frame, "t": [{"a": 2}], "u": {"a": np.array([3, 4])}, "ü": TABLE.slice(0, 0)})
+    assert body.media == ARROW
+    found = parse_bundle(body.content, ARROW)
+    assert {name: table.to_pydict() for name, table in found.items()} == {
+        "s": {"a": [1], "t": [datetime(2024, 1, 2, tzinfo=UTC)]}, "t": {"a": [2]}, "u": {"a": [3, 4]}, "ü": {"a": [], "b": []},
     }  # fmt: skip
+
+
+def test_rows_of_several_streams_that_json_cannot_hold_go_as_arrow() -> None:
+    body = encode_many({"s": [{"a": 1.5}], "t": [{"a": math.nan}, {"a": None}]})
+    found = parse_bundle(body.content, body.media)
+    assert repr({name: table.to_pydict() for name, table in found.items()}) == "{'s': {'a': [1.5]}, 't': {'a': [nan, None]}}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from eddy import Engine
 from eddy.flows import Flow, Flows
+from eddy.operation import OperatorStage
 from eddy.plan_choice import Choice, choice_ns, chosen, strategies_for
 from eddy.replanning import Pace, Replanner
 from eddy.strategies import Strategies
@@ -21,7 +23,9 @@ from queries.bound import Readable
 from queries.forms import Forms, forms_of
 from queries.nodes import Block
 from queries.parser import parse
+from windows.distinct import DeltaStar
 from windows.due import Calendar, Fifo, Scan, Unscheduled
+from windows.intersect import IntersectStar
 from windows.measured_costs import kept_ns
 
 START = dt.datetime(2024, 1, 1)
@@ -175,6 +179,35 @@ def test_below_a_negation_is_direct_and_above_it_negative() -> None:
 # -- in an engine
 
 
+DISTINCTS = {
+    "SELECT DISTINCT i FROM a [RANGE 1 SECOND]": True,
+    "SELECT DISTINCT i FROM a [ROWS 5]": False,
+    "SELECT i FROM a [RANGE 1 SECOND] INTERSECT SELECT i FROM b [RANGE 2 SECONDS]": True,
+    "SELECT i FROM a [RANGE 1 SECOND] INTERSECT ALL SELECT i FROM b [RANGE 2 SECONDS]": False,
+    "SELECT i FROM a [RANGE 1 SECOND] INTERSECT SELECT i FROM b [ROWS 3]": False,
+    "SELECT FIRST(i) AS f FROM (SELECT DISTINCT i, j FROM a [RANGE 1 SECOND]) AS d": False,
+    "SELECT DISTINCT i FROM sent": False,
+    "SELECT i FROM sent INTERSECT SELECT i FROM b [RANGE 2 SECONDS]": False,
+}
+
+
+@pytest.mark.parametrize("text", DISTINCTS)
+def test_explain_lists_hand_overs_where_the_operator_that_runs_hands_values_over(text: str) -> None:
+    engine = Engine()
+    for name in "ab":
+        engine.create_stream(name, {"ts": "timestamp", "i": "int", "j": "int"}, time="ts")
+    engine.submit("SELECT DISTINCT i FROM a [RANGE 1 SECOND]", name="sent", expiry="negative")
+    query = engine.submit(text)
+    assert isinstance(query, TreeQuery)
+    built = replanner_of(query).built
+    for node, shown in zip(built.choice.form.nodes, engine.explain(query)["operators"], strict=True):
+        if shown["name"].split()[0] in ("distinct", "intersect"):
+            stage = built.stages[node]
+            assert isinstance(stage, OperatorStage)
+            stars = isinstance(stage.operator, DeltaStar | IntersectStar)
+            assert stars == DISTINCTS[text] == shown["as"].endswith("-star") == ("-->+" in shown["cases"])
+
+
 def engine_with(pace: Pace) -> tuple[Engine, TreeQuery]:
     engine = Engine()
     engine._lives.pace = pace
@@ -224,6 +257,44 @@ def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
     assert replanner_of(query).n_changes == 0
     assert sorted(map(str, engine.answer(query).to_pylist())) == answer
     assert [(change.seq, change.sign, tuple(change.row.values())) for change in engine.changes(query, since=0)] == changes
+
+
+def feed_taken(engine: Engine, commits: range, taken: bool) -> None:
+    """Rows whose values the right side of the minus has a commit later, or never; a few have a partner in c."""
+    n_rows, n_partners = 4_000, 350
+    for k in commits:
+        at, numbers = START + dt.timedelta(milliseconds=100 * k), np.arange(k * n_rows, (k + 1) * n_rows)
+        values = {"a": numbers, "b": numbers - n_rows if taken else -1 - numbers, "c": numbers[:n_partners]}
+        engine.push_many({name: pa.table({"ts": [at] * len(i), "i": i, "j": i % 8}) for name, i in values.items()})
+
+
+def test_a_running_query_is_planned_again_when_fewer_results_end_prematurely() -> None:
+    """The streams go on as they did; the planner sees that hardly a result of the minus is taken back any more."""
+    engine, query = engine_with(Pace(every=8))
+    feed_taken(engine, range(30), True)
+    early = {edge["from"]: edge["rows"] for edge in engine.explain(query)["edges"]}["except all 2"]
+    assert early["ended_early"] > 0.9 * early["begun"] and early["begun"] == 4_000
+    assert replanner_of(query).built.choice.form.name == "as written" and replanner_of(query).n_changes == 0
+    feed_taken(engine, range(30, 60), False)
+    assert replanner_of(query).built.choice.form.name == "negation pulled up" and replanner_of(query).n_changes == 1
+
+
+def test_what_runs_below_a_negation_is_direct_and_what_stands_on_it_negative() -> None:
+    """Chosen by the planner from what it saw, in both forms of the tree."""
+    engine, query = engine_with(Pace(every=8))
+    for commits, taken, form in ((range(30), True, "as written"), (range(30, 60), False, "negation pulled up")):
+        feed_taken(engine, commits, taken)
+        told = engine.explain(query)
+        assert told["plan"]["form"] == form
+        inputs = {operator["name"]: operator["inputs"] for operator in told["operators"]}
+        (minus,) = [name for name in inputs if name.startswith("except all")]
+        below = {minus}
+        for _ in inputs:
+            below |= {child for name in below for child in inputs[name]}
+        strategies = {edge["from"]: edge["strategy"] for edge in told["edges"] if edge["seen"]}
+        assert {strategies[name] for name in below - {minus}} == {"direct"} and len(below) > 2
+        (stands_on_it,) = [name for name, children in inputs.items() if minus in children]
+        assert strategies[minus] == strategies[stands_on_it] == "negative"
 
 
 def test_the_chosen_plan_does_less_work_than_the_other() -> None:

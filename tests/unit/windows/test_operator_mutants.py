@@ -15,6 +15,7 @@ import windows.aggregates.distinct_counts
 import windows.aggregates.extremes
 import windows.distinct
 import windows.group_by
+import windows.intersect
 import windows.join
 import windows.join_keys
 import windows.netting
@@ -42,6 +43,10 @@ ensure()
 
 def run_delta_star() -> None:
     test_set_operation.test_delta_star_shows_each_value_once_and_says_when_it_ends(Calendar, 1)
+
+
+def run_intersect_star() -> None:
+    test_set_operation.test_intersect_star_shows_what_both_sides_have_and_says_when_it_ends(Calendar, 1)
 
 
 def run_set_operations() -> None:
@@ -95,6 +100,13 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
     ),
     "delta-star forgets its reserve": (
         windows.distinct, "star", "elif ends[k] > shown[code]:", "elif ends[k] > shown[code] + 10:", run_delta_star,
+    ),
+    "intersect-star keeps the youngest": (
+        windows.intersect, "meet", "max(latest[sides[k], code], ends[k])", "ends[k]", run_intersect_star,
+    ),
+    "intersect-star lets go when one side ends": (
+        windows.intersect, "meet", "if max(latest[0, code], latest[1, code])", "if min(latest[0, code], latest[1, code])",
+        run_intersect_star,
     ),
     "counts are compared once an instant": (
         windows.set_operation, "_count_side", "times[at] == time and ranks[at] == rank", "times[at] == time",

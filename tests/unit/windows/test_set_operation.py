@@ -11,11 +11,13 @@ import pytest
 
 from eddy.compile import ensure
 from filters.vector import Vector
+from lineage.elements import FOREVER
 from lineage.schema import Type
 from tests.unit.windows.histories import Value, compare, random_history
 from windows.delta import Delta, Plus, empty, no_minus
 from windows.distinct import DeltaStar, distinct
 from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.intersect import IntersectStar
 from windows.rows import LiveRows
 from windows.set_operation import KINDS, SetOperation
 from windows.union import UnionAll
@@ -84,6 +86,38 @@ def test_delta_star_shows_each_value_once_and_says_when_it_ends(buffer: Callable
         _, output = compare(operator, history, cut, lambda bags: Counter(set(+bags[0])))
         assert output.premature == output.dropped == 0
         assert operator.bytes == DeltaStar([Type.INT], buffer()).bytes
+
+
+@pytest.mark.parametrize("buffer", [Calendar, Scan])
+@pytest.mark.parametrize("cut", [None, 1, 2])
+def test_intersect_star_shows_what_both_sides_have_and_says_when_it_ends(buffer: Callable[[], Buffer], cut: int | None) -> None:
+    for seed in range(20):
+        operator = IntersectStar([Type.INT], buffer(), buffer())
+        history = random_history(seed, n_edges=2, known=1.0, premature=0.0, n_arrivals=60)
+        _, output = compare(operator, history, cut, by_value(MEANINGS["intersect", False]))
+        assert output.premature == output.dropped == 0
+        assert operator.bytes == IntersectStar([Type.INT], buffer(), buffer()).bytes
+
+
+def test_intersect_star_holds_what_never_ends() -> None:
+    """The left side stays: a value is shown each time that the right has it, also up to for ever."""
+    operator = IntersectStar([Type.INT], Calendar(), Calendar())
+
+    def came(clock: int, end: int, *values: int) -> Delta:
+        n, column = len(values), Vector(Type.INT, np.array(values, np.int64))
+        return Delta(Plus(np.arange(n), np.full(n, clock), np.zeros(n, np.int64), np.full(n, end), [column]), no_minus())
+
+    shown = []
+    for clock, left, right in [
+        (0, came(0, FOREVER, 1, 2), came(0, 10, 1)),
+        (20, came(20, 25), came(20, 30, 1, 3)),
+        (40, came(40, 45), came(40, FOREVER, 2)),
+    ]:  # fmt: skip
+        plus = operator.process([left, right], clock).plus
+        operator.check()
+        shown += list(zip(plus.times.tolist(), plus.ends.tolist(), plus.columns[0].values.tolist(), strict=True))
+    assert shown == [(0, 10, 1), (20, 30, 1), (40, FOREVER, 2)]
+    assert operator.stats()["values"] == 2, "what came on the right alone is let go"
 
 
 def test_delta_star_needs_no_row_by_id() -> None:

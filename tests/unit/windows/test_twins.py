@@ -58,6 +58,11 @@ STACKED: dict[str, Spec] = {
 #: what needs ends that are known
 KNOWN: dict[str, Spec] = {
     "delta-star": ("delta-star", keys(0)),
+    "intersect-star": ("intersect-star", keys(0), keys(1)),
+    "intersect-star over join and distinct": (
+        "intersect-star", ("project", (0,), ("join", 0, 1)), ("delta-star", keys(2)),
+    ),
+    "except over intersect-star": ("except all", ("intersect-star", keys(0), keys(1)), keys(2)),
     "join over delta-stars": ("join", ("delta-star", keys(0)), ("delta-star", keys(1))),
     "except all over join over delta-star": (
         "except all", ("project", (0,), ("join", ("delta-star", keys(0)), 1)), keys(2),

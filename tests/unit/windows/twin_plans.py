@@ -21,6 +21,7 @@ from windows.delta import Delta
 from windows.distinct import DeltaStar, distinct
 from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.group_by import GroupBy
+from windows.intersect import IntersectStar
 from windows.join import KeyPair, PairJoin
 from windows.operator import Operator
 from windows.pipeline import (
@@ -165,6 +166,8 @@ class Kernels:
             case "delta-star":
                 # where every end is sent nothing is gained by it, and the engine counts
                 return distinct(types, rows[0]) if sends[0] else DeltaStar(types, Calendar())
+            case "intersect-star":
+                return SetOperation(KINDS["intersect", False], types, rows) if any(sends) else _star(types)
             case "flagged":
                 return Select(None, [*columns, Call(Type.BOOL, ">", (columns[1], Literal(INT, 5)))], sends_ends=sends[0])
             case "group-by" | "ordered" | "overwriting" | "temporal" | "filtered":
@@ -177,6 +180,10 @@ class Kernels:
                 return GroupBy(types, len(rest[0]), aggregates, rows[0])
         kind, _, all_ = word.partition(" ")
         return SetOperation(KINDS[kind, bool(all_)], types, rows)
+
+
+def _star(types: Sequence[Type]) -> IntersectStar:
+    return IntersectStar(types, Calendar(), Calendar())
 
 
 def twin(spec: Spec, edges: Sequence[Node]) -> Node:
@@ -205,7 +212,7 @@ def twin(spec: Spec, edges: Sequence[Node]) -> Node:
             return TwinDeltaStar(below[0])
         case "except" | "except all":
             return Minus(*below, duplicates=word == "except all")
-        case "intersect" | "intersect all":
+        case "intersect" | "intersect all" | "intersect-star":
             return Intersect(*below, duplicates=word == "intersect all")
         case "flagged":
             return Project(below[0], lambda row: (*row, None if row[1] is None else row[1] > 5))

@@ -1,4 +1,4 @@
-"""Files of queries, for `eddy query add --file`.
+"""Files of queries, for `eddy query add --file` and `eddy replay --queries`.
 
 .ndjson    an object a line: {"sql": .., "name": .., "params": {..}, "tags": [..], ..}
 .csv       a column sql, and name, tags (with spaces between) and params (JSON) if there are such columns
@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eddy import EddyError
+from lineage.errors import EddyError
 
 #: Queries of one call.
 PART = 1000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.commands.rules import Rule, RulesError, read_rules
+from queries.rules import Rule, RulesError, read_rules
 
 OPTIONS: dict[str, Any] = {"tags": ["all"], "history": "new", "expiry": None}
 

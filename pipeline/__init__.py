@@ -1,0 +1,1 @@
+"""Workloads on Spark: generate and clean datasets, replay them, run the engine over them."""
