@@ -269,7 +269,7 @@ class Eddy:
         gains, admitted = {}, {}
         for f in left:
             shortest = 1 << 62
-            # the shortest of a few: on a busy machine one that takes a microsecond may be interrupted for a thousand times as long
+            # the shortest of a few: on a busy machine one that takes a microsecond may be interrupted for a thousand
             for _ in range(VISITS_TIMED):
                 began = time.perf_counter_ns()
                 gains[f] = visit(f, trial.lin)

@@ -14,14 +14,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from api.commands.common import command, print_json
+from api.commands.common import command, print_json, print_table
 from experiments.cacq import EXPERIMENTS
+from experiments.compare import comparison
+from experiments.compare import described as described_comparison
 from experiments.drawing import need_matplotlib
-from experiments.experiment import Experiment, Setting
+from experiments.experiment import Experiment, Setting, shown
 from experiments.report import write_report
-from experiments.runs import Run, check_files, run
+from experiments.runs import ROWS, Run, check_files, read_rows, run
 from lineage.errors import EddyError, NotFoundError, did_you_mean
 
+#: What a report may hold.
+SHOWN = EXPERIMENTS | {"compare": described_comparison()}
 OUT = Path("eddy-experiments")
 
 app = typer.Typer(
@@ -88,7 +92,7 @@ def run_(
     with say:
         for n, experiment in enumerate(chosen):
             say.finished(experiment, run(experiment, setting, out, say.progress_of(experiment, n, len(chosen))))
-    report_to = write_report(out, EXPERIMENTS)
+    report_to = write_report(out, SHOWN)
     if not json:
         print(f"report: {report_to}")
 
@@ -149,16 +153,46 @@ class _Said:
         self._out.print(Text.assemble((experiment.name, "bold"), ": ", (word, style), f", {found.seconds:.0f} s"))
         for check in verdict.checks:
             mark = ("  ok      ", "green") if check.holds else ("  missed  ", "bold red")
-            self._out.print(Text.assemble(mark, f"{check.claim}: {check.value:.3g} ({check.bar})"))
+            self._out.print(Text.assemble(mark, f"{check.claim}: {shown(check.value)} ({check.bar})"))
         if verdict.note:
             self._out.print(Text(f"  {verdict.note}", style="dim"))
 
 
 @app.command()
 @command
+def compare(
+    data: Annotated[Path, typer.Option(help="A dataset, as eddy generate writes it.")],
+    queries: Annotated[Path, typer.Option(help="Queries: .ndjson, .csv or .sql.", exists=True, dir_okay=False)],
+    policies: Annotated[str, typer.Option(help="Policies with commas between; fixed:.. stands last.")] = "auto,lottery,random",
+    out: Out = OUT,
+    seed: Seed = 1,
+    json: Json = False,
+) -> None:
+    """Route the rows of a dataset by several policies, and compare CPU time and visits.
+
+    eddy experiment compare --data data/sensors --queries rules.sql --policies auto,lottery
+    """
+    need_matplotlib()
+    chosen, _, fixed = policies.partition("fixed:")
+    names = [name.strip() for name in chosen.split(",") if name.strip()] + ([f"fixed:{fixed}"] if fixed else [])
+    experiment = comparison(data, queries, names, seed)
+    say = _Said(json)
+    with say:
+        found = run(experiment, Setting(seed=seed), out, say.progress_of(experiment, 0, 1))
+    rows = read_rows(out / experiment.name / ROWS)
+    if json:
+        print_json(rows)
+        return
+    print_table(list(rows[0]), [list(row.values()) for row in rows])
+    say.finished(experiment, found)
+    print(f"report: {write_report(out, SHOWN)}")
+
+
+@app.command()
+@command
 def report(out: Out = OUT) -> None:
     """Make the page of all results in a folder again: one HTML file, nothing beside it."""
-    print(write_report(out, EXPERIMENTS))
+    print(write_report(out, SHOWN))
 
 
 def main() -> None:

@@ -103,6 +103,17 @@ class Experiment:
     size: tuple[float, float] = field(default=(8.0, 4.5))
 
 
+def shown(value: float) -> str:
+    """A figure for people.
+
+    >>> shown(1.23456), shown(3584.0), shown(0.00861), shown(float("inf"))
+    ('1.23', '3,584', '0.00861', 'never')
+    """
+    if value == float("inf"):
+        return "never"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def column(rows: Sequence[Row], name: str) -> list[float]:
     """A column of numbers."""
     return [float(row[name]) for row in rows]

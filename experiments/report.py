@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, shown
 from experiments.runs import PNG, ROWS, RUN, Run, read_run
 from lineage.errors import NotFoundError
 
@@ -24,7 +24,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin: 3rem 0 .3rem; border-
 img { width: 100%; background: white; border: 1px solid var(--line); border-radius: 6px; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; margin: .8rem 0; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { font-weight: 600; } td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th { font-weight: 600; } th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; } .dim { color: var(--dim); }
 code { font-size: .9em; } summary { cursor: pointer; color: var(--dim); } figcaption { color: var(--dim); font-size: .92rem; }
 figure { margin: 1rem 0; } a { color: inherit; }
@@ -77,11 +77,11 @@ def section(experiment: Experiment, run: Run, folder: Path) -> list[str]:
         f"<figure><img alt='{escape(experiment.question)}' src='data:image/png;base64,{picture}'>",
         f"<figcaption>{escape(experiment.caption)}</figcaption></figure>",
         f"<p><b>Verdict:</b> {_word(verdict.holds)}.</p>",
-        "<table><tr><th>claim<th>found<th>bar<th>",
+        "<table><tr><th>claim<th class=number>found<th class=number>bar<th>",
     ]
     for check in verdict.checks:
         lines.append(
-            f"<tr><td>{escape(check.claim)}<td class=number>{check.value:.3g}<td class=number>{escape(check.bar)}"
+            f"<tr><td>{escape(check.claim)}<td class=number>{shown(check.value)}<td class=number>{escape(check.bar)}"
             f"<td>{'<span class=good>ok</span>' if check.holds else '<span class=bad>missed</span>'}"
         )
     lines.append("</table>")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -62,8 +62,18 @@ def _month(number: int) -> int:
     return int(np.datetime64(f"{2014 + number // 12}-{number % 12 + 1:02d}-01", "us").astype(np.int64))
 
 
-def calls_of(bars: dict[str, np.ndarray], posts: dict[str, np.ndarray]) -> tuple[int, int]:
-    """(calls of functions by the eddy, matches) for some bars and posts."""
+def matches_of(bars: dict[str, np.ndarray], posts: dict[str, np.ndarray]) -> int:
+    """Pairs of a bar and a post with one symbol that are in their windows together."""
+    found = 0
+    for symbol in SYMBOLS:
+        at, times = bars["at"][bars["symbol"] == symbol], posts["at"][posts["symbol"] == symbol]
+        near = WINDOW_HOURS * _HOUR
+        found += int((np.searchsorted(times, at + near) - np.searchsorted(times, at - near, "right")).sum())
+    return found
+
+
+def calls_of(bars: dict[str, np.ndarray], posts: dict[str, np.ndarray]) -> int:
+    """Calls of functions by the eddy for some bars and posts."""
     functions = [Counting(bound) for bound in (1e6, 3e6, 1e7)[:FUNCTIONS]]
     engine = Engine(seed=0)
     engine.create_stream("bars", {"symbol": "string", "volume": "int", "at": "timestamp[us]"}, time="at")
@@ -72,18 +82,7 @@ def calls_of(bars: dict[str, np.ndarray], posts: dict[str, np.ndarray]) -> tuple
     for k, function in enumerate(functions):
         engine.register(f"picky_{k}", function, returns="bool", cost=300.0)
         engine.submit(f"SELECT b.symbol FROM bars {window} b, posts {window} p WHERE b.symbol = p.symbol AND picky_{k}(b.volume)")
-    plain = engine.submit(f"SELECT b.symbol FROM bars {window} b, posts {window} p WHERE b.symbol = p.symbol", name="plain")
-    matches = 0
-
-    def take(commit: Any) -> None:
-        nonlocal matches
-        if commit.added:
-            ids, counts = commit.counts()
-            matches += int(counts[ids == plain.id].sum())
-
-    engine.on_commit(take)
     first, last = min(bars["at"][0], posts["at"][0]), max(bars["at"][-1], posts["at"][-1])
-    # a commit shows the net change: one that is shorter than the window hides nothing
     for start in range(int(first), int(last) + 1, _HOUR):
         hour = {}
         for name, columns in (("bars", bars), ("posts", posts)):
@@ -92,7 +91,7 @@ def calls_of(bars: dict[str, np.ndarray], posts: dict[str, np.ndarray]) -> tuple
                 hour[name] = {key: values[low:high] for key, values in columns.items()}
         if hour:
             engine.push_many(hour)
-    return sum(function.n_calls for function in functions), matches
+    return sum(function.n_calls for function in functions)
 
 
 def _step(number: int, setting: Setting) -> list[Row]:
@@ -102,7 +101,7 @@ def _step(number: int, setting: Setting) -> list[Row]:
     posts = _read(setting.data / POSTS, "ticker", [], start, stop)
     if not len(bars["at"]) or not len(posts["at"]):
         return []
-    calls, matches = calls_of(bars, posts)
+    calls, matches = calls_of(bars, posts), matches_of(bars, posts)
     n_bars = len(bars["at"])
     return [
         {"month": f"{2014 + number // 12}-{number % 12 + 1:02d}", "bars": n_bars, "posts": len(posts["at"]),

@@ -85,7 +85,7 @@ def judge(rows: Sequence[Row]) -> Verdict:
             Check.at_most("both deliver the same (row, query) pairs: largest difference", same, 1e-9),
         ),
         f"The shared eddy is near its largest output from {at:,.0f} queries on, separate ones from {other_at:,.0f}. An "
-        "eddy for each query has nothing to fill up: its output is about the same from the beginning.",
+        "eddy for each query does all its work anew: its output never grows.",
     )
 
 
@@ -125,7 +125,7 @@ EXPERIMENT = Experiment(
     judge=judge,
     draw=draw,
     caption="Left: what is delivered in a second of CPU time. One eddy for all queries delivers more with every query "
-    "until listing is all it does; an eddy for each delivers the same however many there are. Right: the rows that "
+    "until listing is all it does; an eddy for each never delivers more than one alone. Right: the rows that "
     "this takes in.",
     size=(10.0, 4.5),
 )  # fmt: skip
