@@ -152,9 +152,10 @@ def test_a_policy_or_dataset_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_the_command_lists_runs_and_reports(tmp_path: Path) -> None:
     """One process: import is most of its time."""
     script = (
-        "import sys; from dataclasses import replace; from experiments import command; from tests.unit.experiments import test_runs\n"
+        "import sys; from experiments import command; from tests.unit.experiments import test_runs\n"
         "command.EXPERIMENTS['routing'] = test_runs.MADE_UP\n"
-        "for words in (['list', '--json'], ['run', 'routing', '--json', '--out', sys.argv[1]], ['report', '--out', sys.argv[1]]):\n"
+        "out = ['--out', sys.argv[1]]\n"
+        "for words in (['list', '--json'], ['run', 'routing', '--json', *out], ['report', *out]):\n"
         "    command.app(words, standalone_mode=False)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=120, check=True)

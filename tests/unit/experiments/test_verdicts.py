@@ -8,7 +8,17 @@ import pytest
 
 from experiments import compare
 from experiments.cacq import (
-    EXPERIMENTS, functions, lab, news, niagara, queries, regret, routing, sources, tickets, width,
+    EXPERIMENTS,
+    functions,
+    lab,
+    news,
+    niagara,
+    queries,
+    regret,
+    routing,
+    sources,
+    tickets,
+    width,
 )  # fmt: skip
 from experiments.experiment import Check, Row, Verdict, slope
 
@@ -53,7 +63,8 @@ def width_rows(rates: Sequence[float], flat: float = 1.0, wrong: float = 1.0) ->
         rows.append({"part": "speed", "width": bits, "batch_rows": 4096, "rows_per_s": 10 if bits < 4096 else 10 / flat})
     for n in (1, 16, 1024):
         rows.append(
-            {"part": "storage", "queries": n, "predicted_bytes": 76.0 * wrong, "accounted_bytes": 76.0, "predicted_filters": 100.0,
+            {"part": "storage", "queries": n, "predicted_bytes": 76.0 * wrong, "accounted_bytes": 76.0,
+             "predicted_filters": 100.0,
              "accounted_filters": 100.0}
         )  # fmt: skip
     return rows
