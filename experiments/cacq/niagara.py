@@ -100,8 +100,8 @@ EXPERIMENT = Experiment(
     name="niagara",
     question="The eddy against NiagaraCQ's static plans: how does time grow with the queries?",
     figure="CACQ, performance study: number of queries against time to complete, normal selections",
-    expected="PushDown, which joins once a query, is slowest; the eddy keeps up with PullUp, the better plan, without "
-    "an optimiser",
+    expected="PushDown, which joins once a query, is slowest; the eddy is ahead of PullUp, the better plan, with few "
+    "queries and keeps up with it with many, without an optimiser",
     parameters=(
         Parameter("query", "stocks joined with articles by symbol, price above a constant", ours=False),
         Parameter("articles a quote", "one on average", ours=False),
