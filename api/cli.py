@@ -1,6 +1,6 @@
 """The command line, `eddy`.
 
-Commands that need packages the service may not import (benchmarks, experiments, replay) become another program of the same
+Commands that need packages the service may not import (benchmarks, experiments, pipeline) become another program of the same
 Python: the process stays the same, so whoever stops us stops it.
 """
 
@@ -60,6 +60,16 @@ def bench(context: typer.Context) -> None:
 def experiment(context: typer.Context) -> None:
     """Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes."""
     become("experiments", context.args)
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="sensors|stocks|from [OPTIONS]",
+)
+def generate(context: typer.Context) -> None:
+    """Write a dataset of sensors, of stocks, or from files, with Spark. `eddy generate sensors --help` lists the options."""
+    become("pipeline.generate_command", context.args)
 
 
 @app.command(

@@ -14,7 +14,7 @@ on behind what it had taken down as done:
     b <= s       done: the file is there, and nothing happens
     b  = s+1     done (again): the engine is deterministic, so a file that is there already would be written the same
 
-Why the state is saved and not made again from the rows: docs/decisions/0021-state-with-every-micro-batch.md.
+Why the state is saved and not made again from the rows: docs/decisions/0022-state-with-every-micro-batch.md.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class BatchEngine:
         self._disk = GuardedDisk(LocalDisk(self.out))
         #: the last batch that the engine has taken; -1 before the first
         self.last = -1
+        #: whether a batch was pushed that could not be written: the engine is ahead of what is on the disk, and of no more use
+        self._ahead = False
 
     def __enter__(self) -> Self:
         with telling_disk(self.out):
@@ -123,6 +125,7 @@ class BatchEngine:
 
     def take(self, batch: int, rows: pa.Table) -> bool:
         """Take a batch of the wide rows; False if it had been taken before."""
+        assert not self._ahead, "a batch failed half-way: open the folder again"
         given = self._by_stream(rows)
         end = {name: self._end_of(name, given) for name in self.position}
         if batch <= self.last:
@@ -131,12 +134,12 @@ class BatchEngine:
         start = {name: int(given[name].column("row")[0].as_py()) if name in given else at for name, at in self.position.items()}
         if batch != self.last + 1 or start != self.position:
             raise self._apart(batch, f"the engine has taken batch {self.last}, up to {self.position}")
-        since = self.engine.seq
+        since, self._ahead = self.engine.seq, True
         if given:
             self.engine.push_many({name: self._rows.narrow(name, table) for name, table in given.items()})
         self._write_results(batch, since, {"start": start, "end": end})
         self._snapshots.write(batch, [json.dumps(end).encode(), *dump_state(self.engine)])
-        self.last, self.position = batch, end
+        self.last, self.position, self._ahead = batch, end, False
         return True
 
     def _by_stream(self, rows: pa.Table) -> dict[str, pa.Table]:

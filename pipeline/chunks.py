@@ -6,8 +6,10 @@ Spark writes a file for each partition into the draft's scratch; they get their 
 
 from __future__ import annotations
 
-import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.draft import Declared, Draft, chunk_name, telling_disk
@@ -27,16 +29,30 @@ _SPARK_TYPES = {"int": "BIGINT", "float": "DOUBLE", "string": "STRING", "bool": 
 def write_chunks(rows: DataFrame, draft: Draft, stream: str, declared: Declared) -> None:
     """Write a stream's rows, partition by partition."""
     typed = rows.selectExpr(*(f"CAST(`{name}` AS {_SPARK_TYPES[word]}) AS `{name}`" for name, word in declared.columns.items()))
-    written = draft.scratch / stream
-    with telling_spark(draft.out):
-        typed.write.option("parquet.block.size", _GROUP_BYTES).option(
-            "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
-        ).parquet(written.as_uri())
-    with telling_disk(draft.out):
+    with _written(typed, draft) as files, telling_disk(draft.out):
         target = draft.folder / stream
         target.mkdir()
-        for path in written.glob("part-*.parquet"):
-            found = re.match(r"part-(\d+)-", path.name)
-            assert found is not None, path
-            path.rename(target / chunk_name(int(found[1])))
-        shutil.rmtree(written)
+        for number, path in files.items():
+            path.rename(target / chunk_name(number))
+
+
+def write_one(rows: DataFrame, draft: Draft, name: str) -> None:
+    """Write rows into one parquet file of the draft."""
+    with _written(rows.coalesce(1), draft) as files, telling_disk(draft.out):
+        target = draft.folder / name
+        target.parent.mkdir(exist_ok=True)
+        (path,) = files.values()
+        path.rename(target)
+
+
+@contextmanager
+def _written(rows: DataFrame, draft: Draft) -> Iterator[dict[int, Path]]:
+    """The files that Spark writes, by the number of their partition."""
+    folder = draft.scratch / "written"
+    with telling_spark(draft.out):
+        writer = rows.write.option("parquet.block.size", _GROUP_BYTES)
+        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(str(folder))
+    try:
+        yield {int(path.name.split("-")[1]): path for path in folder.glob("part-*.parquet")}
+    finally:
+        shutil.rmtree(folder)

@@ -59,7 +59,7 @@ class Building:
         if self.sensors < 1 or self.epochs < 1 or self.epoch_us < 1000 or self.start_us < 0:
             raise SchemaError(
                 "there is nothing to generate",
-                hint="it takes a sensor and a whole epoch at least, epochs of a millisecond or more, and a start in 1970 or later",
+                hint="it takes a sensor and a whole epoch at least, epochs of a millisecond or more, a start in 1970 or later",
             )
 
     def epochs_of_chunk(self, chunk_rows: int) -> int:

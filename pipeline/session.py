@@ -12,16 +12,18 @@ On leaving, Java has ended: a session of the same process may follow with other 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lineage.errors import EddyError
 from pipeline.draft import disk_error
@@ -30,6 +32,8 @@ from pipeline.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 #: All cores of this machine.
 LOCAL = "local[*]"
 #: Heap of the driver, which does all work when the master is local.
@@ -37,6 +41,8 @@ MEMORY = "1g"
 LOG = "spark.log"
 #: Seconds that Java has to end.
 _PATIENCE = 30.0
+#: Seconds between two tries to cancel what runs.
+_LOOK = 0.2
 
 _LOG4J = """rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -53,6 +59,8 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # times in nanoseconds come as numbers; Spark has no type for them
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
     # the number of partitions is part of what a job says
     "spark.sql.adaptive.enabled": "false",
 }
@@ -94,6 +102,8 @@ def spark_session(scratch: Path, *, master: str = LOCAL, settings: Mapping[str, 
         try:
             gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
             context = SparkContext(conf=conf, gateway=gateway)
+            # PySpark logs errors of queries to stderr by itself; whoever catches them says what there is to say
+            logging.getLogger("SQLQueryContextLogger").disabled = True
             yield SparkSession(context)
         except PySparkRuntimeError as error:
             if context is not None:
@@ -119,7 +129,7 @@ def _all_settings(scratch: Path, master: str, settings: Mapping[str, str]) -> di
         "spark.driver.memory": MEMORY,
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -Djava.io.tmpdir={temporary}",
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={log4j}" "-Djava.io.tmpdir={temporary}"',
         **settings,
     }
 
@@ -192,6 +202,19 @@ def telling_spark(out: Path) -> Iterator[None]:
         raise SparkError(
             f"a Spark job failed: {out} was not written", detail=causes[-1] if causes else text.strip().split("\n", 1)[0]
         ) from error
+
+
+def run_apart(spark: SparkSession, work: Callable[[], T]) -> T:
+    """Do work in a thread of its own: Ctrl-C then finds this thread free to cancel its jobs, and raises once it has ended."""
+    with ThreadPoolExecutor(1, "work") as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            # jobs that it had not started yet as well
+            while not wait([future], timeout=_LOOK).done:
+                spark.sparkContext.cancelAllJobs()
+            raise
 
 
 def _tail(log: Path) -> str:

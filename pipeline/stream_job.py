@@ -10,10 +10,14 @@ Whatever kills the job, the same command goes on where it was, and all files tog
 from __future__ import annotations
 
 import re
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -28,8 +32,8 @@ if TYPE_CHECKING:
 
 #: Rows of one micro-batch, at most.
 MAX_ROWS = 100_000
-#: Seconds between two looks whether a paced job has come to the end.
-_LOOK = 1.0
+#: Seconds between two looks at a job that runs.
+_LOOK = 0.2
 
 
 def run_job(
@@ -40,50 +44,82 @@ def run_job(
     *,
     speed: str = "max",
     max_rows: int = MAX_ROWS,
-    tell: Callable[[int, int], object] = lambda batch, rows: None,
 ) -> int:
-    """Run the job to the end of the dataset; gives how many batches it took now. `tell` hears of each, with the rows so far."""
-    from pyspark.errors import StreamingQueryException
-
+    """Run the job to the end of the dataset; gives how many batches it took now. Ctrl-C ends it between two batches."""
     from pipeline.source import NAME, ReplaySource, wide_rows
 
     spark.dataSource.register(ReplaySource)
-    failed: list[EddyError] = []
-    n_batches = 0
-    with BatchEngine(out, dataset, queries, wide_rows(dataset)) as engine:
-
-        def take(rows: DataFrame, batch: int) -> None:
-            nonlocal n_batches
-            try:
-                n_batches += engine.take(batch, rows.toArrow())
-            except EddyError as error:
-                # Spark would show the text of a stack trace of it
-                failed.append(error)
-                raise
-            tell(batch, sum(engine.position.values()))
-
+    with _interrupts() as stopped, BatchEngine(out, dataset, queries, wide_rows(dataset)) as engine, _Taking(engine) as taking:
         reader = spark.readStream.format(NAME).option("path", str(dataset.path))
         rows = reader.option("speed", speed).option("maxRows", str(max_rows)).load()
-        writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", str(engine.out / "checkpoint"))
+        writer = rows.writeStream.foreachBatch(taking).option("checkpointLocation", str(engine.out / "checkpoint"))
+        end = {name: stored.rows for name, stored in dataset.streams.items()}
         with telling_spark(engine.out):
             query = (writer.trigger(availableNow=True) if parse_speed(speed) is None else writer).start()
             try:
-                end = {name: stored.rows for name, stored in dataset.streams.items()}
-                while not query.awaitTermination(_LOOK):
+                # not awaitTermination: a Ctrl-C in the middle of a call to Java leaves a page of text
+                while query.isActive and not stopped.wait(_LOOK):
                     if engine.position == end:
                         query.processAllAvailable()
                         query.stop()
-            except StreamingQueryException as error:
-                # what the engine or a reader of files said, out of the middle of a page of text
-                told = re.search(r"^pipeline\.dataset\.DatasetError: (.+)$", str(error), re.MULTILINE)
-                if failed:
-                    raise failed[0] from None
-                if told is not None:
-                    raise DatasetError(told[1]) from None
-                raise
+                error = query.exception()
+                if error is not None:
+                    raise taking.failed or _told(str(error)) or error
             finally:
                 query.stop()
-    return n_batches
+    if stopped.is_set():
+        raise KeyboardInterrupt
+    return taking.n_batches
+
+
+class _Taking:
+    """What Spark calls with each micro-batch, in a thread of its own; on leaving the last call is over and none follows."""
+
+    def __init__(self, engine: BatchEngine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._over = False
+        self.n_batches = 0
+        #: what the engine said, of which Spark would show the text of a stack trace
+        self.failed: EddyError | None = None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        table = rows.toArrow()
+        with self._lock:
+            if self._over:
+                raise RuntimeError("the job has ended")
+            try:
+                self.n_batches += self._engine.take(batch, table)
+            except EddyError as error:
+                self.failed = error
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self._lock:
+            self._over = True
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, in place of the exception that Spark would raise in the middle of anything."""
+    found = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield found
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: found.set())
+    try:
+        yield found
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _told(text: str) -> DatasetError | None:
+    """What the reader of files said, out of the middle of a page of text."""
+    found = re.search(r"^pipeline\.dataset\.DatasetError: (.+)$", text, re.MULTILINE)
+    return None if found is None else DatasetError(found[1])
 
 
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, as eddy generate writes it.")]

@@ -98,6 +98,21 @@ def test_serving_installs_neither_spark_nor_the_test_tools(checkout: Checkout) -
     assert (checkout.root / "installs").read_text().rstrip().endswith(f"-e {checkout.root}"), "no extras"
 
 
+def test_a_set_of_extras_covers_its_parts_and_spark_is_announced(checkout: Checkout) -> None:
+    checkout.install(pip='echo "$@" >>installs')
+    said = []
+    for extras in ("dev", "dev spark", "dev", ""):
+        done = subprocess.run(
+            ["bash", "-c", f". scripts/bootstrap && bootstrap {extras}"], env={"PATH": str(checkout.path)}, cwd=checkout.root,
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said.append(done.stderr)
+    # what is there after the second is enough for the others
+    assert [line[-6:] for line in (checkout.root / "installs").read_text().splitlines()] == ["t[dev]", "spark]"]
+    assert ["Spark is among" in text for text in said] == [False, True, False, False] and said[2:] == ["", ""]
+
+
 def test_it_works_from_any_directory_and_through_a_link(checkout: Checkout) -> None:
     checkout.install()
     elsewhere = checkout.path.parent / "elsewhere"
@@ -147,7 +162,7 @@ def test_a_full_disk_is_called_that(checkout: Checkout, step: str) -> None:
     full = 'echo "OSError: [Errno 28] No space left on device" >&2; exit 1'
     checkout.install(**{step: full})
     fact, hint = checkout.failure()
-    assert fact == "the disk is full" and "free 1 GB" in hint
+    assert fact == "the disk is full" and "free 2 GB" in hint
 
 
 def test_a_registry_out_of_reach_is_called_that_and_not_named(checkout: Checkout) -> None:

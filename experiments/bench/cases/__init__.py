@@ -8,6 +8,7 @@ from experiments.bench.cases import (
     calendar,
     churn,
     filters,
+    generate,
     group_by,
     idle,
     intervals,
@@ -37,6 +38,7 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "calendar": calendar.steps,
     "group-by": group_by.steps,
     "service": service.steps,
+    "generate": generate.steps,
     "replay": replay.steps,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from pipeline.dataset import Dataset
 from pipeline.merged import Merged
 from pipeline.targets import EngineTarget
 from pipeline.wide import Wide
+from storage.disk import LocalFile
 from tests.unit.pipeline.streams import market, write_market
 from tests.unit.pipeline.test_replay import QUERIES
 
@@ -183,3 +185,25 @@ def test_a_state_that_was_damaged_is_not_taken(tmp_path: Path, dataset: Dataset)
         with pytest.raises(ConflictError, match="does not go on"):
             engine.take(*given[2])
         assert engine.take(*given[1])
+
+
+@pytest.mark.parametrize("step", ["results", "state"])
+def test_a_full_disk_is_told_and_the_batch_is_done_when_there_is_room_again(
+    tmp_path: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    expected = run(tmp_path / "whole", dataset)
+    out = tmp_path / "out"
+    given = list(batches(dataset))
+
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch, opened(out, dataset) as engine:
+        engine.take(*given[0])
+        patch.setattr(pq if step == "results" else LocalFile, "write_table" if step == "results" else "sync", full)
+        with pytest.raises(EddyError, match="the disk is full"):
+            engine.take(*given[1])
+    assert len(results(out)) == (1 if step == "results" else 2)
+    with opened(out, dataset) as engine:
+        assert all(engine.take(*batch) for batch in given[1:])
+    assert results(out) == expected

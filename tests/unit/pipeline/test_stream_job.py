@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,6 +75,27 @@ def test_a_truncated_file_stops_the_job_with_its_name_and_the_job_goes_on_when_i
     assert taken + run_job(spark, dataset, RULES, tmp_path / "out", max_rows=200) == assert_equal_to_an_engine(
         tmp_path / "out", dataset
     )
+
+
+@pytest.mark.spark
+def test_ctrl_c_ends_the_job_between_two_batches_and_it_goes_on_from_there(
+    spark: SparkSession, tmp_path: Path, dataset: Dataset
+) -> None:
+    out = tmp_path / "out"
+
+    def interrupt() -> None:
+        deadline = time.monotonic() + PATIENCE
+        while len(list(out.glob("results/*.parquet"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_job(spark, dataset, RULES, out, speed="1x", max_rows=100)
+    thread.join()
+    taken = len(results(out))
+    assert taken + run_job(spark, dataset, RULES, out) == assert_equal_to_an_engine(out, dataset)
 
 
 @pytest.mark.spark
