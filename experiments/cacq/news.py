@@ -1,8 +1,8 @@
 """Stocks and posts, for real: how often are user functions called where fan-out is what it is?
 
 Hourly bars of AAPL and BAC join the posts that name them within six hours; three queries select bars by a user function. How
-many posts a bar meets is the world's choice here: from none at night to hundreds. PullUp would call each function for every
-match (counted by a query without functions); the eddy calls it at most once for a bar.
+many posts a bar meets is the world's choice here. PullUp would call each function for every match, which arithmetic counts; the
+eddy calls it at most once for a bar.
 """
 
 from __future__ import annotations
