@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from api import problems
+from api.experiment_runs import ExperimentRuns
 from api.guard import Guard
 from api.metrics import Metrics
 from api.models import Problem
 from api.pushes import Pushes
 from api.reading import Reader
 from api.room import Room
-from api.routes import changes, operations, page, queries, rows, socket, streams
+from api.routes import changes, experiments, operations, page, queries, rows, socket, streams
 from api.service import Service
 from api.tokens import Tokens
 
@@ -44,6 +45,7 @@ def make_app(
         finally:
             starting.cancel()
             await asyncio.wait([starting])
+            await app.state.experiments.stop()
             await service.stop()
             if not starting.cancelled():
                 starting.result()
@@ -53,6 +55,7 @@ def make_app(
         swagger_ui_oauth2_redirect_url=None, redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
+    app.state.experiments = ExperimentRuns(service.limits)
     app.state.metrics = metrics = Metrics(service)
 
     app.add_middleware(Pushes, service=service)
@@ -61,8 +64,8 @@ def make_app(
     app.add_middleware(
         Guard, limits=service.limits, reader=reader, tokens=tokens, hosts=hosts, admit=room.check, observe=metrics.observe
     )  # fmt: skip
-    for router in (streams.router, rows.router, queries.router, changes.router, socket.router, operations.router, page.router):
-        app.include_router(router)
+    for nouns in (streams, rows, queries, changes, socket, operations, experiments, page):
+        app.include_router(nouns.router)
     problems.install(app)
     plain = app.openapi
 

@@ -1,7 +1,7 @@
 """The command line, `eddy`.
 
-Commands that need packages the service may not import (benchmarks, pipeline) become another program of the same Python: the
-process stays the same, so whoever stops us stops it.
+Commands that need packages the service may not import (benchmarks, experiments, pipeline) become another program of the same
+Python: the process stays the same, so whoever stops us stops it.
 """
 
 from __future__ import annotations
@@ -50,6 +50,16 @@ app.command()(top.top)
 def bench(context: typer.Context) -> None:
     """Measure the engine: against bare kernels, the paper's filter, and its targets. `eddy bench --help` lists the cases."""
     become("experiments.bench", context.args)
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="list|run|compare|report [OPTIONS]",
+)
+def experiment(context: typer.Context) -> None:
+    """Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes."""
+    become("experiments", context.args)
 
 
 @app.command(

@@ -57,6 +57,9 @@ class Limits:
     subscriptions: int = 1000
     socket_subscriptions: int = 100
     subscription_bytes: int = 8 << 20
+    #: runs of experiments that are kept, and seconds that one may take (api/experiment_runs.py)
+    experiment_runs: int = 20
+    experiment_seconds: float = 3600.0
     #: bytes that the engine may hold (eddy/state_cap.py)
     state_bytes: int = 8 << 30
     #: seconds that a row's time may be ahead of the clock (eddy/engine.py)

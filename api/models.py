@@ -176,6 +176,38 @@ class Answer(BaseModel):
     data: dict[str, list[Any]] | None = None
 
 
+class ExperimentFacts(BaseModel):
+    name: str
+    question: str
+    figure: str
+    expected: str
+    by: str = Field(description="what is compared: counts are the same on every machine")
+    parameters: list[dict[str, Any]]
+    columns: dict[str, str]
+    files: list[str] = Field(description="real data that it reads; such an experiment is run by the command line alone")
+
+
+class ExperimentItems(BaseModel):
+    items: list[ExperimentFacts]
+
+
+class ExperimentRunFacts(BaseModel):
+    id: int
+    experiment: str
+    quick: bool
+    seed: int
+    state: Literal["running", "done", "failed", "cancelled"]
+    done: int = Field(description="steps that are done")
+    steps: int | None = Field(description="of so many; none until the process has said so")
+    verdict: dict[str, Any] | None = Field(description="whether the shape holds, the checks and a note")
+    error: str | None
+    files: list[str] = Field(description="where the results are")
+
+
+class ExperimentRunItems(BaseModel):
+    items: list[ExperimentRunFacts]
+
+
 class Status(BaseModel):
     status: str
     seq: int | None = None

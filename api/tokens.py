@@ -93,6 +93,12 @@ ROUTES: dict[tuple[str, str], str] = {
     ("POST", "/v1/trace"): "reader",
     ("GET", "/v1/eddy"): "reader",
     ("PATCH", "/v1/eddy"): "admin",
+    ("GET", "/v1/experiments"): "reader",
+    ("GET", "/v1/experiments/runs"): "reader",
+    ("POST", "/v1/experiments/runs"): "writer",
+    ("GET", "/v1/experiments/runs/{run}"): "reader",
+    ("DELETE", "/v1/experiments/runs/{run}"): "writer",
+    ("GET", "/v1/experiments/runs/{run}/{file}"): "reader",
 }
 
 

@@ -19,8 +19,10 @@ from experiments.bench.workloads import STREAM, Batch, Query, Workload, sql
 class Driver:
     """An engine loaded with a workload's queries."""
 
-    def __init__(self, workload: Workload, *, policy: str = "auto", batch_rows: int = 4096, load: bool = True) -> None:
-        self.engine = Engine(policy=policy, batch_rows=batch_rows, seed=0)
+    def __init__(
+        self, workload: Workload, *, policy: str = "auto", batch_rows: int = 4096, load: bool = True, seed: int = 0
+    ) -> None:
+        self.engine = Engine(policy=policy, batch_rows=batch_rows, seed=seed)
         self.engine.create_stream(STREAM, workload.columns)
         self.workload = workload
         #: query id -> position in the workload

@@ -62,6 +62,8 @@ class World:
             for one in self._get(f"/v1/{kind}")["items"]:
                 if one["name"] != kept:
                     assert client.delete(f"/v1/{kind}/{one['name']}").status_code == 204
+        for one in self._get("/v1/experiments/runs")["items"]:
+            assert client.delete(f"/v1/experiments/runs/{one['id']}").status_code == 204
         assert client.put("/v1/streams/readings", json=STREAM).status_code in (200, 201)
         assert client.put("/v1/tables/rooms_of", json=TABLE).status_code in (200, 201)
         for name, definition in QUERIES.items():
@@ -79,7 +81,7 @@ class World:
             {name: (one["rows"], one["late"], one["held"]) for name, one in eddy["streams"].items()},
             {name: one["rows"] for name, one in eddy["tables"].items()},
             self._get("/v1/streams"), self._get("/v1/tables"), self._get("/v1/queries", limit=1000),
-            [self._get(f"/v1/queries/{name}/answer") for name in QUERIES],
+            [self._get(f"/v1/queries/{name}/answer") for name in QUERIES], self._get("/v1/experiments/runs"),
         ]  # fmt: skip
 
 

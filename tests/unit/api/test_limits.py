@@ -10,6 +10,7 @@ import dataclasses
 import gzip
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -21,6 +22,7 @@ from uvicorn.server import ServerState
 from api.calls import Call
 from api.connections import BoundedConnection, Refusal, protocol_of
 from api.core import News
+from api.experiment_runs import ExperimentRun, ExperimentRuns
 from api.guard import Guard
 from api.holdings import Holdings, KeptReceipt
 from api.hub import Hub, Subscription
@@ -358,6 +360,50 @@ def max_ahead_seconds(limit: int, n: int) -> bool:
     return _in_service(do, max_ahead_seconds=limit)
 
 
+class _Runs(ExperimentRuns):
+    """Runs without processes, which take some seconds each."""
+
+    seconds = 0.0
+
+    async def listed(self) -> list[dict[str, Any]]:
+        return [{"name": "e", "files": []}]
+
+    async def _spawn(self, *words: str) -> Any:
+        return SimpleNamespace(returncode=0)
+
+    async def _listen(self, run: ExperimentRun, child: Any) -> None:
+        await asyncio.sleep(self.seconds)
+        run.state = "done"
+
+
+def experiment_seconds(limit: int, n: int) -> bool:
+    async def do() -> str:
+        runs = _Runs(Limits(experiment_seconds=limit))
+        runs.seconds = n
+        found = await runs.start("e", True, 1)
+        assert found.task is not None
+        await found.task
+        await runs.stop()
+        return found.state
+
+    return run(do()) == "done"
+
+
+def experiment_runs(limit: int, n: int) -> bool:
+    async def do() -> list[int]:
+        runs = _Runs(Limits(experiment_runs=limit))
+        for _ in range(n):
+            found = await runs.start("e", True, 1)
+            assert found.task is not None
+            await found.task
+        await runs.stop()
+        return [found.id for found in runs.all()]
+
+    kept = run(do())
+    assert len(kept) == min(n, limit) and kept[0] == n
+    return 1 in kept
+
+
 # ---- texts
 
 
@@ -439,7 +485,8 @@ CASES: dict[str, Case] = {
     for case in (
         body_bytes, receiving_bytes, read_seconds, read_bytes_per_second, requests_per_second, head_bytes, connections,
         queue_calls, queue_bytes, queue_reads, streams, tables, columns, queries, batch_queries, subscriptions,
-        socket_subscriptions, subscription_bytes, state_bytes, max_ahead_seconds, sql_bytes, sql_tokens, sql_depth,
+        socket_subscriptions, subscription_bytes, experiment_runs, experiment_seconds, state_bytes, max_ahead_seconds,
+        sql_bytes, sql_tokens, sql_depth,
         name_characters, tag_characters, tags, page_items, subscription_queries, key_characters, keys,
     )
 }  # fmt: skip
@@ -453,7 +500,9 @@ def test_a_limit_holds_at_one_below_at_it_and_one_above(name: str) -> None:
     limit = getattr(Limits(), name) if name in FIXED else SMALL.get(name, 4)
     found = [CASES[name](limit, n) for n in (limit - 1, limit, limit + 1)]
     expected = {
-        "read_seconds": [True, False, False],  # when the time is up it is up
+        # when the time is up it is up
+        "read_seconds": [True, False, False],
+        "experiment_seconds": [True, False, False],
         "read_bytes_per_second": [False, True, True],  # this one is a least
     }.get(name, [True, True, False])
     assert found == expected
@@ -467,7 +516,8 @@ def test_limits_are_shown_as_they_are_set_and_whole_numbers_stay_whole() -> None
     with served(queries=7, read_seconds=1.5) as client:
         shown = client.get("/v1/limits").json()
     assert shown == Limits(queries=7, read_seconds=1.5).as_dict()
-    assert {name for name, value in shown.items() if not isinstance(value, int)} == {"read_seconds", "max_ahead_seconds"}
+    assert {name for name, value in shown.items() if not isinstance(value, int)} == {
+        "read_seconds", "max_ahead_seconds", "experiment_seconds"}  # fmt: skip
 
 
 def test_limits_are_set_by_words() -> None:
