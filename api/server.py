@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import os
 import resource
@@ -82,6 +83,9 @@ def serve(settings: Settings) -> int:
             ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
         )  # fmt: skip
         _load(config)
+        # what is loaded by now stays: looking through it again and again would hold everything up for a tenth of a second
+        gc.collect()
+        gc.freeze()
         server = Server(config, service)
         service.on_failure = lambda error: setattr(server, "should_exit", True)
         _log.info("serving", extra={"url": url, "data": "none" if settings.data is None else str(settings.data)})
