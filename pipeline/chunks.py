@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.dataset import COMPRESSION
 from pipeline.draft import Declared, Draft, chunk_name, telling_disk
 from pipeline.session import telling_spark
 
@@ -51,6 +52,8 @@ def _written(rows: DataFrame, draft: Draft) -> Iterator[dict[int, Path]]:
     folder = draft.scratch / "written"
     with telling_spark(draft.out):
         writer = rows.write.option("parquet.block.size", _GROUP_BYTES)
+        # what pyarrow calls lz4
+        writer = writer.option("compression", f"{COMPRESSION}_raw")
         writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(str(folder))
     try:
         yield {int(path.name.split("-")[1]): path for path in folder.glob("part-*.parquet")}
