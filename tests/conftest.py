@@ -33,7 +33,7 @@ if os.environ.get("CI"):
 ensure()
 
 #: Seeds of one test that a quick run takes.
-QUICK_SEEDS = 4
+QUICK_SEEDS = 2
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -276,6 +276,7 @@ def test_a_reader_of_the_output_that_goes_away_is_no_mistake(eddy: Eddy, server:
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "arrow", "parquet"])
+@pytest.mark.slow
 def test_a_file_is_pushed_into_a_stream_that_is_made_for_it(eddy: Eddy, tmp_path: Path, kind: str) -> None:
     n_rows = 25_000
     columns = {
@@ -419,6 +420,7 @@ def test_wrong_usage_ends_with_2(eddy: Eddy, args: list[str]) -> None:
         "query show", "query watch", "query replace", "query pause", "query resume", "query cancel", "push", "trace", "top",
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_each_command_has_help_with_its_options(eddy: Eddy, command: str) -> None:
     said = eddy(*command.split(), "--help")[0]
     assert "--url" in said and "--token" in said and "EDDY_URL" in said

@@ -163,10 +163,6 @@ def run_kills(data: Path, cycles: int, seed: int) -> None:
         server.close()
 
 
-def test_nothing_is_lost_or_repeated_when_the_server_is_killed(tmp_path: Path) -> None:
-    run_kills(tmp_path / "data", 3, 1)
-
-
 @pytest.mark.slow
 def test_nothing_is_lost_or_repeated_in_fifty_kills(tmp_path: Path) -> None:
     run_kills(tmp_path / "data", 50, 2)

@@ -126,6 +126,7 @@ _COMMON = {
 
 @QUICK.parametrize()
 @settings(max_examples=15, **_COMMON)
+@pytest.mark.slow
 def test_whatever_is_asked_the_document_holds_and_a_refusal_changes_nothing(case: Any, world: World) -> None:
     check(case, world)
 

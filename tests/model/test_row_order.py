@@ -82,6 +82,7 @@ def ways(seed: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.slow
 def test_the_first_and_the_last_row_are_the_same_however_it_is_run(name: str, late: bool) -> None:
     for seed in range(2):
         first, *others = ways(seed)

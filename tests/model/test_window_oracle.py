@@ -110,6 +110,7 @@ def depth(tree: Tree) -> int:
     return 1 + max(below, default=0)
 
 
+@pytest.mark.slow
 def test_the_scripts_hold_every_operator_and_window_with_answers_that_change() -> None:
     counts: Counter[str] = Counter()
     changed: Counter[str] = Counter()

@@ -210,6 +210,7 @@ def readers(root: Node, node: Node) -> list[Node]:
 
 @pytest.mark.parametrize("expiry", ["update-pattern", "input", "negative"])
 @pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.slow
 def test_operators_do_what_explain_lists_and_nothing_else(query: str, expiry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     listed: dict[str, set[str]] = {}
     seen: dict[str, set[str]] = {}

@@ -150,6 +150,7 @@ def churn(n_cycles: int, kinds: list[str], peak: int) -> Churn:
     return run
 
 
+@pytest.mark.slow
 def test_bytes_and_slots_come_back_after_ten_thousand_queries() -> None:
     run = churn(10_000, ["bits", "clause", "residual", "key", "key", "key", "stream"], 150)
     assert run.most_candidates > 0, "the candidate index was in use"

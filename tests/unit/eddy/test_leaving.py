@@ -158,6 +158,7 @@ def _check(seed: int, batch_rows: int, conditions: dict[str, Callable[[int, int]
 @pytest.mark.parametrize("batch_rows", [1, 7, 4096])
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("others", [False, True])
+@pytest.mark.slow
 def test_each_query_loses_what_left_its_window_since_its_birth_at_its_end(batch_rows: int, keyed: bool, others: bool) -> None:
     conditions = PLAIN | OTHERS if others else PLAIN
     for seed in range(3):

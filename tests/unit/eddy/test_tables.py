@@ -332,6 +332,7 @@ def test_a_table_in_use_is_not_dropped_and_cancelling_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("text", [JOINED, "SELECT k, name FROM t", "SELECT s.v, t.name FROM s, t WHERE s.k = t.k", None])
 @pytest.mark.parametrize("retroactive", [False, True])
+@pytest.mark.slow
 def test_endless_upserts_keep_bytes_bounded(text: str | None, retroactive: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stems.table.MIN_FORGOTTEN", 64)
     engine = make(retroactive, log_rows=200)

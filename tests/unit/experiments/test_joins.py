@@ -85,6 +85,7 @@ def test_all_plans_give_the_matches_of_nested_loops(n_queries: int, window_rows:
 
 
 @pytest.mark.parametrize("n_queries, n_keys", [(1, 300), (130, 300), (1100, 300), (4, 5)])
+@pytest.mark.slow
 def test_all_plans_agree_when_rings_wrap_and_parts_are_many(n_queries: int, n_keys: int) -> None:
     # 1,100 cuts are more than a part has kept bitmaps; 5 keys give 100 matches a row, so a push has several parts
     workload = stocks_and_articles(n_queries, n_rows=128, n_keys=n_keys, window_rows=500)
@@ -141,6 +142,7 @@ def test_pull_up_calls_a_function_for_every_match_and_push_down_for_every_quote(
     assert many.measures["calls_a_quote"].value > 3 * peers.FUNCTIONS
 
 
+@pytest.mark.slow
 def test_every_line_of_the_case_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "KEYS", 100)
     monkeypatch.setattr(join, "WINDOW", 100)

@@ -270,6 +270,7 @@ def wild(rng: random.Random) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("draw", [tame, wild])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_queries_that_come_and_go_have_the_sums_of_the_rows_they_count(seed: int, draw: Any) -> None:
     model = Model(seed, window=[5, 40, 200, 60][seed])
     rng = model.rng

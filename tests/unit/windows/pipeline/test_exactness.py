@@ -118,6 +118,7 @@ def _compare_compressed(name: str, expiry: str, maintenance: Maintenance, packet
 
 
 @pytest.mark.parametrize("way", COMPRESSED, ids=["input", "direct", "update-pattern", "negative above negation"])
+@pytest.mark.slow
 def test_compressed_streams_give_the_same_answers_in_fewer_messages(way: tuple[str, Maintenance]) -> None:
     plain, compressed = 0, 0
     for name in PLANS:
