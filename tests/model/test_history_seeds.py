@@ -52,7 +52,7 @@ def test_a_script_with_history_passes_under_every_policy_and_batch_size(policy: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1060))
+@pytest.mark.parametrize("seed", range(1_000, 1_030))
 def test_a_longer_seed_with_history_passes(seed: int) -> None:
     script = make_history_script(seed, 80)
     assert submits(script)
@@ -60,7 +60,7 @@ def test_a_longer_seed_with_history_passes(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2000, 2030))
+@pytest.mark.parametrize("seed", range(2_000, 2_015))
 def test_a_longer_seed_with_history_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     script = make_history_script(seed, 60)

@@ -63,7 +63,7 @@ def test_a_seed_of_keyed_streams_passes_when_the_log_holds_hardly_a_commit(seed:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1060))
+@pytest.mark.parametrize("seed", range(1_000, 1_030))
 def test_a_longer_seed_of_keyed_streams_passes(seed: int) -> None:
     script = make_keyed_script(seed, 70)
     assert any(isinstance(step, Submit) for step in script.steps)

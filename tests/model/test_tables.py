@@ -69,7 +69,7 @@ def test_a_seed_of_tables_passes_when_every_limit_is_small_and_versions_go_soon(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1060))
+@pytest.mark.parametrize("seed", range(1_000, 1_030))
 def test_a_longer_seed_of_tables_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
         forget_soon(monkeypatch)
