@@ -114,7 +114,6 @@ class Window(TimedOperator):
         if len(unseen):
             plus = plus.take(~np.isin(slots, unseen))
         self._keys.release(self._codes[self._stored.rows.ended])
-        self._displaced[:] = 0
         self._stored.settle()
         self._fit()
         return Delta(plus, minus)
@@ -143,10 +142,8 @@ class Window(TimedOperator):
         )  # fmt: skip
         slots, at, displaced = ended[:, :n]
         self._stored.rows.end(slots[displaced == 1], upto)
-        began = np.full(self._stored.rows.capacity, -1)
-        came = np.flatnonzero(events.signs > 0)
-        began[events.slots[came]] = came
-        first = began[slots]
+        self._displaced[slots] = 0
+        first = _last_places(events.slots, events.signs > 0, slots)
         unseen = (first >= 0) & (events.times[first] == events.times[at]) & (events.ranks[first] == events.ranks[at])
         ids, times, ranks = self._stored.rows.ids[slots], events.times[at], events.ranks[at]
         return Minus(ids, times, ranks).take(~unseen), slots[unseen]
@@ -182,3 +179,15 @@ class Window(TimedOperator):
         counts = np.bincount(self._codes[live], minlength=len(self._by_code))
         assert (self._by_code[:, 0] == counts[: len(self._by_code)]).all(), "the rows of every key are counted"
         assert not counts.size or counts.max() <= (self._spec.rows or MAX_ROWS), "no key has more rows than the window holds"
+
+
+def _last_places(slots: Array, chosen: Array, wanted: Array) -> Array:
+    """For each of some slots the last chosen place that has it, or -1: a commit costs what happens in it, not what is alive."""
+    if not len(wanted):
+        return np.zeros(0, np.int64)
+    places = np.flatnonzero(chosen)
+    order = np.argsort(slots[places], kind="stable")
+    ordered = slots[places][order]
+    at = np.searchsorted(ordered, wanted, "right") - 1
+    found = (at >= 0) & (ordered[np.maximum(at, 0)] == wanted) if len(ordered) else np.zeros(len(wanted), np.bool_)
+    return np.where(found, places[order[np.maximum(at, 0)]] if len(ordered) else -1, -1)
