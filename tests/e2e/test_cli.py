@@ -23,6 +23,9 @@ import pytest
 from eddy.client import Client
 from tests.e2e.serving import ROOT, Server, serving
 
+# every test starts processes
+pytestmark = pytest.mark.slow
+
 #: Seconds for anything, on a busy machine.
 PATIENCE = 60.0
 
@@ -187,7 +190,6 @@ def test_a_query_is_added_shown_replaced_paused_resumed_and_cancelled(eddy: Eddy
 
 
 @pytest.mark.parametrize("kind", ["ndjson", "csv", "sql"])
-@pytest.mark.slow
 def test_queries_of_a_file_are_added_and_cancelled_by_tag(eddy: Eddy, tmp_path: Path, kind: str) -> None:
     eddy.make_readings()
     texts = [f"SELECT sensor FROM readings WHERE temp > {n}" for n in range(1200)]
@@ -243,7 +245,6 @@ def test_watch_follows_and_ctrl_c_ends_it_quietly(eddy: Eddy, server: Server) ->
         assert child.stderr is not None and child.stderr.read() == b""
 
 
-@pytest.mark.slow
 def test_watch_goes_on_after_a_restart_of_the_service(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path / "data")) as first:
         eddy = Eddy(first.url)
@@ -276,7 +277,6 @@ def test_a_reader_of_the_output_that_goes_away_is_no_mistake(eddy: Eddy, server:
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "arrow", "parquet"])
-@pytest.mark.slow
 def test_a_file_is_pushed_into_a_stream_that_is_made_for_it(eddy: Eddy, tmp_path: Path, kind: str) -> None:
     n_rows = 25_000
     columns = {
@@ -390,7 +390,6 @@ GOLDEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_mistakes_are_one_to_three_lines_and_end_with_1(eddy: Eddy) -> None:
     eddy.make_readings()
     eddy("query", "add", HOT, "--name", "hot")
@@ -420,13 +419,11 @@ def test_wrong_usage_ends_with_2(eddy: Eddy, args: list[str]) -> None:
         "query show", "query watch", "query replace", "query pause", "query resume", "query cancel", "push", "trace", "top",
     ],
 )  # fmt: skip
-@pytest.mark.slow
 def test_each_command_has_help_with_its_options(eddy: Eddy, command: str) -> None:
     said = eddy(*command.split(), "--help")[0]
     assert "--url" in said and "--token" in said and "EDDY_URL" in said
 
 
-@pytest.mark.slow
 def test_tokens_are_sent(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     eddy = Eddy("")

@@ -38,6 +38,7 @@ def failed(*flags: str, env: dict[str, str] | None = None) -> Iterator[tuple[int
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_signal_ends_it_within_5_s_whoever_reads_changes(number: int, tmp_path: Path) -> None:
     with serving("--data", str(tmp_path / "data")) as server, ExitStack() as stack:
         client = stack.enter_context(httpx.Client(base_url=server.url, timeout=30.0))

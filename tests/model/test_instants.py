@@ -98,6 +98,7 @@ def check(seed: int, plain: bool, expiry: str, n_rows: int = 9) -> Counter[str]:
 
 @pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize(("seed", "plain"), [(0, True), (1, False), (2, False)])
+@pytest.mark.slow
 def test_answers_are_exact_at_every_instant_and_beside_it(seed: int, plain: bool, expiry: str) -> None:
     counts = check(seed, plain, expiry)
     assert counts["Advance"] > 3 * counts["Push"]

@@ -38,6 +38,7 @@ def test_a_seed_without_keys_and_ends_passes(seed: int) -> None:
 @pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize("emit", ["commit", "event"])
 @pytest.mark.parametrize("batch_rows", [1, 7, 4096])
+@pytest.mark.slow
 def test_a_script_passes_under_every_strategy_emission_and_batch_size(expiry: str, emit: str, batch_rows: int) -> None:
     script = make_window_script(3, 25, expiry=expiry, batch_rows=batch_rows)
     steps = [replace(step, emit=emit, expiry=None) if isinstance(step, Open) else step for step in script.steps]

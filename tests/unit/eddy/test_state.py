@@ -53,6 +53,7 @@ def same(one: Engine, other: Engine, names: list[str] | None = None) -> None:
 
 
 @pytest.mark.parametrize("kind", QUERIES)
+@pytest.mark.slow
 def test_a_query_goes_on_as_if_nothing_had_been(kind: str) -> None:
     engine = make_engine()
     for other, sql in QUERIES.items():
