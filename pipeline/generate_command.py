@@ -200,7 +200,7 @@ def _bar(n_tasks: int) -> Iterator[Report]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting Spark", total=n_tasks or None)
-        yield lambda done, total: bar.update(task, description="parts", completed=done, total=total)
+        yield lambda done, total: bar.update(task, description="parts", completed=done, total=total or None)
 
 
 def _show(dataset: Dataset, json: bool) -> None:

@@ -27,6 +27,8 @@ def reporting(spark: SparkSession, report: Report, expected: int = 0) -> Iterato
 
     def watch() -> None:
         done, total = 0, expected
+        # Spark is there
+        report(done, total)
         while not over.wait(_SECONDS):
             now_done, now_total = _tasks(tracker, group)
             if (max(done, now_done), max(total, now_total)) != (done, total):
