@@ -15,6 +15,6 @@ def test_a_seed_passes(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_050))
+@pytest.mark.parametrize("seed", range(1_000, 1_030))
 def test_one_of_many_seeds_passes(seed: int) -> None:
     assert replay(make_frozen_script(seed, 50), Engine).model.events

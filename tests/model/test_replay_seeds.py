@@ -31,7 +31,7 @@ def test_a_fixed_seed_passes(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_050))
+@pytest.mark.parametrize("seed", range(1_000, 1_030))
 def test_one_of_many_seeds_passes(seed: int) -> None:
     run(seed, 80, subject)
 
@@ -43,7 +43,7 @@ def test_a_seed_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2_000, 2_050))
+@pytest.mark.parametrize("seed", range(2_000, 2_025))
 def test_one_of_many_seeds_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     run(seed, 60, subject)

@@ -92,7 +92,7 @@ def test_a_much_longer_run_has_the_models_answers_after_every_step(seed: int) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_075))
+@pytest.mark.parametrize("seed", range(1_000, 1_040))
 def test_one_of_many_seeds_passes(seed: int) -> None:
     run(seed, 50, Engine, use_duckdb=seed % 8 == 0)
 
