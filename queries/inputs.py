@@ -26,6 +26,9 @@ from queries.syntax import MAX_LEVELS, QuerySyntax, RowsWindow, SelectQuery, Sli
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
 _CHOICES = "choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]"
+_RENAME = (
+    "give it another name below the window: FROM (SELECT {taken} AS began FROM {name}) [RANGE 5 MINUTES SLIDE 1 MINUTE] AS a"
+)
 _ISTREAM = "only a stream has a window: FROM (ISTREAM (SELECT ...)) [RANGE 5 MINUTES] AS a"
 
 
@@ -159,12 +162,13 @@ class InputBinder:
         return DerivedInput(item.alias or item.name, item.name, "stream", schema_of(node), node, offset, span)
 
     def _slide(self, item: SourceItem, node: Node, window: WindowSpec, of_query: bool) -> Slide:
+        """A window in steps, which gives its bounds as columns."""
         schema = schema_of(node)
-        taken = [column.name for column in BOUNDS if item.bounds and schema.find(column.name) is not None]
-        if taken:
-            fact = f'"{item.name}" has a column "{taken[0]}" already'
-            raise self._error(item, fact, "duplicate_column", "[RANGE 5 MINUTES SLIDE 1 MINUTE] adds no columns")
-        return Slide(node, window, item.bounds, of_query)
+        taken = next((column.name for column in BOUNDS if schema.find(column.name) is not None), None)
+        if taken is not None:
+            fact = f'"{item.name}" has a column "{taken}" already'
+            raise self._error(item, fact, "duplicate_column", _RENAME.format(taken=taken, name=item.name))
+        return Slide(node, window, True, of_query)
 
     def _check_time(self, item: SourceItem, readable: Readable) -> None:
         """The column in the second place of TUMBLE or HOP is the stream's time."""

@@ -44,6 +44,9 @@ def select(child: Node, condition: Expression | None, columns: Columns, defaults
     """`SELECT columns FROM child WHERE condition`; the child itself if that is all of it."""
     if isinstance(child, Slide) and not child.of_query and isinstance(child.child, Block) and _is_plain(child.child):
         return _select_slide(child, child.child, condition, columns, defaults)
+    if isinstance(child, Slide) and child.bounds:
+        read = _positions([*conjuncts_of(condition), *(column.expression for column in columns)])
+        child = replace(child, bounds=any(position >= len(child.child.columns) for position in read))
     if condition is None and is_identity(child, columns):
         return child
     return Select(child, condition, columns, tuple(defaults))

@@ -53,7 +53,6 @@ class _What:
     query: QuerySyntax | None = None
     window: Window = WindowSpec.none()
     window_span: tuple[int, int] | None = None
-    bounds: bool = False
     time: Name | None = None
 
 
@@ -99,7 +98,7 @@ class SourceParser(abc.ABC):
         assert name is not None, "a query in FROM has an alias"
         self._check_alias(cursor.peek(-1) if alias else token, name, alias, before)
         on = self._on() if joined else None
-        return SourceItem(what.start, what.end, name, alias, window, span, on, what.query, what.bounds, what.time)
+        return SourceItem(what.start, what.end, name, alias, window, span, on, what.query, what.time)
 
     def _what(self) -> _What:
         """The name, the query or the function at the cursor."""
@@ -176,7 +175,7 @@ class SourceParser(abc.ABC):
         if not cursor.token.is_symbol(")"):
             raise cursor.unexpected(usage)
         cursor.advance()
-        return _What(token.start, token.end, name, None, make_slide(*span, width, slide), span, bounds=True, time=time)
+        return _What(token.start, token.end, name, None, make_slide(*span, width, slide), span, time)
 
     def _comma(self, usage: str) -> None:
         if not self._cursor.take_symbol(","):

@@ -185,8 +185,6 @@ class SourceItem:
     on: Syntax | None = None
     #: what stands in the parentheses; None iff the item is a name
     query: QuerySyntax | None = None
-    #: whether it is TUMBLE or HOP, which give the bounds of the window as columns
-    bounds: bool = False
     #: the second argument of TUMBLE or HOP where that is a column
     time: Name | None = None
 

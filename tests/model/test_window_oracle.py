@@ -86,8 +86,8 @@ def kinds(tree: Tree) -> set[str]:
         found |= {"with"} if item.shared else set()
         found |= {"table"} if item.is_table else set()
         match item.window:
-            case Slide(bounds=bounds):
-                found.add(derived + ("tumble or hop" if bounds else "slide"))
+            case Slide(called=called):
+                found.add(derived + ("tumble or hop" if called else "slide"))
             case Window(rows=None):
                 found.add(derived + "range")
             case Window(partition=partition):
@@ -235,7 +235,7 @@ def test_any_cutting_of_the_same_rows_into_commits_emits_the_same(seed: int) -> 
     drawn, tables = random_sources(rng, plain=True)
     streams = [replace(stream, lateness_us=0) for stream in drawn]
     maker = tree_maker(rng, streams, tables)
-    trees = [ToStream(rng.choice(["istream", "dstream"]), maker.relation(rng.choice([1, 2]))) for _ in range(4)]
+    trees = [ToStream(rng.choice(["istream", "dstream"]), maker.relation(rng.choice([1, 2]))) for _ in range(5)]
     rows = ordered_rows(rng, streams, 40)
     emitted = []
     for largest in (1, 3, 9, 40):

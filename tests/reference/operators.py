@@ -31,11 +31,13 @@ INEXACT = {"stddev", "variance"}
 
 @dataclass(frozen=True)
 class Slide:
-    """`[RANGE width SLIDE slide]`; as TUMBLE or HOP it has the columns window_start and window_end."""
+    """`[RANGE width SLIDE slide]`, TUMBLE or HOP; `bounds`: whether the columns window_start and window_end are looked at."""
 
     width: int
     slide: int
     bounds: bool = False
+    #: whether it is written as TUMBLE or HOP
+    called: bool = False
 
     def boundary(self, time: float) -> float:
         """The last boundary that is not after `time`; boundaries are counted from 1970."""

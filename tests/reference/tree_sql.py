@@ -72,7 +72,7 @@ def _from_where(tree: Select | Grouped) -> str:
 
 
 def _item(item: Item) -> str:
-    if isinstance(item.window, Slide) and item.window.bounds:
+    if isinstance(item.window, Slide) and item.window.called:
         size, slide = _interval(item.window.width), _interval(item.window.slide)
         call = f"TUMBLE({item.source}, {size})" if size == slide else f"HOP({item.source}, {slide}, {size})"
         return f"{call} AS {item.alias}"

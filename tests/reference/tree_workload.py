@@ -78,6 +78,10 @@ SLIDES = [
     Slide(2 * MS, 2 * MS),
     Slide(1_500, 500),
 ]
+#: The same as the windows over the streams of queries.
+BOUNDED_SLIDES = [*SLIDES, *(replace(window, bounds=True) for window in SLIDES)]
+#: The columns that windows in steps add.
+BOUNDS = {"window_start": "timestamp", "window_end": "timestamp"}
 
 
 @dataclass(frozen=True)
@@ -349,9 +353,9 @@ class TreeMaker:
             keys = tuple(rng.sample(["k", "g", "x", "n"], rng.choice([1, 1, 2])))
             window = replace(rng.choice(ROWS[:4]), partition=keys)
         elif kind == "slide":
-            window = replace(rng.choice(SLIDES), bounds=rng.random() < 0.5)
+            window = replace(rng.choice(SLIDES), bounds=rng.random() < 0.7, called=rng.random() < 0.5)
             if window.bounds:
-                columns |= {"window_start": "timestamp", "window_end": "timestamp"}
+                columns |= BOUNDS
         else:
             window = Window() if kind == "unbounded" else rng.choice(RANGES)
         return Item(self._alias(), source.name, columns, self._scaled(window))
@@ -365,12 +369,14 @@ class TreeMaker:
     def _windowed(self, tree: Tree) -> Item:
         """A window over a stream that a query gives."""
         rng = self.rng
-        window: Window | Slide = rng.choice(RANGES[2:]) if rng.random() < 0.7 else rng.choice(SLIDES)
+        window: Window | Slide = rng.choice(RANGES[2:]) if rng.random() < 0.7 else rng.choice(BOUNDED_SLIDES)
         if one_an_event(tree) and rng.random() < 0.6:
             window = rng.choice(ROWS)
         elif (keys := _group_keys(tree)) and one_an_event(tree, keys) and rng.random() < 0.9:
             window = replace(rng.choice(ROWS[:4]), partition=keys)
-        return replace(self._derived(tree), window=self._scaled(window))
+        item = self._derived(tree)
+        columns = {**item.columns, **BOUNDS} if isinstance(window, Slide) and window.bounds else item.columns
+        return replace(item, window=self._scaled(window), columns=columns)
 
     def _derived(self, tree: Tree) -> Item:
         shared = None

@@ -121,6 +121,10 @@ STREAMS: list[Row] = [
 
 SLIDES: list[Row] = [
     ("SELECT temp FROM readings [RANGE 5 MINUTES SLIDE 1 MINUTE] AS r WHERE r.ok", "slide[RANGE 5 MINUTES SLIDE 1 MINUTE](block[#2 where #3 from readings])"),
+    ("SELECT * FROM readings [RANGE 5 MINUTES SLIDE 1 MINUTE] WHERE ok", "slide[RANGE 5 MINUTES SLIDE 1 MINUTE]+bounds(block[#0, #1, #2, #3, #4 where #3 from readings])"),
+    ("SELECT window_end, COUNT(*) FROM readings [RANGE 5 MINUTES SLIDE 1 MINUTE] GROUP BY window_end", "group[1; count(*)](select[#1](slide[RANGE 5 MINUTES SLIDE 1 MINUTE]+bounds(block[ from readings])))"),
+    ("SELECT room FROM (ISTREAM (SELECT room FROM readings [NOW])) [RANGE 5 MINUTES SLIDE 1 MINUTE] AS x", "slide[RANGE 5 MINUTES SLIDE 1 MINUTE](istream(block[#1 from readings[NOW]]))"),
+    ("SELECT window_start FROM (ISTREAM (SELECT room FROM readings [NOW])) [RANGE 5 MINUTES SLIDE 1 MINUTE] AS x", "select[#1](slide[RANGE 5 MINUTES SLIDE 1 MINUTE]+bounds(istream(block[#1 from readings[NOW]])))"),
     ("SELECT temp + 1 AS t FROM TUMBLE(readings, 5 MINUTES)", "slide[RANGE 5 MINUTES SLIDE 5 MINUTES](block[+(#2, int:1) from readings])"),
     ("SELECT temp FROM HOP(readings, ts, INTERVAL '1' MINUTE, '5 minutes') AS h", "slide[RANGE 5 MINUTES SLIDE 1 MINUTE](block[#2 from readings])"),
     ("SELECT * FROM TUMBLE(readings, 5 MINUTES) WHERE ok", "slide[RANGE 5 MINUTES SLIDE 5 MINUTES]+bounds(block[#0, #1, #2, #3, #4 where #3 from readings])"),
@@ -250,11 +254,12 @@ def test_what_was_assumed_is_gathered_from_the_whole_tree() -> None:
     )
 
 
-def test_tumble_and_hop_give_the_bounds_of_their_windows() -> None:
-    node = tree("SELECT * FROM TUMBLE(readings, 5 MINUTES)")
-    assert [column.name for column in schema_of(node).columns][-2:] == [column.name for column in BOUNDS]
-    node = tree("SELECT * FROM readings [RANGE 5 MINUTES SLIDE 5 MINUTES]")
-    assert isinstance(node, Slide) and "window_end" not in schema_of(node)
+def test_windows_in_steps_give_their_bounds() -> None:
+    nodes = [
+        tree(f"SELECT * FROM {item}") for item in ("TUMBLE(readings, 5 MINUTES)", "readings [RANGE 5 MINUTES SLIDE 5 MINUTES]")
+    ]
+    assert [column.name for column in schema_of(nodes[0]).columns][-2:] == [column.name for column in BOUNDS]
+    assert nodes[0] == nodes[1]
 
 
 def test_a_stream_may_hold_every_row_only_where_that_is_asked_for() -> None:
