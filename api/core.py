@@ -268,7 +268,7 @@ class Core:
             if (found := self.holdings.definitions.get(name)) is not None and found.kind == "query"
             if (query := self.engine.query(name)) not in self.watches and self.watches.wants(query)
         ]
-        unlogged = [query.name for query in wanted if query.unlogged]
+        unlogged = [query.name for query in wanted if query.unread]
         if unlogged:
             self._call(Call("read", {"queries": unlogged}), group)
         self._came += [(query, self.watches.arrived(query, after)) for query in wanted]

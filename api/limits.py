@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from eddy.result_log import LOG_BYTES, LOG_ROWS
 from queries.guards import MAX_BYTES, MAX_DEPTH, MAX_TOKENS
 
 #: Characters of a name, and of a tag; tags of a query.
@@ -62,6 +63,9 @@ class Limits:
     experiment_seconds: float = 3600.0
     #: bytes that the engine may hold (eddy/state_cap.py)
     state_bytes: int = 8 << 30
+    #: rows of one stream, and bytes of one timeline, that are kept for nothing but to be read as changes (eddy/retention.py)
+    log_rows: int = LOG_ROWS
+    log_bytes: int = LOG_BYTES
     #: seconds that a row's time may be ahead of the clock (eddy/engine.py)
     max_ahead_seconds: float = 3600.0
     #: bytes, tokens and depth of a query's text (queries/guards.py)

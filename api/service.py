@@ -52,7 +52,8 @@ class Service:
     # ---- life
 
     def _make(self, clock: Clock) -> Engine:
-        return Engine(policy=self._policy, expiry=self._expiry, clock=clock)
+        log_rows, log_bytes = self.limits.log_rows, self.limits.log_bytes
+        return Engine(policy=self._policy, expiry=self._expiry, clock=clock, log_rows=log_rows, log_bytes=log_bytes)
 
     async def begin(self) -> None:
         """Start; if that is not possible, fail rather than raise."""
@@ -70,7 +71,11 @@ class Service:
             holdings = Holdings(self._make(clock))
         else:
             holdings, clock = await self._beside("eddy-recovery", partial(recover, self._directory, self._make))
-        holdings.engine.limit(state_bytes=self.limits.state_bytes, max_ahead=self.limits.max_ahead_seconds * 1000)
+        limits = self.limits
+        holdings.engine.limit(
+            state_bytes=limits.state_bytes, max_ahead=limits.max_ahead_seconds * 1000, log_rows=limits.log_rows,
+            log_bytes=limits.log_bytes,
+        )  # fmt: skip
         self._core = Core(holdings, clock, self._directory, self.limits, self.hub.publish, self._to_loop)
         self._core.on_failure = self._fail
         self.hub.on_behind = self._pause
@@ -194,7 +199,7 @@ class Service:
         if len(self.hub.subscriptions) >= self.limits.subscriptions:
             fact = f"there are {self.limits.subscriptions} subscriptions"
             raise LimitError(fact, code="too_many_subscriptions", hint="one stream can carry many queries: /v1/changes")
-        unlogged = await self.read(lambda core: [query.name for query in _chosen(core.engine, names, tags) if query.unlogged])
+        unlogged = await self.read(lambda core: [query.name for query in _chosen(core.engine, names, tags) if query.unread])
         if unlogged:
             await self.ask(Call("read", {"queries": unlogged}))
         subscription = Subscription(slow, self.limits.subscription_bytes, tags=tags)

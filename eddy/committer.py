@@ -18,7 +18,6 @@ that is alive in their window at the end of the commit.
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -37,8 +36,9 @@ from eddy.operations import Operations
 from eddy.query import Query
 from eddy.ranks import Ranks
 from eddy.reader import Results
-from eddy.result_log import MAX_COMMITS, Record, ResultLog
+from eddy.result_log import LogBounds, Record
 from eddy.result_rows import ResultRows
+from eddy.retention import Retention
 from eddy.retractions import take_out
 from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
@@ -89,14 +89,12 @@ def _by_sign(parts: list[Results]) -> list[tuple[int, Results]]:
 class Committer:
     """Runs the commits of an engine."""
 
-    def __init__(self, eddy: Eddy, batch_rows: int, log_rows: int) -> None:
+    def __init__(self, eddy: Eddy, batch_rows: int, bounds: LogBounds) -> None:
         self.eddy = eddy
         self.joiner = Joiner(eddy.policy)
         self.operations = Operations()
         self.batch_rows = batch_rows
-        self.log_rows = log_rows
-        #: rows beyond `log_rows` that a stream's log may reach before it is cut back: cutting costs more than a small push
-        self._slack = log_rows >> 3
+        self.retention = Retention(bounds)
         self.seq = 0
         #: by a number for each registration
         self.listeners: dict[int, Listener] = {}
@@ -169,17 +167,14 @@ class Committer:
         timeline.now = after
         record = Record(self.seq, before, after)
         timeline.log.append(record)
-        crowded = heartbeat or not self.seq % _SETTLE_EVERY
         for source, _ in released:
-            end = source.store.end
-            source.ends.append((self.seq, end))
-            crowded = crowded or end - source.logged_from > self.log_rows + self._slack
+            source.ends.append(self.seq, source.store.end)
         if operating:
             self._operate(timeline, record, Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]))
         if self._more:
             self._end_parts()
-        if crowded:
-            self.trim(timeline)
+        if self.retention.crowded(timeline, released) or heartbeat or not self.seq % _SETTLE_EVERY:
+            self.retention.trim(timeline, self.seq)
 
     def change_table(self, table: TableSource, change: TableChange) -> None:
         """A commit that changes a table: on every timeline with a query on it, whose clock stays where it is."""
@@ -200,17 +195,13 @@ class Committer:
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
         for timeline in table.readers:
-            if settles or self._n_logged(table, timeline.log) > self.log_rows + self._slack:
-                self.trim(timeline)
+            if settles or self.retention.crowded_by(table, timeline.log):
+                self.retention.trim(timeline, self.seq)
         if settles and not table.readers:
             table.forget_versions()
         self.total_ns += time.perf_counter_ns() - began
         if self._failure is not None:
             raise self._failure
-
-    def _n_logged(self, table: TableSource, log: ResultLog) -> int:
-        """How many versions of a table ended in commits that a log holds."""
-        return table.versions.n_closed_until(self.seq) - table.versions.n_closed_until(log.gone)
 
     # ---- joins
 
@@ -384,42 +375,3 @@ class Committer:
             except BaseException as error:
                 # whatever it is, the commit is finished first: half a commit must not stay behind
                 self._failure = self._failure or error
-
-    def trim(self, timeline: Timeline) -> None:
-        """Bound the log, and forget rows that neither a window nor the log needs."""
-        log, sources = timeline.log, timeline.sources
-        drop = max(0, len(log.records) - MAX_COMMITS)
-        for source in sources:
-            if not source.legs and not source.held and not source.paused:
-                self._forget_all(source)
-            elif source.store.end - source.logged_from > self.log_rows:
-                # commits go until what is left holds no more than the bound, but never the one just made
-                floor = source.store.end - self.log_rows
-                at = bisect_left(source.ends, floor, key=lambda pair: pair[1])
-                seq = source.ends[min(at, len(source.ends) - 1)][0]
-                drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
-        for table in timeline.tables:
-            if self._n_logged(table, log) > self.log_rows:
-                seq = table.versions.commit_with(table.versions.n_closed_until(self.seq) - self.log_rows)
-                drop = max(drop, bisect_right(log.records, seq, key=lambda record: record.seq))
-        self._forget(timeline, min(drop, len(log.records) - 1))
-
-    def forget_log(self, timeline: Timeline) -> None:
-        """Give up the whole log, and all rows that are in no window now."""
-        self._forget(timeline, len(timeline.log.records))
-
-    def _forget(self, timeline: Timeline, n_commits: int) -> None:
-        """Forget the oldest commits, and the rows that neither a window nor the rest of the log needs."""
-        log = timeline.log
-        log.drop(n_commits)
-        self.operations.forget(timeline)
-        for source in timeline.sources:
-            source.log_dropped(log.gone)
-            source.settle(log.records[0].before if log.records else timeline.now)
-        for table in timeline.tables:
-            table.forget_versions()
-
-    def _forget_all(self, source: Source) -> None:
-        """No query reads the stream: nothing of it is kept."""
-        source.ends.clear()
-        source.logged_from = source.store.end

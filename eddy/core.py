@@ -72,7 +72,7 @@ class JoinCore:
         for source in self.query.sources:
             source.deferral.n_readers -= 1
             source.stored_from(seq)
-        self.query.stop(seq)
+        self.query.stop(seq, listed=False)
         self.query.release()
         self._joiner.release(self.query.group)
 

@@ -39,7 +39,7 @@ from eddy.policies import make
 from eddy.query import JoinPlan, Query, TreePlan
 from eddy.reader import Results, to_table
 from eddy.readers import reader_of
-from eddy.result_log import LOG_ROWS
+from eddy.result_log import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.screening import screen
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
@@ -64,14 +64,15 @@ class Engine:
         clock: Callable[[], Any] | None = None,
         *,
         log_rows: int = LOG_ROWS,
+        log_bytes: int = LOG_BYTES,
         state_bytes: int = STATE_BYTES,
         max_ahead: Any = None,
     ) -> None:
         check_expiry(expiry)
         if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 16:
             raise EddyError(f"batch_rows is {batch_rows!r}", code="bad_option", hint="a whole number from 1 to 65536")
-        if not isinstance(log_rows, int) or isinstance(log_rows, bool) or not 1 <= log_rows <= 1 << 30:
-            raise EddyError(f"log_rows is {log_rows!r}", code="bad_option", hint="a whole number from 1 to 2**30")
+        bounds = LogBounds(log_rows, log_bytes)
+        bounds.check()
         if not isinstance(state_bytes, int) or isinstance(state_bytes, bool) or state_bytes < 1 << 20:
             raise EddyError(f"state_bytes is {state_bytes!r}", code="bad_option", hint="a whole number from 2**20 on")
         if not isinstance(seed, int) or isinstance(seed, bool):
@@ -81,7 +82,7 @@ class Engine:
         self._seed = seed
         kernels.ensure()
         self._eddy = Eddy(make(policy, seed))
-        self._committer = Committer(self._eddy, batch_rows, log_rows)
+        self._committer = Committer(self._eddy, batch_rows, bounds)
         self._clock = clock
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
@@ -381,7 +382,7 @@ class Engine:
     def _forget(self) -> None:
         """Let go of rows that no window holds: the log goes before a push is refused."""
         for line in self._catalog.timelines.values():
-            self._committer.forget_log(line)
+            self._committer.retention.forget_log(line)
         for table in self._catalog.tables.values():
             table.forget_versions()
 
@@ -556,9 +557,12 @@ class Engine:
             for source in self._catalog.inputs():
                 source.route = None
 
-    def limit(self, *, state_bytes: int, max_ahead: Any) -> None:
-        """Other bounds from now on, as for a new engine."""
+    def limit(self, *, state_bytes: int, max_ahead: Any, log_rows: int, log_bytes: int) -> None:
+        """Other bounds from now on, as for a new engine; a log is cut back to them with its next commits."""
         with self._turn:
+            LogBounds(log_rows, log_bytes).check()
+            bounds = self._committer.retention.bounds
+            bounds.rows, bounds.bytes = log_rows, log_bytes
             self._cap.limit = state_bytes
             self._max_ahead_us = None if max_ahead is None else duration_us(max_ahead)
 

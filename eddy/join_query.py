@@ -86,7 +86,7 @@ class JoinQuery(Query):
         part in the group's walks."""
         plan = self.join_plan
         self.legs = [
-            source.hold(window, condition, self.name)
+            source.hold(window, condition, self.name, listed)
             for source, window, condition in zip(self.sources, plan.windows, plan.conditions, strict=True)
         ]
         for source, leg, born in zip(self.sources, self.legs, births, strict=True):
@@ -98,7 +98,7 @@ class JoinQuery(Query):
         self._results_at_start = self._group_results()
         self.kept = None
 
-    def stop(self, until: int) -> None:
+    def stop(self, until: int, listed: bool = True) -> None:
         """Stop running, after a commit."""
         self.runs[-1].until = until
         self._results_before = self.results(self._group_results())
@@ -106,7 +106,7 @@ class JoinQuery(Query):
             self.group.remove(self, self.slot)
             self.slot = None
         for source, leg in zip(self.sources, self.legs, strict=True):
-            source.let_go(leg)
+            source.let_go(leg, listed)
         self.legs = []
 
     def release(self) -> None:

@@ -46,6 +46,8 @@ class WindowClass:
     #: legs whose rows are listed, and legs that joins hold
     n_legs: int = 0
     n_held: int = 0
+    #: how often the log can be read by one of the latter
+    n_logged: int = 0
 
 
 @dataclass(slots=True, eq=False)

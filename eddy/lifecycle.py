@@ -175,7 +175,7 @@ class Lifecycle:
             return Query(self._engine, number, name, sql, tags, plan)
         if isinstance(plan, TreePlan):
             timeline = self._catalog.timeline_from(plan.timeline, self._committer.seq)
-            return TreeQuery(self._engine, number, name, sql, tags, plan, timeline, self._committer.log_rows)
+            return TreeQuery(self._engine, number, name, sql, tags, plan, timeline, self._committer.retention.bounds)
         return self._make_join(number, name, sql, tags, plan, looks_back)
 
     def _make_join(self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan, looks_back: bool) -> JoinQuery:
@@ -230,8 +230,6 @@ class Lifecycle:
         """Give a query that shared its aggregates operators of its own, which stand as they would after a commit."""
         shared = query.operation
         assert isinstance(shared, SharedOperation), "a query that shares"
-        if query.unlogged:
-            query.log.lose(record.seq)
         operation = self._operation(query, (shared.core.query.born,))
         operation.open(record)
         operation.forget()
@@ -357,6 +355,8 @@ class Lifecycle:
         if isinstance(query, JoinQuery):
             query.release()
             self._committer.joiner.release(query.group)
+        if isinstance(query, TreeQuery):
+            query.log.close()
 
 
 def check_expiry(word: str) -> None:

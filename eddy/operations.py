@@ -59,11 +59,6 @@ class Operations:
         """What the operators and the logs of all queries that run hold."""
         return self.shared.bytes + sum(query.held_bytes for queries in self.running.values() for query in queries)
 
-    def forget(self, timeline: Timeline) -> None:
-        """Let go of the changes of commits that can no longer be read."""
-        for query in self.running.get(timeline, ()):
-            query.log.forget(timeline.log.gone)
-
     def timed(self, timeline: Timeline) -> list[TimedOperator]:
         """The operators whose rows the clock ends, though no stream's window does."""
         return [operator for _, operation in self._own(timeline) for operator in operation.timed]
@@ -80,6 +75,7 @@ class Operations:
         for query, operation in self._own(timeline):
             parts = operation.take(step)
             query.log.append(record.seq, parts)
+            query.log.gives_up(record.seq)
             if parts:
                 yield query, parts
         for _, operation in self._own(timeline):

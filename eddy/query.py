@@ -245,8 +245,8 @@ class Query:
         return False
 
     @property
-    def unlogged(self) -> bool:
-        """Whether its changes are not logged: nobody has read them yet."""
+    def unread(self) -> bool:
+        """Whether its changes may go unlogged, for nobody has asked for them yet."""
         return False
 
     @property

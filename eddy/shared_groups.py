@@ -75,12 +75,14 @@ class SharedGroups:
                             rows = CellRows(changes, sign, group.readers().ids)
                             if rows.n_rows:
                                 yield group, changes.names, rows, sign
-            for number in group.logged:
-                group.members[number].query.log.forget(timeline.log.gone)
             group.settle()
 
     def _log(self, group: SharedGroup, changes: FaceChanges, record: Record) -> None:
         readers = group.readers()
         group.results[readers.numbers] += np.diff(changes.lists(1)[0])
         for place, parts in changes.logged().items():
-            group.members[int(readers.numbers[place])].query.log.append(record.seq, parts)
+            number = int(readers.numbers[place])
+            log = group.members[number].query.log
+            log.append(record.seq, parts)
+            if log.gives_up(record.seq):
+                group.logged.discard(number)

@@ -33,7 +33,7 @@ class SharedOperation:
         self.errors = 0
         leg = core.query.leg
         assert leg is not None and leg.slot is not None, "a core that runs, of a condition that can be true"
-        self.number = group.join(self, leg.slot, core.query.born, query.log.read)
+        self.number = group.join(self, leg.slot, core.query.born, query.log.read or query.log.open)
 
     @property
     def cores(self) -> list[Core]:

@@ -12,7 +12,6 @@ modules, the engine tells it which legs there are.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from eddy.legs import Clauses, Leg, WindowClass, claim_slot
 from eddy.outputs import Outputs
 from eddy.policies.base import Ledger
 from eddy.query import NO_MODULES, Query
+from eddy.result_log import CommitEnds
 from eddy.retained import Retained
 from eddy.stored import Stored
 from eddy.timeline import Intake, Timeline
@@ -161,14 +161,16 @@ class Source:
         #: samples taken, and batches until the next one: soon at first, then every so many
         self.samples = 0
         self.unsampled = 0
-        #: (commit, end of the store after it) of the commits that brought rows and are still logged
-        self.ends: list[tuple[int, int]] = []
+        #: the ends of the store after the commits that brought rows and are still logged
+        self.ends = CommitEnds()
         #: the end of the store before the first of them
         self.logged_from = 0
         #: commits up to this one are no longer logged
         self._log_gone = 0
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
+        #: inputs of running joins that can be read in the log
+        self.n_logged_joins = 0
         #: the rows that later queries may see
         self.stored = Stored(keep_us)
         #: whether region ids are kept with rows: some leg's window ends, or a join reads them
@@ -232,8 +234,10 @@ class Source:
             found.window.n_legs += 1
         return found
 
-    def hold(self, window: WindowSpec, condition: Condition, label: str) -> Leg:
+    def hold(self, window: WindowSpec, condition: Condition, label: str, logged: bool = False) -> Leg:
         """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody.
+
+        `logged`: what the join did can be read in the log. Operators are fed, and read nothing later.
 
         Its condition has no clauses (`filters/predicate.py`): what is kept with a row has to tell whether it is true.
         """
@@ -247,10 +251,14 @@ class Source:
             found.window.n_held += 1
             self._keep_ids()
         found.n_joins += 1
+        found.window.n_logged += logged
+        self.n_logged_joins += logged
         return found
 
-    def let_go(self, leg: Leg) -> None:
+    def let_go(self, leg: Leg, logged: bool = False) -> None:
         """An input of a join reads its leg no more."""
+        leg.window.n_logged -= logged
+        self.n_logged_joins -= logged
         leg.n_joins -= 1
         if not leg.n_joins:
             del self.held[leg.key]
@@ -556,8 +564,8 @@ class Source:
 
     def end_at(self, seq: int) -> int:
         """The end of the store after a commit that is still logged."""
-        at = bisect_right(self.ends, (seq, FOREVER))
-        return self.ends[at - 1][1] if at else self.logged_from
+        end = self.ends.at(seq)
+        return self.logged_from if end is None else end
 
     def n_class_numbers(self) -> int:
         """How many numbers window classes have, those that went and were not used again included."""
@@ -565,39 +573,74 @@ class Source:
 
     def log_dropped(self, gone: int) -> None:
         """Commits up to `gone` are no longer logged."""
-        n = 0
-        while n < len(self.ends) and self.ends[n][0] <= gone:
-            n += 1
-        if n:
-            self.logged_from = self.ends[n - 1][1]
-            del self.ends[:n]
+        last = self.ends.drop(gone)
+        self.logged_from = self.logged_from if last is None else last
         self._log_gone = gone
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
             for number in self._retained.drop(gone):
                 self._free_number(number)
 
-    def settle(self, log_clock: int) -> None:
-        """Forget rows that no window now, and no window at the log's first clock, holds, and that the log does not hold."""
-        watermark = self.logged_from
-        windows = [*self.classes, *(window for window, _ in self.paused)]
-        widths = [window.width_us for window in windows if not window.is_stream and window.kind is not WindowKind.ROWS]
-        if widths:
-            watermark = min(watermark, self.store.first_after(log_clock - max(widths)))
-            watermark = min([watermark, *(window.oldest for window in self.classes.values() if window.window.ends_by_clock)])
-        for window in windows:
+    @property
+    def logged(self) -> bool:
+        """Whether anybody can ask the log what became of its rows."""
+        return bool(self.legs or self.n_logged_joins or self.paused)
+
+    def unlog(self) -> None:
+        """Nobody can: of commits nothing is kept."""
+        self.ends.clear()
+        self.logged_from = self.store.end
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes in the store at most, by the columns and the filters there are."""
+        beside = len(self.schema) + 16 + 4 * len(self.bank.filters) + len(self.modules)
+        return self.store.row_bytes() + beside
+
+    def n_only_logged(self, gone: int, log_clock: int) -> int:
+        """How many rows would be kept for the log alone if it began after commit `gone`, at a clock."""
+        without = self._needed(FOREVER, self.timeline.now, self.store.end)
+        return without - self._needed(gone, log_clock, self.end_at(gone))
+
+    def _needed(self, gone: int, log_clock: int, logged_from: int) -> int:
+        """The oldest position that a window holds now, or the log needs if it begins after a commit, at a clock and a position.
+
+        The log needs the rows that came in its commits, and those that the windows it is read by held when it begins.
+        """
+        watermark, now = logged_from, self.timeline.now
+        paused = [window for window, _ in self.paused]
+        read = [window for window, held in self.classes.items() if held.n_legs or held.n_logged]
+        for clock, windows in ((now, self.classes), (log_clock, (*read, *paused))):
+            widths = [window.width_us for window in windows if not window.is_stream and window.kind is not WindowKind.ROWS]
+            if widths:
+                watermark = min(watermark, self.store.first_after(clock - max(widths)))
+        watermark = min([watermark, *(held.oldest for window, held in self.classes.items() if window.ends_by_clock)])
+        for window in (*self.classes, *paused):
             # the log is read as it was: rows that came in a logged commit displace, in an earlier one they had not come
             column = self.row_ends.find(window.rows, window.partition) if window.kind is WindowKind.ROWS else None
             if column is not None:
-                alive = max(column.move_to(self.logged_from), self.store.first_after(log_clock - window.width_us))
+                alive = max(column.alive_from(logged_from), self.store.first_after(log_clock - window.width_us))
                 watermark = min(watermark, alive)
         if self.stored.keep_us:
-            watermark = min(watermark, self.store.first_after(self.timeline.now - self.stored.keep_us))
+            watermark = min(watermark, self.store.first_after(now - self.stored.keep_us))
         if self.own_ends is not None:
             # whoever was over when the log begins is out for everybody
-            watermark = max(watermark, self.own_ends.move_to(log_clock, self._log_gone))
+            watermark = max(watermark, self.own_ends.alive_from(log_clock, gone))
+        return watermark
+
+    def settle(self, log_clock: int, n_spared: int = 0) -> None:
+        """Forget the rows that neither a window nor the log, which begins at a clock, needs; but for the newest `n_spared`."""
+        watermark = self._needed(self._log_gone, log_clock, self.logged_from)
+        for window in (*self.classes, *(window for window, _ in self.paused)):
+            column = self.row_ends.find(window.rows, window.partition) if window.kind is WindowKind.ROWS else None
+            if column is not None:
+                column.move_to(self.logged_from)
+        if self.own_ends is not None:
+            self.own_ends.move_to(log_clock, self._log_gone)
             for held in self.classes.values():
                 held.oldest = max(held.oldest, watermark)
+        if n_spared and self.classes:
+            watermark = min(watermark, max(self.store.watermark, self.store.end - n_spared))
         if watermark > self.store.watermark:
             if self.own_ends is not None:
                 self.own_ends.forget(watermark)

@@ -10,6 +10,7 @@ from eddy.eddy import Eddy
 from eddy.join_query import JoinQuery
 from eddy.policies.base import Ledger
 from eddy.query import Query
+from eddy.retention import bytes_kept
 from eddy.shared_operation import SharedOperation
 from eddy.source import Source
 from eddy.table_source import TableSource
@@ -39,7 +40,11 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
         "policy": eddy.policy.name,
         "routing": {"ns": eddy.routing_ns, "total_ns": committer.total_ns, "batches": eddy.batches},
         "timelines": {
-            line.name: {"time": None if line.now == BEGINNING else to_datetime(line.now), "streams": len(line.sources)}
+            line.name: {
+                "time": None if line.now == BEGINNING else to_datetime(line.now),
+                "streams": len(line.sources),
+                "log": {"commits": len(line.log), "bytes": bytes_kept(line)},
+            }
             for line in catalog.timelines.values()
         },
         "modules": {name: entry for source in inputs for name, entry in _modules(source).items()} | _stems(committer),

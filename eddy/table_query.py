@@ -66,8 +66,8 @@ class TableQuery(JoinQuery):
                 table.marks[source].note(seq, source.store.end)
                 table.marks[source].reach_back(first[source])
 
-    def stop(self, until: int) -> None:
-        super().stop(until)
+    def stop(self, until: int, listed: bool = True) -> None:
+        super().stop(until, listed)
         for k in self.table_group.stream_inputs:
             self.sources[k].deferral.n_readers -= 1
 

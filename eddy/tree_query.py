@@ -1,98 +1,30 @@
 """A query with operators: blocks that run hidden in the shared eddy, operators over them, and the changes that were logged.
 
-What its operators hold, and what it logged, is its own; its blocks share rows, filters and SteMs with everybody. Unlike that of a
-plain query its log is kept as it was, for operators cannot be asked about the past: as long as the timeline's log reaches, and
-at most `log_rows` rows of it. Aggregates that it shares (`eddy/shared_group.py`) are logged from the first reader on.
+What its operators hold, and what it logged (`eddy/change_log.py`), is its own; its blocks share rows, filters and SteMs with
+everybody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eddy.change_log import ChangeLog
 from eddy.core import Core
 from eddy.operation import Operation
-from eddy.packed_results import PackedResults, pack, unpack
 from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
 from eddy.reader import Results, net
-from eddy.result_log import Record
+from eddy.result_log import LogBounds, Record
 from eddy.shared_operation import SharedOperation
 from eddy.timeline import Timeline
 from filters.predicate import Condition, normalise
-from queries.tree import is_ordered, levels, union_bits
+from queries.nodes import GroupBy
+from queries.tree import is_ordered, levels, union_bits, walk
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.engine import Engine
-
-
-class ChangeLog:
-    """The changes of one query by commit, oldest first."""
-
-    __slots__ = ("_parts", "_n_rows", "_max_rows", "lost", "read")
-
-    def __init__(self, max_rows: int) -> None:
-        #: by commit, of those that changed anything
-        self._parts: dict[int, list[Results]] = {}
-        self._n_rows = 0
-        self._max_rows = max_rows
-        #: the last commit whose changes are gone
-        self.lost = 0
-        #: whether anybody has asked for it
-        self.read = False
-
-    def __getstate__(self) -> tuple[object, ...]:
-        return (
-            {seq: len(parts) for seq, parts in self._parts.items()},
-            pack(list(self.parts())),
-            self._max_rows,
-            self.lost,
-            self.read,
-        )
-
-    def __setstate__(self, state: tuple[dict[int, int], PackedResults | None, int, int, bool]) -> None:
-        counts, packed, self._max_rows, self.lost, self.read = state
-        results = iter(unpack(packed))
-        self._parts = {seq: [next(results) for _ in range(n)] for seq, n in counts.items()}
-        self._n_rows = sum(map(len, self.parts()))
-
-    def parts(self) -> Iterator[Results]:
-        """All that it has, oldest first."""
-        return (part for parts in self._parts.values() for part in parts)
-
-    def append(self, seq: int, parts: list[Results]) -> None:
-        """The changes of a commit; older ones go if there are too many."""
-        if parts:
-            self._parts[seq] = parts
-            self._n_rows += sum(map(len, parts))
-            while self._n_rows > self._max_rows and len(self._parts) > 1:
-                self._drop(next(iter(self._parts)))
-
-    def forget(self, gone: int) -> None:
-        """Commits up to `gone` can no longer be read."""
-        while self._parts and (oldest := next(iter(self._parts))) <= gone:
-            self._drop(oldest)
-
-    def _drop(self, seq: int) -> None:
-        self._n_rows -= sum(map(len, self._parts.pop(seq)))
-        self.lost = seq
-
-    def lose(self, seq: int) -> None:
-        """Changes up to a commit were not logged."""
-        self._parts.clear()
-        self._n_rows = 0
-        self.lost = seq
-
-    def at(self, seq: int) -> list[Results]:
-        """The changes of one commit."""
-        return self._parts.get(seq, [])
-
-    @property
-    def bytes(self) -> int:
-        columns = (column for part in self.parts() for column in part.columns)
-        return sum(column.values.nbytes for column in columns) + 8 * self._n_rows
 
 
 class TreeQuery(Query):
@@ -103,7 +35,7 @@ class TreeQuery(Query):
 
     def __init__(
         self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], tree_plan: TreePlan, timeline: Timeline,
-        log_rows: int,
+        bounds: LogBounds,
     ) -> None:  # fmt: skip
         plan = Plan("", WindowSpec.none(), normalise(None), tree_plan.outputs, tree_plan.defaults)
         super().__init__(engine, id_, name, sql, tags, plan)
@@ -111,7 +43,9 @@ class TreeQuery(Query):
         self._timeline = timeline
         #: None while it does not run
         self.operation: Operation | SharedOperation | None = None
-        self.log = ChangeLog(log_rows)
+        #: an aggregate is logged for those who read it
+        aggregate = not tree_plan.is_stream and any(isinstance(node, GroupBy) for node in walk(tree_plan.root))
+        self.log = ChangeLog(timeline.log.changes, bounds, aggregate)
 
     @property
     def timeline(self) -> Timeline:
@@ -172,6 +106,8 @@ class TreeQuery(Query):
     def start(self, seq: int, operation: Operation | SharedOperation) -> None:
         """Run from the next commit on."""
         self.operation = operation
+        if not isinstance(operation, SharedOperation) or operation.logged:
+            self.log.begin()
         self.runs.append(Run(seq, None, 0, NO_MODULES))
         self.kept = None
 
@@ -186,20 +122,20 @@ class TreeQuery(Query):
     def read(self, seq: int) -> None:
         """Somebody reads its changes after a commit, the last one."""
         self.log.read = True
-        if self.unlogged:
-            assert isinstance(self.operation, SharedOperation)
+        if self.running and not self.log.open:
             self.log.lose(seq)
-            self.operation.read()
+            self.log.begin()
+            if isinstance(self.operation, SharedOperation):
+                self.operation.read()
 
     @property
-    def unlogged(self) -> bool:
-        """Whether its changes are not logged: nobody has read them yet."""
-        return isinstance(self.operation, SharedOperation) and not self.operation.logged
+    def unread(self) -> bool:
+        return self.log.unread
 
     def stop(self, until: int) -> None:
         """Stop running, after a commit."""
         assert self.operation is not None, "a query that runs"
-        if self.unlogged:
+        if not self.log.open:
             self.log.lose(until)
         self.runs[-1].until = until
         self._results_before += self.operation.n_results

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 
 from eddy import Engine
 from eddy.state import dump_state, load_state
+from eddy.state_cap import STATE_BYTES
 from lineage.errors import ConflictError, EddyError, GoneError
 from pipeline.dataset import MANIFEST, Dataset
 from pipeline.draft import telling_disk
@@ -44,7 +45,7 @@ from storage.disk import LocalDisk
 from storage.guard import GuardedDisk
 from storage.snapshots import Snapshots
 
-#: Rows that the log of results holds: what one batch may change.
+#: Rows that the log of results holds: what one batch may change. Its bytes are those that the engine may hold at all.
 LOG_ROWS = 1 << 22
 
 _JOB = "job.json"
@@ -109,7 +110,7 @@ class BatchEngine:
     def _load(self) -> None:
         found = self._snapshots.newest()
         if found is None:
-            self.engine = Engine(log_rows=LOG_ROWS)
+            self.engine = Engine(log_rows=LOG_ROWS, log_bytes=STATE_BYTES)
             EngineTarget(self.engine, self._dataset)
             for query in self._queries:
                 self.engine.submit(**query)

@@ -208,10 +208,14 @@ class OwnEnds:
 
     def move_to(self, clock: int, commit: int) -> int:
         """`first_alive`, from now on: nobody asks for an earlier clock or commit any more. O(rows passed)."""
-        self._lowest_alive = first_not_over(
+        self._lowest_alive = self.alive_from(clock, commit)
+        return self._lowest_alive
+
+    def alive_from(self, clock: int, commit: int) -> int:
+        """What `move_to` would give."""
+        return first_not_over(
             self._lowest_alive, self.end, clock, commit, self._ends.addresses, self._commits.addresses, ROW_BITS
         )
-        return self._lowest_alive
 
     # ---- upkeep
 

@@ -26,7 +26,7 @@ from lineage.schema import Schema, Type
 
 #: Rows in a page, a power of two. Large enough that a batch of 4096 seldom meets its end, small enough to give memory back soon.
 PAGE_ROWS = 1 << 14
-#: Empty pages kept for reuse: fresh memory costs up to half the speed of a push.
+#: Empty pages kept for reuse, as long as there are more that are not: fresh memory costs up to half the speed of a push.
 _SPARE_PAGES = 4
 
 
@@ -377,10 +377,10 @@ class RowStore:
         n = 0
         while n < len(self._pages) and self._pages[n].base + self._pages[n].n_rows <= watermark:
             # a page that may still take rows stays, unless all it holds is gone
-            if len(self._spare) < _SPARE_PAGES:
-                self._spare.append(self._pages[n])
             n += 1
         if n:
+            n_spare = min(_SPARE_PAGES, len(self._pages) - n - 1)
+            self._spare = [*self._spare, *self._pages[:n]][: max(0, n_spare)]
             last = self._pages[n - 1]
             self._forgotten_us = int(last.times[last.n_rows - 1])
             del self._pages[:n]

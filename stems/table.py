@@ -102,6 +102,10 @@ class Versions:
         """How many versions ended in the commits up to this one, which is not before what `forget` was told last."""
         return self._closings[max(0, bisect_right(self._closings, (commit, OPEN)) - 1)][1]
 
+    def n_closed_since(self, commit: int) -> int:
+        """How many versions ended after such a commit."""
+        return self._closings[-1][1] - self.n_closed_until(commit)
+
     def commit_with(self, n_closed: int) -> int:
         """The first commit up to which at least so many versions had ended."""
         at = bisect_right(self._closings, n_closed - 1, key=lambda pair: pair[1])

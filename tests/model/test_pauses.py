@@ -48,7 +48,7 @@ def push(engine: Engine, n_rows: int = 60) -> None:
 def clocks(engine: Engine, since: int) -> list[tuple[int, int]]:
     """Number and clock of the commits after one."""
     log = engine._catalog.timelines["main"].log
-    return [(record.seq, record.after) for record in log.records if record.seq > since]
+    return [(record.seq, record.after) for record in log.after(since)]
 
 
 def changes_by_commit(engine: Engine, query: Any, since: int) -> dict[int, Counter[Any]]:

@@ -3,20 +3,21 @@ for it (what walks leave out anyway, texts whose changes were read), by a look a
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from eddy.change_log import ChangeLog
 from eddy.marks import Marks
 from eddy.query import Query, Run
-from eddy.result_log import ResultLog
+from eddy.result_log import CommitEnds, ResultLog
 from eddy.shared_group import SharedGroup
 from eddy.source import Source
 from eddy.stored import Stored
 from eddy.timeline import Intake, Timeline
-from eddy.tree_query import ChangeLog
 from stems.hash_index import HashIndex
 from stems.own_ends import OwnEnds
 from stems.row_ends import RowEnds
@@ -64,12 +65,12 @@ MUTANTS: dict[str, tuple[type, str, Change, str]] = {
     "the front of a stream": (Intake, "front", lambda front: front - 1, "filters"),
     "the number of the next row": (Intake, "next_row", put(0), "filters"),
     "the clock": (Timeline, "now", lambda now: now - 1, "filters"),
-    "the log of commits": (ResultLog, "records", put([]), "filters"),
+    "the log of commits": (ResultLog, "_seqs", lambda seqs: array("q", [seq + 1 for seq in seqs]), "filters"),
     "births": (Run, "born", put(0), "history"),
     "what a query may see": (Query, "birth", put(None), "history"),
     "kept answers": (Query, "kept", put(None), "filters"),
     "earlier texts": (Query, "earlier", put(()), "look"),
-    "ends of the store by commit": (Source, "ends", put([]), "filters"),
+    "ends of the store by commit": (Source, "ends", put(CommitEnds()), "filters"),
     "the rows that later queries may see": (Stored, "first", put(0), "history"),
     "when rows leave windows that count them": (RowEnds, "_lowest_alive", lambda position: position + 3, "rows"),
     "how far an index reaches back": (HashIndex, "since", put(0), "joins"),

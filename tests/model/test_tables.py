@@ -31,7 +31,7 @@ def forget_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is cut after almost every commit, so versions go as soon as no row of a stream asks for them."""
     make_small(monkeypatch)
     monkeypatch.setattr("eddy.table_reader.PART_ROWS", 64)
-    monkeypatch.setattr("eddy.committer.MAX_COMMITS", 2)
+    monkeypatch.setattr("eddy.retention.MAX_COMMITS", 2)
 
 
 @pytest.mark.parametrize("seed", range(16))

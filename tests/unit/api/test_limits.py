@@ -33,7 +33,7 @@ from api.rates import Rates
 from api.refusals import TooManyError
 from api.service import Service
 from api.settings import SettingsError, limits_of
-from eddy import EddyError, Engine, LimitError
+from eddy import EddyError, Engine, GoneError, LimitError
 from tests.reference.asgi import ask
 from tests.reference.in_process import InProcess, in_process
 from tests.reference.virtual_time import run
@@ -320,6 +320,31 @@ def socket_subscriptions(limit: int, n: int) -> bool:
         return not errors
 
 
+def logs_all(engine: Engine, n: int) -> bool:
+    """Push rows, a commit each, until the last of them; whether a reader from before still gets all."""
+    engine.create_stream("s", COLUMNS, time="ts")
+    cursor = engine.submit("SELECT a FROM s [RANGE 1 MILLISECOND]").changes(since="now")
+    for i in range(n):
+        engine.push("s", [{"a": i, "ts": i}])
+    engine.advance(n)
+    try:
+        return len(list(cursor)) == 2 * n
+    except GoneError:
+        return False
+
+
+def log_rows(limit: int, n: int) -> bool:
+    return logs_all(Engine(log_rows=limit), n)
+
+
+def log_bytes(limit: int, n: int) -> bool:
+    """What a log of 20 rows takes is counted: the limit is set so that it makes `n`, relative to `limit`."""
+    whole = Engine()
+    assert logs_all(whole, 20)
+    kept = whole.stats()["timelines"]["main"]["log"]["bytes"]
+    return logs_all(Engine(log_bytes=kept - (n - limit)), 20)
+
+
 def subscription_bytes(limit: int, n: int) -> bool:
     part = Part(1, "q", 1, pa.table({"a": pa.array([0] * (n - 64), pa.int8())}), True)
     assert part.n_bytes == n
@@ -334,7 +359,7 @@ def state_bytes(limit: int, n: int) -> bool:
     engine = Engine()
     engine.create_stream("s", COLUMNS, time="ts")
     held = engine.totals()["bytes"]
-    engine.limit(state_bytes=held + 4096 - (n - limit), max_ahead=None)
+    engine.limit(state_bytes=held + 4096 - (n - limit), max_ahead=None, log_rows=1000, log_bytes=1 << 20)
     try:
         engine.submit(SQL)
     except LimitError as error:
@@ -485,7 +510,8 @@ CASES: dict[str, Case] = {
     for case in (
         body_bytes, receiving_bytes, read_seconds, read_bytes_per_second, requests_per_second, head_bytes, connections,
         queue_calls, queue_bytes, queue_reads, streams, tables, columns, queries, batch_queries, subscriptions,
-        socket_subscriptions, subscription_bytes, experiment_runs, experiment_seconds, state_bytes, max_ahead_seconds,
+        socket_subscriptions, subscription_bytes, experiment_runs, experiment_seconds, state_bytes, log_rows,
+        log_bytes, max_ahead_seconds,
         sql_bytes, sql_tokens, sql_depth,
         name_characters, tag_characters, tags, page_items, subscription_queries, key_characters, keys,
     )

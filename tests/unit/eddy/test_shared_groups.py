@@ -124,6 +124,7 @@ def test_group_codes_are_let_go_of_with_their_last_row(engine: Engine) -> None:
 
 def test_room_for_groups_follows_their_number(engine: Engine) -> None:
     query = engine.submit(TEXT, params={"c": 9})
+    query.changes(since="now")
     push(engine, *((f"group {k}", 1, k, k % 9) for k in range(5000)))
     (group,) = groups(engine)
     size = group.bytes
