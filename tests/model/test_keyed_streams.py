@@ -59,7 +59,7 @@ def test_a_seed_of_keyed_streams_passes_when_the_log_holds_hardly_a_commit(seed:
     monkeypatch.setattr("eddy.committer._SETTLE_EVERY", 1)
     script = without_streams(make_keyed_script(seed, 40))
     assert any(isinstance(step, Submit) for step in script.steps)
-    replay(script, functools.partial(Engine, log_rows=1 + seed % 5), use_duckdb=False)
+    replay(script, functools.partial(Engine, log_rows=1 + seed % 5, log_bytes=1 + seed % 3 * 200), use_duckdb=False)
 
 
 @pytest.mark.slow

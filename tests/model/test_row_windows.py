@@ -45,7 +45,11 @@ def test_a_seed_of_windows_that_count_rows_passes_when_the_log_holds_hardly_a_co
         step for step in script.steps if not isinstance(step, Crowd) and not (isinstance(step, Submit) and step.spec.is_stream)
     ]
     assert any(isinstance(step, Submit) for step in kept)
-    replay(replace(script, steps=kept), functools.partial(Engine, log_rows=1 + seed % 5), use_duckdb=False)
+    replay(
+        replace(script, steps=kept),
+        functools.partial(Engine, log_rows=1 + seed % 5, log_bytes=1 + seed % 3 * 200),
+        use_duckdb=False,
+    )
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def test_joins_pass_under_every_policy(policy: str) -> None:
 def test_joins_pass_when_the_log_holds_hardly_a_commit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eddy.committer._SETTLE_EVERY", 1)
     script = make_table_script(seed, 30, windows_only=True)
-    assert replay(script, seed, functools.partial(Engine, log_rows=1 + seed % 3)) > 0
+    assert replay(script, seed, functools.partial(Engine, log_rows=1 + seed % 3, log_bytes=1 + seed % 2 * 1000)) > 0
 
 
 @pytest.mark.parametrize("seed", range(5_400, 5_415))

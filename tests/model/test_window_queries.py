@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -56,6 +57,12 @@ def test_a_script_passes_under_every_policy(policy: str) -> None:
 def test_a_seed_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     run(seed, 25, Engine)
+
+
+@pytest.mark.parametrize("seed", range(300, 308))
+def test_a_seed_passes_when_the_log_holds_hardly_a_byte(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch, {"PAGE_ROWS", "_SETTLE_EVERY", "_SLACK_ROWS", "UNREAD_BYTES"})
+    run(seed, 25, partial(Engine, log_bytes=1 + seed % 3 * 400))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -17,6 +17,8 @@ SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("stems.row_store", "_SPARE_PAGES", 1),
     ("stems.table", "MIN_FORGOTTEN", 2),
     ("eddy.committer", "_SETTLE_EVERY", 2),
+    ("eddy.retention", "_SLACK_ROWS", 4),
+    ("eddy.retention", "UNREAD_BYTES", 500),
     ("eddy.source", "MIN_CANDIDATES", 4),
     ("eddy.source", "MAX_PER_VALUE", 6),
     ("eddy.eddy", "QUERY_MAJOR_ROWS", 6),

@@ -152,6 +152,11 @@ def test_an_idle_query_takes_memory() -> None:
     assert idle.bytes_per_query(40, True) > 100
 
 
+def test_an_idle_group_by_takes_memory_and_keeps_no_log() -> None:
+    held, traced = idle.group_by_bytes(300, 100)
+    assert 100_000 < held < idle.GROUP_BY_BAR and traced > held / 2
+
+
 def test_contestants_take_turns_over_rotating_batches() -> None:
     calls: list[tuple[str, int]] = []
     rounds = take_turns({name: lambda i, name=name: calls.append((name, i)) for name in "ab"}, 3, 0.0)  # type: ignore[misc]  # bound now
