@@ -584,6 +584,7 @@ class Engine:
             versions += [core.query for query in versions if isinstance(query, TreeQuery) for core in query.cores]
             self._committer.joiner.check([version for version in versions if isinstance(version, JoinQuery)])
             for timeline in self._catalog.timelines.values():
+                timeline.log.check()
                 for source in timeline.sources:
                     front = source.intake.front
                     assert front <= timeline.now or timeline.now == BEGINNING, "no front is past the clock"

@@ -216,6 +216,13 @@ class ResultLog:
                 release()
             del self._held[:due]
 
+    def check(self) -> None:
+        """Raise AssertionError if what is counted is not what there is."""
+        assert len(self._seqs) == len(self._before) == len(self._after), "a commit has a number and two clocks"
+        assert not self._seqs or self._seqs[0] > self.gone, "what is gone is not held"
+        assert self.changes.bytes == sum(log.bytes for log in self.changes.logs), "only logs that can be read hold anything"
+        assert all(log.bytes == sum(size for _, size in log.sizes()) for log in self.changes.logs), "bytes are those of commits"
+
     def hold(self, seq: int, release: Callable[[], None]) -> None:
         """Call `release` once commit `seq`, or the next one of this timeline, is no longer held."""
         self._held.append((seq, release))

@@ -9,7 +9,8 @@ What the sums are and which path a query is on is told by `windows/shared_aggreg
 `eddy/shared_form.py`. A query that looks back behind its submit makes the group start again from the stored rows.
 
 A member is **watched** while it is logged or somebody listens to commits: only then its cells are read at every commit. It is
-**logged** from its first reader on (`docs/decisions/0013-aggregates-are-logged-for-readers.md`), the first few from their start.
+**logged** from its first reader on (`docs/decisions/0013-aggregates-are-logged-for-readers.md`), the first few from their start
+and until their log is given up (`eddy/change_log.py`).
 """
 
 from __future__ import annotations
@@ -154,6 +155,11 @@ class SharedGroup:
         self.logged.add(number)
         self._readers = None
         self._watch(number)
+
+    def unlog(self, number: int) -> None:
+        """Nobody has read what a member logged, and it is given up."""
+        self.logged.discard(number)
+        self._readers = None
 
     def _watch(self, number: int) -> None:
         if number not in self.watched:

@@ -85,4 +85,4 @@ class SharedGroups:
             log = group.members[number].query.log
             log.append(record.seq, parts)
             if log.gives_up(record.seq):
-                group.logged.discard(number)
+                group.unlog(number)

