@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from eddy.needed_rows import n_only_logged, row_bytes, settle
 from eddy.result_log import MAX_COMMITS, UNREAD_BYTES, LogBounds, ResultLog
 from eddy.source import Source
 from eddy.table_source import TableSource
@@ -38,7 +39,7 @@ class Retention:
             store = source.store
             taken = store.end - source.logged_from
             if source.logged:
-                log.charged += rows.n_rows * source.row_bytes
+                log.charged += rows.n_rows * row_bytes(source)
                 found |= taken > bounds.rows + bounds.slack_rows
             else:
                 found |= taken > max(_SLACK_ROWS, (store.end - store.watermark) >> _SLACK_SHIFT)
@@ -94,7 +95,9 @@ def _logged(timeline: Timeline) -> list[Source]:
 def _fitting(timeline: Timeline, drop: int, bound: int) -> int:
     """How many commits have to go, at least `drop`, so that no more bytes are kept for the log; never the newest."""
     log = timeline.log
-    held = sum(source.row_bytes * (source.store.end - source.store.watermark) for source in (*timeline.sources, *timeline.tables))
+    held = sum(
+        row_bytes(source) * (source.store.end - source.store.watermark) for source in (*timeline.sources, *timeline.tables)
+    )
     if log.bytes + held <= bound or drop >= len(log) - 1 or log.bytes + _row_bytes(timeline, drop) <= bound:
         return drop
     commits = log.bytes_from()
@@ -113,8 +116,8 @@ def _row_bytes(timeline: Timeline, drop: int) -> int:
     """The bytes of rows, and of old versions of tables' rows, that only the log holds if its oldest commits are gone."""
     log = timeline.log
     gone, clock = log.gone_with(drop), log.clock_before(drop, timeline.now)
-    versions = sum(table.row_bytes * table.versions.n_closed_since(gone) for table in timeline.tables)
-    return versions + sum(source.row_bytes * source.n_only_logged(gone, clock) for source in _logged(timeline))
+    versions = sum(row_bytes(table) * table.versions.n_closed_since(gone) for table in timeline.tables)
+    return versions + sum(row_bytes(source) * n_only_logged(source, gone, clock) for source in _logged(timeline))
 
 
 def _forget(timeline: Timeline, n_commits: int, spared_bytes: int) -> None:
@@ -125,6 +128,6 @@ def _forget(timeline: Timeline, n_commits: int, spared_bytes: int) -> None:
     clock = log.clock_before(0, timeline.now)
     for source in timeline.sources:
         source.log_dropped(log.gone)
-        source.settle(clock, 0 if source.logged else spared_bytes // source.row_bytes)
+        settle(source, clock, 0 if source.logged else spared_bytes // row_bytes(source))
     for table in timeline.tables:
         table.forget_versions()

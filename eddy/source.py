@@ -166,7 +166,7 @@ class Source:
         #: the end of the store before the first of them
         self.logged_from = 0
         #: commits up to this one are no longer logged
-        self._log_gone = 0
+        self.log_gone = 0
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
         #: inputs of running joins that can be read in the log
@@ -575,7 +575,7 @@ class Source:
         """Commits up to `gone` are no longer logged."""
         last = self.ends.drop(gone)
         self.logged_from = self.logged_from if last is None else last
-        self._log_gone = gone
+        self.log_gone = gone
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
             for number in self._retained.drop(gone):
@@ -590,65 +590,6 @@ class Source:
         """Nobody can: of commits nothing is kept."""
         self.ends.clear()
         self.logged_from = self.store.end
-
-    @property
-    def row_bytes(self) -> int:
-        """What a row takes in the store at most, by the columns and the filters there are."""
-        beside = len(self.schema) + 16 + 4 * len(self.bank.filters) + len(self.modules)
-        return self.store.row_bytes() + beside
-
-    def n_only_logged(self, gone: int, log_clock: int) -> int:
-        """How many rows would be kept for the log alone if it began after commit `gone`, at a clock."""
-        without = self._needed(FOREVER, self.timeline.now, self.store.end)
-        return without - self._needed(gone, log_clock, self.end_at(gone))
-
-    def _needed(self, gone: int, log_clock: int, logged_from: int) -> int:
-        """The oldest position that a window holds now, or the log needs if it begins after a commit, at a clock and a position.
-
-        The log needs the rows that came in its commits, and those that the windows it is read by held when it begins.
-        """
-        watermark, now = logged_from, self.timeline.now
-        paused = [window for window, _ in self.paused]
-        read = [window for window, held in self.classes.items() if held.n_legs or held.n_logged]
-        for clock, windows in ((now, self.classes), (log_clock, (*read, *paused))):
-            widths = [window.width_us for window in windows if not window.is_stream and window.kind is not WindowKind.ROWS]
-            if widths:
-                watermark = min(watermark, self.store.first_after(clock - max(widths)))
-        watermark = min([watermark, *(held.oldest for window, held in self.classes.items() if window.ends_by_clock)])
-        for window in (*self.classes, *paused):
-            # the log is read as it was: rows that came in a logged commit displace, in an earlier one they had not come
-            column = self.row_ends.find(window.rows, window.partition) if window.kind is WindowKind.ROWS else None
-            if column is not None:
-                alive = max(column.alive_from(logged_from), self.store.first_after(log_clock - window.width_us))
-                watermark = min(watermark, alive)
-        if self.stored.keep_us:
-            watermark = min(watermark, self.store.first_after(now - self.stored.keep_us))
-        if self.own_ends is not None:
-            # whoever was over when the log begins is out for everybody
-            watermark = max(watermark, self.own_ends.alive_from(log_clock, gone))
-        return watermark
-
-    def settle(self, log_clock: int, n_spared: int = 0) -> None:
-        """Forget the rows that neither a window nor the log, which begins at a clock, needs; but for the newest `n_spared`."""
-        watermark = self._needed(self._log_gone, log_clock, self.logged_from)
-        for window in (*self.classes, *(window for window, _ in self.paused)):
-            column = self.row_ends.find(window.rows, window.partition) if window.kind is WindowKind.ROWS else None
-            if column is not None:
-                column.move_to(self.logged_from)
-        if self.own_ends is not None:
-            self.own_ends.move_to(log_clock, self._log_gone)
-            for held in self.classes.values():
-                held.oldest = max(held.oldest, watermark)
-        if n_spared and self.classes:
-            watermark = min(watermark, max(self.store.watermark, self.store.end - n_spared))
-        if watermark > self.store.watermark:
-            if self.own_ends is not None:
-                self.own_ends.forget(watermark)
-            self.row_ends.forget(watermark)
-            self.store.forget(watermark)
-            self.stems.forget()
-        self.bank.release_ids(self.store.watermark)
-        self.compact_dictionaries()
 
     def stored_from(self, seq: int) -> int:
         """The first position that later queries may see, after the last commit; to be asked before a window comes or goes."""
