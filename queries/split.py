@@ -68,9 +68,7 @@ class _Splitter:
         for members in classes:
             self._join_class(members)
         self._split_bands(rest + self._implied(rest, classes))
-        edges = [
-            EqualityEdge(*ends, tuple(sorted(self._equalities[ends], key=_left_place))) for ends in sorted(self._equalities)
-        ]
+        edges = [EqualityEdge(*ends, tuple(sorted(self._equalities[ends], key=_left_place))) for ends in sorted(self._equalities)]
         own = tuple(self._own_condition(number) for number in range(len(self._names)))
         residuals = tuple(self._residual(expression) for expression in self._residuals)
         return Join(self._names, own, tuple(edges), tuple(sorted(self._bands, key=_band_place)), residuals)

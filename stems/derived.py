@@ -1,6 +1,6 @@
 """Derived columns: expressions over the rows of one store, computed once a row and kept with it like a column that was pushed.
 
-A query that has to find rows by what an expression says of them (`a.k % 100 = b.k`) holds the derived column of the expression, and
+Who has to find rows by what an expression says of them (`a.k % 100 = b.k`) holds the derived column of the expression, and
 addresses it by its position, behind the columns of the schema. Indexes, gatherers and frames do not tell the two apart.
 
     one column an expression      shared by all that hold it, and gone with the last of them

@@ -11,8 +11,8 @@ A page holds `PAGE_ROWS` rows as one `int64[columns, rows]` block of cells (see 
 it has one, effective times, starts once one differs from its time, region ids per grouped filter (the compact lineage of
 a row: 4 bytes an attribute, never query bits), and one byte per predicate module with the outcome for each row.
 
-Columns may be added behind those of the schema and taken away again (`stems/derived.py`); `append` leaves their cells to who added
-them. All pages have as many columns as the store, room for some more included, so that adding many copies each row O(1) times.
+Columns may be added behind those of the schema and taken away again (`stems/derived.py`); `append` leaves their cells to who
+added them. All pages have room for as many columns as the store, which doubles: adding many copies each row O(log) times.
 """
 
 from __future__ import annotations

@@ -132,7 +132,13 @@ def test_bools_strings_and_times_join() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a.sensor = b.id OR a.ok", "a.room <> r.room", "a.sensor + b.id = c.sensor", "a.sensor * b.id = 7", "risky(a.sensor) = b.id"],
+    [
+        "a.sensor = b.id OR a.ok",
+        "a.room <> r.room",
+        "a.sensor + b.id = c.sensor",
+        "a.sensor * b.id = 7",
+        "risky(a.sensor) = b.id",
+    ],
 )
 def test_what_is_no_equality_of_two_inputs_is_none(text: str) -> None:
     join = split(text)
