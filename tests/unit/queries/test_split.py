@@ -137,7 +137,7 @@ def test_bools_strings_and_times_join() -> None:
         "a.room <> r.room",
         "a.sensor + b.id = c.sensor",
         "a.sensor * b.id = 7",
-        "risky(a.sensor) = b.id",
+        "risky(a.sensor) = c.ok",
     ],
 )
 def test_what_is_no_equality_of_two_inputs_is_none(text: str) -> None:
