@@ -77,6 +77,10 @@ WINDOWS: list[list[tuple[str, Window]]] = [
 ]
 #: Which sizes a query has, by its number of inputs: weights of the lists above.
 SIZES = {1: (2, 2, 2, 2), 2: (2, 2, 3, 3), 3: (1, 3, 3, 0), 4: (1, 5, 1, 0), 5: (1, 6, 0, 0)}
+#: How the inputs of a query hang together.
+SHAPES = ["chain", "star", "cycle", "tree", "tree"]
+#: How often the key of an equality is an expression.
+DERIVED = 0.5
 UNBOUNDED_WINDOW = ("[RANGE UNBOUNDED]", Window())
 
 
@@ -132,7 +136,7 @@ class JoinExpressions(Expressions):
             return combine("bool", "{} = {}", [left, added], lambda a, b: compare("=", a, b))
         if column == "s" and self.rng.random() < 0.3:
             left, right = self.called("folded", left), self.called("folded", right)
-        elif self.rng.random() < 0.5:
+        elif self.rng.random() < DERIVED:
             computed = self.rng.choice([(True, False), (False, True), (True, True)])
             left, right = (
                 self.derived(k, column) if computes else node for k, computes, node in zip((i, j), computed, (left, right))
@@ -217,7 +221,7 @@ class JoinExpressions(Expressions):
 
 
 def _edges(rng: random.Random, n: int) -> list[tuple[int, int]]:
-    shape = rng.choice(["chain", "star", "cycle", "tree", "tree"])
+    shape = rng.choice(SHAPES)
     if n <= 2 and rng.random() < 0.1:
         return []  # a product
     if shape == "star":

@@ -161,9 +161,17 @@ def test_three_inputs_meet_in_any_order_by_an_expression_that_two_of_them_equal(
     engine = make("a", "b", "c")
     text = "SELECT a.k AS one, b.k AS two, c.k AS three FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR], c [RANGE 1 HOUR] WHERE "
     query = engine.submit(text + "a.k % 10 = b.k AND c.k / 2 = b.k AND UPPER(a.s) = UPPER(c.s)")
+    triangle = engine.submit(text + "a.k % 10 = b.k AND b.x * 2 = c.x AND UPPER(a.s) = LOWER(c.s) || '!'")
     for stream in ("c", "a", "b"):
-        push(engine, stream, *({"k": k, "s": "pP"[k % 2]} for k in (1, 2, 4, 11, 12, 22)))
+        rows = [{"k": k, "s": "pP"[k % 2], "x": 0.0} for k in (1, 2, 4, 11, 12, 22)]
+        push(engine, stream, *rows, {"k": 24, "s": "q", "x": 0.0}, {"k": 34, "s": "q!" if stream == "c" else "Q!", "x": 0.0})
     assert held(query) == [(1, 1, 2), (2, 2, 4), (11, 1, 2), (12, 2, 4), (22, 2, 4)]
+    assert held(triangle) == []
+    push(engine, "a", {"k": 44, "s": "p!"})
+    push(engine, "c", {"k": 5, "s": "P", "x": 0.0}, {"k": 6, "s": "", "x": 0.0})
+    assert held(triangle) == [], "a text in capitals is none in small letters"
+    push(engine, "a", {"k": 54, "s": "!"})
+    assert held(triangle) == [(54, 4, 6)]
     assert engine.explain(query)["residuals"] == []
 
 
