@@ -10,7 +10,8 @@ addresses it by its position, behind the columns of the schema. Indexes, gathere
     texts                         have a dictionary of the column's own
 
 Expressions with user functions are none: those are called for rows that some condition lets through, at most once a row.
-Cost: one evaluation of the expression by column (`filters/evaluate.py`) and 8 bytes a row.
+Cost: one evaluation of the expression by column (`filters/evaluate.py`) and 8 bytes a row. What reads one column of texts alone
+is computed once a text, and looked up by code.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from filters.evaluate import evaluate
-from filters.expression import Expression, user_functions_of
-from filters.vector import Vector
+from filters.expression import Expression, columns_of, user_functions_of
+from filters.vector import ListFrame, Vector
 from filters.wording import say_expression
 from lineage.dictionary import Dictionary
 from lineage.schema import Column, Type
@@ -30,7 +31,7 @@ from stems.row_store import Page, RowStore
 class DerivedColumn:
     """One of them."""
 
-    __slots__ = ("expression", "position", "dictionary", "n_users", "errors")
+    __slots__ = ("expression", "position", "dictionary", "n_users", "errors", "by_text")
 
     def __init__(self, expression: Expression, position: int, dictionary: Dictionary | None) -> None:
         self.expression = expression
@@ -40,6 +41,9 @@ class DerivedColumn:
         self.n_users = 0
         #: values that could not be computed
         self.errors = 0
+        #: not None iff it reads one column of texts and nothing else
+        reads = columns_of(expression)
+        self.by_text = TextValues(self, reads[0].position) if [ref.type for ref in reads] == [Type.STRING] else None
 
     def encoded(self, found: Vector) -> tuple[np.ndarray, np.ndarray | None]:
         """The cells of values, 0 under NULL, and where they are NULL if any is."""
@@ -62,6 +66,54 @@ class DerivedColumn:
         if nulls is not None:
             codes[nulls] = 0
         return codes, nulls
+
+
+class TextValues:
+    """What a derived column that reads one column of texts says of each text: entry 0 is that of NULL, the next that of code 0.
+
+    Only while it can be computed of every text: what fails is counted once a row, so then rows are computed and no longer texts.
+    """
+
+    __slots__ = ("_column", "position", "_fails", "_lists", "_cells", "_nulls")
+
+    def __init__(self, column: DerivedColumn, position: int) -> None:
+        self._column = column
+        self.position = position
+        self._fails = False
+        #: the texts whose codes stand in it and for which it stands; compacting a dictionary makes a new list
+        self._lists: tuple[list[str], ...] = ()
+        self._cells = np.zeros(0, np.int64)
+        self._nulls = np.zeros(0, np.bool_)
+
+    def of(self, page: Page, at: int, stop: int, texts: Dictionary) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """The cells of rows of a page, and where they are NULL if any is; None if they have to be computed."""
+        self._learn(texts)
+        if self._fails:
+            return None
+        entries = page.cells[self.position, at:stop] + 1
+        if page.nulls is not None:
+            entries[page.nulls[self.position, at:stop] != 0] = 0
+        nulls = self._nulls[entries]
+        return self._cells[entries], nulls if nulls.any() else None
+
+    def _learn(self, texts: Dictionary) -> None:
+        """Compute the entries of texts that are new."""
+        own = self._column.dictionary
+        lists = (texts.strings,) if own is None else (texts.strings, own.strings)
+        if len(lists) != len(self._lists) or any(one is not other for one, other in zip(lists, self._lists)):
+            self._lists, self._cells, self._nulls = lists, np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        known, n = len(self._cells), len(texts) + 1
+        if known == n or self._fails:
+            return
+        codes, missing = np.arange(known - 1, n - 1), np.zeros(n - known, np.bool_)
+        if known == 0:
+            codes[0], missing[0] = 0, True
+        vector = Vector(Type.STRING, codes, missing, texts.as_array())
+        frame = ListFrame([vector] * (self.position + 1))
+        cells, nulls = self._column.encoded(evaluate(self._column.expression, frame).widened(self._column.expression.type))
+        self._fails = frame.errors > 0
+        self._cells = np.concatenate([self._cells, cells])
+        self._nulls = np.concatenate([self._nulls, np.zeros(len(cells), np.bool_) if nulls is None else nulls])
 
 
 class DerivedColumns:
@@ -109,10 +161,16 @@ class DerivedColumns:
             self._compute(column, page, at, stop)
 
     def _compute(self, column: DerivedColumn, page: Page, at: int, stop: int) -> None:
-        frame = PageFrame(page, self._store.schema, self._dictionaries, slice(at, stop))
-        found = evaluate(column.expression, frame).widened(column.expression.type)
-        column.errors += frame.errors
-        self._store.put(page, at, column.position, *column.encoded(found))
+        encoded = None
+        if column.by_text is not None:
+            texts = self._dictionaries[column.by_text.position]
+            assert texts is not None, "a column of texts has a dictionary"
+            encoded = column.by_text.of(page, at, stop, texts)
+        if encoded is None:
+            frame = PageFrame(page, self._store.schema, self._dictionaries, slice(at, stop))
+            encoded = column.encoded(evaluate(column.expression, frame).widened(column.expression.type))
+            column.errors += frame.errors
+        self._store.put(page, at, column.position, *encoded)
 
     def stats(self) -> dict[str, dict[str, int]]:
         """By the expression of each column, in words."""

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from eddy.compile import ensure
+from filters.evaluate import evaluate
 from filters.expression import Call, ColumnRef, Expression, Literal, UserCall, UserFunction
+from filters.vector import Frame, Vector
 from lineage.dictionary import MAX_STRING_BYTES, Dictionary
 from lineage.ingest import Ingestor
 from lineage.schema import Schema, Type
@@ -35,6 +37,7 @@ EXPRESSIONS: dict[str, tuple[Expression, Any]] = {
     "text": (Call(Type.STRING, "upper", (S,)), lambda row: None if row["s"] is None else row["s"].upper()),
     "null": (Call(Type.BOOL, "is_null", (S,)), lambda row: row["s"] is None),
     "two columns": (Call(Type.INT, "+", (N, Call(Type.INT, "length", (S,)))), lambda row: _plus_length(row)),
+    "length": (Call(Type.INT, "length", (S,)), lambda row: None if row["s"] is None else len(row["s"])),
     "never": (Call(Type.INT, "%", (N, number(0))), lambda row: None),
     "else": (Call(Type.STRING, "coalesce", (S, Literal(Type.STRING, "none"))), lambda row: row["s"] or "none"),
 }
@@ -156,9 +159,14 @@ def test_a_place_that_was_given_back_is_taken_again() -> None:
 
 
 def test_many_columns_move_each_row_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    moved = []
+    moved: list[int] = []
     resize = RowStore._resize
-    monkeypatch.setattr(RowStore, "_resize", lambda self, width: (moved.append(width), resize(self, width))[1])
+
+    def counted(self: RowStore, width: int) -> None:
+        moved.append(width)
+        resize(self, width)
+
+    monkeypatch.setattr(RowStore, "_resize", counted)
     stream = Stream()
     stream.push(make_rows(10))
     held = [stream.derived.hold(Call(Type.INT, "+", (N, number(k)))) for k in range(64)]
@@ -194,6 +202,42 @@ def test_a_computed_text_may_be_longer_than_one_that_is_pushed() -> None:
     assert column.dictionary is not None
     column.dictionary.compact([0])
     column.dictionary.check()
+    stream.check()
+
+
+def test_what_reads_texts_alone_is_computed_once_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[int] = []
+
+    def counted(expression: Expression, frame: Frame) -> Vector:
+        computed.append(frame.n_rows)
+        return evaluate(expression, frame)
+
+    stream = Stream()
+    column = stream.derived.hold(EXPRESSIONS["text"][0])
+    monkeypatch.setattr("stems.derived.evaluate", counted)
+    for seed in range(5):
+        stream.push(make_rows(1000, seed))
+    assert sum(computed) == 5, "four texts and NULL, not five thousand rows"
+    assert stream.values(column) == stream.expected(EXPRESSIONS["text"][1])
+    # compacted dictionaries have other codes, of the texts that are computed from as of those that are computed
+    for position in (0, column.position):
+        texts = stream.dictionaries[position]
+        assert texts is not None
+        stream.store.recode(position, texts.compact(stream.store.used_codes(position)))
+    stream.push([{**row, "s": row["s"] and row["s"] + "!"} for row in make_rows(1000, 9)])
+    assert stream.values(column) == stream.expected(EXPRESSIONS["text"][1])
+    stream.check()
+
+
+def test_a_text_that_cannot_be_computed_is_counted_once_a_row() -> None:
+    stream = Stream()
+    column = stream.derived.hold(Call(Type.INT, "cast", (S,)))
+    rows = [{"s": text, "x": 0.0, "n": 0, "at": 0} for text in ("1", "2", None, "1")]
+    stream.push(rows)
+    assert column.errors == 0 and stream.values(column) == [1, 2, None, 1]
+    stream.push([{**rows[0], "s": text} for text in ("1", "one", "one", None, "3")])
+    stream.push([{**rows[0], "s": "one"}])
+    assert column.errors == 3 and stream.values(column) == [1, 2, None, 1, 1, None, None, None, 3, None]
     stream.check()
 
 
