@@ -314,6 +314,7 @@ class Committer:
                 times = times[first:stop]
             numbers = numbers + first if isinstance(numbers, int) else numbers[first:stop]
             page, at = store.append(rows.cells, rows.nulls, first, stop, times, before, numbers)
+            source.derived.build(page, at, at + stop - first)
             source.stems.build(page, at, at + stop - first)
             source.row_ends.build(page, at, at + stop - first)
             if source.legs or source.held:

@@ -152,7 +152,7 @@ def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
     found: dict[str, None] = {}
     for edge in plan.join.equalities:
         for side in (edge.left, edge.right):
-            key = ",".join(sources[side].schema.names[column.position] for column in edge.key(side))
+            key = ",".join(column.say(sources[side].schema.names) for column in edge.key(side))
             found[f"{sources[side].stem_kind}:{sources[side].name}.{key}"] = None
     for band in plan.join.bands:
         for side, column in ((band.left, band.left_column), (band.right, band.right_column)):

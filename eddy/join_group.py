@@ -35,7 +35,7 @@ from filters.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
 from lineage.bits import clear_bit, set_bit, slots_of, words
 from lineage.elements import FOREVER
 from lineage.slots import Slots, resized
-from queries.joins import Join
+from queries.joins import Join, KeyColumn
 from stems.frame import RowsFrame
 from windows.spec import WindowSpec
 
@@ -155,14 +155,14 @@ class JoinGroup:
         """By input, the name of the SteM through which it is probed (semantics 23)."""
         names = []
         for k, source in enumerate(self.sources):
-            columns: list[int] = []
+            columns: tuple[KeyColumn, ...] = ()
             for edge in self.join.equalities:
                 if k in (edge.left, edge.right) and not columns:
-                    columns = [column.position for column in edge.key(k)]
+                    columns = edge.key(k)
             for band in self.join.bands:
                 if k in (band.left, band.right) and not columns:
-                    columns = [(band.left_column if k == band.left else band.right_column).position]
-            key = ",".join(source.schema.names[column] for column in columns)
+                    columns = (band.left_column if k == band.left else band.right_column,)
+            key = ",".join(column.say(source.schema.names) for column in columns)
             names.append(f"{source.stem_kind}:{source.name}.{key}" if columns else f"{source.stem_kind}:{source.name}")
         return names
 

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 
 from filters.expression import Call, ColumnRef, Expression, columns_of, replace_columns
 from lineage.schema import Type
+from queries.joins import KeyColumn
 from queries.nodes import JoinNode, Node, Select, Slide
+from queries.split import read_equality
 from queries.tree import of_tables, walk
 from windows.frozen_join import CommitNumber, Stamps
 from windows.join import JoinStep
@@ -52,10 +54,17 @@ class JoinOrder:
                 ends = sorted((edge.left, edge.right), key=lambda k: place[k])
                 if place[ends[1]] == at:
                     both = [pair if ends[0] == edge.left else pair[::-1] for pair in edge.pairs]
-                    pairs += [KeyPair(offsets[place[ends[0]]] + left.position, right.position) for left, right in both]
+                    before = offsets[place[ends[0]]]
+                    pairs += [KeyPair(self._key(ends[0], left, before), self._key(ends[1], right, 0)) for left, right in both]
             own = [term for term in terms if max(bisect_right(offsets, ref.position) - 1 for ref in columns_of(term)) == at]
             found.append(JoinStep(tuple(pairs), _conjunction(own), self.frozen[at], stamps if self.frozen[at] else None))
         return found
+
+    def _key(self, k: int, column: KeyColumn, offset: int) -> Expression:
+        """A key column of an input whose columns begin at an offset."""
+        if column.expression is None:
+            return ColumnRef(column.type, self._node.inputs[k].columns[column.position].name, offset + column.position)
+        return replace_columns(column.expression, lambda ref: ColumnRef(ref.type, ref.name, offset + ref.position))
 
     def columns(self, types: Sequence[Sequence[Type]]) -> list[Expression]:
         """The columns of the join over the concatenation of its ordered inputs."""
@@ -71,8 +80,13 @@ class JoinOrder:
 
     def _terms(self, condition: Expression, offsets: Sequence[int]) -> list[Expression]:
         """What has to hold beside equal keys."""
+        firsts = _offsets([item.columns for item in self._node.inputs])
+
+        def input_of(ref: ColumnRef) -> int:
+            return bisect_right(firsts, ref.position) - 1
+
         terms = condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
-        return [self._moved(term, offsets) for term in terms if not _by_key(term)]
+        return [self._moved(term, offsets) for term in terms if read_equality(term, input_of) is None]
 
     def _moved(self, expression: Expression, offsets: Sequence[int]) -> Expression:
         """An expression over the inputs in the order of FROM, over them in this order."""
@@ -96,10 +110,6 @@ def _offsets(parts: Sequence[Sequence[object]]) -> list[int]:
     for part in parts:
         found.append(found[-1] + len(part))
     return found
-
-
-def _by_key(term: Expression) -> bool:
-    return isinstance(term, Call) and term.op == "=" and all(isinstance(arg, ColumnRef) for arg in term.args)
 
 
 def _conjunction(terms: list[Expression]) -> Expression | None:

@@ -41,6 +41,7 @@ from lineage.module import Module
 from lineage.schema import Schema, Type
 from lineage.slots import Slots, resized
 from queries.bound import OutputColumn, Readable
+from stems.derived import DerivedColumns
 from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.own_ends import OwnEnds
@@ -99,6 +100,7 @@ class Source:
         self.readable = Readable(schema, key=key, time=time_column, end=end_column)
         self.time_column = time_column
         self.timeline = timeline
+        #: by column, those of texts; behind the schema's are the derived ones
         self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in schema.columns]
         self.ingestor = Ingestor(schema, time_column, self.dictionaries)
         self.intake = Intake(lateness_us, drop_late, front=timeline.advanced)
@@ -111,6 +113,8 @@ class Source:
         self.held: dict[tuple[WindowSpec, Condition], Leg] = {}
         #: the indexes of the row store that joins probe
         self.stems = Indexes(self.store)
+        #: the columns of the row store that are computed
+        self.derived = DerivedColumns(self.store, self.dictionaries)
         #: when rows leave windows that count rows
         self.row_ends = EndColumns(self.store)
         #: the ends that rows have of their own; None if they have none
@@ -625,10 +629,13 @@ class Source:
         for column, dictionary in enumerate(self.dictionaries):
             if dictionary is None or len(dictionary) < 65_536 or len(dictionary) < 4 * rows_held:
                 continue
-            used = [self.store.used_codes(column), *self.intake.used_codes(column)]
+            pushed = column < len(self.schema)
+            used = [self.store.used_codes(column), *(self.intake.used_codes(column) if pushed else ())]
             new_code = dictionary.compact(np.unique(np.concatenate(used)))
             self.store.recode(column, new_code)
             self.stems.recode(column)
+            if not pushed:
+                continue
             self.row_ends.recode(column)
             if self.own_ends is not None:
                 self.own_ends.recode(column)
@@ -705,6 +712,7 @@ class Source:
             if window.window.ends:
                 self._check_lives(window)
         self.store.check()
+        self.derived.check()
         self.stems.check()
         self.row_ends.check()
         if self.own_ends is not None:

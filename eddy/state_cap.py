@@ -51,7 +51,9 @@ class StateCap:
         kept = self._operations.row_bytes(source)
         cost = n_rows * (_ROW_BYTES + kept)
         if cost > self._left:
-            width = source.store.row_bytes() + 9 * len(source.schema) + 8 + 4 * len(source.bank.filters) + len(source.modules)
+            width = (
+                source.store.row_bytes() + 9 * len(source.store.columns) + 8 + 4 * len(source.bank.filters) + len(source.modules)
+            )
             width += _INDEX_BYTES * source.stems.n_indexes + source.row_ends.row_bytes()
             width += kept + (0 if source.own_ends is None else source.own_ends.row_bytes())
             self._charge(n_rows * width, f"{n_rows} rows of {source.name}")

@@ -82,6 +82,7 @@ def _stream(source: Source, committer: Committer) -> dict[str, Any]:
         "windows": len(source.classes),
         "filters": source.bank.stats(),
         "stems": source.stems.stats(),
+        "derived": source.derived.stats(),
         "bytes": source.bytes() | {"aggregates": aggregates},
         **({} if source.own_ends is None else source.own_ends.stats()),
     }
@@ -95,6 +96,7 @@ def _table(table: TableSource) -> dict[str, Any]:
         "queries": sum(table.readers.values()),
         "slots": table.slots.taken,
         "filters": table.bank.stats(),
+        "derived": table.derived.stats(),
         "bytes": table.bytes(),
     }
 

@@ -25,6 +25,7 @@ from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.schema import Type
 from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
+from stems.derived import DerivedColumn
 from stems.frame import RowsFrame
 from stems.hash_index import HashIndex, Probe
 from stems.key_ranges import Ranges, shifted_ranges
@@ -148,35 +149,54 @@ class Walker:
         self.join = join
         self.sources = sources
         self._offsets = np.cumsum([0, *(len(source.schema) for source in sources)]).tolist()
+        #: by input and expression, the derived columns of the edges, and their places behind those of all inputs
+        self._derived: dict[tuple[int, Expression], DerivedColumn] = {}
+        self._places: dict[tuple[int, Expression], int] = {}
         self._hash: dict[tuple[EqualityEdge, int], tuple[HashIndex, KeyFolding]] = {}
         self._sorted: dict[tuple[BandEdge, int], SortedIndex] = {}
         #: values of residuals that could not be computed
-        self.errors = 0
+        self._errors = 0
         #: by the first input and the order of the others
         self._steps: dict[tuple[int, tuple[int, ...]], list[_Step]] = {}
         #: by depth, where the pairs of a probe are written
         self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
         for edge in join.equalities:
             for side, other in ((edge.left, edge.right), (edge.right, edge.left)):
-                index = sources[side].stems.hash_on([column.position for column in edge.key(side)])
+                index = sources[side].stems.hash_on(self._positions(side, edge.key(side)))
                 self._hash[edge, side] = (index, self._folding(edge, side, other))
         for band in join.bands:
             for side, column in ((band.left, band.left_column), (band.right, band.right_column)):
                 self._sorted[band, side] = sources[side].stems.sorted_on(column.position)
 
     def _folding(self, edge: EqualityEdge, side: int, other: int) -> KeyFolding:
-        def described(source: Source, positions: list[int]) -> list[tuple[Type, Dictionary | None]]:
-            return [(source.schema.columns[at].type, source.dictionaries[at]) for at in positions]
+        def described(k: int, columns: Sequence[KeyColumn]) -> list[tuple[Type, Dictionary | None]]:
+            return [(column.type, self.sources[k].dictionaries[at]) for column, at in zip(columns, self._positions(k, columns))]
 
-        probing = described(self.sources[other], [column.position for column in edge.probe(side)])
-        stored = described(self.sources[side], [column.position for column in edge.key(side)])
-        return KeyFolding.of_probing(probing, stored)
+        return KeyFolding.of_probing(described(other, edge.probe(side)), described(side, edge.key(side)))
+
+    def _positions(self, k: int, columns: Sequence[KeyColumn]) -> list[int]:
+        """Where columns of an input are in its store; those that are derived are held from now on."""
+        return [column.position if column.expression is None else self._held(k, column.expression).position for column in columns]
+
+    def _held(self, k: int, expression: Expression) -> DerivedColumn:
+        found = self._derived.get((k, expression))
+        if found is None:
+            found = self._derived[k, expression] = self.sources[k].derived.hold(expression)
+            self._places[k, expression] = self._offsets[-1] + len(self._places)
+        return found
+
+    @property
+    def errors(self) -> int:
+        """Values that could not be computed: of residuals once a combination, of derived columns once a row that is stored."""
+        return self._errors + sum(column.errors for column in set(self._derived.values()))
 
     def release(self) -> None:
         for side, (index, _) in ((key[1], held) for key, held in self._hash.items()):
             self.sources[side].stems.release(index)
         for (_, side), sorted_index in self._sorted.items():
             self.sources[side].stems.release(sorted_index)
+        for (k, _), column in self._derived.items():
+            self.sources[k].derived.release(column)
 
     def recall(self, births: Sequence[int]) -> None:
         """Make sure that the indexes hold the rows from these positions on, by input."""
@@ -287,7 +307,7 @@ class Walker:
         if edge is not None:
             other = edge.left if added == edge.right else edge.right
         if isinstance(edge, EqualityEdge):
-            columns = tuple(column.position for column in edge.probe(added))
+            columns = tuple(self._positions(other, edge.probe(added)))
             index, folding = self._hash[edge, added]
         elif isinstance(edge, BandEdge):
             index = self._sorted[edge, added]
@@ -337,15 +357,16 @@ class Walker:
             return held
         frame = self.frame(held)
         rows = true_rows(expression, frame)
-        self.errors += frame.errors
+        self._errors += frame.errors
         return held if rows.all() else held.take(np.flatnonzero(rows))
 
     def _equal(self, edge: EqualityEdge, left: KeyColumn, right: KeyColumn) -> Expression:
-        refs = [
-            ColumnRef(column.type, self.sources[k].schema.names[column.position], self._offsets[k] + column.position)
-            for k, column in ((edge.left, left), (edge.right, right))
-        ]
-        return Call(Type.BOOL, "=", tuple(refs))
+        return Call(Type.BOOL, "=", (self._ref(edge.left, left), self._ref(edge.right, right)))
+
+    def _ref(self, k: int, column: KeyColumn) -> ColumnRef:
+        """A column of an input in `frame`."""
+        place = self._offsets[k] + column.position if column.expression is None else self._places[k, column.expression]
+        return ColumnRef(column.type, column.say(self.sources[k].schema.names), place)
 
     def _inside(self, held: Combinations, band: BandEdge, added: int) -> Combinations:
         if not len(held):
@@ -362,7 +383,8 @@ class Walker:
         none = np.zeros(0, np.int64)
         positions = [held.at(k) if k in held.inputs else none for k in range(len(self.sources))]
         gatherers, dictionaries = zip(*((source.gatherer, source.dictionaries) for source in self.sources), strict=True)
-        frame = RowsFrame(gatherers, dictionaries, positions)
+        derived = [(k, column.position) for (k, _), column in self._derived.items()]
+        frame = RowsFrame(gatherers, dictionaries, positions, derived)
         frame.n_rows = len(held)
         return frame
 

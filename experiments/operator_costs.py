@@ -109,9 +109,9 @@ def main() -> None:
         ]
         for name, operator, n in operators:
             show(f"{name}, values to {values}", operator.process, [deltas(False, False, values, seed) for seed in range(n)])
-    join = PairJoin([TYPES, TYPES], [KeyPair(0, 0)], None, [_fifo(), _fifo()])
+    join = PairJoin([TYPES, TYPES], [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [_fifo(), _fifo()])
     show("join, about 0.6 partners a row", join.process, [deltas(False, False, 100_000, seed) for seed in range(2)])
-    many = PairJoin([TYPES, TYPES], [KeyPair(0, 0)], None, [_fifo(), _fifo()])
+    many = PairJoin([TYPES, TYPES], [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [_fifo(), _fifo()])
     show("join, about 6 partners a row", many.process, [deltas(False, False, 10_000, seed) for seed in range(2)])
     condition = Call(Type.BOOL, ">", (ColumnRef(Type.INT, "a", 0), Literal(Type.INT, 500)))
     chosen = Select(condition, [ColumnRef(Type.INT, "a", 0)])

@@ -72,6 +72,11 @@ def check_string(value: str) -> int:
     return size
 
 
+def _size(value: str) -> int:
+    """The length in UTF-8 bytes of a text that a dictionary has."""
+    return len(value) if value.isascii() else len(value.encode())
+
+
 class Dictionary:
     """String to code and back.
 
@@ -107,6 +112,11 @@ class Dictionary:
         """The code, given now if the string is new; raises `BadString`."""
         found = self._codes.get(value)
         return self._add(value, check_string(value)) if found is None else found
+
+    def computed(self, value: str) -> int:
+        """The code of a text that an expression gave, which may be longer than any that is pushed."""
+        found = self._codes.get(value)
+        return self._add(value, _size(value)) if found is None else found
 
     def _add(self, value: str, size: int) -> int:
         code = len(self.strings)
@@ -245,14 +255,14 @@ class Dictionary:
         self.strings, self._codes, self.bytes = [], {}, 0
         self._array, self._filled = np.empty(16, object), 0
         for old in np.flatnonzero(kept).tolist():
-            self._add(strings[old], check_string(strings[old]))
+            self._add(strings[old], _size(strings[old]))
         return remap
 
     def check(self) -> None:
         """Assert the invariants; O(strings)."""
         assert len(self._codes) == len(self.strings), "a string has two codes, or a code no string"
         assert all(self._codes[string] == code for code, string in enumerate(self.strings)), "a code leads to another string"
-        assert self.bytes == sum(check_string(s) + ENTRY_BYTES for s in self.strings), "bytes is not the sum over the strings"
+        assert self.bytes == sum(_size(s) + ENTRY_BYTES for s in self.strings), "bytes is not the sum over the strings"
         assert self._filled <= len(self.strings) and list(self._array[: self._filled]) == self.strings[: self._filled]
 
 

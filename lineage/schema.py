@@ -43,10 +43,13 @@ class Type(enum.Enum):
         return self in (Type.INT, Type.FLOAT)
 
 
+#: The types that a column can have.
+COLUMN_TYPES = frozenset({Type.INT, Type.FLOAT, Type.STRING, Type.BOOL, Type.TIMESTAMP})
+
 #: Microseconds in one unit of a bare number given for a timestamp column.
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
-_COLUMN_TYPES = {"int", "float", "string", "bool", "timestamp"}
+_TYPE_NAMES = {type_.value for type_ in COLUMN_TYPES}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MAX_COLUMNS = 512
 
@@ -152,7 +155,7 @@ def check_name(name: object, what: str) -> str:
 def _parse_column(name: str, text: object) -> Column:
     if isinstance(text, str):
         match = re.fullmatch(r"\s*([a-z]+)(?:\[(s|ms|us|ns)\])?\s*", text.lower())
-        if match and match[1] in _COLUMN_TYPES and (match[2] is None or match[1] == "timestamp"):
+        if match and match[1] in _TYPE_NAMES and (match[2] is None or match[1] == "timestamp"):
             return Column(name, Type(match[1]), match[2] or "ms")
     raise SchemaError(
         f'column "{name}" has the unknown type {text!r}',

@@ -6,9 +6,10 @@
         and low <= key(right) - key(left) <= high                     for every band edge     (band indexes)
         and every residual is TRUE                                                            (predicate modules)
 
-An edge joins two inputs, `left < right`, by columns named by their position in the input's *own* schema. Equality edges are
-closed: whenever the written equalities imply that a column of one input equals a column of another, the edge between the two
-is there, so every join order finds it. All the pairs of two inputs are one edge, a key of several columns.
+An edge joins two inputs, `left < right`, by columns named by their position in the input's *own* schema or, of an equality, by
+an expression over that schema: a **derived column** (`stems/derived.py`). Equality edges are closed: whenever the written
+equalities imply that a column of one input equals a column of another, the edge between the two is there, so every join order
+finds it. All the pairs of two inputs are one edge, a key of several columns.
 
 Keys, the domains in which columns are compared. A NULL has none, so it never joins:
 
@@ -27,19 +28,52 @@ Everything here is hashable and says nothing of aliases, windows or output colum
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from filters.expression import Expression
+from filters.expression import ColumnRef, Expression, columns_of, replace_columns
+from filters.wording import say_expression
 from lineage.schema import Type
+
+#: In place of the position of a column that is not in the schema.
+DERIVED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
     """A column of an input that an edge compares."""
 
-    #: position in the input's own schema
+    #: position in the input's own schema; `DERIVED` iff it is computed
     position: int
     type: Type
+    #: what it is computed by, over the input's own schema; None iff it is a column of the schema
+    expression: Expression | None = None
+
+    @classmethod
+    def of(cls, expression: Expression) -> KeyColumn:
+        """The column that an expression over the input's own schema is."""
+        if isinstance(expression, ColumnRef):
+            return cls(expression.position, expression.type)
+        return cls(DERIVED, expression.type, expression)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Where it stands among the columns of a key: the same for every query."""
+        return self.position, "" if self.expression is None else str(self.expression)
+
+    def reads(self) -> list[int]:
+        """The positions of the schema's columns that it reads."""
+        return [self.position] if self.expression is None else [column.position for column in columns_of(self.expression)]
+
+    def moved(self, place: Callable[[int], int]) -> KeyColumn:
+        """The same column of a schema whose columns stand at other positions."""
+        if self.expression is None:
+            return KeyColumn(place(self.position), self.type)
+        return KeyColumn.of(replace_columns(self.expression, lambda ref: ColumnRef(ref.type, ref.name, place(ref.position))))
+
+    def say(self, names: Sequence[str]) -> str:
+        """Its name, or its expression in words; `names` are those of the schema."""
+        return names[self.position] if self.expression is None else say_expression(self.expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +82,11 @@ class EqualityEdge:
 
     left: int
     right: int
-    #: (column of left, column of right), by the left position; no column stands in two pairs
+    #: (column of left, column of right), by the place of the left one; no column stands in two pairs
     pairs: tuple[tuple[KeyColumn, KeyColumn], ...]
 
     def key(self, side: int) -> tuple[KeyColumn, ...]:
-        """The key of one side's SteM, by position: equal for all edges, of any query, that look a row up by these columns."""
+        """The key of one side's SteM, by place: equal for all edges, of any query, that look a row up by these columns."""
         return tuple(own for own, _ in self._sided(side))
 
     def probe(self, side: int) -> tuple[KeyColumn, ...]:
@@ -62,7 +96,7 @@ class EqualityEdge:
     def _sided(self, side: int) -> list[tuple[KeyColumn, KeyColumn]]:
         assert side in (self.left, self.right), f"input {side} is no end of this edge"
         pairs = self.pairs if side == self.left else [(right, left) for left, right in self.pairs]
-        return sorted(pairs, key=lambda pair: pair[0].position)
+        return sorted(pairs, key=lambda pair: pair[0].place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,8 @@ class _Joining:
         found: list[set[int]] = [set() for _ in self._inputs]
         for edge in join.equalities:
             for left, right in edge.pairs:
-                found[edge.left].add(left.position)
-                found[edge.right].add(right.position)
+                found[edge.left].update(left.reads())
+                found[edge.right].update(right.reads())
         for band in join.bands:
             found[band.left].add(band.left_column.position)
             found[band.right].add(band.right_column.position)
@@ -146,7 +146,7 @@ class _Joining:
         join = self._join
 
         def key(number: int, column: KeyColumn) -> KeyColumn:
-            return KeyColumn(self._kept[number].index(column.position), column.type)
+            return column.moved(self._kept[number].index)
 
         equalities = [
             EqualityEdge(

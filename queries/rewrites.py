@@ -281,7 +281,7 @@ def _widened(node: JoinNode, at: int, child: Node, positions: Sequence[int]) -> 
 
 def _moved_join(join: Join, at: int, positions: Sequence[int], place: dict[int, int], wide: Sequence[OutputColumn]) -> Join:
     def key(number: int, column: KeyColumn) -> KeyColumn:
-        return KeyColumn(positions[column.position], column.type) if number == at else column
+        return column.moved(positions.__getitem__) if number == at else column
 
     equalities = tuple(
         EqualityEdge(edge.left, edge.right, tuple((key(edge.left, left), key(edge.right, right)) for left, right in edge.pairs))

@@ -2,9 +2,11 @@
 
     1. conjuncts     the condition as a conjunction; NOT is pushed through OR, NOT and comparisons, which is exact where only
                      TRUE counts
-    2. equalities    `x = y` of two plain columns: the classes of columns that are equal, over all inputs. Each input is
-                     represented in a class by its first column; edges join the representatives, and its other columns equal
-                     the first by a condition of the input alone
+    2. equalities    `x = y` of two plain columns, or of two expressions each over one input and not over the same: the classes
+                     of columns and expressions that are equal, over all inputs. Each input is represented in a class by its
+                     first column, by an expression where it has none; edges join the representatives, and its other members
+                     equal the first by a condition of the input alone. Expressions with user functions are left to step 5: an
+                     edge would call them for rows that no condition lets through
     3. constants     a comparison of a column with constants also holds for the columns of its class in other inputs
     4. bands         what `queries/bands.py` can read, intersected per pair of columns
     5. the rest      by the inputs it reads: none or one, that input's own condition; more, a residual
@@ -15,11 +17,21 @@ Each step replaces conjuncts by others that together are TRUE on the same combin
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from filters.expression import FALSE, TRUE, Call, ColumnRef, Expression, Literal, columns_of, replace_columns
+from filters.expression import (
+    FALSE,
+    TRUE,
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    columns_of,
+    replace_columns,
+    user_functions_of,
+)
 from filters.predicate import FLIPPED, NEGATED
-from lineage.schema import KEY_MAX, Type
+from lineage.schema import COLUMN_TYPES, KEY_MAX, Type
 from queries.bands import Band, read_band
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
 
@@ -43,49 +55,49 @@ class _Splitter:
         self._bands: list[BandEdge] = []
 
     def split(self, condition: Expression | None) -> Join:
-        equalities: list[tuple[ColumnRef, ColumnRef]] = []
+        equalities: list[tuple[Expression, Expression]] = []
         rest: list[Expression] = []
         for conjunct in conjuncts_of(condition):
-            equality = _read_equality(conjunct)
+            equality = read_equality(conjunct, self._input_of)
             if equality is not None:
                 equalities.append(equality)
             else:
                 rest.append(conjunct)
-        classes = _classes(equalities)
+        classes = [sorted(members, key=self._place) for members in _classes(equalities)]
+        classes.sort(key=lambda members: self._place(members[0]))
         for members in classes:
             self._join_class(members)
         self._split_bands(rest + self._implied(rest, classes))
-        edges = [
-            EqualityEdge(*ends, tuple(sorted(self._equalities[ends], key=_left_position))) for ends in sorted(self._equalities)
-        ]
+        edges = [EqualityEdge(*ends, tuple(sorted(self._equalities[ends], key=_left_place))) for ends in sorted(self._equalities)]
         own = tuple(self._own_condition(number) for number in range(len(self._names)))
         residuals = tuple(self._residual(expression) for expression in self._residuals)
         return Join(self._names, own, tuple(edges), tuple(sorted(self._bands, key=_band_place)), residuals)
 
     # -- equalities
 
-    def _join_class(self, members: list[ColumnRef]) -> None:
-        """Edges between the inputs that have a column in the class, in ascending order of position."""
-        first: dict[int, ColumnRef] = {}
-        for column in members:
-            number = self._input_of(column)
+    def _join_class(self, members: list[Expression]) -> None:
+        """Edges between the inputs that have a member of the class, given by their place."""
+        first: dict[int, Expression] = {}
+        for member in members:
+            (number,) = self._inputs_of(member)
             if number in first:
-                self._add(Call(Type.BOOL, "=", (first[number], column)))
+                self._add(Call(Type.BOOL, "=", (first[number], member)))
             else:
-                first[number] = column
+                first[number] = member
         for left in first:
             for right in first:
                 if left < right:
                     pair = (self._key_column(first[left]), self._key_column(first[right]))
                     self._equalities.setdefault((left, right), []).append(pair)
 
-    def _implied(self, conjuncts: list[Expression], classes: list[list[ColumnRef]]) -> list[Expression]:
-        """Comparisons with constants, said of the equal columns of other inputs.
+    def _implied(self, conjuncts: list[Expression], classes: list[list[Expression]]) -> list[Expression]:
+        """Comparisons with constants, said of the equal columns of other inputs; of expressions they would only be one more.
 
         Exact: such a comparison depends only on where the value lies among the constants, and equal values lie in the same
         place, be they int or float, -0.0 or 0.0.
         """
-        class_of = {column.position: members for members in classes for column in members}
+        columns = [[member for member in members if isinstance(member, ColumnRef)] for members in classes]
+        class_of = {column.position: members for members in columns for column in members}
         found = []
         for conjunct in conjuncts:
             column = _compared_column(conjunct)
@@ -150,8 +162,15 @@ class _Splitter:
     def _inputs_of(self, expression: Expression) -> tuple[int, ...]:
         return tuple(sorted({self._input_of(column) for column in columns_of(expression)}))
 
-    def _key_column(self, column: ColumnRef) -> KeyColumn:
-        return KeyColumn(column.position - self._offsets[self._input_of(column)], column.type)
+    def _place(self, member: Expression) -> tuple[int, bool, int, str]:
+        """Where a member of a class stands: by input, columns before expressions."""
+        (number,) = self._inputs_of(member)
+        if isinstance(member, ColumnRef):
+            return number, False, member.position, ""
+        return number, True, 0, str(self._packed(member, (number,)))
+
+    def _key_column(self, member: Expression) -> KeyColumn:
+        return KeyColumn.of(self._packed(member, self._inputs_of(member)))
 
     def _own_condition(self, number: int) -> Expression | None:
         conjuncts = tuple(self._own[number])
@@ -198,40 +217,41 @@ def conjuncts_of(condition: Expression | None) -> list[Expression]:
     return found
 
 
-def _read_equality(conjunct: Expression) -> tuple[ColumnRef, ColumnRef] | None:
-    """The two plain columns a conjunct equates. `x = x` has none: it says that x is not NULL."""
+def read_equality(conjunct: Expression, input_of: Callable[[ColumnRef], int]) -> tuple[Expression, Expression] | None:
+    """What a conjunct equates, if edges can say it: two plain columns, or one expression over each of two inputs.
+
+    `x = x` is none: it says that x is not NULL.
+    """
     if not isinstance(conjunct, Call) or conjunct.op != "=":
         return None
     left, right = conjunct.args
-    if isinstance(left, ColumnRef) and isinstance(right, ColumnRef) and left.position != right.position:
-        return left, right
-    return None
+    if isinstance(left, ColumnRef) and isinstance(right, ColumnRef):
+        return (left, right) if left.position != right.position else None
+    if not all(side.type in COLUMN_TYPES and not user_functions_of(side) for side in (left, right)):
+        return None
+    inputs = [{input_of(column) for column in columns_of(side)} for side in (left, right)]
+    return (left, right) if len(inputs[0]) == len(inputs[1]) == 1 and inputs[0] != inputs[1] else None
 
 
-def _classes(equalities: list[tuple[ColumnRef, ColumnRef]]) -> list[list[ColumnRef]]:
-    """The columns that the equalities make equal, class by class, by position."""
-    class_of: dict[int, list[ColumnRef]] = {}
+def _classes(equalities: list[tuple[Expression, Expression]]) -> list[list[Expression]]:
+    """What the equalities make equal, class by class."""
+    class_of: dict[Expression, list[Expression]] = {}
     for left, right in equalities:
-        one = class_of.setdefault(left.position, [left])
-        other = class_of.setdefault(right.position, [right])
+        one = class_of.setdefault(left, [left])
+        other = class_of.setdefault(right, [right])
         if one is not other:
             one.extend(other)
-            for column in other:
-                class_of[column.position] = one
-    distinct = {id(members): sorted(members, key=_position) for members in class_of.values()}
-    return sorted(distinct.values(), key=lambda members: members[0].position)
+            for member in other:
+                class_of[member] = one
+    return list({id(members): members for members in class_of.values()}.values())
 
 
-def _left_position(pair: tuple[KeyColumn, KeyColumn]) -> int:
-    return pair[0].position
+def _left_place(pair: tuple[KeyColumn, KeyColumn]) -> tuple[int, str]:
+    return pair[0].place
 
 
 def _band_place(edge: BandEdge) -> tuple[int, int, int, int]:
     return edge.left, edge.right, edge.left_column.position, edge.right_column.position
-
-
-def _position(column: ColumnRef) -> int:
-    return column.position
 
 
 def _compared_column(conjunct: Expression) -> ColumnRef | None:

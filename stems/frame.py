@@ -59,7 +59,7 @@ def interval_rows(
         if nulls is not None:
             inside &= ~nulls
     else:
-        is_float = store.schema.columns[position].type is Type.FLOAT
+        is_float = store.columns[position].type is Type.FLOAT
         for lo, hi in intervals.spans:
             add_interval(
                 page.cells, store.nulls_of(page), page.nulls is not None, position, at, stop - at, is_float,
@@ -121,25 +121,30 @@ class PageFrame(Frame):
 
 
 class RowsFrame(Frame):
-    """Rows of several stores side by side: row i is the rows at `positions[k][i]` of store k, one after the other."""
+    """Rows of several stores side by side: row i is the rows at `positions[k][i]` of store k, one after the other.
+
+    After the columns of all schemas come those of `derived`, each given by its store and its position in it.
+    """
 
     __slots__ = ("_gatherers", "_dictionaries", "_positions", "_places")
 
     def __init__(
-        self, gatherers: Sequence[Gatherer], dictionaries: Sequence[list[Dictionary | None]], positions: Sequence[np.ndarray]
-    ) -> None:
+        self, gatherers: Sequence[Gatherer], dictionaries: Sequence[list[Dictionary | None]], positions: Sequence[np.ndarray],
+        derived: Sequence[tuple[int, int]] = (),
+    ) -> None:  # fmt: skip
         super().__init__(len(positions[0]))
         self._gatherers = gatherers
         self._dictionaries = dictionaries
         self._positions = positions
         #: (store, column in it) of each column
         self._places = [(k, column) for k, rows in enumerate(gatherers) for column in range(len(rows.store.schema))]
+        self._places += derived
 
     def column(self, position: int) -> Vector:
         k, column = self._places[position]
         rows = self._gatherers[k]
         cells, nulls = rows.cells(column, self._positions[k])
-        return vector_of(rows.store.schema.columns[column].type, cells, nulls, self._dictionaries[k][column])
+        return vector_of(rows.store.columns[column].type, cells, nulls, self._dictionaries[k][column])
 
 
 def vector_of(type_: Type, cells: np.ndarray, nulls: np.ndarray | None, dictionary: Dictionary | None) -> Vector:

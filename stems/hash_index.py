@@ -52,7 +52,8 @@ class HashIndex:
         self.store = store
         self.columns = tuple(columns)
         self.since = self.end = store.end
-        self.folding = KeyFolding.of_stored(store.schema, columns)
+        types = [store.columns[column].type for column in self.columns]
+        self.folding = KeyFolding.of_stored(types)
         self._no_nulls = [None] * len(self.columns)
         self._seal_at = seal_at
         self._sweep_rows = sweep_rows
@@ -70,7 +71,6 @@ class HashIndex:
         #: (column, is float) of each column of a key of several
         self._compared = np.zeros((0, 2), np.int64)
         if len(self.columns) > 1:
-            types = [store.schema.columns[column].type for column in self.columns]
             self._compared = np.array([(c, t is Type.FLOAT) for c, t in zip(self.columns, types)], np.int64)
 
     def __getstate__(self) -> dict[str, object]:

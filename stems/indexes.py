@@ -95,7 +95,7 @@ class Indexes:
 
     def recode(self, column: int) -> None:
         """The dictionary of a string column was compacted, and the store recoded its rows. O(rows) for each index on it."""
-        assert self.store.schema.columns[column].type is Type.STRING, "only texts have codes"
+        assert self.store.columns[column].type is Type.STRING, "only texts have codes"
         for key, index in self._hash.items():
             if column in key:
                 index.rebuild(self.tombstones.marked(self.store.watermark))
@@ -106,9 +106,9 @@ class Indexes:
 
     def stats(self) -> dict[str, dict[str, int]]:
         """By the columns of each index."""
-        names = self.store.schema.names
-        found = {", ".join(names[column] for column in key): index.stats() for key, index in self._hash.items()}
-        return found | {f"range of {names[column]}": index.stats() for column, index in self._sorted.items()}
+        columns = self.store.columns
+        found = {", ".join(columns[at].name for at in key): index.stats() for key, index in self._hash.items()}
+        return found | {f"range of {columns[at].name}": index.stats() for at, index in self._sorted.items()}
 
     def bytes(self) -> int:
         return self.tombstones.bytes() + sum(index.bytes() for index in self._users)

@@ -23,7 +23,7 @@ from lineage.dictionary import Dictionary
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import bits_of, float_of
 from lineage.order_keys import order_key
-from lineage.schema import Schema, Type
+from lineage.schema import Type
 
 U64 = np.uint64
 
@@ -171,9 +171,9 @@ class KeyFolding:
         self._translations = translations
 
     @classmethod
-    def of_stored(cls, schema: Schema, columns: Sequence[int]) -> KeyFolding:
-        """Stored rows, or probing rows of the same types and dictionaries (a self-join)."""
-        kinds = [FLOAT if schema.columns[column].type is Type.FLOAT else SAME for column in columns]
+    def of_stored(cls, types: Sequence[Type]) -> KeyFolding:
+        """Stored rows, by the types of the key columns, or probing rows of the same types and dictionaries (a self-join)."""
+        kinds = [FLOAT if type_ is Type.FLOAT else SAME for type_ in types]
         return cls(kinds, [None] * len(kinds))
 
     @classmethod

@@ -10,6 +10,9 @@ decrease with position, so "the rows alive in a window of width w" is a range of
 A page holds `PAGE_ROWS` rows as one `int64[columns, rows]` block of cells (see `lineage/schema.py`), NULL bytes once a row in
 it has one, effective times, starts once one differs from its time, region ids per grouped filter (the compact lineage of
 a row: 4 bytes an attribute, never query bits), and one byte per predicate module with the outcome for each row.
+
+Columns may be added behind those of the schema and taken away again (`stems/derived.py`); `append` leaves their cells to who
+added them. All pages have room for as many columns as the store, which doubles: adding many copies each row O(log) times.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import numpy as np
 from lineage.elements import Elements
 from lineage.kernels import kernel
 from lineage.memory import load_int64
-from lineage.schema import Schema, Type
+from lineage.schema import Column, Schema, Type
 
 #: Rows in a page, a power of two. Large enough that a batch of 4096 seldom meets its end, small enough to give memory back soon.
 PAGE_ROWS = 1 << 14
@@ -73,10 +76,10 @@ class Page:
         "outcomes",
     )
 
-    def __init__(self, is_float: list[bool]) -> None:
+    def __init__(self, is_float: list[bool], width: int) -> None:
         self.base = 0
         self.n_rows = 0
-        self._take(np.empty((len(is_float), PAGE_ROWS), np.int64), np.empty(PAGE_ROWS, np.int64), is_float)
+        self._take(np.empty((width, PAGE_ROWS), np.int64), np.empty(PAGE_ROWS, np.int64), is_float)
         #: None while no row of the page has a NULL
         self.nulls: np.ndarray | None = None
         #: None while every start is the row's time
@@ -95,7 +98,7 @@ class Page:
         self.cells, self.times = cells, times
         #: where the cells are, and the times, for kernels that look at rows of many pages
         self.address, self.times_address = int(cells.ctypes.data), int(times.ctypes.data)
-        #: the same memory as floats, and column by column as what each holds
+        #: the same memory as floats, and the columns of the schema as what each holds
         self.floats = cells.view(np.float64)
         self.columns = [(self.floats if floating else cells)[c] for c, floating in enumerate(is_float)]
 
@@ -120,6 +123,17 @@ class Page:
         if ids is not None:
             self.put_ids(ids)
         self.outcomes = {module: _whole(outcome) for module, outcome in state[10].items()}
+
+    def resize(self, width: int) -> None:
+        """Have room for so many columns; those that there is room for stay as they are."""
+        kept, n = min(width, len(self.cells)), self.n_rows
+        cells = np.empty((width, PAGE_ROWS), np.int64)
+        cells[:kept, :n] = self.cells[:kept, :n]
+        if self.nulls is not None:
+            nulls = np.zeros((width, PAGE_ROWS), np.uint8)
+            nulls[:kept, :n] = self.nulls[:kept, :n]
+            self.nulls = nulls
+        self._take(cells, self.times, [column.dtype == np.float64 for column in self.columns])
 
     def clear(self, base: int) -> None:
         self.base, self.n_rows, self.row_shift = base, 0, 0
@@ -163,6 +177,10 @@ class RowStore:
         self.schema = schema
         #: the rows of a page as a power of two, for kernels that look at rows of many pages
         self.page_bits = PAGE_ROWS.bit_length() - 1
+        #: those of the schema, then those that were added; a place that is free has the type NULL
+        self.columns: list[Column] = list(schema.columns)
+        #: columns that a page has room for
+        self._width = len(schema)
         self._is_float = [column.type is Type.FLOAT for column in schema.columns]
         self._pages: list[Page] = []
         self._spare: list[Page] = []
@@ -187,7 +205,7 @@ class RowStore:
     def room(self) -> int:
         """Rows that still fit in the last page; makes a page when there is none."""
         if not self._pages or self._pages[-1].n_rows == PAGE_ROWS:
-            page = self._spare.pop() if self._spare else Page(self._is_float)
+            page = self._spare.pop() if self._spare else Page(self._is_float, self._width)
             if not self._pages:
                 self._base = self.end
             page.clear(self.end)
@@ -220,10 +238,7 @@ class RowStore:
                 target[at:stop] = values[first:last]
         for c, column in enumerate(nulls):
             if column is not None:
-                if page.nulls is None:
-                    page.nulls = np.zeros((len(self.schema), PAGE_ROWS), np.uint8)
-                    self.version += 1
-                page.nulls[c, at:stop] = column[first:last]
+                self._nullable(page)[c, at:stop] = column[first:last]
         page.times[at:stop] = times
         earliest = times if isinstance(times, int) else int(times[0])
         if earliest < taken_at or page.starts is not None:
@@ -237,6 +252,53 @@ class RowStore:
         page.n_rows = stop
         self.end += n_rows
         return page, at
+
+    def _nullable(self, page: Page) -> np.ndarray:
+        """The NULL bytes of a page, made if it has none."""
+        if page.nulls is None:
+            page.nulls = np.zeros((self._width, PAGE_ROWS), np.uint8)
+            self.version += 1
+        return page.nulls
+
+    # ---- columns behind those of the schema
+
+    def add_column(self, column: Column) -> int:
+        """Its position; what its cells are is for the caller to say, by `put`. O(rows) now and then."""
+        free = (at for at in range(len(self.schema), len(self.columns)) if self.columns[at].type is Type.NULL)
+        position = next(free, len(self.columns))
+        if position == len(self.columns):
+            self.columns.append(column)
+            if position == self._width:
+                self._resize(max(position + 1, 2 * self._width - len(self.schema)))
+        else:
+            self.columns[position] = column
+        return position
+
+    def drop_column(self, position: int) -> None:
+        """Nobody reads the column any more; memory goes when most of it is not used. O(rows) then."""
+        assert position >= len(self.schema), "columns of the schema stay"
+        self.columns[position] = Column("", Type.NULL)
+        while len(self.columns) > len(self.schema) and self.columns[-1].type is Type.NULL:
+            self.columns.pop()
+        added, room = len(self.columns) - len(self.schema), self._width - len(self.schema)
+        if 4 * added <= room:
+            self._resize(len(self.columns))
+
+    def _resize(self, width: int) -> None:
+        self._width = width
+        self._spare = []
+        for page in self._pages:
+            page.resize(width)
+        self._pages_changed()
+
+    def put(self, page: Page, at: int, column: int, cells: np.ndarray, nulls: np.ndarray | None) -> None:
+        """Write the cells of an added column for rows of a page, and where they are NULL."""
+        stop = at + len(cells)
+        page.cells[column, at:stop] = cells
+        if nulls is not None:
+            self._nullable(page)[column, at:stop] = nulls
+        elif page.nulls is not None:
+            page.nulls[column, at:stop] = 0
 
     def _number(self, page: Page, at: int, stop: int, rows: np.ndarray | int) -> None:
         """Number rows that do not just go on from those before them in the page."""
@@ -406,9 +468,11 @@ class RowStore:
         """Append rows of a page that is no longer held, with their outcomes."""
         while len(offsets):
             some, offsets = np.split(offsets, [self.room()])
-            nulls = [None if page.nulls is None else page.nulls[c, some] for c in range(len(self.schema))]
+            nulls = [None if page.nulls is None else page.nulls[c, some] for c in range(len(self.columns))]
             cells = [column[some] for column in page.columns]
             target, at = self.append(cells, nulls, 0, len(some), page.times[some], int(page.times[some[0]]), numbers[some])
+            for c in range(len(self.schema), len(self.columns)):
+                self.put(target, at, c, page.cells[c, some], nulls[c])
             for module, outcome in page.outcomes.items():
                 self.keep_outcome(target, at, module, outcome[some])
 
@@ -426,14 +490,14 @@ class RowStore:
 
     def row_bytes(self) -> int:
         """Bytes of one row without NULL bytes, ids and outcomes."""
-        return 8 * (len(self.schema) + 1)
+        return 8 * (self._width + 1)
 
     def bytes(self) -> int:
         """Bytes of the rows held, exactly by what each page keeps."""
         total = 0
         for page, at, stop in self.slices(self.watermark, self.end):
             width = self.row_bytes() + len(page.outcomes)
-            width += 0 if page.nulls is None else len(self.schema)
+            width += 0 if page.nulls is None else self._width
             width += 0 if page.starts is None else 8
             width += 0 if page.row_numbers is None else 8
             width += 0 if page.ids is None else 4 * page.ids.shape[0]
@@ -455,3 +519,5 @@ class RowStore:
             last = int(times[-1]) if len(times) else last
             position += page.n_rows
         assert position == self.end or not self._pages, "the last page reaches the end"
+        assert all(len(page.cells) == self._width >= len(self.columns) for page in self._pages), "pages have room for all columns"
+        assert tuple(self.columns[: len(self.schema)]) == self.schema.columns, "the columns of the schema come first"

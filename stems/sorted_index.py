@@ -38,12 +38,12 @@ class SortedIndex:
     """The rows of a store by the value of one column, complete from position `since` on."""
 
     def __init__(self, store: RowStore, column: int, *, small: int = SMALL, min_fuel: int = MIN_FUEL) -> None:
-        type_ = store.schema.columns[column].type
+        type_ = store.columns[column].type
         assert type_ is not Type.STRING, "texts do not order by their codes"
         self.store = store
         self.column = column
         self.since = self.end = store.end
-        self._folding = KeyFolding.of_stored(store.schema, (column,))
+        self._folding = KeyFolding.of_stored([type_])
         self._small = small
         self._min_fuel = min_fuel
         #: oldest first

@@ -219,8 +219,9 @@ class FrozenJoin(Operator):
         self.sends_ends = sends_ends
         self._right_types = tuple(right)
         self._condition = condition
-        self._key_positions = [pair.left for pair in pairs]
-        self._keys = ValueCodes(key_types(left, right, pairs))
+        #: what the key of a row of the left is
+        self._keyed = [pair.left for pair in pairs]
+        self._keys = ValueCodes(key_types(pairs))
         self._stamps = stamps
         own = [pair.right for pair in pairs]
         self._open = Versions(right, own, self._keys, rows[1])
@@ -256,10 +257,12 @@ class FrozenJoin(Operator):
         """Take the table's changes; versions that closed are kept for rows that came before and are shown later."""
         if self._stamps is None:
             self._open.apply(right, upto, 0, FOREVER)
+            self.errors += self._open.take_errors()
             return
         assert self._closed is not None
         seq = self._stamps.commit.seq
         slots = self._open.apply(right, upto, seq, FOREVER).ended
+        self.errors += self._open.take_errors()
         n = len(slots)
         times, ends = np.full(n, upto, np.int64), np.full(n, upto + self._stamps.keep_us, np.int64)
         past = Plus(slots, times, np.zeros(n, np.int64), ends, self._open.stored.take(slots))
@@ -267,8 +270,8 @@ class FrozenJoin(Operator):
 
     def _met(self, plus: Plus) -> tuple[Array, list[Vector]]:
         """The rows that meet a version, once for each, and the columns of the versions."""
-        columns = [plus.columns[position] for position in self._key_positions]
-        keys, usable = key_columns(columns, self._keys.types, len(plus))
+        keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus))
+        self.errors += errors
         rows = np.flatnonzero(usable)
         codes = self._keys.encode([key.take(rows) for key in keys], len(rows))
         found = [(rows[at], versions.stored.take(slots)) for versions, at, slots in self._partners(plus, rows, codes)]

@@ -77,9 +77,9 @@ class PairJoin(Operator):
         self._condition = condition
         #: a condition without user functions says of a pair that ends what it said when it began
         self._repeatable = condition is None or not user_functions_of(condition)
-        #: key columns of each side
-        self._key_positions = [[pair.left for pair in pairs], [pair.right for pair in pairs]]
-        self._keys = ValueCodes(key_types(left, right, pairs))
+        #: what the key of each side is
+        self._keyed = [[pair.left for pair in pairs], [pair.right for pair in pairs]]
+        self._keys = ValueCodes(key_types(pairs))
         self._sides = [StoredRows(side, live) for side, live in zip(types, rows, strict=True)]
         self._width = len(left)
         #: by slot of each side: the code of its key, (next, previous) in the list of its key
@@ -106,8 +106,8 @@ class PairJoin(Operator):
     def _applied(self, side: int, delta: Delta, upto: int) -> Events:
         """Events of the rows that can meet any."""
         plus = delta.plus
-        columns = [plus.columns[position] for position in self._key_positions[side]]
-        keys, usable = key_columns(columns, self._keys.types, len(plus))
+        keys, usable, errors = key_columns(self._keyed[side], self._keys.types, plus.columns, len(plus))
+        self.errors += errors
         if not usable.all():
             plus = plus.take(usable)
             keys = [key.take(usable) for key in keys]
@@ -210,7 +210,7 @@ class PairJoin(Operator):
 class JoinStep:
     """One more input of a join."""
 
-    #: (position among the columns of the inputs before, position in this one)
+    #: (over the columns of the inputs before, over those of this one)
     pairs: tuple[KeyPair, ...]
     #: over the columns of the inputs up to this one; None: equal keys are enough
     condition: Expression | None = None

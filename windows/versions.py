@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from filters.expression import Expression
 from filters.vector import Array
 from lineage.schema import Type
 from windows.delta import Delta
@@ -25,12 +26,15 @@ _NONE = -1
 class Versions:
     """Rows of a table in lists by key; `keys` are shared with who looks them up."""
 
-    __slots__ = ("stored", "_positions", "_keys", "_codes", "_links", "_first", "_spans")
+    __slots__ = ("stored", "_keyed", "_keys", "_codes", "_links", "_first", "_spans", "_errors")
 
-    def __init__(self, types: Sequence[Type], positions: Sequence[int], keys: ValueCodes, rows: LiveRows) -> None:
+    def __init__(self, types: Sequence[Type], keyed: Sequence[Expression], keys: ValueCodes, rows: LiveRows) -> None:
         self.stored = StoredRows(types, rows)
-        self._positions = positions
+        #: what the key of a version is
+        self._keyed = keyed
         self._keys = keys
+        #: values of keys that could not be computed, not yet asked for
+        self._errors = 0
         #: by slot: the code of its key, (next, previous) in the list of its key, the commits that opened and closed it
         self._codes = np.zeros(LEAST, np.int64)
         self._links = np.zeros((LEAST, 2), np.int64)
@@ -41,7 +45,8 @@ class Versions:
     def apply(self, delta: Delta, upto: int, opened: Array | int, closed: int) -> Events:
         """Take the versions of a delta, which count in these commits, and let others go; what happened."""
         plus = delta.plus
-        keys, usable = key_columns([plus.columns[position] for position in self._positions], self._keys.types, len(plus))
+        keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus))
+        self._errors += errors
         if not usable.all():
             assert isinstance(opened, int), "versions that were kept before can be met"
             plus, keys = plus.take(usable), [key.take(usable) for key in keys]
@@ -52,6 +57,11 @@ class Versions:
         self._fit_first()
         self._hang(events)
         return events
+
+    def take_errors(self) -> int:
+        """How many values of keys could not be computed since it was asked last."""
+        found, self._errors = self._errors, 0
+        return found
 
     def _hang(self, events: Events) -> None:
         """Into the lists and out of them: a walk in which the other side is empty."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.evaluate import true_rows
+from filters.evaluate import evaluate, true_rows
 from filters.expression import Call, ColumnRef, Expression, Interval, Literal, columns_of
 from filters.intervals import float_key
 from filters.predicate import normalise
@@ -22,7 +22,7 @@ from lineage import times
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from queries.binder import bind
 from queries.bound import Readable
-from queries.joins import BandEdge, EqualityEdge, Join
+from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
 from queries.parser import parse
 from queries.split import split
 from tests.reference.join_keys import join_keys
@@ -156,15 +156,23 @@ def vectors_of(columns: list[ColumnRef], rows: list[list[Any]]) -> list[Vector]:
 def edge_rows(edge: EqualityEdge, offsets: list[int], vectors: list[Vector], rows: list[list[Any]]) -> np.ndarray:
     found = np.ones(len(rows), np.bool_)
     for held, probing in zip(edge.key(edge.right), edge.probe(edge.right), strict=True):
-        at, other = offsets[edge.right] + held.position, offsets[edge.left] + probing.position
-        assert (vectors[at].type, vectors[other].type) == (held.type, probing.type)
+        at, other = column_of(edge.right, held, offsets, vectors, rows), column_of(edge.left, probing, offsets, vectors, rows)
+        assert (at.type, other.type) == (held.type, probing.type)
         if held.type is Type.STRING:
-            found &= np.array([row[at] is not None and row[at] == row[other] for row in rows])
+            found &= np.array([text is not None and text == same for text, same in zip(at.to_pylist(), other.to_pylist())])
             continue
-        keys, joins = join_keys(vectors[at], held.type)
-        probes, probing_joins = join_keys(vectors[other], held.type)
+        keys, joins = join_keys(at, held.type)
+        probes, probing_joins = join_keys(other, held.type)
         found &= joins & probing_joins & (keys == probes)
     return found
+
+
+def column_of(k: int, column: KeyColumn, offsets: list[int], vectors: list[Vector], rows: list[list[Any]]) -> Vector:
+    """A key column of an input, computed if it has to be."""
+    if column.expression is None:
+        return vectors[offsets[k] + column.position]
+    assert columns_of(column.expression), "a key reads something"
+    return evaluate(column.expression, ListFrame(vectors[offsets[k] :], len(rows))).widened(column.type)
 
 
 def band_rows(edge: BandEdge, offsets: list[int], rows: list[list[Any]]) -> np.ndarray:
@@ -225,9 +233,11 @@ def test_the_parts_are_in_the_shape_the_engine_runs(case: Case) -> None:
     ends = [(edge.left, edge.right) for edge in join.equalities]
     assert ends == sorted(set(ends)) and all(left < right for left, right in ends)
     for edge in join.equalities:
-        positions = [left.position for left, _ in edge.pairs]
-        assert positions == sorted(set(positions)), "by the left position, each column once"
-        assert len({right.position for _, right in edge.pairs}) == len(edge.pairs)
+        lefts = [left.place for left, _ in edge.pairs]
+        assert lefts == sorted(set(lefts)), "by the place of the left, each column once"
+        assert len({right for _, right in edge.pairs}) == len(edge.pairs)
+        for number, column in [*((edge.left, left) for left, _ in edge.pairs), *((edge.right, right) for _, right in edge.pairs)]:
+            assert all(0 <= position < widths[number] for position in column.reads())
     places = [(band.left, band.right, band.left_column.position, band.right_column.position) for band in join.bands]
     assert places == sorted(set(places))
     for band in join.bands:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,10 @@ WINDOWS: list[list[tuple[str, Window]]] = [
 ]
 #: Which sizes a query has, by its number of inputs: weights of the lists above.
 SIZES = {1: (2, 2, 2, 2), 2: (2, 2, 3, 3), 3: (1, 3, 3, 0), 4: (1, 5, 1, 0), 5: (1, 6, 0, 0)}
+#: How the inputs of a query hang together.
+SHAPES = ["chain", "star", "cycle", "tree", "tree"]
+#: How often the key of an equality is an expression.
+DERIVED = 0.5
 UNBOUNDED_WINDOW = ("[RANGE UNBOUNDED]", Window())
 
 
@@ -132,7 +136,54 @@ class JoinExpressions(Expressions):
             return combine("bool", "{} = {}", [left, added], lambda a, b: compare("=", a, b))
         if column == "s" and self.rng.random() < 0.3:
             left, right = self.called("folded", left), self.called("folded", right)
+        elif self.rng.random() < DERIVED:
+            computed = self.rng.choice([(True, False), (False, True), (True, True)])
+            left, right = (
+                self.derived(k, column) if computes else node for k, computes, node in zip((i, j), computed, (left, right))
+            )
         return combine("bool", "{} = {}", [left, right], lambda a, b: compare("=", a, b))
+
+    def derived(self, k: int, column: str) -> Node:
+        """A key of one input that is an expression, often NULL where the column is not, or the other way round."""
+        key = self.at(k, column)
+        type = key.type
+        makers: list[Callable[[], Node]] = [
+            lambda: combine(type, "COALESCE({}, {})", [key, self.constant(type)], lambda a, b: b if a is None else a),
+            lambda: combine(type, "NULLIF({}, {})", [key, self.constant(type)], lambda a, b: None if compare("=", a, b) else a),
+        ]
+        if type == "int":
+            makers += [
+                lambda: combine("int", "({} % 2)", [key], lambda a: arithmetic("%", a, 2), "TRY({} % 2)"),
+                lambda: combine("int", "({} % 2)", [key], lambda a: arithmetic("%", a, 2), "TRY({} % 2)"),
+                lambda: combine("int", "({} - 1)", [key], lambda a: arithmetic("-", a, 1), "TRY({} - 1)"),
+                lambda: combine("int", "({} * {})", [key, self.at(k, "n")], lambda a, b: arithmetic("*", a, b), "TRY({} * {})"),
+                lambda: combine("int", "({} % {})", [key, self.at(k, "id")], lambda a, b: arithmetic("%", a, b), "TRY({} % {})"),
+            ]
+            if column == "id":
+                makers += [
+                    # an int that meets a float, exactly
+                    lambda: combine("float", "({} / 2)", [key], lambda a: arithmetic("/", a, 2), "({} / 2)"),
+                    lambda: combine("float", "CAST({} AS float)", [key], lambda a: None if a is None else float(a), "{}::DOUBLE"),
+                ]
+        elif type == "float":
+            makers += [
+                lambda: combine("float", "({} * 2)", [key], lambda a: arithmetic("*", a, 2)),
+                lambda: combine("float", "(-{})", [key], lambda a: None if a is None else -a),
+            ]
+        elif type == "string":
+            makers += [
+                lambda: combine("string", "LOWER({})", [key], lambda a: None if a is None else a.lower()),
+                lambda: combine("string", "UPPER({})", [key], lambda a: None if a is None else a.upper()),
+                lambda: combine("string", "({} || 'a')", [key], lambda a: None if a is None else a + "a"),
+            ]
+        elif type == "timestamp":
+            makers += [
+                lambda: combine(
+                    "timestamp", "DATE_TRUNC('second', {})", [key], lambda a: None if a is None else a // 10**6 * 10**6
+                ),
+                lambda: combine("timestamp", "({} + INTERVAL 1 MILLISECONDS)", [key], lambda a: None if a is None else a + MS),
+            ]
+        return self.rng.choice(makers)()
 
     def inequality(self, i: int, j: int) -> Node:
         column = self.rng.choice(["id", "n", "x", "s", "at"])
@@ -170,7 +221,7 @@ class JoinExpressions(Expressions):
 
 
 def _edges(rng: random.Random, n: int) -> list[tuple[int, int]]:
-    shape = rng.choice(["chain", "star", "cycle", "tree", "tree"])
+    shape = rng.choice(SHAPES)
     if n <= 2 and rng.random() < 0.1:
         return []  # a product
     if shape == "star":

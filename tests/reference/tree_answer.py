@@ -96,7 +96,11 @@ def _check_join(node: JoinNode, rows: list[Row], types: list[Type]) -> None:
     for at, row in enumerate(rows):
 
         def key(number: int, column: KeyColumn, row: Row = row) -> Any:
-            cell = row[offsets[number] + column.position]
+            if column.expression is None:
+                cell = row[offsets[number] + column.position]
+            else:
+                own = slice(offsets[number], offsets[number + 1])
+                (cell,) = _compute(column.expression, [row[own]], types[own])
             return float_key(cell) if isinstance(cell, float) else cell
 
         holds = all(found[at] is True for found in residuals)

@@ -154,7 +154,18 @@ class Scope:
             return None
         alike = [pair for pair in pairs if pair[0].sql.split(".")[-1] == pair[1].sql.split(".")[-1] != "x"]
         pair = self.rng.choice(alike if alike and self.rng.random() < 0.7 else pairs)
-        return combine("bool", "{} = {}", list(pair), lambda a, b: compare("=", a, b))
+        sides = [self._derived(side) if self.rng.random() < 0.25 else side for side in pair]
+        return combine("bool", "{} = {}", sides, lambda a, b: compare("=", a, b))
+
+    def _derived(self, key: Expression) -> Expression:
+        """A key that is an expression of one."""
+        if self.rng.random() < 0.5:
+            fallback = "a" if key.type == "string" else 1
+            return combine(key.type, f"COALESCE({{}}, {fallback!r})", [key], lambda a: fallback if a is None else a)
+        if key.type == "string":
+            return combine("string", "UPPER({})", [key], lambda a: None if a is None else a.upper())
+        op = "%" if key.type == "int" else "*"
+        return combine(key.type, f"({{}} {op} 2)", [key], lambda a: arithmetic(op, a, 2))
 
 
 def _column(k: int, alias: str, name: str, type: str) -> Expression:

@@ -4,6 +4,7 @@
                    beside it against the kernels of the prototypes, from whose speed the bars were taken
     growth         time a row with 128 queries against one; all quotes survive with either
     windows        16 window lengths against one
+    derived key    `s.symbol % 10000 = a.symbol` against `s.symbol = a.symbol`, which give the same matches
     state          bytes that a stored row takes, and how many more with 1,024 queries than with one
     ways           joins of three to five streams
     with --peers   a Python loop over dicts of deques and NiagaraCQ's plans, also with user functions (`joins/peers.py`)
@@ -43,6 +44,9 @@ WINDOWS = 16
 WINDOW_COUNTS = (128, 1024)
 #: Time a row with `WINDOWS` window lengths as a multiple of that with one, design 12.
 WINDOWS_BAR = 1.5
+DERIVED_COUNTS = (1, 128, 1024)
+#: Share of the speed of a plain key that a key which is an expression has to reach.
+DERIVED_BAR = 0.5
 STATE_COUNTS = (1, 1024)
 #: Bytes that a stored row may take more because of the queries: a code for its one filtered attribute, design 12.
 STATE_BAR = 4.0
@@ -144,6 +148,23 @@ def _windows(n_queries: int, options: Options) -> list[Line]:
     return [Line("join", work, measures, Bar.at_most(found, WINDOWS_BAR, "x"), setting)]
 
 
+def _derived_key(n_queries: int, options: Options) -> list[Line]:
+    drivers: dict[str, Contestant] = {
+        str(derived): filled(JoinDriver(stocks_and_articles(n_queries, n_rows=options.rows, n_keys=KEYS, derived_key=derived)))
+        for derived in (False, True)
+    }
+    found = {driver.n_pairs for driver in drivers.values() if isinstance(driver, JoinDriver)}
+    assert len(found) == 1, f"the two keys give {found} (match, query) pairs"
+    rounds = race(drivers, options.seconds)
+    share = rounds.ratio(str(True), str(False))
+    measures = {
+        "rows_per_s": Measure(rows_of_turn(drivers[str(True)].workload) / rounds.median(str(True)), "/s"),
+        "of_plain_key": Measure(share, "%"),
+    }
+    work = f"{n_queries:,} queries, a key that is an expression against a plain one"
+    return [Line("join", work, measures, Bar.at_least(share, DERIVED_BAR, "%"), {"queries": n_queries, "derived": 1})]
+
+
 def _state(options: Options) -> list[Line]:
     few, many = (filled(JoinDriver(stocks_and_articles(n, n_rows=options.rows))).state_bytes() for n in STATE_COUNTS)
     measures = {"a_stored_row": Measure(many, "B"), "more_than_one_query": Measure(many - few, "B")}
@@ -172,6 +193,7 @@ def steps(options: Options) -> list[Step]:
     found: list[Step] = [partial(_against_bare, n, KEYS, WINDOW, options) for n in options.counts(COUNTS)]
     found += [partial(_against_bare, MANY, keys, rows, options) for keys, rows in SHAPES]
     found += [partial(_growth, options), *(partial(_windows, n, options) for n in WINDOW_COUNTS)]
+    found += [partial(_derived_key, n, options) for n in options.counts(DERIVED_COUNTS)]
     found += [partial(_state, options), partial(_ways, options)]
     if options.peers:
         found += [partial(constants_lines, n, options.rows, options.seconds) for n in options.counts(PEER_COUNTS)]

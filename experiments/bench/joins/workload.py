@@ -12,6 +12,8 @@ Push `i` gives stream `i % n_streams` its next rows, one each microsecond, all a
 So no stream lags, a row's time tells its number, and a window of `n_streams * window_rows` microseconds holds `window_rows` rows
 a stream, up to a push more or less. A row finds `window_rows / n_keys` rows in every other stream. Contents rotate, time goes on.
 
+With a derived key the condition is `s.symbol % n_keys = a.symbol`: the same matches, found by an expression.
+
 The first query takes every quote, as the union of the paper's queries does: the rows that survive do not depend on the number of
 queries. With several window lengths the first query has the longest, which is that of one length; the others go down to half of
 it: state and chain walks are the same, and a quarter of the (match, query) pairs is gone.
@@ -52,6 +54,8 @@ class JoinWorkload:
     n_rows: int
     #: of each stream, columns without the time
     contents: list[list[Batch]]
+    #: whether the key of stocks is an expression, of the same value
+    derived_key: bool = False
 
     @property
     def n_queries(self) -> int:
@@ -105,6 +109,7 @@ def stocks_and_articles(
     n_streams: int = 2,
     n_windows: int = 1,
     quiet: bool = False,
+    derived_key: bool = False,
     seed: int = 9,
 ) -> JoinWorkload:
     """Queries with distinct constants and `n_windows` window lengths over `n_streams` streams.
@@ -125,7 +130,7 @@ def stocks_and_articles(
                 # in (0, DOMAIN]: above the first constant
                 batch["price"] = DOMAIN - rng.uniform(0, DOMAIN, n_rows)
             batches.append(batch)
-    return JoinWorkload(queries, n_keys, window_rows, n_rows, contents)
+    return JoinWorkload(queries, n_keys, window_rows, n_rows, contents, derived_key)
 
 
 def sql(workload: JoinWorkload, query: JoinQuery, condition: str = CONDITION) -> str:
@@ -133,5 +138,6 @@ def sql(workload: JoinWorkload, query: JoinQuery, condition: str = CONDITION) ->
     n = workload.n_streams
     outputs = ["s.symbol", "s.price", *(f"{alias}.{time}" for alias, time in zip(_ALIASES[:n], TIMES))]
     inputs = [f"{stream} [RANGE {query.window_us} MICROSECONDS] {alias}" for stream, alias in zip(STREAMS, _ALIASES[:n])]
-    edges = [f"s.symbol = {alias}.symbol" for alias in _ALIASES[1:n]]
+    key = f"s.symbol % {workload.n_keys}" if workload.derived_key else "s.symbol"
+    edges = [f"{key} = {alias}.symbol" for alias in _ALIASES[1:n]]
     return sys.intern(f"SELECT {', '.join(outputs)} FROM {', '.join(inputs)} WHERE {' AND '.join([*edges, condition])}")

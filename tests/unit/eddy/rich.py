@@ -56,6 +56,9 @@ QUERIES = {
     "WHERE x.g = rooms.g",
     "with": f"WITH c AS (SELECT k, COUNT(*) AS n FROM s {W} GROUP BY k) SELECT a.k, b.n FROM c AS a, c AS b WHERE a.k = b.n",
     "arrival": "SELECT x, COUNT(*) AS n FROM arriving [RANGE 10 SECONDS] GROUP BY x",
+    "derived key": f"SELECT s.k, t.v FROM s {W}, t {W} WHERE s.k % 4 = t.k AND UPPER(s.g) = UPPER(t.w)",
+    "derived key of a table": f"SELECT s.k, limits.hi FROM s {W}, limits WHERE s.b = limits.k + 1",
+    "derived key of operators": f"SELECT a.k FROM s {W} AS a, (SELECT DISTINCT k FROM t {W}) AS b WHERE a.b = b.k % 4",
 }  # fmt: skip
 
 #: Those whose changes are shown by instant.

@@ -153,5 +153,5 @@ def test_every_line_of_the_case_comes_out(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(join, "ARTICLES", (2,))
     lines = [line for step in join.steps(Options(queries=(3,), rows=64, seconds=0.0, peers=True)) for line in step()]
     assert {line.case for line in lines} == {"join"}
-    assert len(lines) == 1 + 1 + 2 + 1 + 1 + len(join.WAYS) + 4 + 3 * len(join.ARTICLES)
+    assert len(lines) == 1 + 1 + 2 + 1 + 1 + 1 + len(join.WAYS) + 4 + 3 * len(join.ARTICLES)
     assert lines[0].measures["a_stored_row"].value > 24

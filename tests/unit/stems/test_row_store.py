@@ -35,7 +35,7 @@ class Both:
         self.rows: list[Row] = []
         self.clock = 0
         #: the page that took the last rows
-        self.page = Page([False, True, False])
+        self.page = Page([False, True, False], len(SCHEMA))
 
     def push(
         self, n_rows: int, *, nulls: bool = False, step: int = 1, taken_at: int | None = None, one_time: bool = False,

@@ -67,7 +67,7 @@ def test_after_every_event_rows_of_equal_keys_that_meet_the_condition_are_joined
 
     for seed in range(6):
         rows = [LiveRows(buffer()) for _ in range(2)]
-        join = PairJoin((TYPES, TYPES), [KeyPair(0, 0)], condition, rows, sends_ends=sends_ends)
+        join = PairJoin((TYPES, TYPES), [KeyPair.of_columns((TYPES, TYPES), 0, 0)], condition, rows, sends_ends=sends_ends)
         empty_bytes = join.bytes
         compare(join, history(seed, **shape), [None, seed][seed % 2], joined(meets))
         assert join.bytes == empty_bytes and join.stats()["keys"] == 0
@@ -78,7 +78,10 @@ def test_no_key_is_a_cross_product_and_two_keys_both_count(cut: int | None) -> N
     for seed in range(4):
         for pairs, meets in (
             ([], lambda row: True),
-            ([KeyPair(0, 0), KeyPair(1, 1)], lambda row: same(row[0], row[2]) and same(row[1], row[3])),
+            (
+                [KeyPair.of_columns((TYPES, TYPES), 0, 0), KeyPair.of_columns((TYPES, TYPES), 1, 1)],
+                lambda row: same(row[0], row[2]) and same(row[1], row[3]),
+            ),
         ):
             join = PairJoin((TYPES, TYPES), pairs, None, [LiveRows(Calendar()) for _ in range(2)])
             compare(join, history(seed, n_arrivals=25), cut, joined(meets))
@@ -86,7 +89,7 @@ def test_no_key_is_a_cross_product_and_two_keys_both_count(cut: int | None) -> N
 
 @pytest.mark.parametrize("sends_ends", [False, True])
 def test_three_inputs_are_a_cascade(sends_ends: bool) -> None:
-    steps = [JoinStep((KeyPair(0, 0),)), JoinStep((KeyPair(1, 1),), None)]
+    steps = [JoinStep((KeyPair.of_columns((TYPES, TYPES), 0, 0),)), JoinStep((KeyPair.of_columns((TYPES, TYPES), 1, 1),), None)]
     between: type[Buffer] = Unscheduled if sends_ends else Calendar
     for seed in range(8):
         join = Join([TYPES] * 3, steps, lambda _: LiveRows(Calendar()), lambda: LiveRows(between()), sends_ends=sends_ends)
@@ -98,7 +101,9 @@ def test_three_inputs_are_a_cascade(sends_ends: bool) -> None:
 
 
 def test_where_no_end_is_premature_a_join_sends_none_and_says_when_its_rows_end() -> None:
-    join = PairJoin((TYPES, TYPES), [KeyPair(0, 0)], None, [LiveRows(Calendar(), by_id=False) for _ in range(2)])
+    join = PairJoin(
+        (TYPES, TYPES), [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [LiveRows(Calendar(), by_id=False) for _ in range(2)]
+    )
     _, output = compare(join, history(1, known=1.0, premature=0.0), 1, joined(lambda row: same(row[0], row[2])))
     assert output.premature == output.dropped == 0 and len(output.states) > 10
 
@@ -112,7 +117,13 @@ def test_a_condition_with_a_user_function_is_computed_once_for_a_pair() -> None:
 
     function = UserFunction("odd", fn, Type.BOOL, 1.0)
     condition = UserCall(Type.BOOL, function, (ColumnRef(Type.INT, "a", 0),))
-    join = PairJoin((TYPES, TYPES), [KeyPair(0, 0)], condition, [LiveRows(Unscheduled()) for _ in range(2)], sends_ends=True)
+    join = PairJoin(
+        (TYPES, TYPES),
+        [KeyPair.of_columns((TYPES, TYPES), 0, 0)],
+        condition,
+        [LiveRows(Unscheduled()) for _ in range(2)],
+        sends_ends=True,
+    )
     rows = [one_row(7), one_row(7)]
     join.process(rows, 5)
     assert len(calls) == 1
@@ -131,7 +142,7 @@ def one_row(key: int, type: Type = Type.INT, value: Any = 0) -> Delta:
 )
 def test_an_int_meets_a_float_iff_they_are_the_same_number(left: int, right: float, meet: bool) -> None:
     types = ((Type.INT, Type.INT), (Type.FLOAT, Type.INT))
-    join = PairJoin(types, [KeyPair(0, 0)], None, [LiveRows(Calendar()) for _ in range(2)])
+    join = PairJoin(types, [KeyPair.of_columns(types, 0, 0)], None, [LiveRows(Calendar()) for _ in range(2)])
     found = join.process([one_row(left), one_row(right, Type.FLOAT)], 5)  # type: ignore[arg-type]  # a float key
     assert len(found.plus) == meet
 

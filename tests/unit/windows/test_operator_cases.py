@@ -82,7 +82,7 @@ def sets(kind: str, all: bool) -> Callable[[MakeBuffer, bool], Operator]:
 
 
 def three(buffer: MakeBuffer, sends: bool) -> Operator:
-    steps = [JoinStep((KeyPair(0, 0),)), JoinStep((KeyPair(1, 1),), None)]
+    steps = [JoinStep((KeyPair.of_columns((TYPES, TYPES), 0, 0),)), JoinStep((KeyPair.of_columns((TYPES, TYPES), 1, 1),), None)]
     return Join([TYPES] * 3, steps, lambda _: rows(buffer), lambda: LiveRows(Calendar()))
 
 
@@ -90,7 +90,13 @@ def three(buffer: MakeBuffer, sends: bool) -> Operator:
 OPERATORS: dict[str, tuple[str, int, Callable[[MakeBuffer, bool], Operator]]] = {
     "select": ("select", 1, lambda buffer, sends: Select(ABOVE, [X], sends_ends=sends)),
     "project": ("select", 1, lambda buffer, sends: Select(None, [Y], sends_ends=sends)),
-    "join": ("join", 2, lambda buffer, sends: PairJoin((TYPES, TYPES), [KeyPair(0, 0)], None, [rows(buffer) for _ in range(2)])),
+    "join": (
+        "join",
+        2,
+        lambda buffer, sends: PairJoin(
+            (TYPES, TYPES), [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [rows(buffer) for _ in range(2)]
+        ),
+    ),
     "join of three": ("join", 3, three),
     "union all": ("union", 2, lambda buffer, sends: UnionAll(TYPES, sends_ends=sends)),
     "union": ("union", 2, sets("union", False)),

@@ -65,7 +65,7 @@ def test_distinct_over_a_join_over_a_minus(expiry: str) -> None:
         between = [LiveRows(Unscheduled()), LiveRows(buffer())]
         stack = Stack(
             SetOperation(KINDS["except", True], INT, [LiveRows(buffer()) for _ in range(2)]),
-            PairJoin((INT, INT), [KeyPair(0, 0)], None, between, sends_ends=expiry == "sent"),
+            PairJoin((INT, INT), [KeyPair.of_columns((INT, INT), 0, 0)], None, between, sends_ends=expiry == "sent"),
             distinct((*INT, *INT), LiveRows(Unscheduled() if expiry == "sent" else Calendar())),
         )
         empty = stack.bytes
@@ -81,7 +81,9 @@ def test_minus_over_a_join_over_distinct_with_hand_overs() -> None:
 
         def __init__(self) -> None:
             self._stars = [DeltaStar(INT, Calendar()) for _ in range(2)]
-            self._join = PairJoin((INT, INT), [KeyPair(0, 0)], None, [LiveRows(Calendar(), by_id=False) for _ in range(2)])
+            self._join = PairJoin(
+                (INT, INT), [KeyPair.of_columns((INT, INT), 0, 0)], None, [LiveRows(Calendar(), by_id=False) for _ in range(2)]
+            )
             self._minus = SetOperation(KINDS["except", True], (*INT, *INT), [LiveRows(Calendar()) for _ in range(2)])
             self.types, self.sends_ends = (*INT, *INT), True
 

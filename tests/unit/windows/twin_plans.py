@@ -160,7 +160,9 @@ class Kernels:
             case "union all":
                 return UnionAll(types, sends_ends=all(sends))
             case "join":
-                return PairJoin((all_types[0], all_types[1]), [KeyPair(0, 0)], None, rows, sends_ends=all(sends))
+                return PairJoin(
+                    (all_types[0], all_types[1]), [KeyPair.of_columns(all_types, 0, 0)], None, rows, sends_ends=all(sends)
+                )
             case "distinct":
                 return distinct(types, rows[0])
             case "delta-star":
