@@ -1,6 +1,6 @@
 """The window classes of one stream, in the orders in which they are looked up.
 
-    by width      those whose rows the clock ends, or nothing: the wider, the further back, so `oldest` never ascends with the width
+    by width      those whose rows the clock ends, or nothing; `oldest` never ascends with the width
     by count      those that count rows, by their keys and widths; of those the ones that no other contains (`outermost`)
 
 A class comes, goes and is found without a look at the others; only where windows differ both in how many rows they count and in
