@@ -82,7 +82,7 @@ class Multi:
         if self._n_pairs + len(pairs) > len(self._pairs):
             self._lay_out()
         first, self._n_pairs = self._n_pairs, self._n_pairs + len(pairs)
-        self._pairs[first : self._n_pairs] = pairs
+        self._pairs[first : self._n_pairs] = np.array(pairs, np.int32).reshape(-1, 2)
         self._places[slot] = first, self._n_pairs
 
     def _lay_out(self) -> None:

@@ -1,4 +1,4 @@
-"""Deleting by tag goes in slices: each a record of its own, refused before anything is gone, and what a kill leaves is the rest."""
+"""Deleting by tag goes in slices, each a record of its own; it is refused before anything is gone; a kill leaves the rest."""
 
 from __future__ import annotations
 

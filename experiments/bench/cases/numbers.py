@@ -2,8 +2,8 @@
 
     cancel      CPU time of one among 8,192 queries of a form, as many times that of one among 1,024
     submit      CPU time of one with a `[ROWS n]` of its own while 1,000 others run
-    deletion    20,000 queries with a tag, through the engine's thread and the writer on a data directory: CPU seconds of all of it,
-                and the longest turn of the engine's thread, in which nobody else is served
+    deletion    20,000 queries with a tag, through the engine's thread and the writer on a data directory: CPU seconds of all
+                of it, and the longest turn of the engine's thread, in which nobody else is served
 
 The least of several runs counts for the first two, for neighbours only add.
 """
@@ -68,6 +68,10 @@ CPU_SECONDS = 3.0
 TURN_MS = 50.0
 
 
+def _setting(n: int) -> dict[str, int | str]:
+    return {"queries": n}
+
+
 def _engine() -> Engine:
     engine = Engine()
     engine.create_stream("a", {"i": "int", "n": "string"})
@@ -100,7 +104,7 @@ def measure_cancel(form: str) -> list[Line]:
     measures = {
         f"among_{FEW}": Measure(few, "us"), f"among_{MANY}": Measure(many, "us"), "ratio": Measure(many / few, "x"),
     }  # fmt: skip
-    return [Line("numbers", f"cancel, {form}", measures, Bar.at_most(many / few, RATIO, "x"), {"queries": MANY})]
+    return [Line("numbers", f"cancel, {form}", measures, Bar.at_most(many / few, RATIO, "x"), _setting(MANY))]
 
 
 def measure_submit(form: str) -> list[Line]:
@@ -119,7 +123,7 @@ def measure_submit(form: str) -> list[Line]:
         engine.cancel(query)
     median = statistics.median(found)
     measures = {"median": Measure(median, "ms"), "most": Measure(max(found), "ms")}
-    return [Line("numbers", f"submit, {form}", measures, Bar.at_most(median, SUBMIT_MS, "ms"), {"queries": RUNNING})]
+    return [Line("numbers", f"submit, {form}", measures, Bar.at_most(median, SUBMIT_MS, "ms"), _setting(RUNNING))]
 
 
 class _Direct:
@@ -172,7 +176,7 @@ def measure_deletion(work: str) -> list[Line]:
     assert n_deleted == DELETED, "all of them are gone"
     longest = 1000 * max(service.turns)
     measures = {"cpu": Measure(seconds, "s"), "longest_turn": Measure(longest, "ms"), "turns": Measure(len(service.turns), "")}
-    name, setting = f"delete {DELETED:,} by tag, {work}", {"queries": DELETED}
+    name, setting = f"delete {DELETED:,} by tag, {work}", _setting(DELETED)
     return [
         Line("numbers", f"{name}: CPU seconds", measures, Bar.at_most(seconds, CPU_SECONDS, "s"), setting),
         Line("numbers", f"{name}: longest turn", measures, Bar.at_most(longest, TURN_MS, "ms"), setting),

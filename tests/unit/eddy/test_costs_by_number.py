@@ -1,12 +1,14 @@
 """What it costs to submit, pause, resume, replace or cancel a query does not depend on how many others run.
 
-Counted as lines of Python that run: the time of a kernel or a memory copy is for the benchmarks (`experiments/bench/cases/numbers.py`).
+Counted as lines of Python that run: what kernels and copies of memory take is for the benchmarks
+(`experiments/bench/cases/numbers.py`).
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -57,15 +59,14 @@ class Counting:
     def __init__(self) -> None:
         self.lines = 0
 
-    def of(self, call: Callable[[], Any]) -> int:
-        """The lines that a call takes."""
-        before, was = self.lines, sys.gettrace()
+    def of(self, call: Callable[[], Any]) -> Any:
+        """Count the lines that a call takes, and give what it gives."""
+        was = sys.gettrace()
         sys.settrace(self._trace)
         try:
-            call()
+            return call()
         finally:
             sys.settrace(was)
-        return self.lines - before
 
     def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
         self.lines += event == "line"
@@ -83,7 +84,9 @@ def fill(form: str, n: int) -> tuple[Engine, list[Query]]:
 
 def submit(engine: Engine, form: str, k: int) -> Query:
     sql, options = FORMS[form]
-    given = {name: [tag.format(k=k) for tag in value] if name == "tags" else value.format(k=k) for name, value in options.items()}
+    given: dict[str, Any] = {
+        name: [tag.format(k=k) for tag in value] if name == "tags" else value.format(k=k) for name, value in options.items()
+    }
     return engine.submit(sql.format(k=k), **given)
 
 
@@ -98,17 +101,20 @@ def lines_of(form: str, n: int) -> dict[str, int]:
     engine, queries = fill(form, n)
     found: dict[str, list[int]] = {}
 
-    def count(name: str, call: Callable[[], Any]) -> None:
+    def count(name: str, call: Callable[..., Any], *given: Any) -> Any:
         # whatever a commit puts off is part of the next call
         push(engine)
-        found.setdefault(name, []).append(Counting().of(call))
+        counting = Counting()
+        result = counting.of(partial(call, *given))
+        found.setdefault(name, []).append(counting.lines)
+        return result
 
     for k in range(2):
-        count("submit", lambda: queries.append(submit(engine, form, 1000 + k)))
+        queries.append(count("submit", submit, engine, form, 1000 + k))
         query = queries[n // 2 + k]
         count("pause", query.pause)
         count("resume", query.resume)
-        count("replace", lambda: engine.replace(query, query.sql + " "))
+        count("replace", engine.replace, query, query.sql + " ")
         # the first and the last
         count("cancel", queries.pop(-k).cancel)
     return {name: min(lines) for name, lines in found.items() if name not in GROWING.get(form, ())}
