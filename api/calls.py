@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -284,25 +284,37 @@ def _cancel(holdings: Holdings, call: Call) -> Done:
     return Done(None)
 
 
+def _cancel_many(holdings: Holdings, call: Call) -> Done:
+    """Cancel queries by their ids, all or none; those that are gone already are passed over."""
+    engine = holdings.engine
+    known = [query for id_ in call.header["queries"] if (query := _found(engine.query, id_)) is not None]
+    ids = {query.id for query in known}
+    for query in known:
+        for reader in engine.readers(query):
+            if reader.id not in ids:
+                raise InUseError(f'query "{query.name}" is read by query "{reader.name}"', hint="cancel the reader first")
+    for query in readers_first(known):
+        _end(holdings, query)
+    return Done({"cancelled": len(known)}, bool(known))
+
+
 def _cancel_tag(holdings: Holdings, call: Call) -> Done:
-    """Cancel all queries with a tag, those that are read after their readers; all or none."""
-    tag = call.header["tag"]
-    tagged = [query for query in holdings.engine.queries.values() if tag in query.tags]
-    names = {query.name.lower() for query in tagged}
-    for query in holdings.engine.queries.values():
-        if query.name.lower() not in names and (held := names.intersection(query.reads)):
-            fact = f'query "{min(held)}" has the tag and is read by query "{query.name}", which has not'
-            raise InUseError(fact, hint="cancel the reader first")
-    # a reader is younger than what it reads, unless it was replaced: then it comes round again
-    waiting = sorted(tagged, key=lambda query: -query.id)
-    while waiting:
-        read = {name for query in waiting for name in query.reads}
+    """As journals have it that were written before deletions came in slices (`api/deletions.py`)."""
+    tagged = [query.id for query in holdings.engine.queries.values() if call.header["tag"] in query.tags]
+    return _cancel_many(holdings, Call("cancel_many", {"queries": tagged}))
+
+
+def readers_first(queries: Iterable[Query]) -> list[Query]:
+    """Queries in an order in which they can be cancelled: the youngest first, but none before one that reads it."""
+    # a reader is younger than what it reads, unless it was replaced: then what it reads comes round again
+    waiting = sorted(queries, key=lambda query: -query.id)
+    found: list[Query] = []
+    while read := {name for query in waiting for name in query.reads}:
         free = [query for query in waiting if query.name.lower() not in read]
         assert free, "queries do not read each other in a circle"
-        for query in free:
-            _end(holdings, query)
+        found += free
         waiting = [query for query in waiting if query.name.lower() in read]
-    return Done({"cancelled": len(tagged)}, bool(tagged))
+    return found + waiting
 
 
 def _pause(holdings: Holdings, call: Call) -> Done:
@@ -324,7 +336,7 @@ def _read(holdings: Holdings, call: Call) -> Done:
     return Done(None)
 
 
-def _found(find: Callable[[str], Any], name: str) -> Any:
+def _found(find: Callable[[Any], Any], name: str | int) -> Any:
     """The thing of that name; None if there is none."""
     try:
         return find(name)
@@ -356,6 +368,7 @@ _KINDS: dict[str, Callable[[Holdings, Call], Done]] = {
     "submit_many": _submit_many,
     "put_query": _put_query,
     "cancel": _cancel,
+    "cancel_many": _cancel_many,
     "cancel_tag": _cancel_tag,
     "pause": _pause,
     "resume": _resume,

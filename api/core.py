@@ -215,7 +215,7 @@ class Core:
                         # whatever it left half done is not on disk: stop, and start again from there
                         self._fail(broken)
             outcomes.append((item.told, result, error))
-        gone = self.watches.cancelled() if self.holdings.touched and self.failure is None else []
+        gone = self.watches.cancelled(self.holdings.touched) if self.failure is None else []
         parts = self.watches.collect() if self.failure is None else []
         came, self._came = self._came, []
         self._reserve(group)

@@ -26,6 +26,8 @@ class Watches:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._cursors: dict[int, Changes] = {}
+        #: the numbers of watched queries by their name in lower case; of one that went another may have the name already
+        self._by_name: dict[str, set[int]] = {}
         #: who watches a query, by its number; never empty
         self._readers: dict[int, set[Reader]] = {}
         #: which queries somebody watches
@@ -75,6 +77,7 @@ class Watches:
         if id_ in self._cursors:
             return
         self._cursors[id_] = self._engine.changes(query, since)
+        self._by_name.setdefault(query.name.lower(), set()).add(id_)
         if id_ >= len(self._watched):
             self._watched = np.concatenate([self._watched, np.zeros(max(id_, len(self._watched)), np.bool_)])
         self._watched[id_] = True
@@ -109,6 +112,10 @@ class Watches:
                 self._watch(reader, query, "now")
 
     def _forget(self, id_: int) -> None:
+        name = self._cursors[id_].query.name.lower()
+        self._by_name[name].discard(id_)
+        if not self._by_name[name]:
+            del self._by_name[name]
         del self._cursors[id_], self._readers[id_]
         self._watched[id_] = False
         self._dirty.discard(id_)
@@ -131,14 +138,15 @@ class Watches:
         parts.sort(key=lambda part: part.seq)  # stable: by query within a commit
         return parts
 
-    def cancelled(self) -> list[Query]:
-        """The watched queries that are gone; they are watched no more."""
+    def cancelled(self, names: Iterable[str]) -> list[Query]:
+        """The watched queries that are gone, of those with these names in lower case; they are watched no more."""
         gone = []
-        for id_, cursor in list(self._cursors.items()):
+        for id_ in sorted(id_ for name in names for id_ in self._by_name.get(name, ())):
+            query = self._cursors[id_].query
             try:
-                self._engine.query(cursor.query)
+                self._engine.query(query)
             except NotFoundError:
-                gone.append(cursor.query)
+                gone.append(query)
                 for reader in self._readers[id_]:
                     self._watching[reader].discard(id_)
                 self._forget(id_)

@@ -40,6 +40,8 @@ class Catalog:
         self.timelines: dict[str, Timeline] = {}
         self.queries: dict[int, Query] = {}
         self._query_by_name: dict[str, Query] = {}
+        #: by the name of what they read, the queries that read a query, by id
+        self._readers: dict[str, dict[int, Query]] = {}
         self.functions: dict[str, UserFunction] = {}
         self._next_query = 1
         #: that of the queries which came since the last commit, and the commit
@@ -50,6 +52,7 @@ class Catalog:
     def clear(self) -> None:
         self.queries.clear()
         self._query_by_name.clear()
+        self._readers.clear()
         self.sources.clear()
         self.tables.clear()
         self.timelines.clear()
@@ -217,10 +220,30 @@ class Catalog:
         self._next_query = query.id + 1
         self.queries[query.id] = query
         self._query_by_name[query.name.lower()] = query
+        self.begin_reading(query)
 
     def remove_query(self, query: Query) -> None:
         del self.queries[query.id]
         del self._query_by_name[query.name.lower()]
+        self.end_reading(query)
+
+    def begin_reading(self, query: Query) -> None:
+        """A query reads the queries that its text names."""
+        for name in query.reads:
+            self._readers.setdefault(name, {})[query.id] = query
+
+    def end_reading(self, query: Query) -> None:
+        """It reads them no more: it has gone, or gets another text."""
+        for name in query.reads:
+            readers = self._readers[name]
+            del readers[query.id]
+            if not readers:
+                del self._readers[name]
+
+    def readers(self, query: Query) -> list[Query]:
+        """The queries that read one by its name, the oldest first."""
+        found = self._readers.get(query.name.lower(), {})
+        return [found[id_] for id_ in sorted(found)]
 
     def query(self, query: Query | int | str) -> Query:
         found: Query | None = None

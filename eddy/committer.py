@@ -28,10 +28,12 @@ from eddy.eddy import Eddy
 from eddy.ends import cuts_of, split_at
 from eddy.expiry import Left
 from eddy.join_group import Before, JoinGroup
+from eddy.join_query import JoinQuery
 from eddy.joiner import Joiner
 from eddy.leaving import leaving_batches
 from eddy.leaving_rows import LeavingRows
 from eddy.match_rows import MatchRows, NoRows
+from eddy.operation import Operation
 from eddy.operations import Operations
 from eddy.query import Query
 from eddy.ranks import Ranks
@@ -112,13 +114,11 @@ class Committer:
         return {**vars(self), "listeners": {}, "_failure": None}
 
     def run(
-        self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool,
-        opening: Sequence[Part] = (),
+        self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool
     ) -> None:  # fmt: skip
         """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
-        `heartbeat`: time was said to have passed, so forget what it allows. `opening`: the parts, with their signs, of a commit
-        that opens a query: it takes no rows, and no time passes in it.
+        `heartbeat`: time was said to have passed, so forget what it allows.
         """
         began = time.perf_counter_ns()
         before = timeline.now
@@ -133,15 +133,14 @@ class Committer:
         if cuts is not None:
             while (cut := cuts.next(released)) is not None:
                 earlier, released = split_at(released, cut)
-                self._commit(timeline, earlier, leaving, cut, False, ())
-        self._commit(timeline, released, leaving, after, heartbeat, opening)
+                self._commit(timeline, earlier, leaving, cut, False)
+        self._commit(timeline, released, leaving, after, heartbeat)
         self.total_ns += time.perf_counter_ns() - began
         if self._failure is not None:
             raise self._failure
 
     def _commit(
-        self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool,
-        opening: Sequence[Part],
+        self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool
     ) -> None:  # fmt: skip
         """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
@@ -150,8 +149,6 @@ class Committer:
         joins = self.joiner.begin(timeline, self.seq) if self.joiner.groups else None
         operating = timeline in self.operations
         self._more = bool(joins) or operating
-        for k, (of, part, sign) in enumerate(opening):
-            self._send(of.name, of.column_names, part, sign, k == len(opening) - 1 and not self._more)
         if leaving:
             self._expire(leaving, after, any(source.legs for source, _ in released))
         retracted: dict[Source, Retractions] = {}
@@ -235,8 +232,35 @@ class Committer:
         timeline = query.timeline
         came, parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
         shown = [came] if left and len(came) else [] if left else parts
-        opening: list[Part] = [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))]
-        self.run(timeline, [], timeline.now, False, opening)
+        self.show(query, timeline, [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))])
+        if isinstance(query.operation, Operation):
+            query.operation.forget()
+
+    def show(self, query: Query, timeline: Timeline, parts: Sequence[Part]) -> None:
+        """The commit that opens a query: these parts, with their signs, and what its tables hold.
+
+        It takes no rows, and no time passes in it: nothing changes for any other query, so none is looked at.
+        """
+        began = time.perf_counter_ns()
+        now = timeline.now
+        self.seq += 1
+        self._part, self._failure = 0, None
+        joins = self.joiner.begin_opening(query, self.seq) if isinstance(query, JoinQuery) else []
+        self._more = bool(joins)
+        for k, (of, part, sign) in enumerate(parts):
+            self._send(of.name, of.column_names, part, sign, k == len(parts) - 1 and not self._more)
+        for source in timeline.keyed:
+            assert source.own_ends is not None
+            source.own_ends.settle(self.seq, None)
+        if joins:
+            self._join(joins, now, now)
+            self._end_parts()
+        timeline.log.append(Record(self.seq, now, now))
+        if not self.seq % _SETTLE_EVERY:
+            self.trim(timeline)
+        self.total_ns += time.perf_counter_ns() - began
+        if self._failure is not None:
+            raise self._failure
 
     # ---- rows that leave
 
@@ -345,7 +369,7 @@ class Committer:
                 k = int(np.searchsorted(times, dead_until, "right"))
                 window.oldest = page.base + at + k
                 if found is None:
-                    found = np.zeros(source.n_class_numbers(), np.int32)
+                    found = np.zeros(source.classes.n_numbers, np.int32)
                 found[window.number] = k
         return found
 

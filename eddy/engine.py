@@ -268,6 +268,10 @@ class Engine:
         with self._turn:
             return self._lives.submit(sql, name, params, tags, history, emit, expiry)
 
+    def readers(self, query: Query | int | str) -> list[Query]:
+        """The queries that read one by its name, the oldest first."""
+        return self._catalog.readers(self._catalog.query(query))
+
     def cancel(self, query: Query | int | str) -> None:
         """Stop a query for good; it emits no final changes."""
         with self._turn:

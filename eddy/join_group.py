@@ -121,10 +121,13 @@ class JoinGroup:
         self._narrowest: list[WindowClass] = []
         #: window widths by input -> the slots that have them
         self._classes: list[tuple[list[int], np.ndarray]] = []
-        self._filters = MatchFilters(sources, 64)
-        #: counts changes of the queries, and what the filters were derived from
+        #: counts changes of the queries, and what was derived from them
         self._version = 0
         self._derived = -1
+        self._match_filters = MatchFilters(sources, 64)
+        #: what the filters were derived from: the queries, and the predicates of those streams whose regions they look at
+        self._filtered = (-1, 0)
+        self._region_sources: list[Source] = []
         #: by input whose rows come, the order in which the others were added last
         self._last_order = [self.walker.order(first) for first in range(n_inputs)]
         #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
@@ -209,27 +212,33 @@ class JoinGroup:
         self.slots.give_back(slot)
         self.ledger.predicates[:] -= 1
         self._version += 1
-        if self.slots.taken * 4 <= self.slots.n_words * 64:
-            self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
+        self.slots.shrink()
 
     def _first_stems(self) -> list[tuple[Source, str]]:
         """By input, the SteM that its rows probe first; an input read alone has none to probe."""
         orders = [(source, self.walker.order(k)) for k, source in enumerate(self.sources)]
         return [(source, self.ledger.names[order[0]]) for source, order in orders if order]
 
-    def _derive(self) -> None:
-        """Bring the filters up to date with the queries and with the streams' predicates."""
+    @property
+    def _filters(self) -> MatchFilters:
+        """The filters, up to date with the queries and with the predicates of the streams; derived when they are asked for."""
         # each only grows
-        state = self._version
-        for source in self.sources:
-            state += source.version + source.bank.version
-        if state == self._derived:
+        state = self._version, sum(source.bank.version for source in self._region_sources)
+        if state != self._filtered and self.slots.taken:
+            self._unasked = [0] * len(self.sources)
+            found = self._match_filters = MatchFilters(self.sources, len(self.results))
+            counted = [ends is not None for ends in self.ends]
+            found.derive(slots_of(self.active), self._leg_slots, self._widths, self._births, counted)
+            self._region_sources = [source for k, source in enumerate(self.sources) if found.has_regions(k)]
+            self._filtered = self._version, sum(source.bank.version for source in self._region_sources)
+        return self._match_filters
+
+    def _derive(self) -> None:
+        """Bring what follows from the windows of the queries up to date."""
+        if self._derived == self._version:
             return
-        self._derived = state
+        self._derived = self._version
         active = slots_of(self.active)
-        self._unasked = [0] * len(self.sources)
-        self._filters = MatchFilters(self.sources, len(self.results))
-        self._filters.derive(active, self._leg_slots, self._widths, self._births, [ends is not None for ends in self.ends])
         for of, choose in ((self._widest, np.argmax), (self._narrowest, np.argmin)):
             slots = active[choose(self._widths[:, active], axis=1)].tolist()
             of[:] = [self._members[slot].legs[k].window for k, slot in enumerate(slots)]

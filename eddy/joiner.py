@@ -75,6 +75,10 @@ class Joiner:
         groups = [group for group in self.groups.values() if group.timeline is timeline and group.slots.taken]
         return [(group, group.before(commit)) for group in groups]
 
+    def begin_opening(self, query: JoinQuery, commit: int) -> list[tuple[JoinGroup, Before]]:
+        """The group of a query, if the commit that opens it may begin matches: of tables alone, which are there at once."""
+        return [(query.group, query.group.before(commit))] if query.opens and query.slot is not None else []
+
     def begin_change(self, table: TableSource, commit: int) -> list[tuple[JoinGroup, Before]]:
         """The groups, on any timeline, that a commit which changes a table may concern, and how they stand before it."""
         groups = [group for group in self.groups.values() if isinstance(group, TableGroup) and group.reacts_to(table)]

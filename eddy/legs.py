@@ -64,7 +64,8 @@ class Leg:
     index_column: int | None = None
     #: per clause, the slots of its disjuncts
     disjuncts: tuple[list[int], ...] = ()
-    queries: list[Query] = field(default_factory=list)
+    #: in the order in which they came
+    queries: dict[Query, None] = field(default_factory=dict)
     #: inputs of joins that read it; such a leg is matched but not listed
     n_joins: int = 0
 
@@ -72,6 +73,12 @@ class Leg:
     def key(self) -> tuple[WindowSpec, Condition]:
         """What makes two legs the same."""
         return self.window.window, self.condition
+
+    def some_query(self) -> Query:
+        """The youngest of its queries; looking for the first would pass by all that went before it."""
+        query, _ = self.queries.popitem()
+        self.queries[query] = None
+        return query
 
     @property
     def dense(self) -> bool:

@@ -141,7 +141,9 @@ class Lifecycle:
         other = self._make(query.id, query.name, sql, query.tags, plan, True)
         if isinstance(query, TreeQuery) and isinstance(other, TreeQuery):
             other.log.read = query.log.read
+        self._catalog.end_reading(query)
         version = query.become(other)
+        self._catalog.begin_reading(query)
         log.hold(seq, partial(self.forget_version, query, version))
         self._start(query)
         self._open(query, before, left)
@@ -163,7 +165,7 @@ class Lifecycle:
 
     def _readers(self, query: Query) -> list[str]:
         """The queries that read one by its name."""
-        return [other.name for other in self._catalog.queries.values() if query.name.lower() in other.reads]
+        return [other.name for other in self._catalog.readers(query)]
 
     # ---- starting
 
@@ -235,7 +237,7 @@ class Lifecycle:
         operation.forget()
         operation.n_results = shared.n_results
         shared.stop(self._committer.seq)
-        self._committer.operations.shared.tidy(query.timeline)
+        self._committer.operations.shared.tidy(query.timeline, shared.group)
         query.operation = operation
         self._committer.operations.add(query)
 
@@ -297,7 +299,7 @@ class Lifecycle:
         if taken_back is not None and left is None and self._committer.listeners:
             # it had operators: what listeners have of it are rows of its answer, not of streams
             parts.insert(0, (query, ResultRows(query.id, taken_back), -1))
-        self._committer.run(timeline, [], now, False, parts)
+        self._committer.show(query, timeline, parts)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:
         """The answer that a query is about to take back, none if it is a stream, and its rows."""
@@ -323,10 +325,10 @@ class Lifecycle:
     def _stop(self, query: Query) -> None:
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
-            operations, shares = self._committer.operations, isinstance(query.operation, SharedOperation)
+            operations, operation = self._committer.operations, query.operation
             query.stop(seq)
-            if shares:
-                operations.shared.tidy(query.timeline)
+            if isinstance(operation, SharedOperation):
+                operations.shared.tidy(query.timeline, operation.group)
             else:
                 operations.remove(query)
             return

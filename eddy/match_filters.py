@@ -13,7 +13,8 @@ grouped filter (`filters/grouped.py`), whatever it comes from:
     query q wants match m   iff   low[a, q] <= rank(a, m) < high[a, q]   for every attribute a of the route
 
 So matches are matched and listed by the kernels that match rows (`filters/matching.py`). The bounds on regions are those of the
-streams' own banks, looked up by the slot of each query's leg, and derived anew when a predicate has come or gone: nothing is
+streams' own banks, looked up by the slot of each query's leg, and derived anew, where there are any, when a predicate has come or
+gone: nothing is
 kept per match, and 4 bytes per filtered attribute with a stored row, however many queries there are.
 """
 
@@ -149,6 +150,10 @@ class MatchFilters:
     def stored(self, k: int) -> list[tuple[int, Region | Outcome]]:
         """The attributes of an input's rows, with their numbers."""
         return self._stored[k]
+
+    def has_regions(self, k: int) -> bool:
+        """Whether some query has bounds on the regions of an input's rows."""
+        return any(isinstance(attribute, Region) for _, attribute in self._stored[k])
 
     def outcomes(self, k: int) -> list[tuple[int, np.ndarray]]:
         """The predicate modules of an input's rows, each with the mask of the slots that have it."""

@@ -24,7 +24,7 @@ class Operations:
 
     def __init__(self) -> None:
         #: the queries that run on each timeline that has any, in the order in which they started
-        self.running: dict[Timeline, list[TreeQuery]] = {}
+        self.running: dict[Timeline, dict[TreeQuery, None]] = {}
         self.shared = SharedGroups()
         #: by source, operators that may keep a row of it; and what each query adds to that
         self._keepers: Counter[Source] = Counter()
@@ -35,7 +35,7 @@ class Operations:
         return timeline in self.running or timeline in self.shared
 
     def add(self, query: TreeQuery) -> None:
-        self.running.setdefault(query.timeline, []).append(query)
+        self.running.setdefault(query.timeline, {})[query] = None
         assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
         n_operators = query.operation.n_operators
         read = Counter(source for core in query.cores for source in core.sources)
@@ -44,7 +44,7 @@ class Operations:
 
     def remove(self, query: TreeQuery) -> None:
         queries = self.running[query.timeline]
-        queries.remove(query)
+        del queries[query]
         if not queries:
             del self.running[query.timeline]
         # those that come to nothing go

@@ -33,7 +33,7 @@ def recall(source: Source, leg: Leg, first: int) -> None:
     window = leg.window
     if not window.window.is_stream and window.window.kind is not WindowKind.ROWS:
         alive = source.store.first_after(source.timeline.now - window.window.width_us)
-        source.reach_back(window, max(first, alive))
+        source.classes.reach_back(window.window.width_us, max(first, alive))
     if leg.dense and source.keeps_ids:
         for page, at, stop in source.store.slices(first, leg.since):
             _find_ids(source, leg, page, at, stop)

@@ -106,7 +106,8 @@ class SharedGroup:
         self._version = 0
         #: those who are watched, in the order in which their changes are told; None if they have changed
         self._readers: Readers | None = None
-        self._listed: list[int] = []
+        #: members whose rows are listed one by one, in the order in which they came
+        self._listed: dict[int, None] = {}
         #: groups of the rows that the last commit ended
         self._ended = np.zeros(0, np.int64)
 
@@ -131,7 +132,7 @@ class SharedGroup:
         self._slots[number], self.born[number], self.results[number] = slot, born, 0
         self._version += 1
         if member.listed:
-            self._listed.append(number)
+            self._listed[number] = None
         self.sums.add(number, born, self.low, listed=member.listed)
         if born < self.end:
             self._start_again(min(self.low, born), self.sums.n_groups)
@@ -145,8 +146,7 @@ class SharedGroup:
         self.watched.discard(number)
         self.logged.discard(number)
         self._readers = None
-        if number in self._listed:
-            self._listed.remove(number)
+        self._listed.pop(number, None)
         self._free.append(number)
         self._version += 1
 
@@ -265,7 +265,7 @@ class SharedGroup:
         ranges = self.ranges()
         return Touches(
             self._groups[slots], ranges.rank_of[self._regions[slots]], positions, self._times(spans, width), ranges.low,
-            ranges.high, self.born, self._listed, bits,
+            ranges.high, self.born, list(self._listed), bits,
         )  # fmt: skip
 
     def settle(self) -> None:
@@ -284,7 +284,7 @@ class SharedGroup:
     def _apply(self, positions: Array, signs: Array, values: list[tuple[Array, Array]]) -> Array:
         """Add rows to the sums, or take them back; returns the bits of the listed members."""
         slots = positions & self._mask
-        listed = self._listed
+        listed = list(self._listed)
         bits = self._bits(listed, positions) if listed else _NO_BITS
         rows = Rows(self._groups[slots], self._regions[slots], positions, signs, values)
         self.sums.apply(rows, self.ranges(), Listed(np.array(listed), bits) if listed else None)

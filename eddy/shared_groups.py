@@ -49,11 +49,12 @@ class SharedGroups:
             group = groups[source, shareable.form] = SharedGroup(shareable.form, source)
         return SharedOperation(query, shareable, core, group)
 
-    def tidy(self, timeline: Timeline) -> None:
-        """A member has left: groups without any go."""
+    def tidy(self, timeline: Timeline, group: SharedGroup) -> None:
+        """A member has left its group, which goes if it has no other."""
+        if group.members:
+            return
         groups = self._groups[timeline]
-        for key in [key for key, group in groups.items() if not group.members]:
-            del groups[key]
+        del groups[group.source, group.form]
         if not groups:
             del self._groups[timeline]
 

@@ -28,6 +28,7 @@ from eddy.result_log import CommitEnds
 from eddy.retained import Retained
 from eddy.stored import Stored
 from eddy.timeline import Intake, Timeline
+from eddy.window_classes import WindowClasses
 from filters.bank import FilterBank
 from filters.candidates import CandidateIndex, float_columns, key_columns
 from filters.expression import user_functions_of
@@ -121,8 +122,7 @@ class Source:
         self.own_ends = OwnEnds(self.store, self.gatherer, key, end_column) if key or end_column is not None else None
         self.deferral = Deferral(self)
         self._shared_outputs: dict[tuple[OutputColumn, ...], tuple[OutputColumn, ...]] = {}
-        self.classes: dict[WindowSpec, WindowClass] = {}
-        self._class_numbers: list[int] = []
+        self.classes = WindowClasses()
         self.expiry = Expiry(self)
         #: predicate modules by the text of their expression
         self.modules: dict[str, PredicateModule] = {}
@@ -272,16 +272,16 @@ class Source:
 
     def add_reader(self, leg: Leg, query: Query) -> None:
         """One more query reads a leg."""
-        leg.queries.append(query)
+        leg.queries[query] = None
         if leg.slot is not None:
             self._outputs_of(leg).add(leg.slot, query.id, query.born)
 
     def remove_reader(self, leg: Leg, query: Query) -> None:
         """A query reads a leg no more; a leg without readers goes."""
-        leg.queries.remove(query)
+        del leg.queries[query]
         if leg.slot is not None:
-            heir = (leg.queries[0].id, leg.queries[0].born) if leg.queries else None
-            self._outputs_of(leg).remove(leg.slot, query.id, heir)
+            heir = leg.some_query() if leg.queries else None
+            self._outputs_of(leg).remove(leg.slot, query.id, None if heir is None else (heir.id, heir.born))
         if not leg.queries:
             self._drop_leg(leg)
 
@@ -300,14 +300,11 @@ class Source:
     def _tidy(self, window: WindowClass) -> None:
         """A leg of a window class has gone: so may the class, and room for slots."""
         if not window.n_legs and not window.n_held:
-            del self.classes[window.window]
-            self._class_numbers.append(window.number)
+            self.classes.remove(window)
             self.version += 1
         self._keep_ids()
-        if self.slots.taken * 4 <= self.slots.n_words * 64:
-            self.slots.shrink(int(slots_of(self.active)[-1]) if self.slots.taken else -1)
-        if self.sparse_slots.taken * 4 <= self.sparse_slots.n_words * 64:
-            self.sparse_slots.shrink(max((slot for slot, leg in enumerate(self.sparse_leg_of) if leg is not None), default=-1))
+        self.slots.shrink()
+        self.sparse_slots.shrink()
         for f in self.bank.restorable()[:1]:
             self.bank.restore_table(f, self._predicates().get(f, {}))
 
@@ -330,30 +327,14 @@ class Source:
     def _window_class(self, window: WindowSpec) -> WindowClass:
         found = self.classes.get(window)
         if found is None:
-            number = self._class_numbers.pop() if self._class_numbers else len(self.classes)
-            # a window holds what a narrower one does, whoever counts it
-            oldest = min(
-                (held.oldest for held in self._by_clock() if held.window.width_us <= window.width_us), default=self.store.end
-            )
-            found = self.classes[window] = WindowClass(number, window, oldest)
+            found = self.classes.add(window, self.store.end)
             self.version += 1
             self._keep_ids()
         return found
 
-    def _by_clock(self) -> list[WindowClass]:
-        """The classes of windows that the clock ends, or nothing."""
-        others = (WindowKind.NONE, WindowKind.ROWS)
-        return [held for held in self.classes.values() if held.window.kind not in others]
-
-    def reach_back(self, window: WindowClass, oldest: int) -> None:
-        """A window holds rows from a position on that is alive in it, and so does every wider one."""
-        for held in self._by_clock():
-            if held.window.width_us >= window.window.width_us:
-                held.oldest = min(held.oldest, oldest)
-
     def _keep_ids(self) -> None:
         """Legs have come or gone: see whether anybody needs region ids."""
-        keeps = any(window.ends for window in self.classes) or bool(self.held)
+        keeps = self.classes.any_ends or bool(self.held)
         self.version += keeps != self.keeps_ids
         self.keeps_ids = keeps
 
@@ -571,10 +552,6 @@ class Source:
         end = self.ends.at(seq)
         return self.logged_from if end is None else end
 
-    def n_class_numbers(self) -> int:
-        """How many numbers window classes have, those that went and were not used again included."""
-        return len(self.classes) + len(self._class_numbers)
-
     def log_dropped(self, gone: int) -> None:
         """Commits up to `gone` are no longer logged."""
         last = self.ends.drop(gone)
@@ -602,19 +579,15 @@ class Source:
     def _wanted(self) -> int:
         """The oldest position that `keep` or a window wants now, births aside."""
         store, now = self.store, self.timeline.now
-        widest = self.stored.keep_us or 0
         oldest = store.end
-        for window in self.classes:
-            if window.is_stream:
-                continue
-            if window.kind is WindowKind.ROWS:
-                column = self.row_ends.find(window.rows, window.partition)
-                assert column is not None, "whoever counts rows holds their ends"
-                first = max(self.stored.first, store.first_after(now - window.width_us))
-                own = self.own_ends
-                oldest = min(oldest, column.oldest_alive(first) if own is None else self._oldest_in(column, own, first))
-            elif window.width_us > widest:
-                widest = window.width_us
+        for window in self.classes.outermost():
+            column = self.row_ends.find(window.rows, window.partition)
+            assert column is not None, "whoever counts rows holds their ends"
+            first = max(self.stored.first, store.first_after(now - window.width_us))
+            own = self.own_ends
+            oldest = min(oldest, column.oldest_alive(first) if own is None else self._oldest_in(column, own, first))
+        by_width = self.classes.by_width
+        widest = max(self.stored.keep_us or 0, by_width[-1].window.width_us if by_width else 0)
         return min(oldest, store.first_after(now - widest)) if widest else oldest
 
     def _oldest_in(self, column: RowEnds, own_ends: OwnEnds, first: int) -> int:
@@ -702,12 +675,8 @@ class Source:
             module.check(modules[text])
         for column, index in self.indexes.items():
             index.check(sparse[column])
-        for window in self.classes.values():
-            if window.window.is_stream or window.window.kind is WindowKind.ROWS:
-                continue
-            width = window.window.width_us
-            reached = all(window.oldest <= held.oldest for held in self._by_clock() if held.window.width_us <= width)
-            assert reached, "a window reaches back as far as a narrower one"
+        self.classes.check()
+        for window in self.classes.by_width:
             assert window.oldest >= self.store.watermark, "no window reaches below the watermark"
             if window.window.ends:
                 self._check_lives(window)

@@ -121,20 +121,20 @@ class FilterBank:
                 self.table[row] = self.table[self._rows.view(f)[at]]
                 self._rows.insert(f, at + 1, row)
             rows = self._rows.view(f)
-            several = filter_.multi.ranks.get(slot)
+            several = filter_.multi.get(slot)
             if several is None:
                 clear_outside(self.table, rows, len(rows), self.low[f, slot], self.high[f, slot], slot)
             else:
                 self._write_bits(rows, slot, several)
             self._fit_budget()
-        self._changed(multi=bool(filter_.multi.ranks))
+        self._changed(multi=bool(filter_.multi))
         return f
 
     def remove(self, slot: int, position: int, intervals: Intervals, end: int) -> int:
         """Take a predicate off a slot; `end` is the end of the store. Returns the number of the filter."""
         f = self._by_position[position]
         filter_ = self.filters[f]
-        several = bool(filter_.multi.ranks)
+        several = bool(filter_.multi)
         merged = filter_.remove(slot, intervals, self.low, self.high, self._top, end)
         clear_bit_of(self.interested, f, slot)
         if self._plan[f, 3] == TABLE:
@@ -360,7 +360,7 @@ class FilterBank:
         at: list[int] = [0]
         ranks: list[list[int]] = []
         for f, filter_ in enumerate(self.filters):
-            for slot, pairs in filter_.multi.ranks.items():
+            for slot, pairs in filter_.multi.items():
                 self.high[f, slot] = NO_LIMIT + 1 + len(filters)
                 filters.append(f)
                 slots.append(slot)

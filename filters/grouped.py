@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,19 +56,65 @@ def ids_of_ranks(ranks: np.ndarray, id_of: np.ndarray, ids: np.ndarray) -> None:
 
 
 class Multi:
-    """The predicates of more than one interval on one attribute: ranks per slot, few and short."""
+    """The predicates of more than one interval on one attribute: by slot its [low, high) pairs of ranks, ascending.
 
-    __slots__ = ("ranks",)
+    All pairs are one array, so that ranks move in one step; what goes leaves its pairs behind until they are the larger part.
+    """
+
+    __slots__ = ("_places", "_pairs", "_n_pairs", "_n_held")
 
     def __init__(self) -> None:
-        #: slot -> its [low, high) pairs of ranks, ascending
-        self.ranks: dict[int, list[list[int]]] = {}
+        #: slot -> where its pairs begin and end
+        self._places: dict[int, tuple[int, int]] = {}
+        self._pairs = np.zeros((8, 2), np.int32)
+        #: pairs that are laid out, and those of them that some slot has
+        self._n_pairs = 0
+        self._n_held = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, slot: int) -> bool:
+        return slot in self._places
+
+    def put(self, slot: int, pairs: Sequence[tuple[int, int]]) -> None:
+        self._n_held += len(pairs)
+        if self._n_pairs + len(pairs) > len(self._pairs):
+            self._lay_out()
+        first, self._n_pairs = self._n_pairs, self._n_pairs + len(pairs)
+        self._pairs[first : self._n_pairs] = np.array(pairs, np.int32).reshape(-1, 2)
+        self._places[slot] = first, self._n_pairs
+
+    def _lay_out(self) -> None:
+        """Close the gaps, and have room for as many again."""
+        held, self._n_pairs = self._pairs, 0
+        self._pairs = np.zeros((2 * self._n_held + 8, 2), np.int32)
+        for slot, (first, last) in self._places.items():
+            start, self._n_pairs = self._n_pairs, self._n_pairs + last - first
+            self._pairs[start : self._n_pairs] = held[first:last]
+            self._places[slot] = start, self._n_pairs
+
+    def pop(self, slot: int) -> None:
+        """Whatever the slot has is gone."""
+        first, last = self._places.pop(slot, (0, 0))
+        self._n_held -= last - first
+
+    def get(self, slot: int) -> list[list[int]] | None:
+        """The pairs of a slot; None if it has none."""
+        place = self._places.get(slot)
+        found: list[list[int]] | None = None if place is None else self._pairs[place[0] : place[1]].tolist()
+        return found
+
+    def items(self) -> Iterator[tuple[int, list[list[int]]]]:
+        """The pairs of every slot that has any."""
+        pairs = self._pairs.tolist()
+        for slot, (first, last) in self._places.items():
+            yield slot, pairs[first:last]
 
     def shift(self, at: int, by: int) -> None:
-        for pairs in self.ranks.values():
-            for pair in pairs:
-                pair[0] += by * (pair[0] > at)
-                pair[1] += by * (pair[1] > at)
+        """Move the ranks above one."""
+        held = self._pairs[: self._n_pairs]
+        held[held > at] += by
 
 
 class GroupedFilter:
@@ -154,14 +201,14 @@ class GroupedFilter:
         if len(pairs) == 1:
             low[self._number, slot], high[self._number, slot] = pairs[0]
         else:
-            self.multi.ranks[slot] = [list(pair) for pair in pairs]
+            self.multi.put(slot, pairs)
         self.n_predicates += 1
         return splits
 
     def remove(self, slot: int, intervals: Intervals, low: np.ndarray, high: np.ndarray, top: int, position: int) -> list[int]:
         """Take a predicate off; `position` is the end of the store now. Returns the ranks merged away, highest first."""
         low[self._number, slot], high[self._number, slot] = 0, NO_LIMIT
-        self.multi.ranks.pop(slot, None)
+        self.multi.pop(slot)
         self.n_predicates -= 1
         merged = []
         cuts = self._cuts
@@ -214,7 +261,7 @@ class GroupedFilter:
         else:
             self._next_id += 1
         self.n_cuts += 1
-        if self.multi.ranks:
+        if self.multi:
             self.multi.shift(at, 1)
         self._rank_of = self._rank_of_code = None
         return at
@@ -247,7 +294,7 @@ class GroupedFilter:
         elif self._finder is not None:
             self._unfound(key, False)
         self.n_cuts -= 1
-        if self.multi.ranks:
+        if self.multi:
             self.multi.shift(at, -1)
         self._rank_of = self._rank_of_code = None
 
@@ -364,8 +411,8 @@ class GroupedFilter:
             pairs = self.ranks(intervals)
             held = (
                 [(int(low[slot]), int(high[slot]))]
-                if slot not in self.multi.ranks
-                else [tuple(p) for p in self.multi.ranks[slot]]
+                if slot not in self.multi
+                else [(first, last) for first, last in self.multi.get(slot) or []]
             )
             assert held == pairs, f"slot {slot} of {self.column.name}: ranks {held} stand for {pairs}"
         assert list(uses.values()) == list(self.uses), "each cut is used as often as predicates name it"

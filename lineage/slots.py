@@ -18,7 +18,7 @@ import numpy as np
 class Slots:
     """The slots of one page of legs."""
 
-    __slots__ = ("n_words", "_free", "_next", "taken", "_on_assign", "_on_resize")
+    __slots__ = ("n_words", "_free", "_next", "taken", "_upper", "_on_assign", "_on_resize")
 
     def __init__(self, on_assign: Callable[[int], None], on_resize: Callable[[int], None]) -> None:
         self.n_words = 1
@@ -26,6 +26,8 @@ class Slots:
         self._free: list[int] = []
         self._next = 0
         self.taken = 0
+        #: those of them in the upper half of the width
+        self._upper = 0
         self._on_assign = on_assign
         self._on_resize = on_resize
 
@@ -36,30 +38,36 @@ class Slots:
         else:
             if self._next == self.n_words * 64:
                 self.n_words *= 2
+                self._upper = 0
                 self._on_resize(self.n_words)
             slot = self._next
             self._next += 1
         self.taken += 1
+        self._upper += slot >= self.n_words * 32
         self._on_assign(slot)
         return slot
 
     def give_back(self, slot: int) -> None:
         heapq.heappush(self._free, slot)
         self.taken -= 1
+        self._upper -= slot >= self.n_words * 32
 
-    def shrink(self, highest: int) -> None:
-        """Halve the width while a quarter of it is enough; `highest` is the highest slot taken, -1 for none."""
-        while self.n_words > 1 and self.taken * 4 <= self.n_words * 64 and highest < self.n_words * 32:
+    def shrink(self) -> None:
+        """Halve the width while a quarter of it is enough and no slot of the upper half is taken."""
+        while self.n_words > 1 and self.taken * 4 <= self.n_words * 64 and not self._upper:
             self.n_words //= 2
             width = self.n_words * 64
             self._next = min(self._next, width)
             self._free = [slot for slot in self._free if slot < width]
             heapq.heapify(self._free)
+            half = width // 2
+            self._upper = max(0, self._next - half) - sum(slot >= half for slot in self._free)
             self._on_resize(self.n_words)
 
     def check(self, owned: set[int]) -> None:
         """`owned` are the slots that legs hold."""
         assert len(owned) == self.taken, "every slot taken has an owner"
+        assert sum(slot >= self.n_words * 32 for slot in owned) == self._upper, "slots of the upper half are counted"
         assert not owned & set(self._free), "no owned slot is free"
         assert owned | set(self._free) == set(range(self._next)), "every slot handed out is owned or free"
 

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from api.bodies import JSON
 from api.calls import Call
 from api.core import Core
+from api.deletions import delete_tagged
 from api.formats import MEDIA, choose, encode
 from api.jsons import json_response
 from api.limits import PAGE_ITEMS
@@ -142,8 +143,8 @@ def _position(cursor: str | None, n: int) -> int:
 
 @router.delete("/v1/queries", response_model=Cancelled, responses=problems(409))
 async def cancel_tag(service: Served, tag: str) -> Any:
-    """Cancel all queries with a tag: all or none."""
-    return await service.ask(Call("cancel_tag", {"tag": tag}))
+    """Cancel the queries that have a tag now; refused if another query reads one of them. The answer comes when all are gone."""
+    return {"cancelled": await delete_tagged(service, tag)}
 
 
 @router.get("/v1/queries/{query}", response_model=QueryFacts, responses=problems(404))

@@ -335,7 +335,7 @@ def resume(query: Query | int | str) -> Call[Query]:
 
 
 def cancel(query: Query | int | str | None = None, *, tag: str | None = None) -> Call[int]:
-    """Stop a query for good, or all with a tag: all or none. Gives how many."""
+    """Stop a query for good, or all that have a tag now. Gives how many once they are gone."""
     if (query is None) == (tag is None):
         raise EddyError("cancel takes a query or a tag", code="bad_option", hint='cancel("hot") or cancel(tag="demo")')
     if query is None:

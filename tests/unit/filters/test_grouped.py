@@ -91,7 +91,7 @@ def test_a_slot_without_a_predicate_admits_everything_after_a_removal_too() -> N
     one = Filter()
     one.add(3, between(1, 2).union(between(5, 6)))
     one.remove(3)
-    assert (one.low[3], one.high[3]) == (0, NO_LIMIT) and not one.filter.multi.ranks and one.filter.n_cuts == 0
+    assert (one.low[3], one.high[3]) == (0, NO_LIMIT) and not one.filter.multi and one.filter.n_cuts == 0
 
 
 @pytest.mark.parametrize(

@@ -81,12 +81,12 @@ def test_the_width_is_halved_while_a_quarter_of_it_is_enough() -> None:
     assert told.grew == [2, 4]
     for slot in range(60, 200):
         told.slots.give_back(slot)
-    told.slots.shrink(59)
+    told.slots.shrink()
     assert told.slots.n_words == 2 and told.grew == [2, 4, 2], "60 of 256 are a quarter, of 128 they are not"
     told.slots.check(set(range(60)))
     for slot in range(10, 60):
         told.slots.give_back(slot)
-    told.slots.shrink(9)
+    told.slots.shrink()
     assert told.slots.n_words == 1
     told.slots.check(set(range(10)))
     assert [told.slots.take() for _ in range(55)] == list(range(10, 65)) and told.slots.n_words == 2
@@ -98,7 +98,7 @@ def test_a_slot_in_the_upper_half_keeps_the_width() -> None:
         told.slots.take()
     for slot in range(127):
         told.slots.give_back(slot)
-    told.slots.shrink(127)
+    told.slots.shrink()
     assert told.slots.n_words == 2 and told.slots.take() == 0
 
 
