@@ -140,7 +140,7 @@ class Core:
             "n_queries": totals["queries"],
             "bytes": totals["bytes"],
             "timelines": self.engine.times(),
-            "streams": {name: {"rows": rows, "late": late} for name, (rows, late) in totals["streams"].items()},
+            "streams": totals["streams"],
             "tables": {name: {"rows": rows} for name, rows in totals["tables"].items()},
             "queue": {"calls": self.inbox.calls, "bytes": self.inbox.bytes, "refused": self.inbox.refused},
             "rates": {
@@ -154,7 +154,7 @@ class Core:
 
     def _metered(self, totals: Mapping[str, Any]) -> dict[str, float]:
         """What only grows, by the names under which it is metered."""
-        streams = {f"stream {name}": rows for name, (rows, _) in totals["streams"].items()}
+        streams = {f"stream {name}": counts["rows"] for name, counts in totals["streams"].items()}
         return {"commits": totals["seq"], "busy": self.busy_ns / 1e9, **streams}
 
     # ---- from any thread

@@ -389,11 +389,11 @@ class Engine:
         """Take checked rows in."""
         source.ingestor.commit(checked)
         if source.time_column is None:
-            return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now)
+            return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now, source.expiry.over_until())
         times = checked.cells[source.time_column]
         if times.dtype != np.int64 or not times.flags.c_contiguous:
             times = np.ascontiguousarray(times, np.int64)
-        return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, times)
+        return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, times, source.expiry.over_until())
 
     def advance(self, time: Any, timeline: str = "main") -> None:
         """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""

@@ -48,7 +48,8 @@ def test_counts_and_rates_are_there_for_every_stream_and_table(service: InProces
     assert service.post("/v1/tables/t/rows", json={"k": [1, 2]}).is_success
     assert service.post("/v1/streams/s/rows", json={"a": [1, 2, 3], "ts": [5, 6, 7]}).is_success
     found = service.get("/v1/eddy?brief=true").json()
-    assert found["streams"] == {"s": {"rows": 3, "late": 0}} and found["tables"] == {"t": {"rows": 2}}
+    assert found["streams"] == {"s": {"rows": 3, "late": 0, "expired": 0, "newest": "1970-01-01T00:00:00.007000Z"}}
+    assert found["tables"] == {"t": {"rows": 2}}
     assert found["n_queries"] == 0 and found["queue"] == {"calls": 0, "bytes": 0, "refused": 0}
     rates = found["rates"]
     assert rates["streams"]["s"] == rates["rows"] == pytest.approx(3 / rates["seconds"]) and rates["commits"] > 0
