@@ -83,8 +83,8 @@ def hints(stream: str, totals: Totals, before: Standing | None, after: Standing 
     done = "were dropped" if after is not None and after.drops else "count at that time, their columns as they are"
     if before is not None and after is not None and _looks_repeated(n_rows, totals, before, after):
         yield (
-            f"late: {totals.late} of {n_rows} rows are older than the newest row the stream had, of {_said(before.newest)}, which "
-            f"is also the newest time of these; they {done}"
+            f"late: {totals.late} of {n_rows} rows are older than the newest row the stream had, of {_said(before.newest)}, "
+            f"which is also the newest time of these; they {done}"
         )
         yield (
             "hint: it looks as if this file was pushed before; if these are other rows of the same time, push all files as one, "
@@ -123,8 +123,6 @@ def _length(span: timedelta) -> str:
     >>> _length(timedelta(days=4000, hours=2)), _length(timedelta(seconds=119)), _length(timedelta(microseconds=20))
     ('4000 days', '119 seconds', '20 microseconds')
     """
-    for word, unit in _UNITS:
-        if span >= 2 * unit or span == unit:
-            break
+    word, unit = next((entry for entry in _UNITS if span >= 2 * entry[1] or span == entry[1]), _UNITS[-1])
     count = span // unit
     return f"{count} {word}{'' if count == 1 else 's'}"
