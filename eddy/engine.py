@@ -49,7 +49,7 @@ from eddy.turn import Turn
 from lineage.elements import BEGINNING
 from lineage.errors import ConflictError, EddyError, GoneError, RowError
 from lineage.ingest import Ingested
-from lineage.times import duration_us, to_datetime, to_iso, to_us
+from lineage.times import ahead_hint, duration_us, to_datetime, to_iso, to_us
 
 
 class Engine:
@@ -371,11 +371,10 @@ class Engine:
 
     def _check_ahead(self, time_us: int, row: int | None = None, column: str | None = None) -> None:
         """Raise if a time is further past the clock than it may be: it would end every window at once."""
-        if self._max_ahead_us is not None and time_us > self._clock_us() + self._max_ahead_us:
+        if self._max_ahead_us is not None and time_us > (now := self._clock_us()) + self._max_ahead_us:
             raise RowError(
                 f"the time {to_iso(time_us)} is more than {self._max_ahead_us // 1_000_000} s ahead of the clock",
-                code="too_far_ahead", hint="bare numbers are milliseconds; timestamp[s] and [us] declare other units",
-                row=row, column=column,
+                code="too_far_ahead", hint=ahead_hint(time_us, now), row=row, column=column,
             )  # fmt: skip
 
     def _forget(self) -> None:
