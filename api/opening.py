@@ -67,7 +67,7 @@ def welcome(settings: Settings, url: str, n_queries: int | None, n_left: int = 0
     if n_left:
         lines += [
             f"The demo is defined but not running: its {n_left} queries are from an earlier start, and no rows come for them.",
-            "  To run it, start again with --demo. To remove its queries: eddy query cancel --tag demo (./eddyctl in a checkout).",
+            "To run it, start again with --demo; to remove its queries: eddy query cancel --tag demo (in a checkout ./eddyctl).",
             "",
         ]
     lines += [f"{kept} Ctrl-C stops it.", "", f"Open {url}/ in a browser, or paste:", ""]

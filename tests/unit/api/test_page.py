@@ -1,4 +1,4 @@
-"""The pages at `/` and `/docs`: each one small file, nothing from elsewhere, a policy that lets nothing else in, and what it asks for."""
+"""The pages at `/` and `/docs`: one small file each, nothing from elsewhere, and what they ask for."""
 
 from __future__ import annotations
 
