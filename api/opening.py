@@ -41,6 +41,7 @@ class Opening:
         n_left = 0 if n_queries is not None else await self._service.read(runner.defined)
         if n_left:
             await demo.empty()
+            _log.info("the demo is defined but not running", extra={"queries": n_left})
         self._say(welcome(self._settings, self._url, n_queries, n_left))
         if n_queries is not None:
             await demo.run()
