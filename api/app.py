@@ -51,8 +51,8 @@ def make_app(
                 starting.result()
 
     app = FastAPI(
-        title="Eddy", version="1", description=_ABOUT, lifespan=life, docs_url="/docs", redoc_url=None, telemetry=None,
-        swagger_ui_oauth2_redirect_url=None, redirect_slashes=False,
+        title="Eddy", version="1", description=_ABOUT, lifespan=life, docs_url=None, redoc_url=None, telemetry=None,
+        redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
     app.state.experiments = ExperimentRuns(service.limits)

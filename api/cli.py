@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -28,9 +28,22 @@ app = typer.Typer(
 )
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"eddy {version('eddy-cq')}")
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="The version, and nothing else.")
+]
+
+
 @app.callback()
-def _eddy() -> None:
-    """Keeps commands named even while there is only one."""
+def _eddy(show_version: _Version = False) -> None:
+    """The options of no command."""
 
 
 app.command()(serve.serve)

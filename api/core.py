@@ -29,6 +29,7 @@ from api.inbox import ClosedError, Inbox, Item, Told
 from api.limits import Limits
 from api.meter import Meter
 from api.parts import Part
+from api.snapshot_rhythm import SnapshotRhythm
 from api.watches import Reader, Watches
 from api.writer import Group, Writer
 from eddy import EddyError, Engine, Query
@@ -44,9 +45,6 @@ GROUP_BYTES = 16 << 20
 TICK_US = 100_000
 #: Numbers of commits that are reserved at a time for those that are not recorded.
 RESERVE = 65_536
-#: A snapshot is made when the journal has grown by so much, or so many calls, since the last one.
-SNAPSHOT_BYTES = 256 << 20
-SNAPSHOT_CALLS = 200_000
 
 
 class News(NamedTuple):
@@ -116,6 +114,7 @@ class Core:
         #: written since the last snapshot
         self._bytes = 0
         self._calls = 0
+        self._rhythm = SnapshotRhythm()
         #: whether a snapshot is made when the thread ends
         self._last_snapshot = True
         #: why the engine does nothing any more; None while it works
@@ -140,7 +139,7 @@ class Core:
             "n_queries": totals["queries"],
             "bytes": totals["bytes"],
             "timelines": self.engine.times(),
-            "streams": {name: {"rows": rows, "late": late} for name, (rows, late) in totals["streams"].items()},
+            "streams": totals["streams"],
             "tables": {name: {"rows": rows} for name, rows in totals["tables"].items()},
             "queue": {"calls": self.inbox.calls, "bytes": self.inbox.bytes, "refused": self.inbox.refused},
             "rates": {
@@ -154,7 +153,7 @@ class Core:
 
     def _metered(self, totals: Mapping[str, Any]) -> dict[str, float]:
         """What only grows, by the names under which it is metered."""
-        streams = {f"stream {name}": rows for name, (rows, _) in totals["streams"].items()}
+        streams = {f"stream {name}": counts["rows"] for name, counts in totals["streams"].items()}
         return {"commits": totals["seq"], "busy": self.busy_ns / 1e9, **streams}
 
     # ---- from any thread
@@ -226,7 +225,7 @@ class Core:
                 group.defined.append(definition)
         self.holdings.touched.clear()
         if self._snapshot_due():
-            group.snapshot = self.holdings.dump()
+            group.snapshot = self._rhythm.made(self._calls, self._bytes, self.holdings.dump)
             self._bytes = self._calls = 0
         seq, times = self.engine.seq, self._times()
 
@@ -297,7 +296,7 @@ class Core:
     def _snapshot_due(self) -> bool:
         if not self._durable or self.failure is not None or self.writer.saving:
             return False
-        return self._bytes >= SNAPSHOT_BYTES or self._calls >= SNAPSHOT_CALLS
+        return self._rhythm.due(self._calls, self._bytes, self.writer.saving_seconds)
 
     def _fail(self, error: BaseException) -> None:
         """Stop: nothing is done or acknowledged any more."""

@@ -122,16 +122,16 @@ def _of_engine(facts: dict[str, Any]) -> Iterator[Metric]:
     yield _gauge("eddy_state_bytes", "Bytes that the engine holds.", facts["bytes"])
     rows = CounterMetricFamily("eddy_rows", "Rows that streams have taken.", labels=("stream",))
     late = CounterMetricFamily("eddy_late_rows", "Rows that came too late.", labels=("stream",))
-    by_rows = sorted(facts["streams"].items(), key=lambda entry: (-entry[1][0], entry[0]))
-    for name, (n_rows, n_late) in by_rows[:STREAMS]:
-        rows.add_metric((name,), n_rows)
-        late.add_metric((name,), n_late)
-    if len(by_rows) > STREAMS:
-        # no stream can be called this: names have no spaces
-        rows.add_metric(("all others",), sum(n_rows for _, (n_rows, _) in by_rows[STREAMS:]))
-        late.add_metric(("all others",), sum(n_late for _, (_, n_late) in by_rows[STREAMS:]))
-    yield rows
-    yield late
+    expired = CounterMetricFamily("eddy_expired_rows", "Rows whose life was over when they came.", labels=("stream",))
+    by_rows = sorted(facts["streams"].items(), key=lambda entry: (-entry[1]["rows"], entry[0]))
+    others = [counts for _, counts in by_rows[STREAMS:]]
+    for family, count in ((rows, "rows"), (late, "late"), (expired, "expired")):
+        for name, counts in by_rows[:STREAMS]:
+            family.add_metric((name,), counts[count])
+        if others:
+            # no stream can be called this: names have no spaces
+            family.add_metric(("all others",), sum(counts[count] for counts in others))
+        yield family
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -132,7 +132,8 @@ class Problem(BaseModel):
 
 class Receipt(BaseModel):
     accepted: int
-    late: int
+    late: int = Field(description="older than the newest row the stream had taken")
+    expired: int = Field(description="over, when they came, in every window of every query on the stream")
     rejected: int
     first_row: int | None
     last_row: int | None

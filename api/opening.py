@@ -1,7 +1,7 @@
 """What happens once a service has recovered: the demo begins, and whoever started the service is told where to look.
 
 The demo begins by itself only where there is nothing yet: in a new data directory, or in none. `--demo` starts it anywhere,
-`--no-demo` nowhere; definitions that an earlier run left behind are pointed out.
+`--no-demo` nowhere; queries that an earlier run left behind are pointed out, for they answer nothing while it does not run.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ class Opening:
             return
         demo = Demo(self._service)
         n_queries = await _define(demo) if self._wants_demo else None
-        if n_queries is None and await self._service.read(runner.defined):
+        n_left = 0 if n_queries is not None else await self._service.read(runner.defined)
+        if n_left:
             await demo.empty()
-            _log.info('the demo is defined but not running: --demo starts it, "eddy query cancel --tag demo" removes its queries')
-        self._say(welcome(self._settings, self._url, n_queries))
+            _log.info("the demo is defined but not running", extra={"queries": n_left})
+        self._say(welcome(self._settings, self._url, n_queries, n_left))
         if n_queries is not None:
             await demo.run()
 
@@ -55,8 +56,8 @@ async def _define(demo: Demo) -> int | None:
         return None
 
 
-def welcome(settings: Settings, url: str, n_queries: int | None) -> str:
-    """Where to look, and three commands to paste."""
+def welcome(settings: Settings, url: str, n_queries: int | None, n_left: int = 0) -> str:
+    """Where to look, and three commands to paste; `n_left`: queries of a demo that does not run."""
     kept = (
         "Nothing is kept: this service is ephemeral." if settings.data is None else f"Data is kept in {settings.data.absolute()}."
     )
@@ -64,6 +65,12 @@ def welcome(settings: Settings, url: str, n_queries: int | None) -> str:
     if n_queries is not None:
         n_sensors = sum(len(sensors.ids) for sensors in Building().sensors.values())
         lines += [f"A building with {n_sensors} sensors is streaming; {n_queries} queries answer. A day there takes ten minutes."]
+    if n_left:
+        lines += [
+            f"The demo is defined but not running: its {n_left} queries are from an earlier start, and no rows come for them.",
+            "To run it, start again with --demo; to remove its queries: eddy query cancel --tag demo (in a checkout ./eddyctl).",
+            "",
+        ]
     lines += [f"{kept} Ctrl-C stops it.", "", f"Open {url}/ in a browser, or paste:", ""]
     return "\n".join([*lines, *curls(url, demo=n_queries is not None, tokens=settings.token_file is not None), ""])
 

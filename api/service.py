@@ -42,6 +42,8 @@ class Service:
         self._policy, self._expiry = policy, expiry
         self._core: Core | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: whether the demo sends rows
+        self.demo_runs = False
         #: why it could not start
         self._failure: BaseException | None = None
         #: whether a thread was still at work when `stop` gave up waiting for it

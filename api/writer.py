@@ -67,6 +67,8 @@ class Writer:
         self.records = 0
         self.bytes = 0
         self.snapshots = 0
+        #: how long it took to write the last one
+        self.saving_seconds = 0.0
         #: how long it took to make groups durable
         self.syncs = Timings()
 
@@ -125,11 +127,13 @@ class Writer:
 
     def _save(self, number: int, parts: list[Any]) -> None:
         assert self._directory is not None
+        began = time.monotonic()
         try:
             self._directory.save_snapshot(number, parts)
             self.snapshots += 1
         except Exception as error:  # the journal still has everything: say so, and try again with the next one
             _log.error("the snapshot could not be written: %s", error)
+        self.saving_seconds = time.monotonic() - began
 
     def define(self, group: Group) -> None:
         """Bring the catalog up to date with a group that was written."""

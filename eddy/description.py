@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 
 class Receipt(NamedTuple):
-    """What a push did: rows accepted, how many of the call's rows were late, and the numbers of the rows accepted."""
+    """What a push did: rows accepted, how many of the call's rows were late, the numbers of the rows accepted, and how many of
+    those expired: they were over in every window of the stream before they came (`eddy/expiry.py`)."""
 
     accepted: int
     late: int
     first_row: int | None
     last_row: int | None
+    expired: int = 0
 
 
 @dataclass(frozen=True, slots=True)

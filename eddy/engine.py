@@ -49,7 +49,7 @@ from eddy.turn import Turn
 from lineage.elements import BEGINNING
 from lineage.errors import ConflictError, EddyError, GoneError, RowError
 from lineage.ingest import Ingested
-from lineage.times import duration_us, to_datetime, to_iso, to_us
+from lineage.times import ahead_hint, duration_us, to_datetime, to_iso, to_us
 
 
 class Engine:
@@ -376,11 +376,10 @@ class Engine:
 
     def _check_ahead(self, time_us: int, row: int | None = None, column: str | None = None) -> None:
         """Raise if a time is further past the clock than it may be: it would end every window at once."""
-        if self._max_ahead_us is not None and time_us > self._clock_us() + self._max_ahead_us:
+        if self._max_ahead_us is not None and time_us > (now := self._clock_us()) + self._max_ahead_us:
             raise RowError(
                 f"the time {to_iso(time_us)} is more than {self._max_ahead_us // 1_000_000} s ahead of the clock",
-                code="too_far_ahead", hint="bare numbers are milliseconds; timestamp[s] and [us] declare other units",
-                row=row, column=column,
+                code="too_far_ahead", hint=ahead_hint(time_us, now), row=row, column=column,
             )  # fmt: skip
 
     def _forget(self) -> None:
@@ -394,11 +393,11 @@ class Engine:
         """Take checked rows in."""
         source.ingestor.commit(checked)
         if source.time_column is None:
-            return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now)
+            return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now, source.expiry.over_until())
         times = checked.cells[source.time_column]
         if times.dtype != np.int64 or not times.flags.c_contiguous:
             times = np.ascontiguousarray(times, np.int64)
-        return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, times)
+        return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, times, source.expiry.over_until())
 
     def advance(self, time: Any, timeline: str = "main") -> None:
         """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""

@@ -2,6 +2,10 @@
 
     oldest of a window = the first row with time > clock - width        of a wider window it is not above that of a narrower one
 
+A row that comes with `time + longest <= T`, the longest life in any window of the stream, **expired**: nobody will ever see it.
+With a query whose rows the clock does not end (no window, UNBOUNDED, `[ROWS n]` alone), or with no query, no row does. It is
+judged when a row is pushed, by its effective time and the clock before the push.
+
 All of them are moved by one search; what follows from the set of windows is kept until that changes. Windows are in the order of
 their widths, the widest first, so the rows that leave them are in the order of their positions.
 """
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eddy.legs import WindowClass
+from lineage.elements import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
     from eddy.source import Source
@@ -39,7 +44,7 @@ class Left(NamedTuple):
 class Expiry:
     """The window classes of a source whose rows leave by the clock."""
 
-    __slots__ = ("_source", "_version", "_windows", "_numbers", "_widths", "narrowest_us")
+    __slots__ = ("_source", "_version", "_windows", "_numbers", "_widths", "_longest_us", "narrowest_us")
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -47,6 +52,8 @@ class Expiry:
         self._windows: list[WindowClass] = []
         self._numbers = np.zeros(0, np.int64)
         self._widths = np.zeros(0, np.int64)
+        #: the longest life in any window; `FOREVER` if the clock does not end all lives
+        self._longest_us = FOREVER
         #: the smallest width; right after `windows` was asked for, if there are any
         self.narrowest_us = 0
 
@@ -59,8 +66,15 @@ class Expiry:
             widths = [held.window.width_us for held in self._windows]
             self._numbers = np.array([held.number for held in self._windows], np.int64)
             self._widths = np.array(widths, np.int64)
+            self._longest_us = max((window.life_us for window in source.classes), default=FOREVER)
             self.narrowest_us = min(widths, default=0)
         return self._windows
+
+    def over_until(self) -> int:
+        """The largest time whose rows are over by the clock of the timeline wherever they could count."""
+        self.windows()
+        now = self._source.timeline.now
+        return BEGINNING if now == BEGINNING or self._longest_us == FOREVER else now - self._longest_us
 
     def move(self, clock: int) -> Left | None:
         """Move each window to its first row alive at a clock; returns what left, None if nothing did."""

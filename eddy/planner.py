@@ -147,5 +147,5 @@ def _with_extent(node: Node) -> Node:
     if not isinstance(node, Slide) or node.of_query:
         return node
     assert isinstance(node.child, Block), "a stream as it is pushed is a block"
-    block, kept = node.child, WindowSpec.range(node.window.width_us + node.window.slide_us)
+    block, kept = node.child, WindowSpec.kept(node.window)
     return replace(node, child=replace(block, inputs=(replace(block.inputs[0], window=kept),)))

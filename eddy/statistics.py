@@ -56,21 +56,27 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
 
 
 def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """Counts alone; of each stream its rows and those that were late, of each table its rows."""
+    """Counts alone; of each stream its rows, those that were late or expired, and its newest time, of each table its rows."""
     return {
         "seq": committer.seq,
         "queries": len(catalog.queries),
         "tables": {table.name: table.versions.n_open for table in catalog.tables.values()},
-        "streams": {source.name: (source.intake.next_row, source.intake.late_rows) for source in catalog.sources.values()},
+        "streams": {source.name: _counts(source) for source in catalog.sources.values()},
     }
+
+
+def _counts(source: Source) -> dict[str, Any]:
+    """What a stream took, and the largest time that a row of it had."""
+    intake = source.intake
+    newest = None if intake.largest == BEGINNING else to_datetime(intake.largest)
+    return {"rows": intake.next_row, "late": intake.late_rows, "expired": intake.expired_rows, "newest": newest}
 
 
 def _stream(source: Source, committer: Committer) -> dict[str, Any]:
     aggregates = sum(group.bytes for group in committer.operations.shared if group.source is source)
     return {
         "number": source.number,
-        "rows": source.intake.next_row,
-        "late": source.intake.late_rows,
+        **_counts(source),
         "dropped": source.intake.dropped_rows,
         "waiting": source.intake.n_waiting,
         "counted": source.counted_rows,

@@ -7,6 +7,7 @@ Per stream, an **intake**:
                 (`adjust`) or is dropped; its columns keep what was sent
     released    rows with effective time <= max(largest time seen - lateness, front), in order of (time, acceptance);
                 the others wait. A late row, being at the front, never waits.
+    expired     accepted rows with effective time <= `over`: they come when their life is over (`eddy/expiry.py`)
 
 Per timeline, one clock `T` = the largest front of its streams; it never goes back. A row of a stream that lags behind T
 takes effect at once: its start is T.
@@ -119,6 +120,7 @@ class Intake:
     next_row: int = 0
     late_rows: int = 0
     dropped_rows: int = 0
+    expired_rows: int = 0
     #: rows that wait: ordered runs, older first, each more than twice as long as the next
     _waiting: list[Rows] = field(default_factory=list)
 
@@ -137,7 +139,7 @@ class Intake:
             raise LimitError(f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness")
 
     def accept_now(
-        self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, now: int
+        self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, now: int, over: int = BEGINNING
     ) -> tuple[Rows | None, Receipt]:
         """Take in a push of a stream without a time column, at `now` or at the front if that is later: all is released."""
         if not n_rows:
@@ -146,10 +148,11 @@ class Intake:
             self.front = self.largest = now
         first = self.next_row
         self.next_row = first + n_rows
-        return Rows(n_rows, cells, nulls, self.front, first), Receipt(n_rows, 0, first, first + n_rows - 1)
+        rows = Rows(n_rows, cells, nulls, self.front, first)
+        return rows, Receipt(n_rows, 0, first, first + n_rows - 1, self._expired(rows, over))
 
     def accept(
-        self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, times: np.ndarray
+        self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, times: np.ndarray, over: int = BEGINNING
     ) -> tuple[Rows | None, Receipt]:
         """Take in a push whose rows carry `times`; moves the front by what is released. Returns that, and the receipt."""
         if not n_rows:
@@ -161,8 +164,17 @@ class Intake:
         first = self.next_row
         self.next_row += accepted
         self.largest = max(self.largest, rows.time_at(accepted - 1))
+        expired = self._expired(rows, over)
         released = self._release(rows, max(self.largest - self.lateness_us, self.front))
-        return released, Receipt(accepted, n_late, first, first + accepted - 1)
+        return released, Receipt(accepted, n_late, first, first + accepted - 1, expired)
+
+    def _expired(self, rows: Rows, over: int) -> int:
+        """How many of some ordered rows have times up to `over`, counted."""
+        if rows.time_at(0) > over:
+            return 0
+        expired = rows.count_until(over)
+        self.expired_rows += expired
+        return expired
 
     def accept_retractions(
         self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n: int, time: int

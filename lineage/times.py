@@ -82,6 +82,21 @@ def to_us(value: object, unit: str = "ms") -> int:
     return us
 
 
+def ahead_hint(time_us: int, now_us: int) -> str:
+    """What may be wrong with a time that is too far past the clock.
+
+    >>> ahead_hint(to_us("2030-01-01"), to_us("2026-11-18T05:00:00Z"))
+    'the clock here says 2026-11-18T05:00:00Z: correct the time, its zone or the clock, or raise max_ahead'
+    """
+    hint = f"the clock here says {to_iso(now_us)}: correct the time, its zone or the clock, or raise max_ahead"
+    if time_us - now_us < _CENTURIES_US:
+        return hint
+    return f"{hint}; a bare number is in milliseconds unless the column is timestamp[s], [us] or [ns]"
+
+
+#: So far ahead no time is meant, and a number may be in another unit: those of today a thousand times too large are out of range.
+_CENTURIES_US = 200 * 366 * _DAY_US
+
 _UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 

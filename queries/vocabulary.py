@@ -153,6 +153,7 @@ FUNCTIONS = (
     {word: never(f"the aggregate {word}", f"there are: {' '.join(AGGREGATES)}") for word in _OTHER_AGGREGATES.split()}
     | {word: later(word) for word in ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "APPROX_QUANTILE", "PERCENTILE_CONT")}
     | {"SESSION": later("SESSION")}
+    | {word: later(word, "write EXTRACT(hour FROM ts)") for word in ("DATE_PART", "DATEPART")}
     | {word: never(f"{word} outside FROM", f"FROM {usage}") for word, usage in SLIDE_FUNCTIONS.items()}
     | {word: never(word, "submit one query for each set of keys") for word in _SETS_OF_KEYS.split(",")}
     | _STREAM_OPERATORS

@@ -56,7 +56,8 @@ class WindowSpec:
     rows: int = 0
     #: positions of the PARTITION BY columns in the stream's own schema, ascending; empty unless the kind is ROWS
     partition: tuple[int, ...] = ()
-    #: the distance of the boundaries at which its extents are shown; 0 iff the kind is not SLIDE
+    #: of SLIDE the distance of the boundaries at which its extents are shown; of RANGE the part of the width for which rows are
+    #: only kept, after their time in an extent (`kept`); else 0
     slide_us: int = 0
 
     @classmethod
@@ -84,6 +85,22 @@ class WindowSpec:
     def sliding(cls, width_us: int, slide_us: int) -> WindowSpec:
         """`[RANGE width SLIDE slide]`."""
         return cls(WindowKind.SLIDE, width_us, slide_us=slide_us)
+
+    @classmethod
+    def kept(cls, extent: WindowSpec) -> WindowSpec:
+        """The rows that the shown extent of a SLIDE window may hold: it is shown until the next boundary."""
+        return cls(WindowKind.RANGE, extent.width_us + extent.slide_us, slide_us=extent.slide_us)
+
+    @property
+    def life_us(self) -> int:
+        """How long after its time a row can begin to count; `FOREVER` if the clock does not end that, or no row has a life.
+
+        >>> WindowSpec.kept(WindowSpec.sliding(60, 10)).life_us
+        60
+        """
+        if self.kind is WindowKind.NONE:
+            return FOREVER
+        return self.width_us - self.slide_us if self.kind is WindowKind.RANGE else self.width_us
 
     @property
     def is_stream(self) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.commands.common import Json, Token, Url, columns_text, command, connect, print_json
+from api.commands.push_hints import Totals, hints, standing
 from eddy import NotFoundError, RowError
 
 if TYPE_CHECKING:
@@ -39,11 +41,12 @@ def push(
     if bad not in ("refuse", "skip"):
         raise typer.BadParameter(f'"{bad}" is neither refuse nor skip', param_hint="--bad")
     parts, size = open_rows(file, format_)
-    accepted = late = rejected = n_rows = 0
+    totals, n_rows = Totals(), 0
     with connect(url, token) as client, progress(stream, size, in_bytes=True) as advance:
         first = next(parts, None)
         if create and first is not None:
             _create(client, stream, first, time, json)
+        before = None if json else standing(client, stream)
         for part in chain([first] if first is not None else [], parts):
             try:
                 receipt = _push(client, stream, part, bad)
@@ -54,14 +57,17 @@ def push(
                 if n_rows:
                     error.detail = f"the {n_rows} rows of earlier parts were taken"
                 raise
-            accepted, late, rejected = accepted + receipt.accepted, late + receipt.late, rejected + receipt.rejected
+            totals = totals.plus(receipt)
             n_rows += part.n_rows
             advance(part.n_bytes)
+        after = None if json else standing(client, stream)
     if json:
-        print_json({"stream": stream, "accepted": accepted, "late": late, "rejected": rejected})
+        print_json({"stream": stream, **totals._asdict()})
     else:
-        more = "".join(f", {n} {word}" for n, word in ((late, "late"), (rejected, "rejected")) if n)
-        print(f'{accepted} rows into stream "{stream}"{more}')
+        more = "".join(f", {n} {word}" for word, n in totals._asdict().items() if n and word != "accepted")
+        print(f'{totals.accepted} rows into stream "{stream}"{more}', flush=True)
+        for line in hints(stream, totals, before, after):
+            print(line, file=sys.stderr)
 
 
 def _create(client: Client, stream: str, first: Part, time: str | None, quiet: bool) -> None:

@@ -15,7 +15,7 @@ app = typer.Typer(name="stream", help="Streams: what rows come in.", no_args_is_
 _Name = Annotated[str, typer.Argument(help="Its name.")]
 _Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Their names.")]
 _Columns = Annotated[
-    list[str], typer.Argument(metavar="COLUMN:TYPE...", help="int, float, string, bool, timestamp, timestamp[s|ms|us|ns].")
+    list[str], typer.Argument(metavar="COLUMN:TYPE...", help="int, float, string, bool, timestamp, timestamp\\[s|ms|us|ns].")
 ]
 _Time = Annotated[str | None, typer.Option(help="The column with the time of a row; without one it is that of arrival.")]
 _Lateness = Annotated[float, typer.Option(help="How far behind a row may arrive, milliseconds.")]

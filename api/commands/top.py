@@ -39,7 +39,7 @@ def top(
 
             with Live(auto_refresh=False, screen=count is None) as live:
                 for look in looks:
-                    live.update(_screen(look), refresh=True)
+                    live.update(screen(look, live.console.width), refresh=True)
         else:
             for look in looks:
                 _print(look)
@@ -63,7 +63,7 @@ def _looks(client: Client, every: float, count: int | None, n_queries: int) -> I
                 {
                     "name": name,
                     "rows_per_s": _rate(before["streams"].get(name, {}).get("rows", 0), facts["rows"], now - began),
-                    **{count_: facts[count_] for count_ in ("rows", "late", "held", "queries")},
+                    **{count_: facts[count_] for count_ in ("rows", "late", "expired", "held", "queries")},
                     "bytes": sum(facts["bytes"].values()),
                 }
                 for name, facts in after["streams"].items()
@@ -78,8 +78,11 @@ def _rate(before: int, after: int, seconds: float) -> float:
     return round(max(0, after - before) / seconds, 1)
 
 
-_STREAM_COLUMNS = ["stream", "rows/s", "rows", "late", "held", "queries", "bytes"]
+_STREAM_COLUMNS = ["stream", "rows/s", "rows", "late", "expired", "held", "queries", "bytes"]
 _QUERY_COLUMNS = ["query", "own", "sql"]
+#: Columns that a terminal of fewer than `WIDE` columns has no room for.
+_WIDE_ONLY = ("late", "expired", "held")
+WIDE = 80
 
 
 def _head(look: dict[str, Any]) -> str:
@@ -91,7 +94,7 @@ def _head(look: dict[str, Any]) -> str:
 
 
 def _stream_rows(look: dict[str, Any]) -> list[list[str]]:
-    names = ("name", "rows_per_s", "rows", "late", "held", "queries")
+    names = ("name", "rows_per_s", "rows", "late", "expired", "held", "queries")
     return [[*(str(stream[name]) for name in names), as_bytes(stream["bytes"])] for stream in look["streams"]]
 
 
@@ -106,18 +109,42 @@ def _print(look: dict[str, Any]) -> None:
         print_table(_QUERY_COLUMNS, _query_rows(look))
 
 
-def _screen(look: dict[str, Any]) -> RenderableType:
+def screen(look: dict[str, Any], width: int) -> RenderableType:
+    """A look for a terminal with so many columns: numbers whole, names and texts as far as there is room."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    streams, queries = Table(), Table()
-    for name in _STREAM_COLUMNS:
-        streams.add_column(name, justify="left" if name == "stream" else "right")
-    for name in _QUERY_COLUMNS:
-        queries.add_column(name, justify="right" if name == "own" else "left", no_wrap=True, overflow="ellipsis")
-    for row in _stream_rows(look):
-        streams.add_row(*map(Text, row))
-    for row in _query_rows(look):
-        queries.add_row(*map(Text, row))
-    return Group(Text(_head(look), style="bold"), streams, queries)
+    def table(columns: list[str], rows: list[list[str]], texts: dict[str, int]) -> Table:
+        """`texts`: columns that are cut, and their shares of what the others leave."""
+        found = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True, expand=bool(rows))
+        for name in columns:
+            share = texts.get(name)
+            found.add_column(name, justify="left" if share else "right", ratio=share, no_wrap=True, overflow="ellipsis")
+        for row in rows:
+            found.add_row(*map(Text, row))
+        return found
+
+    shown = [k for k, name in enumerate(_STREAM_COLUMNS) if width >= WIDE or name not in _WIDE_ONLY]
+    streams = [[name, *map(short, cells)] for name, *cells in _stream_rows(look)]
+    return Group(
+        Text(_head(look), style="bold"),
+        table([_STREAM_COLUMNS[k] for k in shown], [[row[k] for k in shown] for row in streams], {"stream": 1}),
+        table(_QUERY_COLUMNS, _query_rows(look), {"query": 1, "sql": 2}),
+    )
+
+
+def short(cell: str) -> str:
+    """A large number in a few digits; anything else as it is.
+
+    >>> short("12345678"), short("1234.5"), short("99"), short("demo"), short("1.5 kB")
+    ('12.3 M', '1234.5', '99', 'demo', '1.5 kB')
+    """
+    if not cell.replace(".", "", 1).isdigit():
+        return cell
+    number = float(cell)
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= 10 * size:
+            return f"{number / size:.1f} {unit}"
+    return cell

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from api.bodies import JSON
@@ -71,6 +72,13 @@ class Demo:
 
     async def run(self) -> None:
         """Send ticks until cancelled, or until there is nobody to send them to."""
+        self._service.demo_runs = True
+        try:
+            await self._run()
+        finally:
+            self._service.demo_runs = False
+
+    async def _run(self) -> None:
         done = -1
         while True:
             now = self._now_ms()
@@ -106,6 +114,18 @@ class Demo:
 def sensors_call(building: Building) -> Call:
     """The call that fills the table of sensors."""
     return Call("upsert", {"table": TABLE, "media": JSON}, to_json(building.table()))
+
+
+def state(service: Service, core: Core) -> str | None:
+    """ "running", "defined" if only its queries are there, or None; for the engine's thread, and cheap."""
+    if service.demo_runs:
+        return "running"
+    return "defined" if any(name in core.holdings.definitions for name in _names()) else None
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(name.lower() for name, _ in queries())
 
 
 def defined(core: Core) -> int:

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 
 from api.calls import Call
+from api.demo import runner
 from api.jsons import json_response
 from api.metrics import MEDIA, Metrics
 from api.models import Advanced, Name, Status, Strict, door_problems, problems
@@ -92,12 +93,12 @@ async def eddy(
     """Modules, tickets, routes and rates."""
 
     def look(core: Any) -> dict[str, Any]:
-        pace: dict[str, Any] = core.pace()
+        pace: dict[str, Any] = core.pace() | {"demo": runner.state(service, core)}
         if brief:
             return pace
         found: dict[str, Any] = core.engine.stats()
         n_queries = len(found.pop("queries"))
-        return found | {"n_queries": n_queries, "queue": pace["queue"], "rates": pace["rates"]}
+        return found | {"n_queries": n_queries} | {name: pace[name] for name in ("queue", "rates", "demo")}
 
     return json_response(await service.read(look))
 

@@ -1,4 +1,5 @@
-"""The page at `/`: one file without anything from elsewhere (`api/page/index.html`), until the console takes its place.
+"""The pages: `/` (`api/page/index.html`), until the console takes its place, and `/docs` (`api/page/docs.html`), which shows
+what `/openapi.json` says. Each is one file without anything from elsewhere.
 
 Its policy lets the browser run that file's own script and style, known by their hashes, and talk to this server alone.
 """
@@ -16,13 +17,13 @@ from fastapi.responses import Response
 
 router = APIRouter()
 
-_FILE = Path(__file__).resolve().parent.parent / "page" / "index.html"
+_FOLDER = Path(__file__).resolve().parent.parent / "page"
 
 
 @cache
-def _page() -> tuple[bytes, str, str]:
-    """The page, its policy and its tag."""
-    text = _FILE.read_bytes()
+def _read(name: str) -> tuple[bytes, dict[str, str]]:
+    """A page, and its headers: its policy and its tag."""
+    text = (_FOLDER / name).read_bytes()
 
     def hashes(element: str) -> str:
         bodies = re.findall(rf"<{element}>(.*?)</{element}>".encode(), text, re.DOTALL)
@@ -32,12 +33,19 @@ def _page() -> tuple[bytes, str, str]:
         f"default-src 'none'; script-src {hashes('script')}; style-src {hashes('style')}; connect-src 'self'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return text, policy, f'"{hashlib.sha256(text).hexdigest()[:16]}"'
+    tag = f'"{hashlib.sha256(text).hexdigest()[:16]}"'
+    return text, {"Content-Security-Policy": policy, "Cache-Control": "no-cache", "ETag": tag}
 
 
 @router.get("/", include_in_schema=False)
 async def page() -> Response:
     """Streams, queries and live rates."""
-    text, policy, tag = _page()
-    headers = {"Content-Security-Policy": policy, "Cache-Control": "no-cache", "ETag": tag}
+    text, headers = _read("index.html")
+    return Response(text, headers=headers, media_type="text/html")
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs() -> Response:
+    """The calls of the service, with their parameters, bodies and answers."""
+    text, headers = _read("docs.html")
     return Response(text, headers=headers, media_type="text/html")

@@ -80,6 +80,7 @@ class AsyncClient:
     explain = _awaited(calls.explain)
     trace = _awaited(calls.trace)
     stats = _awaited(calls.stats)
+    totals = _awaited(calls.totals)
     route_by = _awaited(calls.route_by)
     limits = _awaited(calls.limits)
     ready = _awaited(calls.ready)

@@ -385,6 +385,13 @@ def stats(query: Query | int | str | None = None) -> Call[dict[str, Any]]:
     return found
 
 
+def totals() -> Call[dict[str, Any]]:
+    """How much there is of everything and how fast it grows; takes no longer with more queries, unlike `stats`."""
+    reply = yield get("/v1/eddy", brief="true")
+    found: dict[str, Any] = json_of(reply)
+    return found
+
+
 def route_by(policy: str) -> Call[None]:
     """Route by another policy, from the next batch on."""
     yield ask("PATCH", "/v1/eddy", {"policy": policy}, repeatable=True)

@@ -87,6 +87,7 @@ class Client:
     explain = _blocking(calls.explain)
     trace = _blocking(calls.trace)
     stats = _blocking(calls.stats)
+    totals = _blocking(calls.totals)
     route_by = _blocking(calls.route_by)
     limits = _blocking(calls.limits)
     ready = _blocking(calls.ready)

@@ -12,12 +12,13 @@ from eddy.description import Stream, Table
 
 
 class Receipt(NamedTuple):
-    """What a push did. The first four are the engine's; `rejected` and `errors` are of `bad="skip"`, `visible` of `wait`."""
+    """What a push did. The first five are the engine's; `rejected` and `errors` are of `bad="skip"`, `visible` of `wait`."""
 
     accepted: int
     late: int
     first_row: int | None
     last_row: int | None
+    expired: int = 0
     rejected: int = 0
     errors: tuple[Mapping[str, Any], ...] = ()
     visible: bool | None = None
@@ -94,8 +95,8 @@ def query_of(facts: Mapping[str, Any]) -> Query:
 
 def receipt_of(facts: Mapping[str, Any]) -> Receipt:
     return Receipt(
-        facts["accepted"], facts["late"], facts["first_row"], facts["last_row"], facts["rejected"],
-        tuple(facts.get("errors") or ()), facts.get("visible"),
+        facts["accepted"], facts["late"], facts["first_row"], facts["last_row"], facts["expired"],
+        facts["rejected"], tuple(facts.get("errors") or ()), facts.get("visible"),
     )  # fmt: skip
 
 

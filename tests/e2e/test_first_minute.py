@@ -47,7 +47,7 @@ def test_the_demo_runs_in_a_new_directory_is_not_recorded_and_does_not_come_back
         server.close()
     server = start(data)
     try:
-        until(lambda: "the demo is defined but not running" in server.log, 60, "it says that the demo does not run")
+        until(lambda: "demo is defined but not running" in server.log, 60, "it says that the demo does not run")
         rows = n_rows(server)
         httpx.get(f"{server.url}/v1/queries/demo_rooms/answer").raise_for_status()
         assert n_rows(server) == rows

@@ -182,8 +182,8 @@ class Harness:
         expected = self.model.push_many(step.batches)
         for name, receipt in expected.items():
             got = receipts[name]
-            found = (got.accepted, got.late, got.first_row, got.last_row)
-            same(f"receipt of {name}", found, (receipt.accepted, receipt.late, receipt.first_row, receipt.last_row))
+            wanted = (receipt.accepted, receipt.late, receipt.first_row, receipt.last_row, receipt.expired)
+            same(f"receipt of {name}", tuple(got), wanted)
 
     def _change_table(self, step: Upsert | Delete) -> None:
         now = self.model.T.get("main")

@@ -113,6 +113,16 @@ class Naive(Timelines):
         self._commit(self._releasable(batches))
         return receipts
 
+    def _lives(self, stream: str) -> list[float]:
+        windows = [
+            one.window
+            for query in self.queries.values()
+            if query.kept is None
+            for one in query.meaning.inputs
+            if one.source == stream
+        ]
+        return [math.inf if window is None else window.width for window in windows]
+
     def advance(self, time: int, timeline: str = "main") -> bool:
         """Release every stream of the timeline up to `time`; returns whether that was a commit."""
         if timeline in self.T and time < self.T[timeline]:

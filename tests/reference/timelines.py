@@ -117,6 +117,8 @@ class Receipt:
     late: int
     first_row: int | None = None
     last_row: int | None = None
+    #: rows accepted whose life was over before they came, in every window of a running query
+    expired: int = 0
 
 
 #: (t, order of its stream in the commit, stream, row)
@@ -157,8 +159,9 @@ class Timelines:
         front = self.front(stream)
         now = self.clock()
         arrival = now if front is None else max(now, front)
-        n_late = 0
+        n_late = n_expired = 0
         first = stream.n_accepted
+        over = self.T.get(stream.timeline, -math.inf) - max(self._lives(stream.name), default=math.inf)
         for row in rows:
             t = row[stream.time] if stream.time else arrival
             stream.seen = t if stream.seen is None else max(stream.seen, t)
@@ -169,10 +172,15 @@ class Timelines:
                 t = self._adjusted(t, front)
             stream.waiting.append((t, stream.n_accepted, row))
             stream.n_accepted += 1
+            n_expired += t <= over
         stream.waiting.sort(key=lambda entry: entry[:2])
         stream.n_late += n_late
         last = stream.n_accepted - 1
-        return Receipt(last + 1 - first, n_late, *((first, last) if last >= first else (None, None)))
+        return Receipt(last + 1 - first, n_late, *((first, last) if last >= first else (None, None)), expired=n_expired)
+
+    def _lives(self, stream: str) -> list[float]:
+        """How long rows of a stream live in the windows of running queries: infinite where the clock does not end them."""
+        return []
 
     def _accept_retractions(self, stream: Stream, keys: Sequence[Sequence[Any]], time: int) -> None:
         """Put retractions into the stream's buffer, behind the rows accepted; late ones at its front."""

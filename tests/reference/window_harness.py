@@ -149,8 +149,8 @@ class WindowHarness:
             receipts = {name: self.engine.push(name, payload) for name, payload in payloads.items()}
         for name, expected in self.model.push_many(step.batches).items():
             got = receipts[name]
-            found = (got.accepted, got.late, got.first_row, got.last_row)
-            same(f"receipt of {name}", found, (expected.accepted, expected.late, expected.first_row, expected.last_row))
+            wanted = (expected.accepted, expected.late, expected.first_row, expected.last_row, expected.expired)
+            same(f"receipt of {name}", tuple(got), wanted)
 
     def _submit(self, step: Open) -> bool:
         options: dict[str, Any] = {"params": parameters(step.tree) or None}

@@ -110,6 +110,11 @@ class WindowModel(Timelines):
 
     # -- input -------------------------------------------------------------------------------------------------------
 
+    def _lives(self, stream: str) -> list[float]:
+        running = [query for query in self.queries.values() if query.kept is None]
+        windows = [item.window for query in running for item in items(query.tree) if item.source == stream and item.is_base]
+        return [math.inf if window is None else window.width for window in windows]
+
     def push(self, name: str, rows: list[Row]) -> Receipt:
         return self.push_many({name: rows})[name]
 

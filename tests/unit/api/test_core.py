@@ -54,7 +54,7 @@ def test_calls_are_carried_out_and_told(running: Running) -> None:
     assert running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))["created"]
     running.ask(Call("submit", {"definition": {"sql": "SELECT a FROM s [RANGE 1 MINUTE] WHERE a > 1", "name": "q"}}))
     receipt = running.ask(Call("push", {"stream": "s", "media": "application/json"}, b'{"a": [1, 2], "ts": [0, 0]}'))
-    assert receipt == {"accepted": 2, "late": 0, "first_row": 0, "last_row": 1, "rejected": 0}
+    assert receipt == {"accepted": 2, "late": 0, "first_row": 0, "last_row": 1, "expired": 0, "rejected": 0}
     assert running.ask(lambda core: core.engine.answer("q").to_pylist()) == [{"a": 2}]
 
 

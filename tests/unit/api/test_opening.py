@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +66,45 @@ def test_the_demo_starts_by_itself_where_there_is_nothing_yet_or_when_told(demo:
     assert ("A building with" in said[0]) == starts
 
 
-def test_a_demo_that_was_left_behind_is_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_demo_that_was_left_behind_is_pointed_out() -> None:
     async def define(service: Service) -> None:
         await runner.Demo(service).define()
 
-    with caplog.at_level(logging.INFO, "eddy.demo"):
-        opened(demo=None, is_new=False, before=define)
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "eddy.demo"]
-    assert "--demo starts it" in line and "eddy query cancel --tag demo" in line
+    (said,), n_queries = opened(demo=None, is_new=False, before=define)
+    assert f"defined but not running: its {n_queries} queries" in said and n_queries == len(queries())
+    assert "start again with --demo" in said and "eddy query cancel --tag demo" in said
+    (said,), _ = opened(demo=True, is_new=False, before=define)
+    assert "not running" not in said
+
+
+def test_whether_the_demo_runs_can_be_asked() -> None:
+    async def run() -> None:
+        service = Service(None, Limits())
+        await service.begin()
+
+        async def state() -> str | None:
+            return await service.read(lambda core: runner.state(service, core))
+
+        try:
+            assert await state() is None
+            demo = runner.Demo(service)
+            await demo.define()
+            assert await state() == "defined"
+            task = asyncio.create_task(demo.run())
+            async with asyncio.timeout(60):
+                while not service.demo_runs:
+                    await asyncio.sleep(0)
+            assert await state() == "running"
+            task.cancel()
+            await asyncio.wait([task])
+            assert await state() == "defined"
+            for name, _ in reversed(queries()):
+                await service.ask(Call("cancel", {"query": name}))
+            assert await state() is None
+        finally:
+            await service.stop()
+
+    asyncio.run(run())
 
 
 def test_what_a_demo_left_behind_is_not_taken_for_the_present() -> None:

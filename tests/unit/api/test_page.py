@@ -1,4 +1,4 @@
-"""The page at `/`: one small file, nothing from elsewhere, a policy that lets nothing else in, and what it asks for."""
+"""The pages at `/` and `/docs`: one small file each, nothing from elsewhere, and what they ask for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 from tests.reference.in_process import InProcess, in_process
 
-FILE = Path(__file__).parents[3] / "api" / "page" / "index.html"
+FOLDER = Path(__file__).parents[3] / "api" / "page"
+PAGES = {"/": "index.html", "/docs": "docs.html"}
 
 
 @pytest.fixture
@@ -22,17 +23,29 @@ def service() -> Iterator[InProcess]:
         yield found
 
 
-def test_it_is_one_small_file_with_nothing_from_elsewhere() -> None:
-    text = FILE.read_text()
-    assert len(text.encode()) < 26_000
+@pytest.mark.parametrize("name", PAGES.values())
+def test_it_is_one_small_file_with_nothing_from_elsewhere(name: str) -> None:
+    text = (FOLDER / name).read_text()
+    assert len(text.encode()) < 32_000
     assert not re.search(r"(?:src|href)=[\"'](?:https?:)?//", text) and "@import" not in text
     assert not re.search(r"<[^>]+\son\w+=", text) and not re.search(r"<[^>]+\sstyle=", text), "the policy refuses these"
     assert ".innerHTML" not in text and "eval(" not in text, "names and values of others are text"
     assert "prefers-color-scheme: dark" in text
 
 
-def test_its_policy_allows_its_own_script_and_style_alone(service: InProcess) -> None:
-    answer = service.get("/")
+@pytest.mark.parametrize("path", PAGES)
+def test_what_is_served_names_no_other_host(service: InProcess, path: str) -> None:
+    answer = service.get(path)
+    assert set(re.findall(r"(?:\w+:)?//[\w.-]+\.\w+", answer.text)) == {"http://www.w3.org"}, "the name of SVG, never asked"
+    assert answer.text.count("http://www.w3.org") == answer.text.count("http://www.w3.org/2000/svg")
+    for policy in answer.headers.get_list("content-security-policy"):
+        assert "//" not in policy and "*" not in policy
+    assert not re.search(r"(?:fetch|get)\([\"'`](?!/)", answer.text), "only paths of this server are asked for"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_its_policy_allows_its_own_script_and_style_alone(service: InProcess, path: str) -> None:
+    answer = service.get(path)
     assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/html")
     policies = answer.headers.get_list("content-security-policy")
     (policy,) = [one for one in policies if "sha256-" in one]
@@ -48,7 +61,8 @@ def test_counts_and_rates_are_there_for_every_stream_and_table(service: InProces
     assert service.post("/v1/tables/t/rows", json={"k": [1, 2]}).is_success
     assert service.post("/v1/streams/s/rows", json={"a": [1, 2, 3], "ts": [5, 6, 7]}).is_success
     found = service.get("/v1/eddy?brief=true").json()
-    assert found["streams"] == {"s": {"rows": 3, "late": 0}} and found["tables"] == {"t": {"rows": 2}}
+    assert found["streams"] == {"s": {"rows": 3, "late": 0, "expired": 0, "newest": "1970-01-01T00:00:00.007000Z"}}
+    assert found["tables"] == {"t": {"rows": 2}}
     assert found["n_queries"] == 0 and found["queue"] == {"calls": 0, "bytes": 0, "refused": 0}
     rates = found["rates"]
     assert rates["streams"]["s"] == rates["rows"] == pytest.approx(3 / rates["seconds"]) and rates["commits"] > 0
@@ -74,3 +88,42 @@ def test_a_listing_has_what_each_query_gave_and_takes(service: InProcess) -> Non
     assert service.post("/v1/streams/s/rows", json={"a": [1, 2, 3], "ts": [5, 6, 7]}).is_success
     (item,) = service.get("/v1/queries").json()["items"]
     assert item["results"] == 2 and item["own_bytes"] > 0 and item["errors"] == 0
+
+
+def test_every_query_is_reached_by_pages(service: InProcess) -> None:
+    names = [f"q{n}" for n in range(25)]
+    for n, name in enumerate(names):
+        assert service.put(f"/v1/queries/{name}", json={"sql": f"SELECT a FROM s WHERE a > {n}"}).is_success
+    found: list[str] = []
+    cursor = None
+    for _ in range(10):
+        page = service.get("/v1/queries", params={"limit": 7, **({"cursor": cursor} if cursor else {})}).json()
+        found += [one["name"] for one in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert found == names
+
+
+def test_a_listing_tells_of_a_replace_and_of_another_query_of_that_name(service: InProcess) -> None:
+    def listed() -> tuple[int, str]:
+        (item,) = service.get("/v1/queries").json()["items"]
+        return item["id"], item["sql"]
+
+    assert service.put("/v1/queries/q", json={"sql": "SELECT a FROM s WHERE a > 1"}).is_success
+    first = listed()
+    assert service.put("/v1/queries/q", json={"sql": "SELECT a FROM s WHERE a > 2"}).is_success
+    assert listed() == (first[0], "SELECT a FROM s WHERE a > 2")
+    assert service.delete("/v1/queries/q").is_success
+    assert service.put("/v1/queries/q", json={"sql": "SELECT a FROM s WHERE a > 1"}).is_success
+    assert listed()[0] != first[0]
+
+
+def test_whether_the_demo_runs_is_told(service: InProcess) -> None:
+    assert service.get("/v1/eddy?brief=true").json()["demo"] is None
+    assert service.get("/v1/eddy").json()["demo"] is None
+
+
+def test_documents_can_be_read_by_anybody_and_list_the_calls(service: InProcess) -> None:
+    assert "/v1/streams/{stream}/rows" in service.get("/openapi.json").json()["paths"]
+    assert service.get("/docs").headers["content-type"].startswith("text/html")

@@ -116,3 +116,23 @@ def test_a_reader_of_formats_that_breaks_ends_one_call_and_not_the_service(
     assert answer.status_code == 400 and answer.json()["detail"] == "the body cannot be read; ZeroDivisionError"
     monkeypatch.undo()
     assert service.post("/v1/streams/s/rows", content=ROW, headers={"Content-Type": "application/json"}).status_code == 202
+
+
+def test_expired_rows_are_counted_in_receipts_stats_and_metrics(service: InProcess) -> None:
+    for name in ("ahead", "behind"):
+        definition = {"columns": {"a": "int", "ts": "timestamp"}, "time": "ts", "timeline": "two"}
+        assert service.put(f"/v1/streams/{name}", json=definition).is_success
+    sql = "SELECT a FROM behind [RANGE 10 SECONDS]"
+    assert service.put("/v1/queries/of_behind", json={"sql": sql}).is_success
+    assert service.post("/v1/streams/ahead/rows", json={"a": 1, "ts": 100_000}).json()["expired"] == 0
+    rows = {"a": [1, 2, 3], "ts": [1000, 90_000, 90_001]}
+    assert service.post("/v1/streams/behind/rows", json=rows).json()["expired"] == 2
+    late = service.post("/v1/streams/behind/rows?bad=refuse", json={"a": 4, "ts": 5}).json()
+    assert (late["late"], late["expired"]) == (1, 0), "it counts at the front of its stream, which is alive"
+    many = {"ahead": [{"a": 1, "ts": 200_000}], "behind": [{"a": 1, "ts": 90_002}, {"a": 1, "ts": 89_000}]}
+    found = service.post("/v1/rows", json=many).json()
+    assert (found["behind"]["expired"], found["behind"]["late"], found["ahead"]["expired"]) == (0, 1, 0)
+    assert service.post("/v1/streams/behind/rows", json={"a": 1, "ts": 91_000}).json()["expired"] == 1
+    for path in ("/v1/eddy", "/v1/eddy?brief=true"):
+        assert service.get(path).json()["streams"]["behind"]["expired"] == 3
+    assert 'eddy_expired_rows_total{stream="behind"} 3.0' in service.get("/metrics").text

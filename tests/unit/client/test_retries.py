@@ -12,7 +12,7 @@ import pytest
 from eddy import EddyError, LimitError
 from eddy.client import AsyncClient, Client, UnreachableError, exchange
 
-RECEIPT = {"accepted": 1, "late": 0, "rejected": 0, "first_row": 0, "last_row": 0}
+RECEIPT = {"accepted": 1, "late": 0, "rejected": 0, "first_row": 0, "last_row": 0, "expired": 0}
 Outcome = httpx.Response | Exception
 
 

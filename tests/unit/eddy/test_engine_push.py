@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from eddy import ConflictError, EddyError, Engine, NotFoundError, Receipt
+from eddy import ConflictError, EddyError, Engine, NotFoundError, Receipt, RowError
 from tests.unit.eddy.digest import at, digest, make_engine, row, signed, values
 
 COLUMNS: dict[str, list[Any]] = {
@@ -254,3 +254,18 @@ def two_streams(**options: Any) -> Engine:
     for name in ("a", "b"):
         engine.create_stream(name, {"v": "int", "ts": "timestamp"}, time="ts")
     return engine
+
+
+@pytest.mark.parametrize(
+    ("time", "says_units"),
+    [("2030-01-01T00:00:00Z", False), (1_893_456_000_000, False), ("2026-11-18T12:00:00Z", False), (250_000_000_000_000, True)],
+)
+def test_a_time_too_far_ahead_is_told_of_the_clock_and_of_units_only_where_one_may_be_wrong(time: Any, says_units: bool) -> None:
+    engine = Engine(clock=lambda: "2026-11-18T05:00:00Z", max_ahead=3_600_000)
+    engine.create_stream("s", {"ts": "timestamp"}, time="ts")
+    for call in (lambda: engine.push("s", [{"ts": time}]), lambda: engine.advance(time)):
+        with pytest.raises(RowError) as refused:
+            call()
+        assert refused.value.code == "too_far_ahead" and refused.value.hint is not None
+        assert "the clock here says 2026-11-18T05:00:00Z" in refused.value.hint and "max_ahead" in refused.value.hint
+        assert ("milliseconds" in refused.value.hint) == says_units

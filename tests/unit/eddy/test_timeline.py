@@ -28,6 +28,7 @@ class Accepted(NamedTuple):
     late: int
     first_row: int | None
     last_row: int | None
+    expired: int = 0
 
 
 def push(intake: Intake, times: list[int], nulls: list[int] | None = None) -> Accepted:
@@ -155,11 +156,11 @@ def test_a_new_intake_starts_at_the_front_it_is_given() -> None:
 def test_rows_without_a_time_are_released_at_once_and_never_before_the_front() -> None:
     intake = Intake(0, drop_late=False)
     released, receipt = intake.accept_now([np.array([7, 8])], [None], 2, 33)
-    assert listed(released) == [(33, 0, 7), (33, 1, 8)] and receipt == (2, 0, 0, 1)
+    assert listed(released) == [(33, 0, 7), (33, 1, 8)] and receipt == (2, 0, 0, 1, 0)
     assert intake.front == 33 == intake.largest
     released, receipt = intake.accept_now([np.array([9])], [None], 1, 32)
-    assert listed(released) == [(33, 2, 9)] and receipt == (1, 0, 2, 2) and intake.front == 33
-    assert intake.accept_now([np.zeros(0, np.int64)], [None], 0, 99) == (None, (0, 0, None, None)) and intake.front == 33
+    assert listed(released) == [(33, 2, 9)] and receipt == (1, 0, 2, 2, 0) and intake.front == 33
+    assert intake.accept_now([np.zeros(0, np.int64)], [None], 0, 99) == (None, (0, 0, None, None, 0)) and intake.front == 33
 
 
 def test_nulls_follow_their_rows_through_waiting_and_merging() -> None:

@@ -23,6 +23,7 @@ LATER: list[Row] = [
     ('SELECT temp FROM readings LIMIT 5', 'not_supported', 1, 27, 'LIMIT is not supported yet', 'it comes with a later version'),
     ('SELECT temp FROM readings FETCH FIRST 5 ROWS ONLY', 'not_supported', 1, 27, 'FETCH is not supported yet', 'it comes with a later version'),
     ('SELECT QUANTILE(temp, 0.5) FROM readings', 'not_supported', 1, 8, 'QUANTILE is not supported yet', 'it comes with a later version'),
+    ("SELECT DATE_PART('hour', ts) FROM readings", 'not_supported', 1, 8, 'DATE_PART is not supported yet', 'write EXTRACT(hour FROM ts)'),
     ('SELECT temp FROM SESSION(readings, 5)', 'not_supported', 1, 18, 'SESSION is not supported yet', 'it comes with a later version'),
     ('SELECT temp FROM readings WHERE EXISTS (SELECT 1)', 'not_supported', 1, 33, 'EXISTS is not supported yet', 'it comes with a later version'),
     ('SELECT temp FROM readings WHERE sensor IN (SELECT 1)', 'not_supported', 1, 40, 'IN (query) is not supported yet', 'list the values: x IN (1, 2, 3)'),

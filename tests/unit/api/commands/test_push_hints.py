@@ -1,0 +1,100 @@
+"""What a push says beside its counts: never more than is known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from api.commands.push_hints import Standing, Totals, hints, standing
+from eddy import EddyError, Stream
+from eddy.client import Receipt
+
+NOW = datetime(2024, 12, 31, tzinfo=UTC)
+OLD = datetime(2013, 1, 31, 12, tzinfo=UTC)
+
+
+def said(totals: Totals, before: Standing | None = None, after: Standing | None = None) -> str:
+    return "\n".join(hints("s", totals, before, after))
+
+
+def at(newest: datetime | None, clock: datetime | None = NOW, *, rows: int = 100, **options: bool) -> Standing:
+    return Standing(rows, newest, "main", clock, **options)
+
+
+def test_a_push_with_nothing_to_say_says_nothing() -> None:
+    assert said(Totals(5), at(None, None), at(NOW)) == "" == said(Totals(), at(NOW), at(NOW))
+    assert said(Totals(5, rejected=3), None, None) == ""
+
+
+def test_a_stream_far_behind_its_timeline_is_told_of_timelines() -> None:
+    found = said(Totals(5), at(None), at(OLD))
+    assert "is of 2013-01-31 12:00:00" in found and '"main" is at 2024-12-31 00:00:00' in found and "--timeline" in found
+    assert "shorter than 4351 days" in found
+    assert said(Totals(5), at(None), at(NOW - timedelta(minutes=50))) == "", "streams of one time are never quite together"
+    assert "shorter than 50 minutes" in said(Totals(5, expired=2), at(None), at(NOW - timedelta(minutes=50)))
+
+
+def test_expired_rows_are_explained() -> None:
+    assert "2 of these rows were older than every window" in said(Totals(5, expired=2))
+    assert "no query will ever show any of these rows" in said(Totals(5, expired=5))
+
+
+def test_late_rows_are_explained_with_what_became_of_them() -> None:
+    found = said(Totals(5, late=2), at(NOW, rows=3), at(NOW + timedelta(1), NOW + timedelta(1)))
+    assert found.startswith("late: 2 rows are older than the time that the stream had reached") and "count at that time" in found
+    assert "--sort" in found and "--lateness" in found and "pushed before" not in found
+    dropped = said(Totals(3, late=2), at(NOW, drops=True), at(NOW + timedelta(1), drops=True))
+    assert "were dropped" in dropped
+    assert "late: 2 rows" in said(Totals(5, late=2)), "also where nobody may ask how the stream stands"
+
+
+def test_a_file_that_was_pushed_before_looks_so() -> None:
+    twice = said(Totals(100, late=99), at(NOW), at(NOW, rows=200))
+    assert "looks as if this file was pushed before" in twice and "99 of 100 rows" in twice
+    assert "looks as if" in said(Totals(1, late=99), at(NOW, drops=True), at(NOW, rows=101, drops=True))
+
+
+@pytest.mark.parametrize(
+    ("totals", "before", "after"),
+    [
+        (Totals(100, late=99), at(OLD), at(NOW)),  # something is newer
+        (Totals(100, late=100), at(NOW), at(NOW)),  # nothing is as new
+        (Totals(100, late=99), at(NOW, rows=99), at(NOW)),  # it had fewer
+        (Totals(100, late=99), at(NOW), at(NOW, waits=True)),  # what is not late may be anything
+        (Totals(100, late=99), at(None, rows=0), at(NOW)),  # an unsorted file
+    ],
+)
+def test_other_late_rows_do_not(totals: Totals, before: Standing, after: Standing) -> None:
+    assert "pushed before" not in said(totals, before, after)
+
+
+def test_receipts_are_summed() -> None:
+    total = Totals().plus(Receipt(5, 1, 0, 4, 2)).plus(Receipt(3, 1, 5, 7, 1, rejected=4))
+    assert total == Totals(accepted=8, late=2, expired=3, rejected=4)
+
+
+class Service:
+    """A client that knows one stream, or may ask nothing."""
+
+    def __init__(self, time: str | None = "ts", *, device: bool = False) -> None:
+        self._stream = Stream("S", {"ts": "timestamp"}, time, "other", 5, "drop")
+        self._device = device
+
+    def stream(self, name: str) -> Stream:
+        if self._device:
+            raise EddyError("not allowed")
+        return self._stream
+
+    def totals(self) -> dict[str, object]:
+        counts = {"rows": 7, "late": 0, "expired": 0, "newest": "2013-01-31T12:00:00Z"}
+        return {"streams": {"S": counts}, "timelines": {"other": "2024-12-31T00:00:00Z", "main": None}}
+
+
+def test_a_stream_is_looked_up_with_its_own_timeline() -> None:
+    assert standing(Service(), "s") == Standing(7, OLD, "other", NOW, drops=True, waits=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("service", [Service(None), Service(device=True)])
+def test_without_a_time_or_a_right_to_ask_nothing_is_known(service: Service) -> None:
+    assert standing(service, "s") is None  # type: ignore[arg-type]
