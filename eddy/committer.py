@@ -257,7 +257,7 @@ class Committer:
             self._end_parts()
         timeline.log.append(Record(self.seq, now, now))
         if not self.seq % _SETTLE_EVERY:
-            self.trim(timeline)
+            self.retention.trim(timeline, self.seq)
         self.total_ns += time.perf_counter_ns() - began
         if self._failure is not None:
             raise self._failure

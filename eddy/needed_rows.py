@@ -56,12 +56,12 @@ def _oldest(source: Source, gone: int, log_clock: int, logged_from: int) -> int:
     """The oldest position that is needed, with a log that begins after a commit, at a clock and a position."""
     store, watermark, now = source.store, logged_from, source.timeline.now
     paused = [window for window, _ in source.paused]
-    read = [window for window, held in source.classes.items() if held.n_legs or held.n_logged]
+    read = [held.window for held in source.classes.values() if held.n_legs or held.n_logged]
     for clock, windows in ((now, source.classes), (log_clock, (*read, *paused))):
         widths = [window.width_us for window in windows if not window.is_stream and window.kind is not WindowKind.ROWS]
         if widths:
             watermark = min(watermark, store.first_after(clock - max(widths)))
-    watermark = min([watermark, *(held.oldest for window, held in source.classes.items() if window.ends_by_clock)])
+    watermark = min([watermark, *(held.oldest for held in source.classes.values() if held.window.ends_by_clock)])
     for window in (*source.classes, *paused):
         # the log is read as it was: rows that came in a logged commit displace, in an earlier one they had not come
         column = source.row_ends.find(window.rows, window.partition) if window.kind is WindowKind.ROWS else None

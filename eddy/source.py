@@ -48,7 +48,7 @@ from stems.indexes import Indexes
 from stems.own_ends import OwnEnds
 from stems.row_ends import EndColumns, RowEnds
 from stems.row_store import RowStore
-from windows.spec import FOREVER, WindowKind, WindowSpec
+from windows.spec import FOREVER, WindowSpec
 
 #: Legs that fix one column before a candidate index is made for it: a word of slots.
 MIN_CANDIDATES = 64
