@@ -52,7 +52,7 @@ class Service:
     # ---- life
 
     def _make(self, clock: Clock) -> Engine:
-        return Engine(policy=self._policy, expiry=self._expiry, clock=clock)
+        return Engine(policy=self._policy, expiry=self._expiry, clock=clock, wall=clock.wall)
 
     async def begin(self) -> None:
         """Start; if that is not possible, fail rather than raise."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from eddy.checking import checking
 from eddy.description import Stream, Table
 from eddy.query import Birth, Query
 from eddy.source import Source
@@ -70,23 +71,24 @@ class Catalog:
         end: Any = None,
     ) -> Source:
         """A new stream; `seq` is the last commit, before which a new timeline has no log."""
-        check_name(name, "stream")
-        self.check_free(name)
-        schema = Schema.parse(columns, name)
-        time_column = None if time is None else _time_column(schema, name, time)
-        if late not in ("adjust", "drop"):
-            raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
-        lateness_us = duration_us(lateness)
-        if lateness_us < 0:
-            raise SchemaError("lateness is negative")
-        keep_us = None if keep is None else duration_us(keep)
-        positions = () if key is None else _key_columns(schema, "stream", name, key)
-        end_column = None if end is None else _end_column(schema, name, end, time_column)
-        check_name(timeline, "timeline")
-        if time_column is None:
-            timeline = _arrival(timeline, lateness_us)
-        elif timeline == ARRIVAL:
-            raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
+        with checking:
+            check_name(name, "stream")
+            self.check_free(name)
+            schema = Schema.parse(columns, name)
+            time_column = None if time is None else _time_column(schema, name, time)
+            if late not in ("adjust", "drop"):
+                raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
+            lateness_us = duration_us(lateness)
+            if lateness_us < 0:
+                raise SchemaError("lateness is negative")
+            keep_us = None if keep is None else duration_us(keep)
+            positions = () if key is None else _key_columns(schema, "stream", name, key)
+            end_column = None if end is None else _end_column(schema, name, end, time_column)
+            check_name(timeline, "timeline")
+            if time_column is None:
+                timeline = _arrival(timeline, lateness_us)
+            elif timeline == ARRIVAL:
+                raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
         line = self.timeline_from(timeline, seq)
         number = next(self._stream_numbers)
         source = Source(
@@ -108,26 +110,28 @@ class Catalog:
         return line
 
     def create_table(self, name: str, columns: Mapping[str, str], key: Any, retroactive: bool) -> TableSource:
-        check_name(name, "table")
-        self.check_free(name)
-        schema = Schema.parse(columns, name)
-        positions = _key_columns(schema, "table", name, key)
-        if not isinstance(retroactive, bool):
-            raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
+        with checking:
+            check_name(name, "table")
+            self.check_free(name)
+            schema = Schema.parse(columns, name)
+            positions = _key_columns(schema, "table", name, key)
+            if not isinstance(retroactive, bool):
+                raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
         table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
         return table
 
     def drop(self, name: str) -> None:
         """Remove a stream or table that no query reads."""
-        table = self.tables.get(name.lower()) if isinstance(name, str) else None
-        source = self.source(name) if table is None else table
-        readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
-        if readers:
-            shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
-            raise InUseError(
-                f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
-                detail=f"queries: {shown}", hint="cancel them first",
-            )  # fmt: skip
+        with checking:
+            table = self.tables.get(name.lower()) if isinstance(name, str) else None
+            source = self.source(name) if table is None else table
+            readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
+            if readers:
+                shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
+                raise InUseError(
+                    f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
+                    detail=f"queries: {shown}", hint="cancel them first",
+                )  # fmt: skip
         if table is not None:
             del self.tables[name.lower()]
             return

@@ -52,6 +52,12 @@ class Planner:
         """Texts are parsed again where they are needed."""
         return {"_catalog": self._catalog, "_texts": {}}
 
+    def over(self, catalog: Catalog) -> Planner:
+        """Makes plans over another catalog, and remembers texts with this one."""
+        other = Planner(catalog)
+        other._texts = self._texts
+        return other
+
     def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan | JoinPlan | TreePlan:
         """The plan of a query; raises `QueryError`, and then nothing has changed."""
         if not isinstance(sql, str):

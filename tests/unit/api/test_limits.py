@@ -348,7 +348,7 @@ def max_ahead_seconds(limit: int, n: int) -> bool:
     now = 4_000_000_000_000_000  # never before the clock of the calls that were made
 
     async def do(service: Service) -> bool:
-        service.core._now_us = lambda: now
+        service.core.arrival._wall = lambda: now
         rows = {"a": [1], "ts": [now + limit * 1_000_000 + (n - limit)]}
         try:
             await service.ask(Call("push", {"stream": "s", "media": "application/json"}, rows=rows))
