@@ -18,6 +18,7 @@ import orjson
 
 from api.limits import KEYS
 from eddy import Engine
+from eddy.checking import changing
 from eddy.state import dump_state, load_state
 
 
@@ -48,10 +49,12 @@ class Holdings:
     #: how often that was
     n_touched: int = 0
 
+    @changing
     def define(self, kind: str, name: str, definition: dict[str, Any]) -> None:
         self.definitions[name.lower()] = Definition(kind, name, definition)
         self._touch(name, kind)
 
+    @changing
     def undefine(self, name: str) -> None:
         self._touch(name, self.definitions.pop(name.lower()).kind)
 
@@ -64,6 +67,7 @@ class Holdings:
         """Equal as long as nothing was committed or defined."""
         return self.engine.seq, self.n_touched
 
+    @changing
     def keep_receipt(self, key: str, receipt: KeptReceipt) -> None:
         self.receipts[key] = receipt
         if len(self.receipts) > KEYS:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eddy.checking import checking
+from eddy.checking import changing, checking
 from eddy.description import Stream, Table
 from eddy.query import Birth, Query
 from eddy.source import Source
@@ -89,17 +89,18 @@ class Catalog:
                 timeline = _arrival(timeline, lateness_us)
             elif timeline == ARRIVAL:
                 raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
-        line = self.timeline_from(timeline, seq)
-        number = next(self._stream_numbers)
-        source = Source(
-            name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
-            end_column,
-        )  # fmt: skip
-        self.sources[name.lower()] = source
-        line.sources.append(source)
-        if source.own_ends is not None:
-            line.keyed.append(source)
-        return source
+        with changing:
+            line = self.timeline_from(timeline, seq)
+            number = next(self._stream_numbers)
+            source = Source(
+                name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
+                end_column,
+            )  # fmt: skip
+            self.sources[name.lower()] = source
+            line.sources.append(source)
+            if source.own_ends is not None:
+                line.keyed.append(source)
+            return source
 
     def timeline_from(self, name: str, seq: int) -> Timeline:
         """The timeline of that name, which is new after commit `seq` if it is not there."""
@@ -117,8 +118,9 @@ class Catalog:
             positions = _key_columns(schema, "table", name, key)
             if not isinstance(retroactive, bool):
                 raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
-        table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
-        return table
+        with changing:
+            table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
+            return table
 
     def drop(self, name: str) -> None:
         """Remove a stream or table that no query reads."""
@@ -132,13 +134,14 @@ class Catalog:
                     f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
                     detail=f"queries: {shown}", hint="cancel them first",
                 )  # fmt: skip
-        if table is not None:
-            del self.tables[name.lower()]
-            return
-        source.timeline.sources.remove(source)
-        if source.own_ends is not None:
-            source.timeline.keyed.remove(source)
-        del self.sources[source.name.lower()]
+        with changing:
+            if table is not None:
+                del self.tables[name.lower()]
+                return
+            source.timeline.sources.remove(source)
+            if source.own_ends is not None:
+                source.timeline.keyed.remove(source)
+            del self.sources[source.name.lower()]
 
     def source(self, name: str) -> Source:
         found = self.sources.get(name.lower()) if isinstance(name, str) else None

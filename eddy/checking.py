@@ -1,7 +1,8 @@
 """The mark of an error that came before anything was changed.
 
     with checking:          what is raised in here changed nothing: reading what a call says, checking it, looking things up
-    with changing:          what is raised in here came while, or after, something was changed, whatever is checked inside
+    with changing:          what is raised in here came while, or after, something was changed, whatever is checked inside;
+    @changing               the same for a whole function
 
     changed_nothing(error)  whether it is marked as the former
     came_late(error)        whether it is marked as the latter
@@ -13,7 +14,13 @@ harmless; it costs the service that made it a restart. What stands in `checking`
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class _Part:
@@ -30,6 +37,14 @@ class _Part:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None and (not self._before or getattr(error, "came_before", None) is None):
             error.came_before = self._before  # type: ignore[attr-defined]  # errors have a dict
+
+    def __call__(self, do: Callable[P, T]) -> Callable[P, T]:
+        @wraps(do)
+        def done(*given: P.args, **named: P.kwargs) -> T:
+            with self:
+                return do(*given, **named)
+
+        return done
 
 
 checking = _Part(True)

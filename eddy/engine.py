@@ -22,24 +22,22 @@ import numpy as np
 import pyarrow as pa
 
 from eddy import compile as kernels
-from eddy import explain as explaining
 from eddy import retractions, statistics
 from eddy import trace as tracing
 from eddy.catalog import ARRIVAL, Catalog, describe, describe_table
 from eddy.changes import Changes
-from eddy.checking import checking
+from eddy.checking import changing, checking
 from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
-from eddy.explain_tree import explain_tree
+from eddy.explained import explained_plan, explained_query
 from eddy.invariants import check_engine
-from eddy.join_query import JoinQuery
 from eddy.lifecycle import Lifecycle
 from eddy.planner import Planner
 from eddy.policies import make
 from eddy.preparing import Asked, check_expiry
-from eddy.query import JoinPlan, Query, TreePlan
+from eddy.query import Query
 from eddy.reader import Results, to_table
 from eddy.readers import reader_of
 from eddy.result_log import LOG_ROWS
@@ -194,10 +192,11 @@ class Engine:
         """Remove a stream or table that no query reads."""
         with self._turn:
             self._catalog.drop(name)
-            for query in self._catalog.queries.values():
-                for version in query.earlier:
-                    if name.lower() in version.streams:
-                        self._lives.forget_version(query, version)
+            with changing:
+                for query in self._catalog.queries.values():
+                    for version in query.earlier:
+                        if name.lower() in version.streams:
+                            self._lives.forget_version(query, version)
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
         """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
@@ -414,6 +413,7 @@ class Engine:
         for table in self._catalog.tables.values():
             table.forget_versions()
 
+    @changing
     def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
         """Take checked rows in."""
         source.ingestor.commit(checked)
@@ -529,24 +529,11 @@ class Engine:
     def explain(self, sql_or_query: Query | int | str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """How a query is run, or would be with these `params`: shared modules, update pattern, state, defaults."""
         with self._turn:
+            policy = self._eddy.policy
             if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
                 plan = self._planner.plan(sql_or_query, params)
-                if isinstance(plan, TreePlan):
-                    return explain_tree(plan, self._catalog, self._eddy.policy, self._lives.expiry, None)
-                if isinstance(plan, JoinPlan):
-                    group = self._committer.joiner.find(plan.join, plan.windows)
-                    return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
-                source = self._catalog.sources[plan.stream]
-                return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
-            query = self._catalog.query(sql_or_query)
-            if isinstance(query, TreeQuery):
-                found = explain_tree(query.tree_plan, self._catalog, self._eddy.policy, query.expiry, query)
-                return {"query": query.name, "id": query.id, "state": query.state, **found}
-            if isinstance(query, JoinQuery):
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
-                found["shared_with"] -= query.slot is not None
-                return {"query": query.name, "id": query.id, "state": query.state, **found}
-            return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
+                return explained_plan(plan, self._catalog, policy, self._committer.joiner, self._lives.expiry)
+            return explained_query(self._catalog.query(sql_or_query), self._catalog, policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
@@ -582,10 +569,11 @@ class Engine:
         with self._turn:
             with checking:
                 chosen = make(policy, self._seed)
-            self._eddy.policy = chosen
-            self._committer.joiner.route_by(chosen)
-            for source in self._catalog.inputs():
-                source.route = None
+            with changing:
+                self._eddy.policy = chosen
+                self._committer.joiner.route_by(chosen)
+                for source in self._catalog.inputs():
+                    source.route = None
 
     def limit(self, *, state_bytes: int | None = None, max_ahead: Any = None) -> None:
         """Other bounds from now on, as for a new engine; the bytes stay as they are if none are given."""

@@ -102,13 +102,14 @@ class Lifecycle:
     def cancel(self, query: Query) -> None:
         with checking:
             self._check_unread(query, "cancelled")
-        if query.running:
-            self._stop(query)
-        query.kept = None
-        for version in (*query.earlier, query):
-            self._release(version)
-        query.earlier = ()
-        self._catalog.remove_query(query)
+        with changing:
+            if query.running:
+                self._stop(query)
+            query.kept = None
+            for version in (*query.earlier, query):
+                self._release(version)
+            query.earlier = ()
+            self._catalog.remove_query(query)
 
     def pause(self, query: Query) -> None:
         with checking:
@@ -116,19 +117,21 @@ class Lifecycle:
                 raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
             self._check_unread(query, "paused")
             kept = reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
-        self._end_run(query)
-        query.kept = kept
+        with changing:
+            self._end_run(query)
+            query.kept = kept
 
     def resume(self, query: Query) -> None:
         with checking:
             if query.running:
                 raise ConflictError(f'query "{query.name}" is not paused', code="not_paused")
             before, left = self._before(query)
-        if query.birth is not None:
-            query.birth = self._catalog.birth(self._committer.seq)
-        self._start(query)
-        self._open(query, before, left)
-        query.forget_runs(self._catalog.timeline_of(query).log.gone)
+        with changing:
+            if query.birth is not None:
+                query.birth = self._catalog.birth(self._committer.seq)
+            self._start(query)
+            self._open(query, before, left)
+            query.forget_runs(self._catalog.timeline_of(query).log.gone)
 
     def replace(self, query: Query, sql: str, params: Mapping[str, Any] | None) -> None:
         with checking:
@@ -139,15 +142,16 @@ class Lifecycle:
                 fact = f'the new text of query "{query.name}" reads that query'
                 raise ConflictError(fact, code="reads_itself", hint="submit it under another name")
             before, left = self._before(query)
-        log, seq = self._catalog.timeline_of(query).log, self._committer.seq
-        self._end_run(query)
-        other = self._make(query.id, query.name, sql, query.tags, plan, True)
-        if isinstance(query, TreeQuery) and isinstance(other, TreeQuery):
-            other.log.read = query.log.read
-        version = query.become(other)
-        log.hold(seq, partial(self.forget_version, query, version))
-        self._start(query)
-        self._open(query, before, left)
+        with changing:
+            log, seq = self._catalog.timeline_of(query).log, self._committer.seq
+            self._end_run(query)
+            other = self._make(query.id, query.name, sql, query.tags, plan, True)
+            if isinstance(query, TreeQuery) and isinstance(other, TreeQuery):
+                other.log.read = query.log.read
+            version = query.become(other)
+            log.hold(seq, partial(self.forget_version, query, version))
+            self._start(query)
+            self._open(query, before, left)
 
     def forget_version(self, query: Query, version: Query) -> None:
         """What a query was under an earlier text can no longer be read."""

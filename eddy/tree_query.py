@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eddy.checking import changing
 from eddy.core import Core
 from eddy.operation import Operation
 from eddy.packed_results import PackedResults, pack, unpack
@@ -183,6 +184,7 @@ class TreeQuery(Query):
         self.log.append(record.seq, parts)
         return came, parts
 
+    @changing
     def read(self, seq: int) -> None:
         """Somebody reads its changes after a commit, the last one."""
         self.log.read = True
