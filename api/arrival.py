@@ -46,22 +46,18 @@ class ArrivalClock:
         if self._offset - self._ahead >= STEP_US:
             self._note(self._ahead - self._offset)
 
-    def now_us(self) -> int:
-        """The time now; never less than before."""
-        return self._offset + self._monotonic()
+    def read(self) -> tuple[int, int]:
+        """The time now, never less than before, and that of the wall clock; notices if somebody has put that elsewhere."""
+        monotonic, wall = self._monotonic(), self._wall()
+        step = wall - monotonic - self._ahead
+        if abs(step) >= STEP_US:
+            self._ahead += step
+            self._note(step)
+        return self._offset + monotonic, wall
 
     def reach(self, time_us: int) -> None:
         """Go on from a time that the timeline has reached already, if that is ahead."""
         self._offset = max(self._offset, time_us - self._monotonic())
-
-    def look(self) -> int:
-        """The wall clock; notices if it was put elsewhere since the last look."""
-        wall = self._wall()
-        step = wall - self._monotonic() - self._ahead
-        if abs(step) >= STEP_US:
-            self._ahead += step
-            self._note(step)
-        return wall
 
     def _note(self, step_us: int) -> None:
         self.steps += 1

@@ -23,7 +23,7 @@ from api.bodies import JSON, BodyError, Keys, parse_bundle, parse_keys, parse_ro
 from api.holdings import Holdings, KeptReceipt
 from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query
 from eddy.catalog import Catalog, describe, describe_table
-from eddy.checking import changed_nothing, checking
+from eddy.checking import changed_nothing, changing, checking
 from eddy.preparing import Asked
 from eddy.screening import without
 
@@ -352,8 +352,9 @@ def _read(holdings: Holdings, call: Call) -> Done:
     """Somebody begins to read the changes of queries: those that were logged for nobody are from now on."""
     with checking:
         queries = [holdings.engine.query(name) for name in call.header["queries"]]
-    for query in queries:
-        holdings.engine.changes(query, "now")
+    with changing:
+        for query in queries:
+            holdings.engine.changes(query, "now")
     return Done(None)
 
 

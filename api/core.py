@@ -304,9 +304,9 @@ class Core:
         known = self.holdings.n_touched
         with checking:
             # never back: what the journal holds must be replayed with the clocks it was made with
-            call.at_us = max(self.arrival.now_us(), self._clock.now_us)
+            now, self._clock.wall_us = self.arrival.read()
+            call.at_us = max(now, self._clock.now_us)
             call.seq = self.engine.seq
-            self._clock.wall_us = self.arrival.look()
             admit(call, self.holdings, self.limits)
             record = call.encode()
         done = carry_out(self.holdings, self._clock, call)
@@ -347,15 +347,15 @@ class Core:
 
     def _tick(self) -> Item | None:
         """A tick of the timeline `arrival`, if it is time and anybody could notice."""
-        now = self.arrival.now_us()
+        now, _ = self.arrival.read()
         if now < self._next_tick_us or self.failure is not None or self.inbox.closed is not None:
             return None
         self._next_tick_us = now + TICK_US
-        self.arrival.look()
         if not self.engine.has_arrivals:
             return None
-        self.arrival.reach(arrived_us(self.engine))
-        call = Call("advance", {"timeline": ARRIVAL, "time": self.arrival.now_us() // 1000})
+        reached = arrived_us(self.engine)
+        self.arrival.reach(reached)
+        call = Call("advance", {"timeline": ARRIVAL, "time": max(now, reached) // 1000})
         return Item(call, lambda result, error: None)
 
     def _snapshot_due(self) -> bool:

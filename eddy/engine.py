@@ -530,7 +530,7 @@ class Engine:
         """How a query is run, or would be with these `params`: shared modules, update pattern, state, defaults."""
         with self._turn:
             policy = self._eddy.policy
-            if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
+            if isinstance(sql_or_query, str) and len(sql_or_query.split(None, 1)) > 1:
                 plan = self._planner.plan(sql_or_query, params)
                 return explained_plan(plan, self._catalog, policy, self._committer.joiner, self._lives.expiry)
             return explained_query(self._catalog.query(sql_or_query), self._catalog, policy)
