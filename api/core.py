@@ -214,7 +214,7 @@ class Core:
                 break
             self.busy_ns += time.thread_time_ns() - began
         if self._last_snapshot and self._durable and self.failure is None and self._calls:
-            self.writer.put(Group(snapshot=self.holdings.dump()))
+            self.writer.put(Group(snapshot=self._dumped()))
 
     def work(self, items: Sequence[Item]) -> Group:
         """Do some things; what comes of them is in the group, to be told once it is written."""
@@ -264,9 +264,17 @@ class Core:
                 group.defined.append(definition)
         self.holdings.touched.clear()
         if self._snapshot_due():
-            group.snapshot = self.holdings.dump()
             self._bytes = self._calls = 0
+            group.snapshot = self._dumped()
         return News(parts, came, gone, self.engine.seq, self._times())
+
+    def _dumped(self) -> list[Any] | None:
+        """The parts of a snapshot; None if none can be made, for the journal has it all."""
+        try:
+            return self.holdings.dump()
+        except EddyError:
+            _log.exception("no snapshot can be made")
+            return None
 
     def _look(self, look: Callable[[Any], Any], at: Any) -> Any:
         """Have something read; a bug in it changes nothing."""
