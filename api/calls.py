@@ -3,6 +3,9 @@
     Call(kind, header, body)     `header` is JSON; `body` the rows of the call as they came, with their media type in the header
     apply(holdings, call)        carries it out: `Done(result, changed)`, or an `EddyError`, and then nothing has changed
 
+Whatever else is raised is a bug. What each call reads and looks up before its first change stands in `checking`
+(`eddy/checking.py`): a bug there is one of the reader of that call, and harms nobody else.
+
 A call is carried out in the same way when it comes and when the journal is replayed, so whatever it depends on is in it: its
 clock (`at_us`) too. Calls that changed nothing (equal definitions, a repeated idempotency key) are not recorded.
 """
@@ -10,8 +13,7 @@ clock (`at_us`) too. Calls that changed nothing (equal definitions, a repeated i
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,9 +23,9 @@ from api.bodies import JSON, BodyError, Keys, parse_bundle, parse_keys, parse_ro
 from api.holdings import Holdings, KeptReceipt
 from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query
 from eddy.catalog import Catalog, describe, describe_table
+from eddy.checking import changed_nothing, changing, checking
+from eddy.preparing import Asked
 from eddy.screening import without
-
-_log = logging.getLogger("eddy.calls")
 
 #: Rejected rows that `?bad=skip` names.
 MAX_REJECTED_SHOWN = 100
@@ -58,10 +60,19 @@ def decode(payload: memoryview) -> Call:
 
 
 class Done(NamedTuple):
-    """What a call gave, and whether it changed anything."""
+    """What a call gave, and whether it changed anything; with the bugs that parts of it ended with, which changed nothing."""
 
     result: Any
     changed: bool = True
+    bugs: Sequence[Exception] = ()
+
+
+def unreadable(bug: Exception) -> BodyError:
+    """What a caller is told of a bug that came before anything was changed: what it sent could not be read."""
+    error = BodyError("the body cannot be read", detail=type(bug).__name__, hint="this is a bug; the log has the details")
+    if (item := getattr(bug, "item", None)) is not None:
+        error.item = item  # type: ignore[attr-defined]  # the answer says which one it was
+    return error
 
 
 def apply(holdings: Holdings, call: Call) -> Done:
@@ -69,14 +80,15 @@ def apply(holdings: Holdings, call: Call) -> Done:
     key = call.header.get("key")
     if key is None:
         return _KINDS[call.kind](holdings, call)
-    asked = {name: value for name, value in call.header.items() if name != "skipped"}
-    digest = hashlib.sha256(orjson.dumps([call.kind, asked], option=orjson.OPT_SORT_KEYS) + call.body).hexdigest()
-    kept = holdings.receipts.get(key)
-    if kept is not None:
-        if kept.digest != digest:
-            fact = "the idempotency key was used for another call"
-            raise ConflictError(fact, code="key_reused", hint="a new call needs a new key")
-        return Done(kept.result, False)
+    with checking:
+        asked = {name: value for name, value in call.header.items() if name != "skipped"}
+        digest = hashlib.sha256(orjson.dumps([call.kind, asked], option=orjson.OPT_SORT_KEYS) + call.body).hexdigest()
+        kept = holdings.receipts.get(key)
+        if kept is not None:
+            if kept.digest != digest:
+                fact = "the idempotency key was used for another call"
+                raise ConflictError(fact, code="key_reused", hint="a new call needs a new key")
+            return Done(kept.result, False)
     done = _KINDS[call.kind](holdings, call)
     holdings.keep_receipt(key, KeptReceipt(digest, done.result))
     return done
@@ -94,28 +106,32 @@ def stream_options(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 def _create_stream(holdings: Holdings, call: Call) -> Done:
     name, definition = call.header["name"], call.header["definition"]
-    known = _found(holdings.engine.stream, name)
+    with checking:
+        known = _found(holdings.engine.stream, name)
     if known is None:
         stream = holdings.engine.create_stream(name, **definition)
         holdings.define("stream", stream.name, definition)
         return Done({"created": True, "stream": stream})
-    scratch = {"time": None, "lateness": 0, "late": "adjust", "timeline": "main", "keep": None, "seq": 0} | definition
-    if describe(Catalog().create_stream(known.name, **scratch)) != known:
-        raise ConflictError(
-            f'stream "{known.name}" exists with another definition', code="other_definition", hint="drop it first"
-        )
+    with checking:
+        scratch = {"time": None, "lateness": 0, "late": "adjust", "timeline": "main", "keep": None, "seq": 0} | definition
+        if describe(Catalog().create_stream(known.name, **scratch)) != known:
+            fact = f'stream "{known.name}" exists with another definition'
+            raise ConflictError(fact, code="other_definition", hint="drop it first")
     return Done({"created": False, "stream": known}, False)
 
 
 def _create_table(holdings: Holdings, call: Call) -> Done:
     name, definition = call.header["name"], call.header["definition"]
-    known = _found(holdings.engine.table, name)
+    with checking:
+        known = _found(holdings.engine.table, name)
     if known is None:
         table = holdings.engine.create_table(name, **definition)
         holdings.define("table", table.name, definition)
         return Done({"created": True, "table": table})
-    if describe_table(Catalog().create_table(known.name, **({"retroactive": False} | definition))) != known:
-        raise ConflictError(f'table "{known.name}" exists with another definition', code="other_definition", hint="drop it first")
+    with checking:
+        if describe_table(Catalog().create_table(known.name, **({"retroactive": False} | definition))) != known:
+            fact = f'table "{known.name}" exists with another definition'
+            raise ConflictError(fact, code="other_definition", hint="drop it first")
     return Done({"created": False, "table": known}, False)
 
 
@@ -131,8 +147,10 @@ def _drop(holdings: Holdings, call: Call) -> Done:
 def _push(holdings: Holdings, call: Call) -> Done:
     engine, header = holdings.engine, call.header
     stream = header["stream"]
-    columns = engine.stream(stream).columns
-    rows, skipped = _screened(engine, stream, _said(call, lambda body: parse_rows(body, header["media"], columns)), header)
+    with checking:
+        columns = engine.stream(stream).columns
+        rows = _said(call, lambda body: parse_rows(body, header["media"], columns))
+        rows, skipped = _screened(engine, stream, rows, header)
     return Done(engine.push(stream, rows)._asdict() | _rejections(skipped))
 
 
@@ -148,14 +166,17 @@ def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> t
         header["skipped"] = [
             {"row": error.row, "column": error.column, "code": error.code, "detail": error.fact} for error in errors
         ]
+        orjson.dumps(header["skipped"])  # what cannot be recorded is found before anything changes
         return rows, header["skipped"]
     skipped = header["skipped"]
     return without(rows, [one["row"] for one in skipped]) if skipped else rows, skipped
 
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
-    media = call.header.get("media", JSON)
-    receipts = holdings.engine.push_many(_said(call, lambda body: parse_bundle(body, media)))
+    with checking:
+        media = call.header.get("media", JSON)
+        rows = _said(call, lambda body: parse_bundle(body, media))
+    receipts = holdings.engine.push_many(rows)
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 
 
@@ -166,8 +187,10 @@ def _rejections(skipped: list[dict[str, Any]]) -> dict[str, Any]:
 def _upsert(holdings: Holdings, call: Call) -> Done:
     engine, header = holdings.engine, call.header
     table = header["table"]
-    columns = engine.table(table).columns
-    rows, skipped = _screened(engine, table, _said(call, lambda body: parse_rows(body, header["media"], columns)), header)
+    with checking:
+        columns = engine.table(table).columns
+        rows = _said(call, lambda body: parse_rows(body, header["media"], columns))
+        rows, skipped = _screened(engine, table, rows, header)
     return Done(engine.upsert(table, rows)._asdict() | _rejections(skipped))
 
 
@@ -181,21 +204,14 @@ def _retract(holdings: Holdings, call: Call) -> Done:
 
 
 def _keys(call: Call) -> Keys:
-    found: Keys = _said(call, parse_keys)
+    with checking:
+        found: Keys = _said(call, parse_keys)
     return found
 
 
 def _said(call: Call, parse: Callable[[bytes], Any]) -> Any:
-    """What the body of a call says. Nothing has been done yet: whatever a reader of formats stumbles over ends this call only."""
-    if call.rows is not None:
-        return call.rows
-    try:
-        return parse(call.body)
-    except EddyError:
-        raise
-    except Exception as error:
-        _log.exception("a body could not be read")
-        raise BodyError("the body cannot be read", detail=type(error).__name__) from error
+    """What the body of a call says."""
+    return parse(call.body) if call.rows is None else call.rows
 
 
 def _advance(holdings: Holdings, call: Call) -> Done:
@@ -207,35 +223,44 @@ def _advance(holdings: Holdings, call: Call) -> Done:
 
 # ---- queries
 
-_SUBMIT = ("name", "params", "tags", "history", "emit", "expiry")
+
+def _asked(definition: Mapping[str, Any]) -> Asked:
+    """A definition as the engine takes it."""
+    return Asked(**{name: definition[name] for name in Asked._fields if name in definition})
 
 
 def _submit(holdings: Holdings, call: Call) -> Done:
-    return Done(_start(holdings, call.header["definition"]))
+    return Done(_start(holdings, call.header["definition"])[0])
 
 
-def _start(holdings: Holdings, definition: dict[str, Any]) -> Query:
-    query = holdings.engine.submit(definition["sql"], **{name: definition[name] for name in _SUBMIT if name in definition})
-    holdings.define("query", query.name, definition)
-    return query
+def _start(holdings: Holdings, *definitions: dict[str, Any]) -> list[Query]:
+    """Queries of definitions: all or none."""
+    with checking:
+        asked = [_asked(definition) for definition in definitions]
+    queries = holdings.engine.submit_many(asked)
+    for query, definition in zip(queries, definitions, strict=True):
+        holdings.define("query", query.name, definition)
+    return queries
 
 
 def _submit_many(holdings: Holdings, call: Call) -> Done:
     """Several queries; without `partial` all of them or, if one is refused, none."""
+    definitions = call.header["definitions"]
+    if not call.header["partial"]:
+        return Done(_start(holdings, *definitions) if definitions else [], bool(definitions))
     found: list[Query | EddyError] = []
-    partial = call.header["partial"]
-    for n, definition in enumerate(call.header["definitions"]):
+    bugs: list[Exception] = []
+    for definition in definitions:
         try:
-            found.append(_start(holdings, definition))
+            found += _start(holdings, definition)
         except EddyError as error:
-            if not partial:
-                for query in reversed(found):
-                    assert isinstance(query, Query)
-                    _end(holdings, query)
-                error.item = n  # type: ignore[attr-defined]  # the answer says which one it was
-                raise
             found.append(error)
-    return Done(found, any(isinstance(one, Query) for one in found))
+        except Exception as error:
+            if not changed_nothing(error):
+                raise
+            found.append(unreadable(error))
+            bugs.append(error)
+    return Done(found, any(isinstance(one, Query) for one in found), bugs)
 
 
 def _end(holdings: Holdings, query: Query) -> None:
@@ -246,22 +271,24 @@ def _end(holdings: Holdings, query: Query) -> None:
 def _put_query(holdings: Holdings, call: Call) -> Done:
     """Create a query, or give it another text; the same text and options change nothing."""
     name, definition = call.header["name"], call.header["definition"]
-    known = _found(holdings.engine.query, name)
+    with checking:
+        known = _found(holdings.engine.query, name)
     if known is None:
-        return Done({"created": True, "query": _start(holdings, definition | {"name": name})})
-    before = holdings.definitions[known.name.lower()].definition
-    after = definition
-    if after.get("expiry") == known.expiry:
-        # what listings show of it, which may be a default that nobody asked for
-        after = after | {"expiry": before.get("expiry")}
-    if _essence(before) == _essence(after):
-        return Done({"created": False, "query": known}, False)
-    kept = [option for option in ("history", "emit", "expiry", "tags") if _essence(before)[option] != _essence(after)[option]]
-    if kept:
-        fact = f'query "{known.name}" runs with another {kept[0]}'
-        raise ConflictError(
-            fact, code="other_definition", hint="only sql and params can be replaced; cancel it to change the rest"
-        )
+        return Done({"created": True, "query": _start(holdings, definition | {"name": name})[0]})
+    with checking:
+        before = holdings.definitions[known.name.lower()].definition
+        after = definition
+        if after.get("expiry") == known.expiry:
+            # what listings show of it, which may be a default that nobody asked for
+            after = after | {"expiry": before.get("expiry")}
+        was, becomes = _essence(before), _essence(after)
+        if was == becomes:
+            return Done({"created": False, "query": known}, False)
+        kept = [option for option in ("history", "emit", "expiry", "tags") if was[option] != becomes[option]]
+        if kept:
+            fact = f'query "{known.name}" runs with another {kept[0]}'
+            hint = "only sql and params can be replaced; cancel it to change the rest"
+            raise ConflictError(fact, code="other_definition", hint=hint)
     holdings.engine.replace(known, definition["sql"], params=definition.get("params"))
     holdings.define("query", known.name, after)
     return Done({"created": False, "query": known})
@@ -280,7 +307,9 @@ def _essence(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cancel(holdings: Holdings, call: Call) -> Done:
-    _end(holdings, holdings.engine.query(call.header["query"]))
+    with checking:
+        query = holdings.engine.query(call.header["query"])
+    _end(holdings, query)
     return Done(None)
 
 
@@ -318,21 +347,26 @@ def readers_first(queries: Iterable[Query]) -> list[Query]:
 
 
 def _pause(holdings: Holdings, call: Call) -> Done:
-    query = holdings.engine.query(call.header["query"])
+    with checking:
+        query = holdings.engine.query(call.header["query"])
     holdings.engine.pause(query)
     return Done(query)
 
 
 def _resume(holdings: Holdings, call: Call) -> Done:
-    query = holdings.engine.query(call.header["query"])
+    with checking:
+        query = holdings.engine.query(call.header["query"])
     holdings.engine.resume(query)
     return Done(query)
 
 
 def _read(holdings: Holdings, call: Call) -> Done:
     """Somebody begins to read the changes of queries: those that were logged for nobody are from now on."""
-    for name in call.header["queries"]:
-        holdings.engine.changes(name, "now")
+    with checking:
+        queries = [holdings.engine.query(name) for name in call.header["queries"]]
+    with changing:
+        for query in queries:
+            holdings.engine.changes(query, "now")
     return Done(None)
 
 

@@ -7,6 +7,7 @@ for ever, and one that never ends a header would fill the memory. Here
 * a head of more than `head_bytes` closes it with 431;
 * what is no HTTP closes it with 400;
 * rows that there is no room for are refused by the head of their request;
+* a text on a WebSocket that is not UTF-8 closes it with 1007;
 * beyond `connections` every request is answered with 503, and beyond `SPARE` more there is no answer at all.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from api.guard import Scope, Send
@@ -25,6 +27,8 @@ from api.limits import Limits
 from api.problems import problem
 from api.reading import Receive
 
+#: What a WebSocket is closed with on which a text comes that is none.
+NOT_UTF8 = 1007
 #: Connections over the limit that still get an answer.
 SPARE = 64
 
@@ -51,6 +55,21 @@ class Refused:
     def __init__(self) -> None:
         #: set when the connection is lost; nobody waits for it
         self.message_event = asyncio.Event()
+
+
+class SocketConnection(WebSocketsSansIOProtocol):
+    """uvicorn's WebSocket, which does not take what a client sends for an error of its own."""
+
+    def send_receive_event_to_app(self) -> None:
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.frames = []
+                self.conn.send_close(NOT_UTF8)
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
 
 
 class BoundedConnection(HttpToolsProtocol):

@@ -5,9 +5,12 @@
 A group is whatever waited in the inbox, up to a bound; its records are written together and its answers are released together, in
 order. So who has an answer can rely on everything before it, and a read that follows a write sees it.
 
-Every call carries its clock. The timeline `arrival` is ticked from here, by calls like any other. Commits that are not recorded
-(the demo's) use up numbers: before they could pass the number that the journal vouches for, a record reserves more, so that no
-number is given twice after a restart.
+Every call carries its clock, that of the timeline `arrival` (`api/arrival.py`), which is ticked from here, by calls like any
+other. Commits that are not recorded (the demo's) use up numbers: before they could pass the number that the journal vouches for,
+a record reserves more, so that no number is given twice after a restart.
+
+What fails before anything has changed is refused, whatever it is (`eddy/checking.py`); a bug in a read ends that read. Only
+what fails later stops the service.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +27,8 @@ import numpy as np
 import orjson
 
 from api.admission import admit
-from api.calls import Call, Done, apply, decode
+from api.arrival import ArrivalClock, monotonic_us, wall_us
+from api.calls import Call, Done, apply, decode, unreadable
 from api.holdings import Holdings, load_holdings
 from api.inbox import ClosedError, Inbox, Item, Told
 from api.limits import Limits
@@ -33,6 +38,8 @@ from api.snapshot_rhythm import SnapshotRhythm
 from api.watches import Reader, Watches
 from api.writer import Group, Writer
 from eddy import EddyError, Engine, Query
+from eddy.catalog import ARRIVAL
+from eddy.checking import came_late, changed_nothing, changing, checking
 from storage.catalog import Definition as StoredDefinition
 from storage.directory import DataDirectory
 
@@ -45,6 +52,9 @@ GROUP_BYTES = 16 << 20
 TICK_US = 100_000
 #: Numbers of commits that are reserved at a time for those that are not recorded.
 RESERVE = 65_536
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class News(NamedTuple):
@@ -64,20 +74,25 @@ Publish = Callable[[News], None]
 
 
 class Clock:
-    """The clock that the engine sees: that of the call which is carried out."""
+    """The clocks that the engine sees: that of the call which is carried out, and the wall's when it came."""
 
-    __slots__ = ("now_us",)
+    __slots__ = ("now_us", "wall_us")
 
     def __init__(self) -> None:
         self.now_us = 0
+        self.wall_us = 0
 
     def __call__(self) -> np.datetime64:
         return np.datetime64(self.now_us, "us")
 
+    def wall(self) -> np.datetime64:
+        return np.datetime64(self.wall_us, "us")
 
-def wall_us() -> int:
-    """The wall clock."""
-    return time.time_ns() // 1000
+
+def arrived_us(engine: Engine) -> int:
+    """How far the timeline of arrivals has come; 0 if there is none."""
+    time = engine.times().get(ARRIVAL)
+    return 0 if time is None else (time - EPOCH) // timedelta(microseconds=1)
 
 
 def carry_out(holdings: Holdings, clock: Clock, call: Call) -> Done:
@@ -93,6 +108,7 @@ class Core:
     def __init__(
         self, holdings: Holdings, clock: Clock, directory: DataDirectory | None, limits: Limits,
         publish: Publish, dispatch: Callable[[Callable[[], None]], None], now_us: Callable[[], int] = wall_us,
+        monotonic: Callable[[], int] = monotonic_us,
     ) -> None:  # fmt: skip
         self.holdings = holdings
         self.limits = limits
@@ -104,7 +120,7 @@ class Core:
         self._publish = publish
         #: has something called by whoever waits for answers: callers are told there, and news are published there
         self._dispatch = dispatch
-        self._now_us = now_us
+        self.arrival = ArrivalClock(clock.now_us, now_us, monotonic)
         self._thread = threading.Thread(target=self._run, name="eddy-engine", daemon=True)
         self._next_tick_us = 0
         #: commits up to this number are not given again after a restart
@@ -121,6 +137,9 @@ class Core:
         self.failure: BaseException | None = None
         #: called once when it fails
         self.on_failure: Callable[[BaseException], None] = lambda error: None
+        #: bugs that ended a call before it had changed anything, and those that ended a read
+        self.bad_calls = 0
+        self.bad_reads = 0
         #: nanoseconds that the thread worked
         self.busy_ns = 0
         self.meter = Meter(self._metered(holdings.engine.totals()))
@@ -180,7 +199,12 @@ class Core:
         while True:
             items = self.inbox.take(GROUP_ITEMS, GROUP_BYTES, TICK_US / 1e6)
             began = time.thread_time_ns()
-            tick = self._tick()
+            try:
+                tick = self._tick()
+            except Exception as broken:
+                _log.exception("a bug in a tick")
+                self._fail(broken)
+                tick = None
             if tick is not None:
                 items.insert(0, tick)
             if items:
@@ -189,7 +213,7 @@ class Core:
                 break
             self.busy_ns += time.thread_time_ns() - began
         if self._last_snapshot and self._durable and self.failure is None and self._calls:
-            self.writer.put(Group(snapshot=self.holdings.dump()))
+            self.writer.put(Group(snapshot=self._dumped()))
 
     def work(self, items: Sequence[Item]) -> Group:
         """Do some things; what comes of them is in the group, to be told once it is written."""
@@ -202,34 +226,18 @@ class Core:
                     if isinstance(item.what, Call):
                         result = self._call(item.what, group)
                     else:
-                        result = item.what(self)
+                        result = self._look(item.what, self)
                     if item.then is not None:
-                        result = item.then(result)
-                except EddyError as refused:
-                    error = refused
+                        result = self._look(item.then, result)
                 except Exception as broken:
                     error = broken
-                    _log.exception("a bug: %r", item.what)
-                    if isinstance(item.what, Call):
-                        # whatever it left half done is not on disk: stop, and start again from there
-                        self._fail(broken)
             outcomes.append((item.told, result, error))
-        gone = self.watches.cancelled(self.holdings.touched) if self.failure is None else []
-        parts = self.watches.collect() if self.failure is None else []
-        came, self._came = self._came, []
-        self._reserve(group)
-        for name, kind in self.holdings.touched.items():
-            group.dropped.append((kind, name))
-            definition = self.holdings.definitions.get(name)
-            if definition is not None:
-                group.defined.append(definition)
-        self.holdings.touched.clear()
-        if self._snapshot_due():
-            group.snapshot = self._rhythm.made(self._calls, self._bytes, self.holdings.dump)
-            self._bytes = self._calls = 0
-        seq, times = self.engine.seq, self._times()
-
-        news = News(parts, came, gone, seq, times)
+        try:
+            news = self._settle(group)
+        except Exception as broken:
+            _log.exception("a bug after a group")
+            self._fail(broken)
+            news = News([], [], [], self.engine.seq, {})
 
         def tell(failure: BaseException | None) -> None:
             # what is wrong with the disk is nothing that a caller did: they are told that the service has failed
@@ -242,22 +250,84 @@ class Core:
         group.release = lambda failure: self._dispatch(partial(tell, failure))
         return group
 
+    def _settle(self, group: Group) -> News:
+        """What the things of a group changed together: news, definitions, and a snapshot if it is time."""
+        gone = self.watches.cancelled(self.holdings.touched) if self.failure is None else []
+        parts = self.watches.collect() if self.failure is None else []
+        came, self._came = self._came, []
+        self._reserve(group)
+        for name, kind in self.holdings.touched.items():
+            group.dropped.append((kind, name))
+            definition = self.holdings.definitions.get(name)
+            if definition is not None:
+                group.defined.append(definition)
+        self.holdings.touched.clear()
+        if self._snapshot_due():
+            group.snapshot = self._rhythm.made(self._calls, self._bytes, self._dumped)
+            self._bytes = self._calls = 0
+        return News(parts, came, gone, self.engine.seq, self._times())
+
+    def _dumped(self) -> list[Any] | None:
+        """The parts of a snapshot; None if none can be made, for the journal has it all."""
+        try:
+            return self.holdings.dump()
+        except EddyError:
+            _log.exception("no snapshot can be made")
+            return None
+
+    def _look(self, look: Callable[[Any], Any], at: Any) -> Any:
+        """Have something read; a bug in it changes nothing."""
+        try:
+            return look(at)
+        except EddyError:
+            raise
+        except Exception:
+            self.bad_reads += 1
+            _log.exception("a bug in a read: %r", look)
+            raise
+
     def _call(self, call: Call, group: Group) -> Any:
-        # never back: what the journal holds must be replayed with the clocks it was made with
-        call.at_us = max(self._now_us(), self._clock.now_us)
-        call.seq = self.engine.seq
-        known = len(self.holdings.touched)
-        admit(call, self.holdings, self.limits)
+        """Have a call carried out. What it raises before anything has changed refuses it; anything else ends the service, for
+        whatever is left half done is not on disk."""
+        before = self.holdings.mark
+        try:
+            done = self._carried_out(call, group)
+        except Exception as error:
+            unchanged = self.holdings.mark == before
+            if unchanged and isinstance(error, EddyError) and not came_late(error):
+                raise
+            _log.exception("a bug: %r", call)
+            if unchanged and changed_nothing(error):
+                self.bad_calls += 1
+                raise unreadable(error) from error
+            self._fail(error)
+            raise
+        for bug in done.bugs:
+            self.bad_calls += 1
+            _log.error("a bug in a part of %r", call, exc_info=bug)
+        return done.result
+
+    def _carried_out(self, call: Call, group: Group) -> Done:
+        known = self.holdings.n_touched
+        with checking:
+            # never back: what the journal holds must be replayed with the clocks it was made with
+            now, self._clock.wall_us = self.arrival.read()
+            call.at_us = max(now, self._clock.now_us)
+            call.seq = self.engine.seq
+            admit(call, self.holdings, self.limits)
+            record = call.encode()
         done = carry_out(self.holdings, self._clock, call)
         if done.changed and call.journaled and self._durable:
-            record = call.encode()
+            if "skipped" in call.header:
+                record = call.encode()
             group.records.append(record)
             self._bytes += sum(map(len, record))
             self._calls += 1
             self._vouched = self.engine.seq
-        if len(self.holdings.touched) > known and self.watches.follows_tags:
-            self._follow(call.seq, group)
-        return done.result
+        if self.holdings.n_touched > known and self.watches.follows_tags:
+            with changing:
+                self._follow(call.seq, group)
+        return done
 
     def _follow(self, after: int, group: Group) -> None:
         """Queries may have come whose tags somebody follows."""
@@ -269,7 +339,7 @@ class Core:
         ]
         unlogged = [query.name for query in wanted if query.unread]
         if unlogged:
-            self._call(Call("read", {"queries": unlogged}), group)
+            self._carried_out(Call("read", {"queries": unlogged}), group)
         self._came += [(query, self.watches.arrived(query, after)) for query in wanted]
 
     def _reserve(self, group: Group) -> None:
@@ -284,13 +354,15 @@ class Core:
 
     def _tick(self) -> Item | None:
         """A tick of the timeline `arrival`, if it is time and anybody could notice."""
-        now = self._now_us()
+        now, _ = self.arrival.read()
         if now < self._next_tick_us or self.failure is not None or self.inbox.closed is not None:
             return None
         self._next_tick_us = now + TICK_US
         if not self.engine.has_arrivals:
             return None
-        call = Call("advance", {"timeline": "arrival", "time": now // 1000})
+        reached = arrived_us(self.engine)
+        self.arrival.reach(reached)
+        call = Call("advance", {"timeline": ARRIVAL, "time": max(now, reached) // 1000})
         return Item(call, lambda result, error: None)
 
     def _snapshot_due(self) -> bool:
@@ -313,7 +385,9 @@ def recover(directory: DataDirectory, make: Callable[[Clock], Engine]) -> tuple[
     for note in found.notes:
         _log.warning("%s", note)
     if found.snapshot is not None:
-        holdings = load_holdings(found.snapshot.parts, clock)
+        holdings = load_holdings(found.snapshot.parts, clock, clock.wall)
+        # what the journal holds was let in then, and is not judged again
+        holdings.engine.limit(max_ahead=None)
     else:
         holdings = Holdings(make(clock))
     if found.discarded:
@@ -325,6 +399,7 @@ def recover(directory: DataDirectory, make: Callable[[Clock], Engine]) -> tuple[
         directory.save_snapshot(directory.durable, holdings.dump())
     for record in found.records:
         carry_out(holdings, clock, decode(record.payload))
+    clock.now_us = max(clock.now_us, arrived_us(holdings.engine))
     _reconcile(directory, holdings)
     holdings.touched.clear()
     return holdings, clock

@@ -43,6 +43,8 @@ Observe = Callable[[Route, int, float], None]
 LINGER = 1.0
 
 _PAGE = b"default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; img-src 'self' data:"
+#: What pages come by.
+_SCHEMES = ("http", "https")
 #: Pages have their own, and narrow it further (`api/routes/page.py`).
 _POLICIES = dict.fromkeys(("/", "/docs"), _PAGE + b"; frame-ancestors 'none'")
 
@@ -88,9 +90,10 @@ class Guard:
                 self._check_token(scope, headers, route)
                 if scope["type"] == "http" and _has_body(headers):
                     self._admit(route)
-                    self.reader.check_length(int(headers.get(b"content-length", b"0")))
+                    bound = self.reader.bound_of(route)
+                    bound.check(int(headers.get(b"content-length", b"0")))
                     encoding = headers.get(b"content-encoding", b"").decode("latin-1")
-                    receive = _replayed(await self.reader.read(receive, encoding, holding), receive)
+                    receive = _replayed(await self.reader.read(receive, encoding, holding, bound), receive)
             except EddyError as error:
                 await _refuse(error, id_, scope, headers, receive, send)
                 return
@@ -108,7 +111,7 @@ class Guard:
             fact = f'this server is not "{host[:80]}"'
             raise MisdirectedError(fact, hint=f"it answers to {', '.join(sorted(self._hosts))}")
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").rpartition("://")[2].lower() != host.lower():
+        if origin is not None and origin.decode("latin-1").lower() not in {f"{scheme}://{host.lower()}" for scheme in _SCHEMES}:
             raise ForbiddenError("the request comes from a page of another site", code="other_origin")
 
     def _check_token(self, scope: Scope, headers: dict[bytes, bytes], route: Route) -> None:

@@ -18,6 +18,7 @@ import orjson
 
 from api.limits import KEYS
 from eddy import Engine
+from eddy.checking import changing
 from eddy.state import dump_state, load_state
 
 
@@ -45,14 +46,28 @@ class Holdings:
     receipts: dict[str, KeptReceipt] = field(default_factory=dict)
     #: the kinds of names whose definition came, changed or went since somebody looked
     touched: dict[str, str] = field(default_factory=dict)
+    #: how often that was
+    n_touched: int = 0
 
+    @changing
     def define(self, kind: str, name: str, definition: dict[str, Any]) -> None:
         self.definitions[name.lower()] = Definition(kind, name, definition)
-        self.touched[name.lower()] = kind
+        self._touch(name, kind)
 
+    @changing
     def undefine(self, name: str) -> None:
-        self.touched[name.lower()] = self.definitions.pop(name.lower()).kind
+        self._touch(name, self.definitions.pop(name.lower()).kind)
 
+    def _touch(self, name: str, kind: str) -> None:
+        self.touched[name.lower()] = kind
+        self.n_touched += 1
+
+    @property
+    def mark(self) -> tuple[int, int]:
+        """Equal as long as nothing was committed or defined."""
+        return self.engine.seq, self.n_touched
+
+    @changing
     def keep_receipt(self, key: str, receipt: KeptReceipt) -> None:
         self.receipts[key] = receipt
         if len(self.receipts) > KEYS:
@@ -64,9 +79,9 @@ class Holdings:
         return [orjson.dumps(head, default=list), *dump_state(self.engine)]
 
 
-def load_holdings(parts: Sequence[Any], clock: Callable[[], Any]) -> Holdings:
-    """What `dump` gave, with a clock."""
+def load_holdings(parts: Sequence[Any], clock: Callable[[], Any], wall: Callable[[], Any] | None = None) -> Holdings:
+    """What `dump` gave, with clocks."""
     head: Mapping[str, Any] = orjson.loads(parts[0])
     receipts = {key: KeptReceipt(*kept) for key, kept in head["receipts"].items()}
     definitions = {name: Definition(*kept) for name, kept in head["definitions"].items()}
-    return Holdings(load_state(parts[1:], clock=clock), definitions, receipts)
+    return Holdings(load_state(parts[1:], clock=clock, wall=wall), definitions, receipts)

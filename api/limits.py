@@ -30,6 +30,8 @@ class Limits:
 
     #: bytes of a request's body, as it comes and after decompression (api/reading.py)
     body_bytes: int = 64 << 20
+    #: bytes of a request that brings one query (api/reading.py)
+    query_bytes: int = 1 << 20
     #: bytes of all bodies that are being read or dealt with (api/reading.py)
     receiving_bytes: int = 512 << 20
     #: seconds in which the head and the body of a request must have come, and bytes for which a body has a second more

@@ -1,6 +1,6 @@
 """Bodies of requests as they come in: counted while they stream, within a time, and decompressed within the same bound.
 
-    body too large          TooLargeError, as soon as it is clear; nothing more is kept
+    body too large          TooLargeError, as soon as it is clear; nothing more is kept. One query has a bound of its own
     too slow                TooSlowError: a body has `read_seconds`, and a second more for each `read_bytes_per_second` that came
     too much at once        TooManyError: all bodies of a service together have a bound too
     broken compression      BodyError
@@ -14,15 +14,18 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from api.bodies import BodyError, UnsupportedMediaError
 from api.limits import Limits
 from api.refusals import TooLargeError, TooManyError, TooSlowError
+from api.tokens import Route
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
+#: Requests that bring the text of one query.
+ONE_QUERY = frozenset({("POST", "/v1/queries"), ("POST", "/v1/queries/validate"), ("PUT", "/v1/queries/{query}")})
 #: Bytes that are decompressed at a time.
 STEP = 1 << 20
 
@@ -83,20 +86,34 @@ def time_allowed(limits: Limits, n_bytes: int) -> float:
     return limits.read_seconds + n_bytes / limits.read_bytes_per_second
 
 
+class Bound(NamedTuple):
+    """How long a body may be."""
+
+    n_bytes: int
+    hint: str
+
+    def check(self, length: int) -> None:
+        """Raise if a body of that length is too long."""
+        if length > self.n_bytes:
+            raise TooLargeError(f"the body is larger than {self.n_bytes:,} bytes", hint=self.hint)
+
+
 class Reader:
     """Reads the bodies of a service's requests."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._any = Bound(limits.body_bytes, "send it in parts; compressed bodies count as what they stand for")
+        query_bytes = min(limits.query_bytes, limits.body_bytes)
+        self._query = Bound(query_bytes, f"the text of a query has at most {limits.sql_bytes:,} bytes")
         #: bytes of requests that were read and are not done with
         self.held = 0
 
-    def check_length(self, length: int) -> None:
-        """Raise if a body that is announced is too long."""
-        if length > self._limits.body_bytes:
-            raise self._too_large()
+    def bound_of(self, route: Route) -> Bound:
+        """How long the body of a request may be."""
+        return self._query if (route.method, route.template) in ONE_QUERY else self._any
 
-    async def read(self, receive: Receive, encoding: str, holding: Callable[[int], None]) -> bytes:
+    async def read(self, receive: Receive, encoding: str, holding: Callable[[int], None], bound: Bound) -> bytes:
         """A whole body, decompressed; `holding` hears of bytes as they are kept."""
         inflater = inflater_of(encoding)
         pieces: list[bytes] = []
@@ -115,13 +132,14 @@ class Reader:
                     n_came += len(data)
                     for piece in (data,) if inflater is None else inflater.feed(data):
                         n_kept += len(piece)
+                        bound.check(n_kept)
                         self._admit(n_kept, len(piece))
                         holding(len(piece))
                         pieces.append(piece)
                         if inflater is not None:
                             await asyncio.sleep(0)
                     if more:
-                        self.check_length(n_came)
+                        bound.check(n_came)
                         deadline.reschedule(began + time_allowed(self._limits, n_came))
         except TimeoutError:
             fact = f"the body came too slowly: {n_came} bytes in {loop.time() - began:.0f} s"
@@ -131,12 +149,6 @@ class Reader:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _admit(self, n_kept: int, n_bytes: int) -> None:
-        if n_kept > self._limits.body_bytes:
-            raise self._too_large()
         # one body is always let in: it has a bound of its own
         if self.held + n_bytes > self._limits.receiving_bytes and self.held > n_kept - n_bytes:
             raise TooManyError("too many large requests at once", retry_after=1.0)
-
-    def _too_large(self) -> TooLargeError:
-        fact = f"the body is larger than {self._limits.body_bytes:,} bytes"
-        return TooLargeError(fact, hint="send it in parts; compressed bodies count as what they stand for")

@@ -25,7 +25,7 @@ import uvloop
 
 from api import logs
 from api.app import make_app
-from api.connections import SPARE, protocol_of
+from api.connections import SPARE, SocketConnection, protocol_of
 from api.opening import Opening
 from api.service import Service
 from api.settings import Settings, SettingsError, is_loopback, resolve
@@ -78,7 +78,7 @@ def serve(settings: Settings) -> int:
         app = make_app(service, opening.run, tokens=tokens, hosts=hosts)
         config = uvicorn.Config(
             app, http=protocol_of(settings.limits, app.state.room.refusal),
-            ws="websockets-sansio", ws_max_size=settings.limits.body_bytes, timeout_graceful_shutdown=GRACE,
+            ws=SocketConnection, ws_max_size=settings.limits.body_bytes, timeout_graceful_shutdown=GRACE,
             log_config=None, access_log=False, server_header=False, proxy_headers=False,
             ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
         )  # fmt: skip

@@ -54,8 +54,10 @@ class Service:
     # ---- life
 
     def _make(self, clock: Clock) -> Engine:
-        log_rows, log_bytes = self.limits.log_rows, self.limits.log_bytes
-        return Engine(policy=self._policy, expiry=self._expiry, clock=clock, log_rows=log_rows, log_bytes=log_bytes)
+        return Engine(
+            policy=self._policy, expiry=self._expiry, clock=clock, wall=clock.wall, log_rows=self.limits.log_rows,
+            log_bytes=self.limits.log_bytes,
+        )  # fmt: skip
 
     async def begin(self) -> None:
         """Start; if that is not possible, fail rather than raise."""

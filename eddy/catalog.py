@@ -5,6 +5,7 @@ Streams, tables and queries share one namespace, in any case. Every look-up that
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from eddy.checking import changing, checking
 from eddy.description import Stream, Table
 from eddy.query import Birth, Query
 from eddy.source import Source
@@ -57,6 +59,12 @@ class Catalog:
         self.tables.clear()
         self.timelines.clear()
 
+    def draft(self) -> Catalog:
+        """A catalog of the same things, to which queries can be added for planning; it does not know who reads whom."""
+        found = copy.copy(self)
+        found.queries, found._query_by_name, found._readers = dict(self.queries), dict(self._query_by_name), {}
+        return found
+
     # ---- streams
 
     def create_stream(
@@ -73,34 +81,36 @@ class Catalog:
         end: Any = None,
     ) -> Source:
         """A new stream; `seq` is the last commit, before which a new timeline has no log."""
-        check_name(name, "stream")
-        self.check_free(name)
-        schema = Schema.parse(columns, name)
-        time_column = None if time is None else _time_column(schema, name, time)
-        if late not in ("adjust", "drop"):
-            raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
-        lateness_us = duration_us(lateness)
-        if lateness_us < 0:
-            raise SchemaError("lateness is negative")
-        keep_us = None if keep is None else duration_us(keep)
-        positions = () if key is None else _key_columns(schema, "stream", name, key)
-        end_column = None if end is None else _end_column(schema, name, end, time_column)
-        check_name(timeline, "timeline")
-        if time_column is None:
-            timeline = _arrival(timeline, lateness_us)
-        elif timeline == ARRIVAL:
-            raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
-        line = self.timeline_from(timeline, seq)
-        number = next(self._stream_numbers)
-        source = Source(
-            name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
-            end_column,
-        )  # fmt: skip
-        self.sources[name.lower()] = source
-        line.sources.append(source)
-        if source.own_ends is not None:
-            line.keyed.append(source)
-        return source
+        with checking:
+            check_name(name, "stream")
+            self.check_free(name)
+            schema = Schema.parse(columns, name)
+            time_column = None if time is None else _time_column(schema, name, time)
+            if late not in ("adjust", "drop"):
+                raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
+            lateness_us = duration_us(lateness)
+            if lateness_us < 0:
+                raise SchemaError("lateness is negative")
+            keep_us = None if keep is None else duration_us(keep)
+            positions = () if key is None else _key_columns(schema, "stream", name, key)
+            end_column = None if end is None else _end_column(schema, name, end, time_column)
+            check_name(timeline, "timeline")
+            if time_column is None:
+                timeline = _arrival(timeline, lateness_us)
+            elif timeline == ARRIVAL:
+                raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
+        with changing:
+            line = self.timeline_from(timeline, seq)
+            number = next(self._stream_numbers)
+            source = Source(
+                name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
+                end_column,
+            )  # fmt: skip
+            self.sources[name.lower()] = source
+            line.sources.append(source)
+            if source.own_ends is not None:
+                line.keyed.append(source)
+            return source
 
     def timeline_from(self, name: str, seq: int) -> Timeline:
         """The timeline of that name, which is new after commit `seq` if it is not there."""
@@ -111,33 +121,37 @@ class Catalog:
         return line
 
     def create_table(self, name: str, columns: Mapping[str, str], key: Any, retroactive: bool) -> TableSource:
-        check_name(name, "table")
-        self.check_free(name)
-        schema = Schema.parse(columns, name)
-        positions = _key_columns(schema, "table", name, key)
-        if not isinstance(retroactive, bool):
-            raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
-        table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
-        return table
+        with checking:
+            check_name(name, "table")
+            self.check_free(name)
+            schema = Schema.parse(columns, name)
+            positions = _key_columns(schema, "table", name, key)
+            if not isinstance(retroactive, bool):
+                raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
+        with changing:
+            table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
+            return table
 
     def drop(self, name: str) -> None:
         """Remove a stream or table that no query reads."""
-        table = self.tables.get(name.lower()) if isinstance(name, str) else None
-        source = self.source(name) if table is None else table
-        readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
-        if readers:
-            shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
-            raise InUseError(
-                f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
-                detail=f"queries: {shown}", hint="cancel them first",
-            )  # fmt: skip
-        if table is not None:
-            del self.tables[name.lower()]
-            return
-        source.timeline.sources.remove(source)
-        if source.own_ends is not None:
-            source.timeline.keyed.remove(source)
-        del self.sources[source.name.lower()]
+        with checking:
+            table = self.tables.get(name.lower()) if isinstance(name, str) else None
+            source = self.source(name) if table is None else table
+            readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
+            if readers:
+                shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
+                raise InUseError(
+                    f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
+                    detail=f"queries: {shown}", hint="cancel them first",
+                )  # fmt: skip
+        with changing:
+            if table is not None:
+                del self.tables[name.lower()]
+                return
+            source.timeline.sources.remove(source)
+            if source.own_ends is not None:
+                source.timeline.keyed.remove(source)
+            del self.sources[source.name.lower()]
 
     def source(self, name: str) -> Source:
         found = self.sources.get(name.lower()) if isinstance(name, str) else None

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eddy.checking import changing
 from eddy.commit import Commit
 from eddy.eddy import Eddy
 from eddy.ends import cuts_of, split_at
@@ -113,6 +114,7 @@ class Committer:
         """Without the listeners, which are functions of the program that runs."""
         return {**vars(self), "listeners": {}, "_failure": None}
 
+    @changing
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool
     ) -> None:  # fmt: skip
@@ -173,6 +175,7 @@ class Committer:
         if self.retention.crowded(timeline, released) or heartbeat or not self.seq % _SETTLE_EVERY:
             self.retention.trim(timeline, self.seq)
 
+    @changing
     def change_table(self, table: TableSource, change: TableChange) -> None:
         """A commit that changes a table: on every timeline with a query on it, whose clock stays where it is."""
         began = time.perf_counter_ns()

@@ -22,28 +22,29 @@ import numpy as np
 import pyarrow as pa
 
 from eddy import compile as kernels
-from eddy import explain as explaining
 from eddy import retractions, statistics
 from eddy import trace as tracing
 from eddy.catalog import ARRIVAL, Catalog, describe, describe_table
 from eddy.changes import Changes
+from eddy.checking import changing, checking
 from eddy.commit import Commit
 from eddy.committer import Committer
 from eddy.description import Receipt, Stream, Table, TableReceipt
 from eddy.eddy import Eddy
-from eddy.explain_tree import explain_tree
-from eddy.join_query import JoinQuery
-from eddy.lifecycle import Lifecycle, check_expiry
+from eddy.explained import explained_plan, explained_query
+from eddy.invariants import check_engine
+from eddy.lifecycle import Lifecycle
 from eddy.planner import Planner
 from eddy.policies import make
-from eddy.query import JoinPlan, Query, TreePlan
+from eddy.preparing import Asked, check_expiry
+from eddy.query import Query
 from eddy.reader import Results, to_table
 from eddy.readers import reader_of
 from eddy.result_log import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.screening import screen
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.timeline import Rows
+from eddy.timeline import Rows, Timeline
 from eddy.tree_query import TreeQuery
 from eddy.turn import Turn
 from lineage.elements import BEGINNING
@@ -63,6 +64,7 @@ class Engine:
         seed: int = 0,
         clock: Callable[[], Any] | None = None,
         *,
+        wall: Callable[[], Any] | None = None,
         log_rows: int = LOG_ROWS,
         log_bytes: int = LOG_BYTES,
         state_bytes: int = STATE_BYTES,
@@ -84,6 +86,8 @@ class Engine:
         self._eddy = Eddy(make(policy, seed))
         self._committer = Committer(self._eddy, batch_rows, bounds)
         self._clock = clock
+        #: the clock that times of rows are held against; None: the same
+        self._wall = wall
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
         self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.operations, self._forget)
@@ -99,12 +103,12 @@ class Engine:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the caller's clock, and the turn that somebody has now (`eddy/state.py`)."""
-        return {name: value for name, value in vars(self).items() if name not in ("_clock", "_turn")}
+        """All but the caller's clocks, and the turn that somebody has now (`eddy/state.py`)."""
+        return {name: value for name, value in vars(self).items() if name not in ("_clock", "_wall", "_turn")}
 
-    def _restart(self, clock: Callable[[], Any] | None) -> None:
+    def _restart(self, clock: Callable[[], Any] | None, wall: Callable[[], Any] | None) -> None:
         """Be ready for calls after `__getstate__` and back."""
-        self._clock = clock
+        self._clock, self._wall = clock, wall
         self._turn = Turn()
 
     def close(self) -> None:
@@ -152,9 +156,10 @@ class Engine:
     def upsert(self, table: str, rows: Any) -> TableReceipt:
         """Give a table rows, which take the place of those with their keys: all of them, or none and an error."""
         with self._turn:
-            found = self._catalog.table(table)
-            checked = found.check_rows(rows)
-            self._cap.charge_rows(found, checked.n_rows)
+            with checking:
+                found = self._catalog.table(table)
+                checked = found.check_rows(rows)
+                self._cap.charge_rows(found, checked.n_rows)
             change = found.upserted(checked)
             self._committer.change_table(found, change)
             return change.receipt
@@ -162,8 +167,9 @@ class Engine:
     def delete(self, table: str, keys: Any) -> TableReceipt:
         """Take rows out of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
         with self._turn:
-            found = self._catalog.table(table)
-            change = found.deleted(keys)
+            with checking:
+                found = self._catalog.table(table)
+                change = found.deleted(keys)
             self._committer.change_table(found, change)
             return change.receipt
 
@@ -173,9 +179,11 @@ class Engine:
         Keys without a live row are counted in `stats`, when the retraction takes effect.
         """
         with self._turn:
-            source = self._catalog.source(stream)
-            checked, time_us = retractions.check_keys(source, keys), to_us(time)
-            source.intake.check_room(checked.n_rows)
+            with checking:
+                source = self._catalog.source(stream)
+                checked, time_us = retractions.check_keys(source, keys), to_us(time)
+                self._check_ahead(time_us, source.timeline)
+                source.intake.check_room(checked.n_rows)
             released, receipt = retractions.accept(source, checked, time_us)
             timeline = source.timeline
             self._committer.run(timeline, [] if released is None else [(source, released)], timeline.now, False)
@@ -185,10 +193,11 @@ class Engine:
         """Remove a stream or table that no query reads."""
         with self._turn:
             self._catalog.drop(name)
-            for query in self._catalog.queries.values():
-                for version in query.earlier:
-                    if name.lower() in version.streams:
-                        self._lives.forget_version(query, version)
+            with changing:
+                for query in self._catalog.queries.values():
+                    for version in query.earlier:
+                        if name.lower() in version.streams:
+                            self._lives.forget_version(query, version)
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
         """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
@@ -266,7 +275,12 @@ class Engine:
         With `emit="event"` its changes are net within each instant of a commit, not over the whole of it.
         """
         with self._turn:
-            return self._lives.submit(sql, name, params, tags, history, emit, expiry)
+            return self._lives.submit([Asked(sql, name, params, tags, history, emit, expiry)])[0]
+
+    def submit_many(self, asked: Sequence[Asked]) -> list[Query]:
+        """Start several queries, of which later ones may read earlier ones: all or, with an error that says which, none."""
+        with self._turn:
+            return self._lives.submit(asked)
 
     def readers(self, query: Query | int | str) -> list[Query]:
         """The queries that read one by its name, the oldest first."""
@@ -275,31 +289,36 @@ class Engine:
     def cancel(self, query: Query | int | str) -> None:
         """Stop a query for good; it emits no final changes."""
         with self._turn:
-            self._lives.cancel(self._catalog.query(query))
+            self._lives.cancel(self._found(query))
 
     def pause(self, query: Query | int | str) -> None:
         """Stop a query for now; it keeps its last answer."""
         with self._turn:
-            self._lives.pause(self._catalog.query(query))
+            self._lives.pause(self._found(query))
 
     def resume(self, query: Query | int | str) -> None:
         """Start a paused query as if it were new; one commit takes the answer it kept back, net of what it sees at once."""
         with self._turn:
-            self._lives.resume(self._catalog.query(query))
+            self._lives.resume(self._found(query))
 
     def replace(self, query: Query | int | str, sql: str, *, params: Mapping[str, Any] | None = None) -> None:
         """Give a running query another text with the same columns; one commit takes the old answer to the new one."""
         with self._turn:
-            self._lives.replace(self._catalog.query(query), sql, params)
+            self._lives.replace(self._found(query), sql, params)
+
+    def _found(self, query: Query | int | str) -> Query:
+        with checking:
+            return self._catalog.query(query)
 
     # ---- rows
 
     def push(self, stream: str, rows: Any) -> Receipt:
         """Give a stream rows: all of them, or none and an error."""
         with self._turn:
-            source = self._catalog.source(stream)
-            checked = source.ingestor.check(rows)
-            self._check_room(source, checked)
+            with checking:
+                source = self._catalog.source(stream)
+                checked = source.ingestor.check(rows)
+                self._check_room(source, checked)
             released, receipt = self._accept(source, checked, self._now_of(source))
             timeline = source.timeline
             self._committer.run(timeline, [] if released is None else [(source, released)], timeline.now, False)
@@ -325,24 +344,25 @@ class Engine:
     def push_many(self, rows: Mapping[str, Any]) -> dict[str, Receipt]:
         """Give several streams of one timeline rows, in one commit, merged by time."""
         with self._turn:
-            if not isinstance(rows, Mapping) or not rows:
-                raise EddyError(
-                    "push_many takes a mapping of streams to rows", code="bad_rows", hint='{"quotes": rows, "trades": rows}'
-                )
-            sources = [self._catalog.source(name) for name in rows]
-            if len(set(map(id, sources))) < len(sources):
-                raise EddyError("a stream is named twice", code="bad_rows")
-            timelines = {source.timeline.name for source in sources}
-            if len(timelines) > 1:
-                raise ConflictError(
-                    f"streams of different timelines in one commit: {', '.join(sorted(timelines))}",
-                    code="two_timelines",
-                    hint="push them apart",
-                )
-            checked = [source.ingestor.check(given) for source, given in zip(sources, rows.values(), strict=True)]
-            now = self._now_of(sources[0])
-            for source, given in zip(sources, checked, strict=True):
-                self._check_room(source, given)
+            with checking:
+                if not isinstance(rows, Mapping) or not rows:
+                    raise EddyError(
+                        "push_many takes a mapping of streams to rows", code="bad_rows", hint='{"quotes": rows, "trades": rows}'
+                    )
+                sources = [self._catalog.source(name) for name in rows]
+                if len(set(map(id, sources))) < len(sources):
+                    raise EddyError("a stream is named twice", code="bad_rows")
+                timelines = {source.timeline.name for source in sources}
+                if len(timelines) > 1:
+                    raise ConflictError(
+                        f"streams of different timelines in one commit: {', '.join(sorted(timelines))}",
+                        code="two_timelines",
+                        hint="push them apart",
+                    )
+                checked = [source.ingestor.check(given) for source, given in zip(sources, rows.values(), strict=True)]
+                now = self._now_of(sources[0])
+                for source, given in zip(sources, checked, strict=True):
+                    self._check_room(source, given)
             receipts: dict[str, Receipt] = {}
             released: list[tuple[Source, Rows]] = []
             for name, source, given in zip(rows, sources, checked, strict=True):
@@ -361,6 +381,10 @@ class Engine:
         """The clock that was given, or the wall's."""
         return time.time_ns() // 1000 if self._clock is None else to_us(self._clock())
 
+    def _wall_us(self) -> int:
+        """The wall clock that was given, or the clock."""
+        return self._clock_us() if self._wall is None else to_us(self._wall())
+
     def _check_room(self, source: Source, checked: Ingested) -> None:
         """Raise if so many rows would be too many to hold, or their times are too far ahead."""
         self._check_times(source, checked)
@@ -372,14 +396,18 @@ class Engine:
         if self._max_ahead_us is not None and source.time_column is not None and checked.n_rows:
             times = checked.cells[source.time_column]
             latest = int(times.argmax())
-            self._check_ahead(int(times[latest]), latest, source.schema.names[source.time_column])
+            self._check_ahead(int(times[latest]), source.timeline, latest, source.schema.names[source.time_column])
 
-    def _check_ahead(self, time_us: int, row: int | None = None, column: str | None = None) -> None:
-        """Raise if a time is further past the clock than it may be: it would end every window at once."""
-        if self._max_ahead_us is not None and time_us > (now := self._clock_us()) + self._max_ahead_us:
+    def _check_ahead(self, time_us: int, timeline: Timeline, row: int | None = None, column: str | None = None) -> None:
+        """Raise if a time is further past the wall clock than it may be: it would end every window at once. The timeline of
+        arrivals has a clock of its own, which may be ahead of the wall's."""
+        if self._max_ahead_us is None:
+            return
+        clock = max(self._wall_us(), self._clock_us()) if timeline.name == ARRIVAL else self._wall_us()
+        if time_us > clock + self._max_ahead_us:
             raise RowError(
                 f"the time {to_iso(time_us)} is more than {self._max_ahead_us // 1_000_000} s ahead of the clock",
-                code="too_far_ahead", hint=ahead_hint(time_us, now), row=row, column=column,
+                code="too_far_ahead", hint=ahead_hint(time_us, clock), row=row, column=column,
             )  # fmt: skip
 
     def _forget(self) -> None:
@@ -389,6 +417,7 @@ class Engine:
         for table in self._catalog.tables.values():
             table.forget_versions()
 
+    @changing
     def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
         """Take checked rows in."""
         source.ingestor.commit(checked)
@@ -402,11 +431,12 @@ class Engine:
     def advance(self, time: Any, timeline: str = "main") -> None:
         """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""
         with self._turn:
-            line = self._catalog.timeline(timeline)
-            clock = to_us(time)
-            if clock < line.now:
-                return
-            self._check_ahead(clock)
+            with checking:
+                line = self._catalog.timeline(timeline)
+                clock = to_us(time)
+                if clock < line.now:
+                    return
+                self._check_ahead(clock, line)
             released: list[tuple[Source, Rows]] = []
             for source in line.sources:
                 rows = source.intake.advance(clock)
@@ -503,24 +533,11 @@ class Engine:
     def explain(self, sql_or_query: Query | int | str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """How a query is run, or would be with these `params`: shared modules, update pattern, state, defaults."""
         with self._turn:
-            if isinstance(sql_or_query, str) and len(sql_or_query.split()) > 1:
+            policy = self._eddy.policy
+            if isinstance(sql_or_query, str) and len(sql_or_query.split(None, 1)) > 1:
                 plan = self._planner.plan(sql_or_query, params)
-                if isinstance(plan, TreePlan):
-                    return explain_tree(plan, self._catalog, self._eddy.policy, self._lives.expiry, None)
-                if isinstance(plan, JoinPlan):
-                    group = self._committer.joiner.find(plan.join, plan.windows)
-                    return explaining.explain_join(plan, self._catalog, self._eddy.policy, group)
-                source = self._catalog.sources[plan.stream]
-                return explaining.explain_plan(plan, source, self._eddy.policy, source.legs.get((plan.window, plan.condition)))
-            query = self._catalog.query(sql_or_query)
-            if isinstance(query, TreeQuery):
-                found = explain_tree(query.tree_plan, self._catalog, self._eddy.policy, query.expiry, query)
-                return {"query": query.name, "id": query.id, "state": query.state, **found}
-            if isinstance(query, JoinQuery):
-                found = explaining.explain_join(query.join_plan, self._catalog, self._eddy.policy, query.group)
-                found["shared_with"] -= query.slot is not None
-                return {"query": query.name, "id": query.id, "state": query.state, **found}
-            return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
+                return explained_plan(plan, self._catalog, policy, self._committer.joiner, self._lives.expiry)
+            return explained_query(self._catalog.query(sql_or_query), self._catalog, policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
         """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
@@ -554,42 +571,30 @@ class Engine:
     def route_by(self, policy: str) -> None:
         """Route by another policy, from the next batch on; what modules cost and clear stays known."""
         with self._turn:
-            chosen = make(policy, self._seed)
-            self._eddy.policy = chosen
-            self._committer.joiner.route_by(chosen)
-            for source in self._catalog.inputs():
-                source.route = None
+            with checking:
+                chosen = make(policy, self._seed)
+            with changing:
+                self._eddy.policy = chosen
+                self._committer.joiner.route_by(chosen)
+                for source in self._catalog.inputs():
+                    source.route = None
 
-    def limit(self, *, state_bytes: int, max_ahead: Any, log_rows: int, log_bytes: int) -> None:
-        """Other bounds from now on, as for a new engine; a log is cut back to them with its next commits."""
+    def limit(
+        self, *, state_bytes: int | None = None, max_ahead: Any = None, log_rows: int | None = None, log_bytes: int | None = None
+    ) -> None:  # fmt: skip
+        """Other bounds from now on, as for a new engine; bytes and rows stay as they are if none are given.
+
+        A log is cut back to its bounds with its next commits.
+        """
         with self._turn:
-            LogBounds(log_rows, log_bytes).check()
-            bounds = self._committer.retention.bounds
-            bounds.rows, bounds.bytes = log_rows, log_bytes
-            self._cap.limit = state_bytes
+            held = self._committer.retention.bounds
+            bounds = LogBounds(held.rows if log_rows is None else log_rows, held.bytes if log_bytes is None else log_bytes)
+            bounds.check()
+            held.rows, held.bytes = bounds.rows, bounds.bytes
+            self._cap.limit = self._cap.limit if state_bytes is None else state_bytes
             self._max_ahead_us = None if max_ahead is None else duration_us(max_ahead)
 
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""
         with self._turn:
-            for source in self._catalog.inputs():
-                source.check()
-            for query in self._catalog.queries.values():
-                if isinstance(query, TreeQuery):
-                    query.check()
-                    continue
-                source = self._catalog.input(query.stream)
-                assert query.running == (query.kept is None), "a query runs or keeps its answer"
-                if query.leg is not None:
-                    assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
-                assert query.born <= source.store.end, "no query is born in the future"
-            versions = [version for query in self._catalog.queries.values() for version in (*query.earlier, query)]
-            versions += [core.query for query in versions if isinstance(query, TreeQuery) for core in query.cores]
-            self._committer.joiner.check([version for version in versions if isinstance(version, JoinQuery)])
-            for timeline in self._catalog.timelines.values():
-                timeline.log.check()
-                for source in timeline.sources:
-                    front = source.intake.front
-                    assert front <= timeline.now or timeline.now == BEGINNING, "no front is past the clock"
-            for group in self._committer.operations.shared:
-                group.check()
+            check_engine(self._catalog, self._committer)

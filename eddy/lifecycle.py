@@ -18,6 +18,7 @@ import numpy as np
 
 from eddy.building import Building
 from eddy.catalog import MAIN, Catalog
+from eddy.checking import changing, checking
 from eddy.committer import Committer, Part
 from eddy.completeness import tree_complete_since
 from eddy.core import Core, JoinCore, StreamCore
@@ -27,8 +28,9 @@ from eddy.join_feed import JoinFeed
 from eddy.join_query import JoinQuery
 from eddy.operation import FeedStage, Operation, QueryStage, Stage
 from eddy.planner import Planner
+from eddy.preparing import Asked, Ready, prepare
 from eddy.query import JoinPlan, Plan, Query, Run, TreePlan
-from eddy.reader import NETTING, Results
+from eddy.reader import Results
 from eddy.readers import reader_of
 from eddy.recall import recall
 from eddy.replacing import check_replaces
@@ -44,15 +46,12 @@ from eddy.table_query import TableQuery
 from eddy.table_source import TableSource
 from eddy.timeline import effect_time
 from eddy.tree_query import TreeQuery
-from lineage.errors import ConflictError, EddyError, InUseError
+from lineage.errors import ConflictError, InUseError
 from queries.nodes import NamedQuery
 from windows.spec import WindowSpec
 
 if TYPE_CHECKING:
     from eddy.engine import Engine
-
-#: Words of contract 5 for how ends are found.
-EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "update-pattern", "auto")
 
 
 class Lifecycle:
@@ -74,79 +73,87 @@ class Lifecycle:
 
     # ---- from the outside
 
-    def submit(
-        self, sql: str, name: str | None, params: Mapping[str, Any] | None, tags: Sequence[str], history: str, emit: str,
-        expiry: str | None,
-    ) -> Query:  # fmt: skip
-        if history not in ("new", "window"):
-            raise EddyError(f"history is {history!r}", code="bad_option", hint='"new" or "window"')
-        if not isinstance(emit, str) or emit not in NETTING:
-            raise EddyError(f"emit is {emit!r}", code="bad_option", hint='"commit" or "event"')
-        if expiry is not None:
-            check_expiry(expiry)
-        number, chosen = self._catalog.new_query(name)
-        if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-            raise EddyError("tags is not a list of strings", code="bad_option")
-        plan = self._planner.plan(sql, params)
-        self._cap.charge_query()
-        query = self._make(number, chosen, sql, tuple(tags), plan, history == "window")
-        query.emit = emit
-        query.expiry = expiry or self.expiry
-        query.birth = None if history == "window" else self._catalog.birth(self._committer.seq)
+    def submit(self, asked: Sequence[Asked]) -> list[Query]:
+        """Start queries, of which later ones may read earlier ones: all or none."""
+        with checking:
+            ready = prepare(self._engine, asked, self._catalog, self._planner)
+            self._cap.charge_queries(len(ready))
+        with changing:
+            names = {one.name.lower() for one in ready}
+            return [self._submit(one, names) for one in ready]
+
+    def _submit(self, ready: Ready, names: set[str]) -> Query:
+        """Start a query; `names` are those of the call."""
+        asked, plan = ready.asked, ready.plan
+        if isinstance(plan, TreePlan) and names.intersection(plan.queries):
+            # what it reads runs only now, and how that is run is known
+            plan = self._planner.plan(asked.sql, asked.params)
+        query = self._make(ready.number, ready.name, asked.sql, tuple(asked.tags), plan, asked.history == "window")
+        query.emit = asked.emit
+        query.expiry = asked.expiry or self.expiry
+        query.birth = None if asked.history == "window" else self._catalog.birth(self._committer.seq)
         self._start(query)
         self._catalog.add_query(query)
-        if history == "window" or query.opens:
+        if asked.history == "window" or query.opens:
             # what is stored, or what tables and queries hold, is there at once, so the submit is a commit
             self._open(query, None, None)
         return query
 
     def cancel(self, query: Query) -> None:
-        self._check_unread(query, "cancelled")
-        if query.running:
-            self._stop(query)
-        query.kept = None
-        for version in (*query.earlier, query):
-            self._release(version)
-        query.earlier = ()
-        self._catalog.remove_query(query)
+        with checking:
+            self._check_unread(query, "cancelled")
+        with changing:
+            if query.running:
+                self._stop(query)
+            query.kept = None
+            for version in (*query.earlier, query):
+                self._release(version)
+            query.earlier = ()
+            self._catalog.remove_query(query)
 
     def pause(self, query: Query) -> None:
-        if not query.running:
-            raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
-        self._check_unread(query, "paused")
-        kept = reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
-        self._end_run(query)
-        query.kept = kept
+        with checking:
+            if not query.running:
+                raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
+            self._check_unread(query, "paused")
+            kept = reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
+        with changing:
+            self._end_run(query)
+            query.kept = kept
 
     def resume(self, query: Query) -> None:
-        if query.running:
-            raise ConflictError(f'query "{query.name}" is not paused', code="not_paused")
-        before, left = self._before(query)
-        if query.birth is not None:
-            query.birth = self._catalog.birth(self._committer.seq)
-        self._start(query)
-        self._open(query, before, left)
-        query.forget_runs(self._catalog.timeline_of(query).log.gone)
+        with checking:
+            if query.running:
+                raise ConflictError(f'query "{query.name}" is not paused', code="not_paused")
+            before, left = self._before(query)
+        with changing:
+            if query.birth is not None:
+                query.birth = self._catalog.birth(self._committer.seq)
+            self._start(query)
+            self._open(query, before, left)
+            query.forget_runs(self._catalog.timeline_of(query).log.gone)
 
     def replace(self, query: Query, sql: str, params: Mapping[str, Any] | None) -> None:
-        plan = self._planner.plan(sql, params)
-        check_replaces(query, plan)
-        self._check_unread(query, "replaced")
-        if isinstance(plan, TreePlan) and query.name.lower() in plan.queries:
-            fact = f'the new text of query "{query.name}" reads that query'
-            raise ConflictError(fact, code="reads_itself", hint="submit it under another name")
-        before, left = self._before(query)
-        log, seq = self._catalog.timeline_of(query).log, self._committer.seq
-        self._end_run(query)
-        other = self._make(query.id, query.name, sql, query.tags, plan, True)
-        if isinstance(query, TreeQuery) and isinstance(other, TreeQuery):
-            other.log.read = query.log.read
-        self._catalog.end_reading(query)
-        version = query.become(other)
-        self._catalog.begin_reading(query)
-        log.hold(seq, partial(self.forget_version, query, version))
-        self._start(query)
-        self._open(query, before, left)
+        with checking:
+            plan = self._planner.plan(sql, params)
+            check_replaces(query, plan)
+            self._check_unread(query, "replaced")
+            if isinstance(plan, TreePlan) and query.name.lower() in plan.queries:
+                fact = f'the new text of query "{query.name}" reads that query'
+                raise ConflictError(fact, code="reads_itself", hint="submit it under another name")
+            before, left = self._before(query)
+        with changing:
+            log, seq = self._catalog.timeline_of(query).log, self._committer.seq
+            self._end_run(query)
+            other = self._make(query.id, query.name, sql, query.tags, plan, True)
+            if isinstance(query, TreeQuery) and isinstance(other, TreeQuery):
+                other.log.read = query.log.read
+            self._catalog.end_reading(query)
+            version = query.become(other)
+            self._catalog.begin_reading(query)
+            log.hold(seq, partial(self.forget_version, query, version))
+            self._start(query)
+            self._open(query, before, left)
 
     def forget_version(self, query: Query, version: Query) -> None:
         """What a query was under an earlier text can no longer be read."""
@@ -359,9 +366,3 @@ class Lifecycle:
             self._committer.joiner.release(query.group)
         if isinstance(query, TreeQuery):
             query.log.close()
-
-
-def check_expiry(word: str) -> None:
-    """Raise if a word names no way to find ends."""
-    if word not in EXPIRY:
-        raise EddyError(f"expiry is {word!r}", code="bad_option", hint=f"one of {', '.join(EXPIRY)}")

@@ -16,10 +16,12 @@ from lineage.errors import EddyError, QueryError
 from queries.binder import bind
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.forms import forms_of
+from queries.guards import check_length
 from queries.joins import Join
 from queries.nodes import NamedQuery, Node, Slide, column_refs
 from queries.parser import parse
 from queries.prepared import Prepared, prepare
+from queries.source import Source
 from queries.split import split
 from queries.syntax import ParsedQuery
 from queries.tree import defaults_of, leaves, mapped, union_bits, walk
@@ -52,12 +54,19 @@ class Planner:
         """Texts are parsed again where they are needed."""
         return {"_catalog": self._catalog, "_texts": {}}
 
+    def over(self, catalog: Catalog) -> Planner:
+        """Makes plans over another catalog, and remembers texts with this one."""
+        other = Planner(catalog)
+        other._texts = self._texts
+        return other
+
     def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan | JoinPlan | TreePlan:
         """The plan of a query; raises `QueryError`, and then nothing has changed."""
         if not isinstance(sql, str):
             raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
         if params is not None and not isinstance(params, Mapping):
             raise EddyError("params is not a mapping", code="bad_option", hint='{"low": 5} for :low')
+        check_length(Source(sql))
         text = self._text(sql)
         if text.prepared is not None:
             prepared, plan = text.prepared

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eddy.checking import changing
 from eddy.description import Receipt
 from eddy.table_keys import given_keys, key_cells
 from eddy.timeline import Rows
@@ -49,6 +50,7 @@ def _ingestor(source: Source) -> Ingestor:
     return Ingestor(Schema(columns), None, [source.dictionaries[position] for position in key])
 
 
+@changing
 def accept(source: Source, checked: Ingested, time_us: int) -> tuple[Rows | None, Receipt]:
     """Put checked keys among the waiting rows of a stream; returns what that releases."""
     _ingestor(source).commit(checked)

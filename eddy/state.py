@@ -80,8 +80,10 @@ def _written(engine: Engine) -> tuple[bytes, bytes, list[Buffer]]:
     return pickle.dumps((kinds, table.places, table.sizes, table.texts), protocol=5), graph, others
 
 
-def load_state(parts: Sequence[Any], *, clock: Callable[[], Any] | None = None) -> Engine:
-    """An engine that goes on where the one that was dumped stood; `clock` as for `Engine`.
+def load_state(
+    parts: Sequence[Any], *, clock: Callable[[], Any] | None = None, wall: Callable[[], Any] | None = None
+) -> Engine:  # fmt: skip
+    """An engine that goes on where the one that was dumped stood; clocks as for `Engine`.
 
     Raises `EddyError`, `other_layout` or `bad_state`, if these are not the parts of a state of this layout.
     """
@@ -98,7 +100,7 @@ def load_state(parts: Sequence[Any], *, clock: Callable[[], Any] | None = None) 
             raise _bad("the state does not hold together") from error
         if not isinstance(engine, Engine):
             raise _bad("the state is not that of an engine")
-    engine._restart(clock)
+    engine._restart(clock, wall)
     return engine
 
 

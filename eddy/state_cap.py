@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from eddy.checking import changing
 from eddy.operations import Operations
 from eddy.source import Source
 from lineage.errors import LimitError
@@ -60,15 +61,16 @@ class StateCap:
         else:
             self._left -= cost
 
-    def charge_query(self) -> None:
-        """Admit a query, or raise."""
-        self._charge(_QUERY_BYTES, "a query")
+    def charge_queries(self, n: int) -> None:
+        """Admit queries, or raise."""
+        self._charge(n * _QUERY_BYTES, "a query" if n == 1 else f"{n} queries")
 
     def _charge(self, cost: int, what: str) -> None:
         if cost > self._left:
             self._count()
             if cost > self._left:
-                self._forget()
+                with changing:
+                    self._forget()
                 held = self._count()
                 if cost > self._left:
                     raise LimitError(

@@ -1,11 +1,11 @@
 """The objects of an engine's state as a pickle that names nothing but what is allowed.
 
-Going out, what pickle cannot or should not do by itself is told here: arrays are numbers (`eddy/state_arrays.py`), kernels and
-bound methods are names. Objects that know each other all round, the **hubs**, are numbered too and their attributes written one
+Going out, what pickle cannot or should not do by itself is told here: arrays are numbers (`eddy/state_arrays.py`), bound methods
+are names. Objects that know each other all round, the **hubs**, are numbered too and their attributes written one
 after the other, so that a path through thousands of queries is not a recursion.
 
-Coming in, a name is looked up only if it is that of a class of the engine's own packages, or in the short list below: whatever
-the bytes are, nothing else is called. A bound method is made only of a function in the class of an object of ours.
+Coming in, a name is looked up only if it is in the lists of `eddy/state_names.py`, classes as well as methods: whatever the bytes
+are, nothing else is called. Hubs are made by their number alone: nothing in a state can call their classes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import operator
 import pickle
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 from eddy.catalog import Catalog
 from eddy.committer import Committer
@@ -35,10 +34,8 @@ from eddy.shared_group import SharedGroup
 from eddy.shared_operation import SharedOperation
 from eddy.source import Source
 from eddy.state_arrays import Array, Arrays
+from eddy.state_names import METHODS, NAMES, OTHERS
 from eddy.timeline import Timeline
-
-#: Packages whose classes may be in a state.
-PACKAGES = frozenset({"lineage", "filters", "stems", "windows", "queries", "eddy"})
 
 #: Classes, with those derived from them, whose objects are numbered: between two of them paths are short.
 HUBS = (
@@ -46,14 +43,8 @@ HUBS = (
     Operation, SharedOperation,
 )  # fmt: skip
 
-#: What else may be named: containers, dates, and what makes arrays of the standard library.
-OTHERS = frozenset({
-    ("builtins", "set"), ("builtins", "frozenset"), ("builtins", "range"), ("builtins", "slice"), ("builtins", "bytearray"),
-    ("collections", "Counter"), ("collections", "OrderedDict"), ("collections", "defaultdict"), ("collections", "deque"),
-    ("datetime", "date"), ("datetime", "datetime"), ("datetime", "timedelta"), ("datetime", "timezone"),
-    ("functools", "partial"), ("operator", "itemgetter"), ("array", "_array_reconstructor"), ("array", "array"),
-    ("numpy", "dtype"),
-})  # fmt: skip
+#: Kinds of numbers that numpy has.
+_NUMBERS = "biufmM"
 
 
 class NotDumpable(Exception):
@@ -69,7 +60,8 @@ class NotAllowed(Exception):
 
 
 def is_ours(kind: Any) -> bool:
-    return isinstance(kind, type) and kind.__module__.partition(".")[0] in PACKAGES
+    """Whether objects of a class of ours may be in a state."""
+    return isinstance(kind, type) and (kind.__module__, kind.__qualname__) in NAMES
 
 
 # What a state names where the loader has to do something; `Reader.find_class` gives its own.
@@ -83,31 +75,28 @@ def hub(number: int) -> object:
     raise AssertionError("the loader has the hubs")
 
 
-def kernel(module: str, name: str) -> Any:
-    """A kernel of the engine."""
-    if module.partition(".")[0] not in PACKAGES:
-        raise NotAllowed(f"{module}.{name}")
-    found = getattr(importlib.import_module(module), name, None)
-    if not isinstance(found, Dispatcher):
-        raise NotAllowed(f"{module}.{name}")
-    return found
-
-
 def method(of: object, name: str) -> Callable[..., Any]:
     """A method of an object of the engine."""
-    found = next((vars(kind)[name] for kind in type(of).__mro__ if name in vars(kind) and is_ours(kind)), None)
-    if not isinstance(found, types.FunctionType):
+    kind = next((kind for kind in type(of).__mro__ if name in vars(kind)), None)
+    if kind is None or name not in _methods_of(kind):
         raise NotAllowed(f"{type(of).__name__}.{name}")
-    return types.MethodType(found, of)
+    return types.MethodType(vars(kind)[name], of)
+
+
+def _methods_of(kind: type) -> list[str]:
+    """The methods of a class that a state may name."""
+    return METHODS.get(f"{kind.__module__}.{kind.__qualname__}", "").split()
 
 
 def scalar(dtype: str, data: bytes) -> Any:
     """A number as numpy has it."""
+    if np.dtype(dtype).kind not in _NUMBERS:
+        raise NotAllowed(f"a number of type {dtype!r}")
     return np.frombuffer(data, dtype)[0]
 
 
 #: By name.
-_MADE: dict[str, Callable[..., Any]] = {made.__name__: made for made in (array, hub, kernel, method, scalar)}
+_MADE: dict[str, Callable[..., Any]] = {made.__name__: made for made in (array, hub, method, scalar)}
 
 
 class Writer(pickle.Pickler):
@@ -148,8 +137,6 @@ class Writer(pickle.Pickler):
             return _reduce_scalar
         if isinstance(obj, np.dtype):
             return _reduce_dtype
-        if isinstance(obj, Dispatcher):
-            return _reduce_kernel
         if isinstance(obj, types.MethodType):
             return _reduce_method
         if isinstance(obj, type | types.FunctionType | types.BuiltinFunctionType):
@@ -177,12 +164,12 @@ def _reduce_dtype(obj: np.dtype[Any]) -> Any:
     return np.dtype, (obj.str,)
 
 
-def _reduce_kernel(obj: Any) -> Any:
-    return kernel, (obj.__module__, obj.__name__)
-
-
 def _reduce_method(obj: types.MethodType) -> Any:
-    return method, (obj.__self__, obj.__func__.__name__)
+    name = obj.__func__.__name__
+    kind = next((kind for kind in type(obj.__self__).__mro__ if name in vars(kind)), object)
+    if name not in _methods_of(kind):
+        raise NotDumpable(f"the method {name} of {kind.__module__}.{kind.__qualname__}, which eddy/state_names.py does not list")
+    return method, (obj.__self__, name)
 
 
 def _check_name(obj: Any) -> Any:
@@ -209,11 +196,9 @@ def _way_of_values(kind: type) -> Callable[[Any], Any] | None:
 class Reader(pickle.Unpickler):
     """Reads what a `Writer` wrote."""
 
-    def __init__(self, graph: bytes | memoryview, arrays: Sequence[Array], kinds: Sequence[type]) -> None:
+    def __init__(self, graph: bytes | memoryview, arrays: Sequence[Array], kinds: Sequence[object]) -> None:
         super().__init__(io.BytesIO(graph))
-        if not all(isinstance(kind, type) and issubclass(kind, HUBS) for kind in kinds):
-            raise NotAllowed("a class that is no hub")
-        self._hubs: list[Any] = [object.__new__(kind) for kind in kinds]
+        self._hubs: list[Any] = [object.__new__(_hub_class(kind)) for kind in kinds]
         self._made = {**_MADE, "array": arrays.__getitem__, "hub": self._hubs.__getitem__}
 
     def read(self) -> Any:
@@ -225,28 +210,39 @@ class Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == __name__ and name in self._made:
             return self._made[name]
-        return allowed(module, name)
+        found = allowed(module, name)
+        if isinstance(found, type) and issubclass(found, HUBS):
+            raise NotAllowed(f"{module}.{name}")
+        return found
+
+
+class ClassName(NamedTuple):
+    """What stands for a class where none may be called."""
+
+    module: str
+    name: str
 
 
 class TableReader(pickle.Unpickler):
-    """Reads a pickle of plain containers and classes that a state may have."""
+    """Reads a pickle of plain containers and names of classes."""
 
     def find_class(self, module: str, name: str) -> Any:
-        return allowed(module, name)
+        return ClassName(module, name)
+
+
+def _hub_class(name: object) -> type:
+    """The class of a hub by its name."""
+    found = allowed(*name) if isinstance(name, ClassName) else None
+    if not isinstance(found, type) or not issubclass(found, HUBS):
+        raise NotAllowed("a class that is no hub")
+    return found
 
 
 def allowed(module: str, name: str) -> Any:
     """What a state may name; raises `NotAllowed` for anything else."""
-    if (module, name) in OTHERS:
-        return getattr(importlib.import_module(module), name)
-    if module.partition(".")[0] not in PACKAGES:
+    if (module, name) not in OTHERS and (module, name) not in NAMES:
         raise NotAllowed(f"{module}.{name}")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not is_ours(found):
-        raise NotAllowed(f"{module}.{name}")
-    return found
+    return getattr(importlib.import_module(module), name)
 
 
 def _set_state(of: Any, state: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from eddy.checking import changing
 from eddy.description import TableReceipt
 from eddy.marks import Marks
 from eddy.source import Source
@@ -81,6 +82,7 @@ class TableSource(Source):
                 raise null_key(self.name, self.schema.names[position], int(np.argmax(nulls)))
         return checked
 
+    @changing
     def upserted(self, checked: Ingested) -> TableChange:
         """What an upsert of checked rows does; of rows with one key the last counts."""
         self.ingestor.commit(checked)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eddy.checking import changing
 from eddy.description import Receipt
 from eddy.result_log import ResultLog
 from lineage.elements import BEGINNING
@@ -204,6 +205,7 @@ class Intake:
             rows = rows.take(np.argsort(rows.times, kind="stable"))
         return rows, n_late
 
+    @changing
     def advance(self, time: int) -> Rows | None:
         """No later row will carry a smaller time: release up to it and move the front there."""
         released = self._release(None, time)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eddy.change_log import ChangeLog
+from eddy.checking import changing
 from eddy.core import Core
 from eddy.operation import Operation
 from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
@@ -119,6 +120,7 @@ class TreeQuery(Query):
         self.log.append(record.seq, parts)
         return came, parts
 
+    @changing
     def read(self, seq: int) -> None:
         """Somebody reads its changes after a commit, the last one."""
         self.log.read = True

@@ -14,7 +14,9 @@ without an end) is refused here too.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from lineage.errors import QueryError
 from queries.source import Source
 
 MAX_BYTES = 64 * 1024
@@ -34,13 +36,28 @@ _LEXEME = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
-def check_text(source: Source) -> None:
-    """Raise `QueryError` unless the text is within all bounds. One pass, at most `MAX_BYTES` long."""
-    text = source.text
-    if len(text) > MAX_BYTES or _count_bytes(source) > MAX_BYTES:
+def check_length(source: Source) -> None:
+    """Raise `QueryError` if the text is too long; one that is much too long is not looked at."""
+    if len(source.text) > MAX_BYTES or _count_bytes(source) > MAX_BYTES:
         raise source.error(
             f"the query is longer than {MAX_BYTES} bytes", 0, 0, "query_too_long", "put long lists into parameters"
         )
+
+
+def check_lengths(texts: Sequence[str]) -> None:
+    """Raise the `QueryError` of the first text that is too long, with its place as `item`."""
+    for n, text in enumerate(texts):
+        try:
+            check_length(Source(text))
+        except QueryError as error:
+            error.item = n  # type: ignore[attr-defined]  # the answer says which one it was
+            raise
+
+
+def check_text(source: Source) -> None:
+    """Raise `QueryError` unless the text is within all bounds. One pass, at most `MAX_BYTES` long."""
+    check_length(source)
+    text = source.text
     if "\0" in text:
         at = text.index("\0")
         raise source.error("the query holds a NUL character", at, at + 1, "syntax_error")

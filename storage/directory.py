@@ -6,7 +6,8 @@
     snapshots/       the state after some of them
 
 The way of a call is *apply, append, sync, release*: nothing leaves the service before the records it depends on are durable.
-Coming back is the newest good snapshot and the records after it. What holds in between:
+Coming back is the newest good snapshot and the records after it; one before it that cannot be read is passed over, and said.
+What holds in between:
 
 * snapshot and catalog never run ahead of the journal: both take only numbers that a sync has covered;
 * segments go only when two good snapshots make them needless;
@@ -92,7 +93,7 @@ class DataDirectory:
                 catalog.set_meta(floor=str(_number_beyond_all(guard, catalog)))
             floor = int(catalog.meta("floor") or 1)
             snapshots = Snapshots(guard, floor=floor - 1)
-            journal = Journal(guard, floor=floor, segment_bytes=segment_bytes)
+            journal = Journal(guard, floor=floor, segment_bytes=segment_bytes, covered=snapshots.covered)
             return cls(guard, catalog, journal, snapshots, is_new=is_new)
         except BaseException:
             try:
@@ -105,6 +106,8 @@ class DataDirectory:
     def recover(self) -> Recovery:
         """The newest good snapshot, and the records after it."""
         snapshot = self._snapshots.newest()
+        if snapshot is not None:
+            self._journal.go_on_after(snapshot.number)
         notes = [*self._journal.notes, *self._snapshots.notes]
         discarded = snapshot is None and self._floor > 1
         if discarded and self._journal.last >= self._floor:

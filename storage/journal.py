@@ -7,7 +7,7 @@
 * Opening finds every record that was acknowledged, in order and bit by bit, and perhaps later ones that were written but not
   acknowledged; never one that was not appended, and never one after a gap.
 * Opening writes the last segment again without its torn tail (`storage/renewal.py`), so what it shows stays, whatever the
-  process before it had failed to sync. Damage before the tail is an error.
+  process before it had failed to sync. Damage before the tail is an error, unless a good snapshot covers it.
 * Segments are born in one order: the old one is synced, the new file is made, its header synced, its name synced; only then
   is a record written into it. So records never stand in a file whose name may vanish, and all segments but the last are whole.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lineage.errors import LimitError, StorageError
 from storage.disk import Data, as_bytes
@@ -40,10 +40,16 @@ SEGMENT_BYTES = 64 << 20
 
 
 class Journal:
-    """`floor` is the least number that counts: segments that begin before it were discarded and are removed."""
+    """`floor` is the least number that counts: segments that begin before it were discarded and are removed.
 
-    def __init__(self, disk: GuardedDisk, *, floor: int = 1, segment_bytes: int = SEGMENT_BYTES) -> None:
+    `covered` says up to which number a good snapshot makes records needless. It is asked only where one cannot be read.
+    """
+
+    def __init__(
+        self, disk: GuardedDisk, *, floor: int = 1, segment_bytes: int = SEGMENT_BYTES, covered: Callable[[], int] = lambda: 0
+    ) -> None:  # fmt: skip
         self._disk = disk
+        self._covered = covered
         self._segment_bytes = segment_bytes
         #: Guards `_firsts`: first numbers of the segments, ascending; the last one is being written.
         self._lock = threading.Lock()
@@ -114,17 +120,30 @@ class Journal:
             try:
                 if not segment.born():
                     raise damage(segment.path, 0, "the segment has no valid header")
-                for record in segment.records():
-                    if record.number > last:
-                        return
-                    if record.number > after:
-                        yield record
+                while True:
+                    for record in segment.records():
+                        if record.number > last:
+                            return
+                        if record.number > after:
+                            yield record
+                    if segment.skip(after) is None:
+                        break
                 if at + 1 < len(firsts):
                     segment.check_end(firsts[at + 1])
                 elif segment.next <= last:
                     raise damage(segment.path, segment.end, f"record {segment.next} cannot be read")
             finally:
                 segment.close()
+
+    def go_on_after(self, number: int) -> None:
+        """Give no number up to this one again: a good snapshot has it, though the record itself was lost."""
+        if number > self.last:
+            self.notes.append(f"records {self.last + 1} to {number} cannot be read; the snapshot of record {number} covers them")
+            self.sync()
+            self._file.close()
+            self._next = number + 1
+            self._start_segment()
+            self.durable = number
 
     def drop_before(self, number: int) -> None:
         """Remove the segments that hold only smaller numbers; the one being written always stays."""
@@ -159,9 +178,13 @@ class Journal:
         try:
             if not segment.born() or segment.header is None:
                 return False
-            for _ in segment.records():
-                pass
-            if sealed:
+            while True:
+                for _ in segment.records():
+                    pass
+                if segment.end == segment.size or (skipped := segment.skip(self._covered())) is None:
+                    break
+                self.notes.append(skipped)
+            if sealed and self._next - 1 > self._covered():
                 segment.check_end(self._next)
             segment.check_tail()
         finally:

@@ -105,6 +105,38 @@ class Segment:
             self.next += 1
             yield Record(header.number, header.kind, payload)
 
+    def skip(self, covered: int) -> str | None:
+        """After `records`: pass over what cannot be read up to a number that a snapshot covers; a sentence that says so.
+
+        None, and nothing passed over, if all was read, or if what comes next is not covered.
+        """
+        assert self.header is not None, "records of a segment without header"
+        if self.next > covered or self.end == self.size:
+            return None
+        for place, header in self._headers(self.end + 1):
+            if self.next < header.number <= covered + 1 and header.length <= MAX_PAYLOAD:
+                start = place + RECORD_HEADER_SIZE
+                payload = memoryview(read_at(self.file, start, min(header.length, self.size - start)))
+                if len(payload) == header.length and payload_checksum([payload], self.header.seed) == header.checksum:
+                    said = f"{self.path}: record {self.next} cannot be read; the snapshot of record {covered} covers it"
+                    self.end, self.next = place, header.number
+                    return said
+        return None
+
+    def _headers(self, start: int) -> Iterator[tuple[int, RecordHeader]]:
+        """Where headers of this segment stand from a place on, whatever is between them."""
+        assert self.header is not None, "records of a segment without header"
+        while start < self.size:
+            # pieces overlap by a header, so that none is cut in two
+            piece = read_at(self.file, start, _PIECE + RECORD_HEADER_SIZE)
+            place = piece.find(RECORD_MAGIC)
+            while 0 <= place < _PIECE:
+                header = RecordHeader.unpack(piece, place, self.header.seed)
+                if header is not None:
+                    yield start + place, header
+                place = piece.find(RECORD_MAGIC, place + 1)
+            start += _PIECE
+
     def check_end(self, next_first: int) -> None:
         """After `records`: raise unless they reached the end of the file and the next segment goes on from there."""
         if self.end != self.size:
@@ -114,19 +146,9 @@ class Segment:
 
     def check_tail(self) -> None:
         """After `records`: raise if what follows their end was synced once, as a later record proves."""
-        assert self.header is not None, "tail of a segment without header"
-        seed = self.header.seed
-        start = self.end
-        while start < self.size:
-            # pieces overlap by a header, so that none is cut in two
-            piece = read_at(self.file, start, _PIECE + RECORD_HEADER_SIZE)
-            place = piece.find(RECORD_MAGIC)
-            while 0 <= place < _PIECE:
-                header = RecordHeader.unpack(piece, place, seed)
-                if header is not None and header.synced > self.end:
-                    raise damage(self.path, self.end, f"record {self.next} cannot be read, but later ones can")
-                place = piece.find(RECORD_MAGIC, place + 1)
-            start += _PIECE
+        for _, header in self._headers(self.end):
+            if header.synced > self.end:
+                raise damage(self.path, self.end, f"record {self.next} cannot be read, but later ones can")
 
     def close(self) -> None:
         self.file.close()

@@ -55,6 +55,9 @@ class Snapshots:
         self._disk = disk
         #: Numbers of the snapshots known to be good, ascending; at most two.
         self._good: list[int] = []
+        #: The newest good one, if it was looked for and nobody has it yet.
+        self._found: Snapshot | None = None
+        self._looked = False
         #: What was found damaged, as sentences.
         self.notes: list[str] = []
         disk.make_directory(SNAPSHOT_DIRECTORY)
@@ -72,8 +75,18 @@ class Snapshots:
         """Number of the older of two good snapshots; None while there are not two."""
         return self._good[0] if len(self._good) == 2 else None
 
+    def covered(self) -> int:
+        """The number of the newest snapshot whose checksums hold; 0 if there is none at all."""
+        if not self._looked:
+            self._found = self.newest()
+        return self._good[-1] if self._good else 0
+
     def newest(self) -> Snapshot | None:
         """The newest snapshot whose checksums hold; None if there is none at all."""
+        if self._found is not None:
+            found, self._found = self._found, None
+            return found
+        self._looked = True
         for number in reversed(self._numbers()):
             path = snapshot_path(number)
             file = self._disk.open(path)

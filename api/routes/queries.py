@@ -32,6 +32,7 @@ from api.problems import facts, status_of
 from api.routes.streams import Served, given
 from api.views import query_view
 from eddy import EddyError, Query
+from queries.guards import check_lengths
 
 router = APIRouter(tags=["queries"])
 
@@ -59,6 +60,8 @@ async def submit_batch(
 ) -> Any:
     """Start many queries: all or, with the place of the one that is refused, none."""
     definitions = [given(definition) for definition in batch.queries]
+    if not partial:
+        check_lengths([definition["sql"] for definition in definitions])
 
     def view(found: list[Query | EddyError]) -> list[dict[str, Any]]:
         return [
@@ -76,7 +79,7 @@ async def submit_batch(
 async def validate(service: Served, text: QueryText) -> Any:
     """The plan that a query would get, without starting it."""
     return json_response(
-        await service.read(lambda core: core.engine.explain(f" {text.sql}\n" if text.sql.split() else text.sql, text.params))
+        await service.read(lambda core: core.engine.explain(f" {text.sql}\n" if text.sql.strip() else text.sql, text.params))
     )
 
 

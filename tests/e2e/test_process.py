@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from api.tokens import add_token, drop_token
@@ -248,6 +249,20 @@ def test_other_hosts_and_origins_are_turned_away(strict: Server) -> None:
     assert httpx.get(strict.url + "/v1/streams", headers={"Origin": strict.url}).status_code == 200
     with pytest.raises(Exception, match="403"):
         connect(strict.url.replace("http", "ws") + "/v1/ws", origin="http://evil.example")  # type: ignore[arg-type]
+    assert httpx.get(strict.url + "/v1/streams", headers={"Origin": strict.url.replace("http", "x")}).status_code == 403
+
+
+@pytest.mark.parametrize("frames", [[b"\xff\xfe"], [b'{"push": "', b"\xc3", b"("]])
+def test_a_text_on_a_socket_that_is_none_closes_it_and_is_no_error_of_ours(frames: list[bytes], strict: Server) -> None:
+    with connect(strict.url.replace("http", "ws") + "/v1/ws") as one:
+        one.send(iter(frames) if len(frames) > 1 else frames[0], text=True)
+        with pytest.raises(ConnectionClosed) as closed:
+            one.recv(timeout=30)
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1007
+    with connect(strict.url.replace("http", "ws") + "/v1/ws") as one:
+        one.send(b"\xff")
+        assert json.loads(one.recv(timeout=30))["error"]["code"] == "bad_body"
+    assert "Traceback" not in strict.log and "UTF-8" not in strict.log
 
 
 def test_what_is_no_http_is_said_in_a_problem_document(strict: Server) -> None:

@@ -135,13 +135,16 @@ class Outside:
         self.now_us += 30_000
         return self.now_us
 
+    def wall(self) -> int:
+        return self.now_us
+
 
 def run(calls: list[Call], disk: SimulatedDisk, group: int, snapshot_every: int, note: Callable[[int], None]) -> None:
     """A service on a disk, without threads; `note` hears how many calls were told, when they are."""
     outside = Outside()
     directory = DataDirectory.open(disk, segment_bytes=2048)
     holdings, clock = recover(directory, lambda clock: Engine(clock=clock))
-    core = Core(holdings, clock, directory, Limits(), lambda news: None, lambda do: do(), outside.clock)
+    core = Core(holdings, clock, directory, Limits(), lambda news: None, lambda do: do(), outside.wall, outside.clock)
     for first in range(0, len(calls), group):
         items = [
             Item(copy(call), lambda result, error: outside.told.append(error is None)) for call in calls[first : first + group]
@@ -158,6 +161,7 @@ def run(calls: list[Call], disk: SimulatedDisk, group: int, snapshot_every: int,
 def prefixes(calls: list[Call]) -> Iterator[dict[str, Any]]:
     """What the first n calls make, for every n from 0 on."""
     clock, outside = Clock(), Outside()
+    outside.clock()  # read once when a service starts
     holdings = Holdings(Engine(clock=clock))
     yield held(holdings)
     for call in map(copy, calls):
@@ -196,6 +200,7 @@ def check(calls: list[Call], seed: int, points: int, group: int, snapshot_every:
 def go_on(holdings: Holdings, clock: Clock, calls: list[Call], n: int) -> None:
     """The rest of the calls do to a service that came back what they do to one that never went."""
     twin_clock, outside = Clock(), Outside()
+    outside.clock()
     twin = Holdings(Engine(clock=twin_clock))
     for i, call in enumerate(calls):
         at_us = max(outside.clock(), twin_clock.now_us)

@@ -89,7 +89,9 @@ def test_other_names_are_not(host: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("origin", "status"),
     [("http://localhost:8000", 200), ("http://LOCALHOST:8000", 200), ("http://localhost:3000", 403), ("http://evil.example", 403),
-     ("null", 403), ("http://localhost:8000.evil.example", 403), ("", 403)],
+     ("null", 403), ("http://localhost:8000.evil.example", 403), ("", 403), ("https://localhost:8000", 200),
+     ("x://localhost:8000", 403), ("://localhost:8000", 403), ("localhost:8000", 403), ("http://x://localhost:8000", 403),
+     ("http://localhost:8000/", 403), ("file://localhost:8000", 403), ("http://a@localhost:8000", 403)],
 )  # fmt: skip
 def test_pages_of_other_sites_are_turned_away(origin: str, status: int) -> None:
     guard = Guard(Echo(), Limits(), hosts=HOSTS)

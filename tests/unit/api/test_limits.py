@@ -81,6 +81,17 @@ def body_bytes(limit: int, n: int) -> bool:
     return answers == {200}
 
 
+def query_bytes(limit: int, n: int) -> bool:
+    guard = Guard(_echo, Limits(query_bytes=limit))
+    ways = [("POST", "/v1/queries"), ("POST", "/v1/queries/validate"), ("PUT", "/v1/queries/q")]
+    packed = {"Transfer-Encoding": "chunked", "Content-Encoding": "gzip"}
+    answers = {run(ask(guard, *way, body=[bytes(n)])).status for way in ways}
+    answers |= {run(ask(guard, *way, body=[gzip.compress(bytes(n))], headers=packed)).status for way in ways}
+    assert len(answers) == 1, "all of them count the same"
+    assert run(ask(guard, "POST", "/v1/queries/batch", body=[bytes(n)])).status == 200
+    return answers == {200}
+
+
 def receiving_bytes(limit: int, n: int) -> bool:
     guard = Guard(_echo, Limits(receiving_bytes=limit))
     guard.reader.held = limit // 2  # other bodies
@@ -373,7 +384,7 @@ def max_ahead_seconds(limit: int, n: int) -> bool:
     now = 4_000_000_000_000_000  # never before the clock of the calls that were made
 
     async def do(service: Service) -> bool:
-        service.core._now_us = lambda: now
+        service.core.arrival._wall = lambda: now
         rows = {"a": [1], "ts": [now + limit * 1_000_000 + (n - limit)]}
         try:
             await service.ask(Call("push", {"stream": "s", "media": "application/json"}, rows=rows))
@@ -508,17 +519,17 @@ def keys(limit: int, n: int) -> bool:
 CASES: dict[str, Case] = {
     case.__name__: case
     for case in (
-        body_bytes, receiving_bytes, read_seconds, read_bytes_per_second, requests_per_second, head_bytes, connections,
-        queue_calls, queue_bytes, queue_reads, streams, tables, columns, queries, batch_queries, subscriptions,
-        socket_subscriptions, subscription_bytes, experiment_runs, experiment_seconds, state_bytes, log_rows,
-        log_bytes, max_ahead_seconds,
+        body_bytes, query_bytes, receiving_bytes, read_seconds, read_bytes_per_second, requests_per_second, head_bytes,
+        connections, queue_calls, queue_bytes, queue_reads, streams, tables, columns, queries, batch_queries, subscriptions,
+        socket_subscriptions, subscription_bytes, experiment_runs, experiment_seconds, state_bytes, log_rows, log_bytes,
+        max_ahead_seconds,
         sql_bytes, sql_tokens, sql_depth,
         name_characters, tag_characters, tags, page_items, subscription_queries, key_characters, keys,
     )
 }  # fmt: skip
 #: Small values for those that can be set.
-SMALL = {"body_bytes": 100, "receiving_bytes": 100, "head_bytes": 100, "queue_bytes": 100, "subscription_bytes": 1000,
-    "read_bytes_per_second": 100, "max_ahead_seconds": 60}  # fmt: skip
+SMALL = {"body_bytes": 100, "query_bytes": 100, "receiving_bytes": 100, "head_bytes": 100, "queue_bytes": 100,
+    "subscription_bytes": 1000, "read_bytes_per_second": 100, "max_ahead_seconds": 60}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

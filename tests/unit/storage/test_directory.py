@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 
 from lineage.errors import StorageError
 from storage import DataDirectory, Definition, LocalDisk, Snapshot
+from storage.records import RECORD_HEADER_SIZE, RECORD_MAGIC, SEGMENT_HEADER_SIZE
 
 
 def open_directory(path: Path, **options: bool) -> DataDirectory:
@@ -55,6 +57,83 @@ def test_recovery_is_the_newest_snapshot_and_the_records_after_it(tmp_path: Path
     directory = open_directory(tmp_path)
     assert recovered(directory) == (Snapshot(3, [bytearray(b"state"), bytearray(b"after three")]), [4, 5])
     directory.close()
+
+
+def places(path: Path) -> list[tuple[Path, int, int]]:
+    """The file and place of every byte of the journal, with the number of the record it belongs to; 0 for a segment's header."""
+    found = []
+    for file in sorted((path / "journal").iterdir()):
+        data, number = file.read_bytes(), int(file.stem) - 1
+        for at in range(len(data)):
+            if data.startswith(RECORD_MAGIC, at):
+                number += 1
+            found.append((file, at, 0 if at < SEGMENT_HEADER_SIZE else number))
+    return found
+
+
+@pytest.mark.parametrize("snapshot", [5, 8])
+def test_damage_that_a_snapshot_covers_does_not_stop_the_start_wherever_it_is(snapshot: int, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    directory = opened(first)
+    for _ in range(8):
+        push(directory, 1)
+    directory.save_snapshot(snapshot, [b"state"])
+    directory.close()
+    tried = 0
+    for n, (file, at, number) in enumerate(places(first)):
+        if not 0 < number <= snapshot or at % 19:
+            continue
+        tried += 1
+        path = tmp_path / str(n)
+        shutil.copytree(first, path)
+        damaged = path / "journal" / file.name
+        data = bytearray(damaged.read_bytes())
+        data[at] ^= 1 << (n % 8)
+        damaged.write_bytes(data)
+        for more in range(2):
+            # again and again: what is damaged stays, and numbers go on
+            directory = open_directory(path)
+            recovery = directory.recover()
+            assert recovery.snapshot == Snapshot(snapshot, [bytearray(b"state")])
+            assert [record.number for record in recovery.records] == list(range(snapshot + 1, 9 + more))
+            # segments that are not needed are not looked at
+            assert all("covers" in note or "cut" in note for note in recovery.notes)
+            assert recovery.notes or file != places(first)[-1][0] or more
+            push(directory, 1)
+            assert directory.last == directory.durable == 9 + more
+            directory.close()
+        shutil.rmtree(path)
+    assert tried > 10
+
+
+def test_damage_beyond_the_snapshot_still_stops_the_start(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    for _ in range(8):
+        push(directory, 1)
+    directory.save_snapshot(5, [b"state"])
+    directory.close()
+    file, at, _ = next(place for place in places(tmp_path) if place[2] == 6)
+    data = bytearray(file.read_bytes())
+    data[at + RECORD_HEADER_SIZE] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(StorageError):
+        list(open_directory(tmp_path).recover().records)
+
+
+def test_a_crash_while_it_goes_on_after_lost_records_costs_nothing(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    push(directory, 1)
+    directory.save_snapshot(1, [b"state"])
+    directory.close()
+    file, at, _ = places(tmp_path)[-1]
+    data = file.read_bytes()
+    file.write_bytes(data[:at])
+    (tmp_path / "journal" / f"{2:020d}.journal").write_bytes(b"")  # the next segment, before it was born
+    directory = opened(tmp_path)
+    assert directory.last == 1
+    push(directory, 1)
+    directory.close()
+    assert recovered(open_directory(tmp_path))[1] == [2]
 
 
 def test_segments_are_kept_for_the_older_of_two_snapshots(tmp_path: Path) -> None:
