@@ -71,3 +71,18 @@ def test_queries_with_a_tag_are_followed_while_a_reader_is_paused() -> None:
     watches.resume("reader", [query, late])
     push(found, 1, 2)
     assert sorted(values(watches)) == [1, 2, 2]
+
+
+def test_a_query_that_went_is_told_once_though_another_has_its_name_already() -> None:
+    found, _ = engine()
+    watches = Watches(found)
+    first = found.submit("SELECT a FROM s", name="Q")
+    watches.add("reader", [first], frozenset())
+    found.cancel(first)
+    second = found.submit("SELECT a FROM s", name="q")
+    watches.add("other", [second], frozenset())
+    assert watches.cancelled(["other"]) == [], "only names that were touched are looked at"
+    assert watches.cancelled(["q"]) == [first] and watches.cancelled(["q"]) == []
+    assert second in watches and first not in watches
+    push(found, 1)
+    assert values(watches) == [1]
