@@ -39,6 +39,8 @@ class Call:
     rows: Any = None
     #: whether it survives a restart; what the demo pushes does not
     journaled: bool = True
+    #: bytes that Arrow rows may stand for; None if the call was let in before
+    room: int | None = field(default=None, repr=False)
     #: the clock of the call, microseconds since 1970
     at_us: int = 0
     #: the last commit before it
@@ -132,7 +134,9 @@ def _push(holdings: Holdings, call: Call) -> Done:
     engine, header = holdings.engine, call.header
     stream = header["stream"]
     columns = engine.stream(stream).columns
-    rows, skipped = _screened(engine, stream, _said(call, lambda body: parse_rows(body, header["media"], columns)), header)
+    rows, skipped = _screened(
+        engine, stream, _said(call, lambda body: parse_rows(body, header["media"], columns, call.room)), header
+    )
     return Done(engine.push(stream, rows)._asdict() | _rejections(skipped))
 
 
@@ -155,7 +159,12 @@ def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> t
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
     media = call.header.get("media", JSON)
-    receipts = holdings.engine.push_many(_said(call, lambda body: parse_bundle(body, media)))
+
+    def width(stream: str) -> int:
+        found = _found(holdings.engine.stream, stream)
+        return 0 if found is None else len(found.columns)
+
+    receipts = holdings.engine.push_many(_said(call, lambda body: parse_bundle(body, media, width, call.room)))
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 
 
@@ -167,7 +176,9 @@ def _upsert(holdings: Holdings, call: Call) -> Done:
     engine, header = holdings.engine, call.header
     table = header["table"]
     columns = engine.table(table).columns
-    rows, skipped = _screened(engine, table, _said(call, lambda body: parse_rows(body, header["media"], columns)), header)
+    rows, skipped = _screened(
+        engine, table, _said(call, lambda body: parse_rows(body, header["media"], columns, call.room)), header
+    )
     return Done(engine.upsert(table, rows)._asdict() | _rejections(skipped))
 
 
