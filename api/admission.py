@@ -11,13 +11,10 @@ from api.holdings import Holdings
 from api.limits import Limits
 from eddy import LimitError
 
-#: Bytes that Arrow rows may stand for, for each byte that a body may have.
-ROOM = 2
-
 
 def admit(call: Call, holdings: Holdings, limits: Limits) -> None:
     """Raise `LimitError` if a call would pass a limit; how much its rows may stand for is seen when they are read."""
-    call.room = ROOM * limits.body_bytes
+    call.room = limits.body_bytes
     check = _CHECKS.get(call.kind)
     if check is not None:
         check(call, holdings, limits)

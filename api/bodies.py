@@ -151,7 +151,7 @@ def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], room: Room) ->
 
 def _charge_absent(table: Any, n_columns: int, room: Room) -> None:
     """Columns of a stream that its rows leave out are filled with NULLs."""
-    room.charge(8 * table.num_rows * max(0, n_columns - table.num_columns))
+    room.charge_values(table.num_rows * max(0, n_columns - table.num_columns))
 
 
 def bundle_type(header: str | None) -> str:

@@ -1,7 +1,7 @@
 """The buffers of one batch: within the body of its message, decompressed, aligned, and no more than there is room for.
 
-What a body stands for is charged to its `Room` before anything is allocated: eight bytes for each value, which is what the engine
-makes of it, the bytes of texts that lie in views, and whatever has to be decompressed or copied.
+What a body stands for is charged to its `Room` before anything is allocated. Values count as eight bytes each, which is what the
+engine makes of them; bytes that are decompressed or copied, and texts that views share, count beside them as what they are.
 """
 
 from __future__ import annotations
@@ -17,21 +17,29 @@ _CODECS = ("lz4", "zstd")
 
 
 class Room:
-    """Bytes that a body may stand for; without a limit for what was let in before."""
+    """Bytes that the values of a body may come to, and as many that may be made of its buffers; None is without a limit."""
 
-    __slots__ = ("left", "limit")
+    __slots__ = ("_bytes", "_values", "limit")
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
-        self.left = limit or 0
+        self._values = self._bytes = limit or 0
 
-    def charge(self, n_bytes: int) -> None:
-        """Take bytes, or raise `TooLargeError`."""
+    def charge_values(self, count: int) -> None:
+        """Take room for values, or raise `TooLargeError`."""
         if self.limit is not None:
-            self.left -= n_bytes
-            if self.left < 0:
-                fact = f"the Arrow stream stands for more than {self.limit:,} bytes"
-                raise TooLargeError(fact, hint="send it in parts; each value counts as 8 bytes, and texts as what they are")
+            self._values -= 8 * count
+            if self._values < 0:
+                fact = f"the Arrow stream has more than {self.limit // 8:,} values"
+                raise TooLargeError(fact, hint="send it in parts; NULLs count, and columns that are left out")
+
+    def charge_bytes(self, count: int) -> None:
+        """Take room for bytes, or raise `TooLargeError`."""
+        if self.limit is not None:
+            self._bytes -= count
+            if self._bytes < 0:
+                fact = f"the buffers of the Arrow stream stand for more than {self.limit:,} bytes"
+                raise TooLargeError(fact, hint="send it in parts; compressed buffers count as what they stand for")
 
 
 class Buffers:
@@ -66,7 +74,7 @@ class Buffers:
         if found.size < n_bytes:
             raise FormatError(f"a buffer has {found.size} bytes, its column needs {n_bytes}")
         if aligned and found.address & 7:
-            self._room.charge(found.size)
+            self._room.charge_bytes(found.size)
             found = pa.py_buffer(found.to_pybytes())
         return found
 
@@ -79,7 +87,7 @@ class Buffers:
             return packed
         if size < 0:
             raise FormatError("a compressed buffer has a negative length")
-        self._room.charge(size)
+        self._room.charge_bytes(size)
         return decompressed(packed, size, _CODECS[self._codec or 0])
 
 

@@ -113,7 +113,7 @@ def _views(
     ends, buffer, offset = lengths[far].astype(np.int64), views[far, 2], views[far, 3]
     inside = bool((lengths >= 0).all() and (buffer >= 0).all() and (buffer < n_data).all() and (offset >= 0).all())
     if inside:
-        room.charge(int(ends.sum()))
+        room.charge_bytes(int(ends.sum()))
         ends += offset
         inside = bool((ends <= np.array([one.size for one in data], np.int64)[buffer]).all())
     if not inside:

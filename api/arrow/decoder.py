@@ -78,8 +78,6 @@ class Decoder:
     def __init__(self, layout: Layout, room: Room) -> None:
         self.layout = layout
         self.room = room
-        #: eight bytes for each cell that a row will have
-        self._row_bytes = 8 * len(layout.rows.columns)
         #: the entries of each dictionary, in the pieces in which they came
         self._pieces: dict[int, list[Any]] = {}
         self._n_rows = 0
@@ -90,7 +88,7 @@ class Decoder:
         table = child(metadata, message.fields, 2)
         if message.kind == _BATCH:
             entries = {key: self._entries(key) for key in self.layout.dictionaries}
-            columns, n_rows = self._read(metadata, table, body, self.layout.rows, self._row_bytes, entries, self._n_rows)
+            columns, n_rows = self._read(metadata, table, body, self.layout.rows, entries, self._n_rows)
             self._n_rows += n_rows
             return columns
         if message.kind != _DICTIONARY:
@@ -100,7 +98,7 @@ class Decoder:
         shape = self.layout.dictionaries.get(key)
         if shape is None:
             raise FormatError(f"no column has dictionary {key}")
-        (piece,), _ = self._read(metadata, child(metadata, found, 1), body, shape, 8, {}, None)
+        (piece,), _ = self._read(metadata, child(metadata, found, 1), body, shape, {}, None)
         if flag(metadata, found, 2) and key in self._pieces:
             self._pieces[key].append(piece)
         else:
@@ -112,7 +110,7 @@ class Decoder:
         if pieces is None:
             raise FormatError(f"dictionary {key} has not come before the batch")
         if len(pieces) > 1:
-            self.room.charge(sum(piece.nbytes for piece in pieces))
+            self.room.charge_bytes(sum(piece.nbytes for piece in pieces))
             try:
                 pieces[:] = [pa.concat_arrays(pieces)]
             except pa.ArrowException as error:
@@ -120,14 +118,14 @@ class Decoder:
         return pieces[0]
 
     def _read(
-        self, metadata: bytes, table: int, body: Any, shape: Shape, row_bytes: int, entries: dict[int, Any], first_row: int | None
+        self, metadata: bytes, table: int, body: Any, shape: Shape, entries: dict[int, Any], first_row: int | None
     ) -> tuple[list[Any], int]:  # fmt: skip
         """The columns of a batch and how many rows they have."""
         found = slots(metadata, table)
         n_rows = number(metadata, found, 0, INT64)
         if n_rows < 0:
             raise FormatError("a batch has a negative number of rows")
-        self.room.charge(n_rows * row_bytes)
+        self.room.charge_values(n_rows * len(shape.columns))
         first, count = vector(metadata, found, 1, 16)
         if count != len(shape.columns):
             raise FormatError(f"a batch has {count} columns, its schema {len(shape.columns)}")

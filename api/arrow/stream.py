@@ -1,7 +1,7 @@
 """Arrow IPC streams of strangers, as they lie in the bodies of requests, as tables.
 
 Nothing of the bytes reaches pyarrow's own reader: messages are walked here, their metadata is read by `api/arrow/flatbuffer.py`,
-schemas by `api/arrow/layout.py`, batches by `api/arrow/decoder.py`, and arrays are made of checked buffers by `api/arrow/columns.py`.
+schemas by `api/arrow/layout.py`, batches by `api/arrow/decoder.py`; arrays are made of checked buffers by `api/arrow/columns.py`.
 What is refused is a `FormatError`, a `RowError` where a column is to blame, or a `TooLargeError`.
 """
 
