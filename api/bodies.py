@@ -136,7 +136,7 @@ def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], room: Room) ->
     at = 0
     while at < len(body):
         try:
-            table, stream, at = read_stream(body, at, room)
+            rows, stream, at = read_stream(body, at, room)
         except FormatError as error:
             raise BodyError("the body is not a row of Arrow IPC streams", detail=str(error)) from None
         if not stream or stream in found:
@@ -144,14 +144,14 @@ def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], room: Room) ->
                 f'the stream "{stream}" comes twice' if stream else "an Arrow stream does not say which stream its rows are for"
             )
             raise BodyError(fact, hint='the metadata of each schema has "stream": its name')
-        _charge_absent(table, width(stream), room)
-        found[stream] = table
+        _charge_absent(rows, width(stream), room)
+        found[stream] = rows
     return found
 
 
-def _charge_absent(table: Any, n_columns: int, room: Room) -> None:
+def _charge_absent(rows: Any, n_columns: int, room: Room) -> None:
     """Columns of a stream that its rows leave out are filled with NULLs."""
-    room.charge_values(table.num_rows * max(0, n_columns - table.num_columns))
+    room.charge_values(rows.num_rows * max(0, n_columns - rows.num_columns))
 
 
 def bundle_type(header: str | None) -> str:
@@ -189,11 +189,11 @@ def _parse_lines(body: bytes) -> list[Any]:
 def _parse_arrow(body: bytes, n_columns: int, limit: int | None) -> Any:
     room = Room(limit)
     try:
-        table = read_stream(body, 0, room).table
+        rows = read_stream(body, 0, room).rows
     except FormatError as error:
         raise BodyError("the body is not an Arrow IPC stream", detail=str(error)) from None
-    _charge_absent(table, n_columns, room)
-    return table
+    _charge_absent(rows, n_columns, room)
+    return rows
 
 
 _TRUE, _FALSE = {"true", "t", "1", "yes"}, {"false", "f", "0", "no"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -33,6 +34,9 @@ from api.arrow.layout import VIEW, Layout, Shape, layout_of
 
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _V4, _V5 = 3, 4
+#: Schemas that are remembered, and the longest metadata for which that is done.
+REMEMBERED = 256
+REMEMBERED_BYTES = 32 << 10
 
 
 class Message(NamedTuple):
@@ -65,11 +69,26 @@ def message_of(metadata: bytes) -> Message:
     return Message(metadata, number(metadata, found, 1, INT8), found, n_bytes)
 
 
-def schema_of(message: Message) -> Layout:
-    """The layout that the first message of a stream says."""
+class Opening(NamedTuple):
+    """What the first message of a stream says, and how many bytes of body follow, which are nobody's."""
+
+    layout: Layout
+    n_bytes: int
+
+
+def opening_of(metadata: bytes) -> Opening:
+    """What the first message of a stream says; remembered, for clients send the same schema with every batch."""
+    return _remembered(metadata) if len(metadata) <= REMEMBERED_BYTES else _opening(metadata)
+
+
+def _opening(metadata: bytes) -> Opening:
+    message = message_of(metadata)
     if message.kind != _SCHEMA:
         raise FormatError("there is no schema before the first batch")
-    return layout_of(message.metadata, child(message.metadata, message.fields, 2))
+    return Opening(layout_of(metadata, child(metadata, message.fields, 2)), message.n_bytes)
+
+
+_remembered = lru_cache(maxsize=REMEMBERED)(_opening)
 
 
 class Decoder:
@@ -130,19 +149,27 @@ class Decoder:
         if count != len(shape.columns):
             raise FormatError(f"a batch has {count} columns, its schema {len(shape.columns)}")
         nodes = longs_of(2 * count).unpack_from(metadata, first)
-        n_data = _counts(metadata, found, shape.n_views)
+        # neither views nor compression, most of the time
+        plain = len(found) <= 3 and not shape.n_views
+        n_data = () if plain else _counts(metadata, found, shape.n_views)
         first, count = vector(metadata, found, 2, 16)
         if count != shape.n_buffers + sum(n_data):
             raise FormatError(f"a batch has {count} buffers, which is not what its columns need")
-        buffers = Buffers(body, longs_of(2 * count).unpack_from(metadata, first), _codec(metadata, found), self.room)
+        codec = None if plain else _codec(metadata, found)
+        buffers = Buffers(body, longs_of(2 * count).unpack_from(metadata, first), codec, self.room)
         views = iter(n_data)
         arrays = []
-        for n, column in enumerate(shape.columns):
-            if nodes[2 * n] != n_rows:
-                raise FormatError(f'column "{column.name}" has {nodes[2 * n]} rows, its batch {n_rows}')
+        from_buffers = pa.Array.from_buffers
+        for column, bits, length, n_nulls in zip(shape.columns, shape.plain, nodes[::2], nodes[1::2], strict=True):
+            if length != n_rows:
+                raise FormatError(f'column "{column.name}" has {length} rows, its batch {n_rows}')
+            if bits and not n_nulls:
+                # most columns are no more than this
+                arrays.append(from_buffers(column.values.type, n_rows, [None, buffers.take_plain((n_rows * bits + 7) >> 3)], 0))
+                continue
             own = next(views) if column.values.kind == VIEW else 0
             dictionary = None if column.dictionary is None else entries[column.dictionary]
-            arrays.append(read_column(column, n_rows, nodes[2 * n + 1], buffers, own, self.room, dictionary, first_row))
+            arrays.append(read_column(column, n_rows, n_nulls, buffers, own, self.room, dictionary, first_row))
         return arrays, n_rows
 
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from api.arrow.buffers import Room
-from api.arrow.decoder import Decoder, Message, damage, message_of, schema_of
+from api.arrow.decoder import Decoder, Message, damage, message_of, opening_of
 from api.arrow.flatbuffer import INT32, FormatError, Slots, child, root, slots, vector
 from api.arrow.layout import layout_of
 from api.arrow.stream import CONTINUED
@@ -35,16 +35,17 @@ _BLOCK = struct.Struct("<qi4xq")
 
 def stream_batches(source: IO[bytes]) -> Iterator[Any]:
     """The batches of a stream, each read when it is asked for."""
-    decoder = None
-    while (message := _next_message(source)) is not None:
-        body = _exactly(source, message.n_bytes)
-        if decoder is None:
-            with damage():
-                decoder = Decoder(schema_of(message), Room(None))
-        elif (batch := _batch(decoder, message, body)) is not None:
-            yield batch
-    if decoder is None:
+    metadata = _metadata(source)
+    if metadata is None:
         raise FormatError("there is no schema")
+    with damage():
+        layout, n_bytes = opening_of(metadata)
+    _exactly(source, n_bytes)
+    decoder = Decoder(layout, Room(None))
+    while (message := _message(source)) is not None:
+        batch = _batch(decoder, message, _exactly(source, message.n_bytes))
+        if batch is not None:
+            yield batch
 
 
 def file_batches(source: IO[bytes]) -> Iterator[Any]:
@@ -67,7 +68,7 @@ def file_batches(source: IO[bytes]) -> Iterator[Any]:
         if offset < 0 or n_metadata < 8 or n_bytes < 0 or offset + n_metadata + n_bytes > size:
             raise FormatError("a batch lies outside the file")
         source.seek(offset)
-        message = _next_message(source)
+        message = _message(source)
         if message is None:
             raise FormatError("there is no batch where the footer says")
         source.seek(offset + n_metadata)
@@ -81,7 +82,16 @@ def _blocks(footer: bytes, found: Slots, n: int) -> list[Any]:
     return [_BLOCK.unpack_from(footer, first + _BLOCK.size * i) for i in range(count)]
 
 
-def _next_message(source: IO[bytes]) -> Message | None:
+def _message(source: IO[bytes]) -> Message | None:
+    """The next message; None if there is none."""
+    metadata = _metadata(source)
+    if metadata is None:
+        return None
+    with damage():
+        return message_of(metadata)
+
+
+def _metadata(source: IO[bytes]) -> bytes | None:
     head = source.read(4)
     if head == CONTINUED:
         head = source.read(4)
@@ -94,9 +104,7 @@ def _next_message(source: IO[bytes]) -> Message | None:
         return None
     if not 0 < length <= MAX_METADATA_BYTES:
         raise FormatError("the metadata of a message has no length that can be")
-    metadata = _exactly(source, length)
-    with damage():
-        return message_of(metadata)
+    return _exactly(source, length)
 
 
 def _exactly(source: IO[bytes], n_bytes: int) -> bytes:

@@ -7,6 +7,7 @@ offset ends in an error or in other numbers of the same buffer, never beyond it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache
 
 _U32 = struct.Struct("<I")
@@ -24,7 +25,7 @@ INT64 = struct.Struct("<q")
 #: Bytes of a text: all that are read are names.
 MAX_TEXT = 4096
 #: Where the fields of a table lie; 0 for those that are left out.
-Slots = tuple[int, ...]
+Slots = Sequence[int]
 
 
 class FormatError(Exception):
@@ -47,7 +48,7 @@ def slots(data: bytes, table: int) -> Slots:
     if size < 4:
         raise FormatError("a table has no fields")
     found = _SLOTS[min(size // 2 - 2, _MAX_SLOTS)].unpack_from(data, vtable + 4)
-    return tuple([table + offset if offset else 0 for offset in found])
+    return [table + offset if offset else 0 for offset in found]
 
 
 def place(found: Slots, n: int) -> int:
@@ -57,8 +58,8 @@ def place(found: Slots, n: int) -> int:
 
 def number(data: bytes, found: Slots, n: int, form: struct.Struct, default: int = 0) -> int:
     """A number of a table."""
-    at = place(found, n)
-    return int(form.unpack_from(data, at)[0]) if at else default
+    at = found[n] if n < len(found) else 0
+    return form.unpack_from(data, at)[0] if at else default
 
 
 def flag(data: bytes, found: Slots, n: int) -> bool:
@@ -69,8 +70,8 @@ def flag(data: bytes, found: Slots, n: int) -> bool:
 
 def child(data: bytes, found: Slots, n: int) -> int:
     """The place of a table, vector or text that a field leads to; 0 if it is left out."""
-    at = place(found, n)
-    return at + int(_U32.unpack_from(data, at)[0]) if at else 0
+    at = found[n] if n < len(found) else 0
+    return at + _U32.unpack_from(data, at)[0] if at else 0
 
 
 def vector(data: bytes, found: Slots, n: int, width: int) -> tuple[int, int]:
@@ -78,7 +79,7 @@ def vector(data: bytes, found: Slots, n: int, width: int) -> tuple[int, int]:
     at = child(data, found, n)
     if not at:
         return 0, 0
-    count = int(_U32.unpack_from(data, at)[0])
+    count: int = _U32.unpack_from(data, at)[0]
     if at + 4 + count * width > len(data):
         raise FormatError("a vector is longer than the metadata")
     return at + 4, count

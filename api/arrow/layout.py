@@ -3,14 +3,11 @@
 Only types that some column of a stream takes are known: numbers, truth values, times, texts, and dictionaries of these; all
 others are refused by name, before anything of a batch is looked at. Extension types are what they are stored as, and a time with
 a zone is an instant, whatever the zone is called: so it is UTC.
-
-A client sends the same schema with every batch, so that layouts are remembered by the bytes of their message.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,9 +33,6 @@ from eddy import RowError
 MAX_COLUMNS = 4096
 #: Entries of the metadata of a schema.
 MAX_METADATA = 4096
-#: Layouts that are remembered, and the longest metadata for which that is done.
-REMEMBERED = 256
-REMEMBERED_BYTES = 32 << 10
 
 #: How values lie.
 NULL, BITS, FIXED, TEXT, VIEW = range(5)
@@ -80,12 +74,21 @@ class Column:
     dictionary: int | None = None
     ordered: bool = False
 
+    @property
+    def plain_bits(self) -> int:
+        """The bits of a value, if there is nothing to check but their number; else 0."""
+        if self.values.kind == BITS:
+            return 1
+        return 8 * self.values.dtype.itemsize if self.values.kind == FIXED and self.dictionary is None else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The columns of a batch, and how many buffers they have."""
 
     columns: tuple[Column, ...]
+    #: the bits of their values if they are plain, else 0
+    plain: tuple[int, ...]
     #: but for the data of views
     n_buffers: int
     n_views: int
@@ -104,16 +107,7 @@ class Layout:
 
 
 def layout_of(metadata: bytes, table: int) -> Layout:
-    """The layout that the schema at a place of a message's metadata describes."""
-    return _remembered(metadata, table) if len(metadata) <= REMEMBERED_BYTES else _parsed(metadata, table)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _remembered(metadata: bytes, table: int) -> Layout:
-    return _parsed(metadata, table)
-
-
-def _parsed(metadata: bytes, table: int) -> Layout:
+    """The layout that the schema at a place of metadata describes."""
     found = slots(metadata, table)
     if number(metadata, found, 0, INT16):
         raise FormatError("the numbers are big-endian")
@@ -126,7 +120,9 @@ def _parsed(metadata: bytes, table: int) -> Layout:
 
 def _shape(columns: tuple[Column, ...]) -> Shape:
     kinds = [column.values.kind for column in columns]
-    return Shape(columns, sum(_BUFFERS[kind] for kind in kinds), kinds.count(VIEW))
+    return Shape(
+        columns, tuple([column.plain_bits for column in columns]), sum(_BUFFERS[kind] for kind in kinds), kinds.count(VIEW)
+    )
 
 
 def _arrow_type(column: Column, entries: dict[int, Column]) -> Any:

@@ -7,12 +7,13 @@ What is refused is a `FormatError`, a `RowError` where a column is to blame, or 
 
 from __future__ import annotations
 
+import struct
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from api.arrow.buffers import Room
-from api.arrow.decoder import Decoder, damage, message_of, schema_of
+from api.arrow.decoder import Decoder, message_of, opening_of
 from api.arrow.flatbuffer import INT32, FormatError
 
 #: Messages of one body; what was let in before may have more.
@@ -24,7 +25,8 @@ CONTINUED = b"\xff\xff\xff\xff"
 class Streamed(NamedTuple):
     """What one stream says."""
 
-    table: Any
+    #: a record batch, or, if there are not just one, a table
+    rows: Any
     #: the stream of rows that its schema names
     stream: str | None
     #: where the next one would begin
@@ -33,42 +35,58 @@ class Streamed(NamedTuple):
 
 def read_stream(body: bytes, start: int, room: Room) -> Streamed:
     """The stream that begins at a place of a body."""
-    whole = pa.py_buffer(body)
-    decoder: Decoder | None = None
-    batches: list[list[Any]] = []
-    at, n_messages = start, 0
-    with damage():
-        while at < len(body):
-            if body[at : at + 4] == CONTINUED:
-                at += 4
-            (length,) = INT32.unpack_from(body, at)
-            at += 4
-            if length == 0:
-                break
-            if length < 0 or at + length > len(body):
-                raise FormatError("the metadata of a message is cut off")
-            message = message_of(body[at : at + length])
-            at += length
-            if at + message.n_bytes > len(body):
-                raise FormatError("the body of a message is cut off")
-            n_messages += 1
-            if n_messages > MAX_MESSAGES and room.limit is not None:
-                raise FormatError(f"more than {MAX_MESSAGES} messages")
-            if decoder is None:
-                decoder = Decoder(schema_of(message), room)
-            else:
-                arrays = decoder.feed(message, whole.slice(at, message.n_bytes))
-                if arrays is not None:
-                    batches.append(arrays)
-            at += message.n_bytes
-    if decoder is None:
+    try:
+        return _read(body, start, room)
+    except struct.error:
+        raise FormatError("the metadata of a message is damaged") from None
+
+
+def _read(body: bytes, start: int, room: Room) -> Streamed:
+    metadata, at = _metadata(body, start)
+    if metadata is None:
         raise FormatError("there is no schema")
-    return Streamed(_table(decoder.layout.schema, batches), decoder.layout.stream, at)
+    layout, n_bytes = opening_of(metadata)
+    decoder = Decoder(layout, room)
+    whole = pa.py_buffer(body)
+    batches: list[list[Any]] = []
+    n_messages = 1
+    while True:
+        at += n_bytes
+        if at > len(body):
+            raise FormatError("the body of a message is cut off")
+        metadata, at = _metadata(body, at)
+        if metadata is None:
+            return Streamed(_rows(layout.schema, batches), layout.stream, at)
+        n_messages += 1
+        if n_messages > MAX_MESSAGES and room.limit is not None:
+            raise FormatError(f"more than {MAX_MESSAGES} messages")
+        message = message_of(metadata)
+        n_bytes = message.n_bytes
+        if at + n_bytes > len(body):
+            raise FormatError("the body of a message is cut off")
+        arrays = decoder.feed(message, whole.slice(at, n_bytes))
+        if arrays is not None:
+            batches.append(arrays)
 
 
-def _table(schema: Any, batches: list[list[Any]]) -> Any:
-    if len(batches) == 1 and batches[0]:
-        return pa.Table.from_arrays(batches[0], schema=schema)
+def _metadata(body: bytes, at: int) -> tuple[bytes | None, int]:
+    """The metadata of the message at a place, and where its body begins; None if the stream ends there."""
+    if at == len(body):
+        return None, at
+    if body[at : at + 4] == CONTINUED:
+        at += 4
+    (length,) = INT32.unpack_from(body, at)
+    at += 4
+    if length == 0:
+        return None, at
+    if length < 0 or at + length > len(body):
+        raise FormatError("the metadata of a message is cut off")
+    return body[at : at + length], at + length
+
+
+def _rows(schema: Any, batches: list[list[Any]]) -> Any:
+    if len(batches) == 1:
+        return pa.RecordBatch.from_arrays(batches[0], schema=schema)
     if not batches or not batches[0]:
         return schema.empty_table()
     columns = [pa.chunked_array(chunks, type_) for chunks, type_ in zip(zip(*batches, strict=True), schema.types, strict=True)]
