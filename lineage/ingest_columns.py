@@ -199,7 +199,10 @@ class Converter:
         first[indices[::-1]] = np.arange(len(indices))[::-1]
         used = np.flatnonzero(first >= 0)
         order = used[np.argsort(first[used])]
-        entries = values.dictionary.take(pa.array(order, mask=order == len(values.dictionary)))
+        entries = values.dictionary
+        if pa.types.is_string_view(entries.type):
+            entries = entries.cast(pa.large_string())
+        entries = entries.take(pa.array(order, mask=order == len(entries)))
         try:
             cells, nulls = self._from_arrow(entries)
         except RowError as error:

@@ -27,11 +27,14 @@ COLUMNS: dict[str, str] = {
     "bool": "bool",
     **dict.fromkeys(("string", "large_string", "string_view", "coded8", "coded32", "coded_large", "coded_view"), "string"),
     **{f"time_{unit}": "timestamp" for unit in ("s", "ms", "us", "ns")},
-    **dict.fromkeys(("zoned", "date32", "date64", "time_text", "time_coded", "days_coded"), "timestamp"),
+    **dict.fromkeys(("zoned", "date32", "date64", "time_text", "time_coded", "days_coded", "time_view"), "timestamp"),
     "null": "float",
     "null_text": "string",
     "int_coded": "int",
     "float_coded": "float",
+    "half_coded": "float",
+    "bool_coded": "bool",
+    "null_coded": "string",
 }
 WORDS = ("", "a", "bb", "größe", "日本語", "a text that no view holds", "x" * 40, "\U0001f600")
 _DAY = dt.date(2020, 1, 1)
@@ -46,7 +49,9 @@ def table(seed: int, n_rows: int, nulls: float, names: tuple[str, ...] = tuple(C
         share = 0.0 if name == "ts" else nulls
         values = [None if rng.random() < share else value(rng) for _ in range(n_rows)]
         if pa.types.is_dictionary(type_):
-            return pa.array(values, type_.value_type).dictionary_encode().cast(type_)
+            entries = list(dict.fromkeys(value for value in values if value is not None))
+            indices = pa.array([None if value is None else entries.index(value) for value in values], type_.index_type)
+            return pa.DictionaryArray.from_arrays(indices, pa.array(entries, type_.value_type))
         return pa.array(values, type_)
 
     return pa.table({name: column(name) for name in names})
@@ -96,6 +101,10 @@ _KINDS: dict[str, tuple[Any, Callable[[random.Random], Any]]] = {
     "null_text": (pa.null(), lambda rng: None),
     "int_coded": (pa.dictionary(pa.int32(), pa.int64()), _whole),
     "float_coded": (pa.dictionary(pa.uint8(), pa.float64()), random.Random.random),
+    "half_coded": (pa.dictionary(pa.int8(), pa.float16()), lambda rng: np.float16(rng.random())),
+    "bool_coded": (pa.dictionary(pa.int8(), pa.bool_()), lambda rng: rng.random() < 0.5),
+    "null_coded": (pa.dictionary(pa.int8(), pa.null()), lambda rng: None),
+    "time_view": (pa.dictionary(pa.int8(), pa.string_view()), _time_text),
 }  # fmt: skip
 
 
@@ -119,7 +128,18 @@ LEGACY = {"use_legacy_format": True, "metadata_version": pa.ipc.MetadataVersion.
 NUMBERS = tuple(name for name, kind in COLUMNS.items() if kind in ("int", "float", "bool") and "coded" not in name)
 TEXTS = ("ts", "string", "large_string", "string_view")
 TIMES = tuple(name for name, kind in COLUMNS.items() if kind == "timestamp")
-CODED = ("ts", "coded8", "coded32", "coded_large", "coded_view", "int_coded", "float_coded")
+CODED = (
+    "ts",
+    "coded8",
+    "coded32",
+    "coded_large",
+    "coded_view",
+    "int_coded",
+    "float_coded",
+    "half_coded",
+    "bool_coded",
+    "null_coded",
+)
 
 
 class Seedling(NamedTuple):

@@ -14,7 +14,6 @@ import collections
 import json
 import mmap
 import os
-import resource
 import struct
 import sys
 import traceback
@@ -24,14 +23,15 @@ from typing import Any
 from api.bodies import ARROW, parse_bundle, parse_rows
 from eddy import EddyError, Engine
 from tests.reference.arrow_bodies import COLUMNS, Seedling, mutated, seedlings
+from tests.reference.peaks import limit_memory, resident
 from tests.unit.eddy.digest import digest
 
 #: Bytes that a body may have: what a child takes is measured against it.
 BODY_BYTES = 16 << 20
 #: Bodies of one child.
 PART = 5000
-#: Address space of a child beyond what its parent has: hostile bodies must not take the machine.
-SPACE = 4 << 30
+#: Columns of the answers that are read.
+_READ = ("ts", "int64", "float32", "bool", "string", "string_view", "coded8", "time_text", "days_coded")
 #: One in so many bodies is screened as well, as `?bad=skip` does.
 SCREENED = 16
 
@@ -55,7 +55,7 @@ def make_engine() -> Engine:
     engine = Engine()
     for name in "st":
         engine.create_stream(name, COLUMNS, time="ts")
-        engine.submit(f"SELECT * FROM {name} [ROWS 2]", name=f"q{name}")
+        engine.submit(f"SELECT {', '.join(_READ)} FROM {name} [ROWS 2]", name=f"q{name}")
     return engine
 
 
@@ -67,8 +67,8 @@ def push(engine: Engine, given: Seedling, room: int | None = BODY_BYTES) -> None
         engine.push("s", parse_rows(given.body, ARROW, COLUMNS, room))
 
 
-def run(first: int, count: int) -> Tally:
-    """Try the bodies of some seeds, in children."""
+def run(first: int, count: int, *, loud: bool = False) -> Tally:
+    """Try the bodies of some seeds, in children; aloud, what has become of them is told after each."""
     engine = make_engine()
     for seedling in seedlings():
         # whatever is made once is made before children are measured
@@ -78,6 +78,9 @@ def run(first: int, count: int) -> Tally:
     while at < first + count:
         last = min(at + PART, first + count)
         at = _child(at, last, tally)
+        if loud:
+            faults = sum(map(len, tally.faults.values()))
+            print(f"seed {at}: {tally.count} bodies, {faults} faults, peak {tally.peak >> 20} MiB", file=sys.stderr, flush=True)
     return tally
 
 
@@ -121,11 +124,7 @@ def _child(first: int, last: int, tally: Tally) -> int:
 
 def _work(first: int, last: int, current: mmap.mmap) -> dict[str, Any]:
     """What a child does."""
-    with open("/proc/self/statm") as statm:
-        space = int(statm.read().split()[0]) * resource.getpagesize() + SPACE
-    resource.setrlimit(resource.RLIMIT_AS, (space, space))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    base = limit_memory()
     engine, untouched = make_engine(), make_engine()
     before = digest(untouched)
     outcomes: collections.Counter[str] = collections.Counter()
@@ -139,8 +138,7 @@ def _work(first: int, last: int, current: mmap.mmap) -> dict[str, Any]:
     if digest(untouched) != before:
         faults["a refusal has changed the engine"] = [first]
     taken = outcomes.pop("taken", 0)
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024
-    return {"taken": taken, "refused": last - first - taken, "peak": peak, "faults": faults, "outcomes": outcomes}
+    return {"taken": taken, "refused": last - first - taken, "peak": resident() - base, "faults": faults, "outcomes": outcomes}
 
 
 def one(engine: Engine, untouched: Engine, given: Seedling, screened: bool) -> str:
@@ -176,7 +174,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=20_000, help="how many bodies")
     options = parser.parse_args()
-    tally = run(options.first, options.count)
+    tally = run(options.first, options.count, loud=True)
     print(
         f"{tally.count:,} bodies: {tally.taken:,} taken, {tally.refused:,} refused, "
         f"peak {tally.peak / 2**20:.0f} MiB beyond the base"
