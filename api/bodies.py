@@ -3,7 +3,7 @@
     application/json                        one row {..}, rows [{..}, ..], or columns {"a": [..], ..}
     application/x-ndjson                    a row a line
     text/csv                                names in the first line; an empty cell is NULL; values as the column's type says
-    application/vnd.apache.arrow.stream     an Arrow IPC stream
+    application/vnd.apache.arrow.stream     an Arrow IPC stream (api/arrow/)
 
 Rows of several streams are a JSON object, `{"s": rows, ..}`, or Arrow IPC streams one after the other, each with the name of its
 stream in the metadata of its schema, under `stream`.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -34,9 +33,12 @@ from api.arrow.layout import VIEW, Layout, Shape, layout_of
 
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _V4, _V5 = 3, 4
-#: Schemas that are remembered, and the longest metadata for which that is done.
+#: Schemas that are remembered, the longest metadata for which that is done, and how many bytes of it each column must have: in a
+#: hostile one many columns may be one and the same.
 REMEMBERED = 256
 REMEMBERED_BYTES = 32 << 10
+COLUMN_BYTES = 32
+_remembered: dict[bytes, Opening] = {}
 
 
 class Message(NamedTuple):
@@ -78,7 +80,15 @@ class Opening(NamedTuple):
 
 def opening_of(metadata: bytes) -> Opening:
     """What the first message of a stream says; remembered, for clients send the same schema with every batch."""
-    return _remembered(metadata) if len(metadata) <= REMEMBERED_BYTES else _opening(metadata)
+    found = _remembered.get(metadata)
+    if found is None:
+        found = _opening(metadata)
+        n_columns = len(found.layout.rows.columns)
+        if len(metadata) <= REMEMBERED_BYTES and n_columns * COLUMN_BYTES <= len(metadata):
+            if len(_remembered) == REMEMBERED:
+                _remembered.clear()
+            _remembered[metadata] = found
+    return found
 
 
 def _opening(metadata: bytes) -> Opening:
@@ -86,9 +96,6 @@ def _opening(metadata: bytes) -> Opening:
     if message.kind != _SCHEMA:
         raise FormatError("there is no schema before the first batch")
     return Opening(layout_of(metadata, child(metadata, message.fields, 2)), message.n_bytes)
-
-
-_remembered = lru_cache(maxsize=REMEMBERED)(_opening)
 
 
 class Decoder:

@@ -124,9 +124,9 @@ def _child(first: int, last: int, tally: Tally) -> int:
 
 def _work(first: int, last: int, current: mmap.mmap) -> dict[str, Any]:
     """What a child does."""
-    base = limit_memory()
     engine, untouched = make_engine(), make_engine()
     before = digest(untouched)
+    base = limit_memory()
     outcomes: collections.Counter[str] = collections.Counter()
     faults: dict[str, list[int]] = {}
     for seed in range(first, last):

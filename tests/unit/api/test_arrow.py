@@ -340,6 +340,20 @@ def test_no_body_stops_the_service(service: InProcess) -> None:
     assert service.post("/v1/streams/s/rows", content=bomb, headers=headers).status_code == 413
 
 
+def test_bad_rows_are_left_out_of_arrow_as_well(service: InProcess) -> None:
+    rows = pa.table({
+        "ts": pa.array([1_000, 2_000, 3_000], pa.timestamp("us", "Europe/Berlin")),
+        "time_ns": pa.array([1_234_567, None, -(2**63) + 1], pa.timestamp("ns")),
+        "time_coded": pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), ["2024-01-01T00:00:00Z", "never"]),
+        "date32": pa.array([1, 2**31 - 1, 3], pa.date32()),
+        "string": ["a", "b", None],
+    })  # fmt: skip
+    answer = service.post("/v1/streams/s/rows?bad=skip", content=encoded(rows), headers={"Content-Type": ARROW})
+    told = answer.json()
+    assert answer.status_code == 202 and (told["accepted"], told["rejected"]) == (2, 1)
+    assert [(error["row"], error["column"]) for error in told["errors"]] == [(1, "date32")]
+
+
 def test_damaged_bodies_are_taken_or_refused_and_nothing_else_happens() -> None:
     found = run(0, 20_000)
     assert found.faults == {}
