@@ -13,7 +13,8 @@ from eddy import LimitError
 
 
 def admit(call: Call, holdings: Holdings, limits: Limits) -> None:
-    """Raise `LimitError` if a call would pass a limit."""
+    """Raise `LimitError` if a call would pass a limit; how much its rows may stand for is seen when they are read."""
+    call.room = limits.body_bytes
     check = _CHECKS.get(call.kind)
     if check is not None:
         check(call, holdings, limits)

@@ -3,7 +3,7 @@
     application/json                        one row {..}, rows [{..}, ..], or columns {"a": [..], ..}
     application/x-ndjson                    a row a line
     text/csv                                names in the first line; an empty cell is NULL; values as the column's type says
-    application/vnd.apache.arrow.stream     an Arrow IPC stream
+    application/vnd.apache.arrow.stream     an Arrow IPC stream (api/arrow/)
 
 Rows of several streams are a JSON object, `{"s": rows, ..}`, or Arrow IPC streams one after the other, each with the name of its
 stream in the metadata of its schema, under `stream`.
@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
-import pyarrow as pa
 
+from api.arrow.buffers import Room
+from api.arrow.flatbuffer import FormatError
+from api.arrow.stream import read_stream
 from eddy import EddyError, RowError
 
 JSON = "application/json"
@@ -99,15 +101,15 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def parse_rows(body: bytes, media: str, columns: Mapping[str, str]) -> Any:
-    """Rows for a stream or table with those columns."""
+def parse_rows(body: bytes, media: str, columns: Mapping[str, str], room: int | None = None) -> Any:
+    """Rows for a stream or table with those columns; `room` are the bytes that Arrow may stand for."""
     if media == JSON:
         return as_rows(parse_json(body))
     if media == NDJSON:
         return _parse_lines(body)
     if media == CSV:
         return _parse_csv(body, columns)
-    return _parse_arrow(body)
+    return _parse_arrow(body, len(columns), room)
 
 
 def as_rows(value: Any) -> Any:
@@ -120,28 +122,36 @@ def as_rows(value: Any) -> Any:
     raise BodyError("the body is neither a row nor rows nor columns", hint='{"a": 1}, [{"a": 1}, ...] or {"a": [1, ...]}')
 
 
-def parse_bundle(body: bytes, media: str = JSON) -> dict[str, Any]:
-    """Rows of several streams."""
+def parse_bundle(
+    body: bytes, media: str = JSON, width: Callable[[str], int] = lambda stream: 0, room: int | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """Rows of several streams; `width` says how many columns one has, `room` are the bytes that Arrow may stand for."""
     if media == ARROW:
-        return _parse_arrow_bundle(body)
+        return _parse_arrow_bundle(body, width, Room(room))
     return {stream: as_rows(rows) for stream, rows in parse_object(body).items()}
 
 
-def _parse_arrow_bundle(body: bytes) -> dict[str, Any]:
-    source = pa.BufferReader(body)
+def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], room: Room) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    while source.tell() < len(body):
+    at = 0
+    while at < len(body):
         try:
-            table = pa.ipc.open_stream(source).read_all()
-        except (pa.ArrowException, OSError) as error:
-            fact = "the body is not a row of Arrow IPC streams"
-            raise BodyError(fact, detail=str(error).split("\n", 1)[0]) from None
-        name = (table.schema.metadata or {}).get(b"stream", b"").decode(errors="replace")
-        if not name or name in found:
-            fact = f'the stream "{name}" comes twice' if name else "an Arrow stream does not say which stream its rows are for"
+            rows, stream, at = read_stream(body, at, room)
+        except FormatError as error:
+            raise BodyError("the body is not a row of Arrow IPC streams", detail=str(error)) from None
+        if not stream or stream in found:
+            fact = (
+                f'the stream "{stream}" comes twice' if stream else "an Arrow stream does not say which stream its rows are for"
+            )
             raise BodyError(fact, hint='the metadata of each schema has "stream": its name')
-        found[name] = table
+        _charge_absent(rows, width(stream), room)
+        found[stream] = rows
     return found
+
+
+def _charge_absent(rows: Any, n_columns: int, room: Room) -> None:
+    """Columns of a stream that its rows leave out are filled with NULLs."""
+    room.charge_values(rows.num_rows * max(0, n_columns - rows.num_columns))
 
 
 def bundle_type(header: str | None) -> str:
@@ -176,12 +186,14 @@ def _parse_lines(body: bytes) -> list[Any]:
     return rows
 
 
-def _parse_arrow(body: bytes) -> pa.Table:
+def _parse_arrow(body: bytes, n_columns: int, limit: int | None) -> Any:
+    room = Room(limit)
     try:
-        with pa.ipc.open_stream(body) as reader:
-            return reader.read_all()
-    except (pa.ArrowException, OSError) as error:
-        raise BodyError("the body is not an Arrow IPC stream", detail=str(error).split("\n", 1)[0]) from None
+        rows = read_stream(body, 0, room).rows
+    except FormatError as error:
+        raise BodyError("the body is not an Arrow IPC stream", detail=str(error)) from None
+    _charge_absent(rows, n_columns, room)
+    return rows
 
 
 _TRUE, _FALSE = {"true", "t", "1", "yes"}, {"false", "f", "0", "no"}

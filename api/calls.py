@@ -41,6 +41,8 @@ class Call:
     rows: Any = None
     #: whether it survives a restart; what the demo pushes does not
     journaled: bool = True
+    #: bytes that Arrow rows may stand for; None if the call was let in before
+    room: int | None = field(default=None, repr=False)
     #: the clock of the call, microseconds since 1970
     at_us: int = 0
     #: the last commit before it
@@ -149,7 +151,7 @@ def _push(holdings: Holdings, call: Call) -> Done:
     stream = header["stream"]
     with checking:
         columns = engine.stream(stream).columns
-        rows = _said(call, lambda body: parse_rows(body, header["media"], columns))
+        rows = _said(call, lambda body: parse_rows(body, header["media"], columns, call.room))
         rows, skipped = _screened(engine, stream, rows, header)
     return Done(engine.push(stream, rows)._asdict() | _rejections(skipped))
 
@@ -173,10 +175,15 @@ def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> t
 
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
+    engine, media = holdings.engine, call.header.get("media", JSON)
+
+    def width(stream: str) -> int:
+        found = _found(engine.stream, stream)
+        return 0 if found is None else len(found.columns)
+
     with checking:
-        media = call.header.get("media", JSON)
-        rows = _said(call, lambda body: parse_bundle(body, media))
-    receipts = holdings.engine.push_many(rows)
+        rows = _said(call, lambda body: parse_bundle(body, media, width, call.room))
+    receipts = engine.push_many(rows)
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 
 
@@ -189,7 +196,7 @@ def _upsert(holdings: Holdings, call: Call) -> Done:
     table = header["table"]
     with checking:
         columns = engine.table(table).columns
-        rows = _said(call, lambda body: parse_rows(body, header["media"], columns))
+        rows = _said(call, lambda body: parse_rows(body, header["media"], columns, call.room))
         rows, skipped = _screened(engine, table, rows, header)
     return Done(engine.upsert(table, rows)._asdict() | _rejections(skipped))
 

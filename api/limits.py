@@ -28,7 +28,8 @@ KEYS = 65_536
 class Limits:
     """Bounds; each is enforced where its comment says."""
 
-    #: bytes of a request's body, as it comes and after decompression (api/reading.py)
+    #: bytes of a request's body, as it comes and after decompression (api/reading.py), and of what Arrow stands for: those of its
+    #: values, eight each, and those of buffers that are compressed (api/arrow/buffers.py)
     body_bytes: int = 64 << 20
     #: bytes of a request that brings one query (api/reading.py)
     query_bytes: int = 1 << 20

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lineage.errors import LimitError, RowError
+from lineage.ingest_columns import arrow_datetimes
 
 #: Rows that are checked together.
 STRETCH = 256
@@ -59,12 +60,27 @@ def without(rows: Any, numbers: list[int]) -> Any:
 def _counted(rows: Any) -> tuple[Any, int]:
     """Rows as lists, and how many they are; -1 if columns have different lengths."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
-        rows = rows.to_pydict()
+        rows = {name: _listed(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
     if not isinstance(rows, Mapping):
         return rows, len(rows)
     rows = {name: list(values) if isinstance(values, Sequence) else [values] for name, values in rows.items()}
     lengths = set(map(len, rows.values()))
     return rows, -1 if len(lengths) > 1 else max(lengths, default=0)
+
+
+def _listed(column: Any) -> list[Any]:
+    """The values of a column of Arrow; times as numpy's, for those of Python have other bounds."""
+    if isinstance(column, pa.ChunkedArray):
+        return [value for chunk in column.chunks for value in _listed(chunk)]
+    if pa.types.is_dictionary(column.type):
+        # a text that many rows have is made once
+        entries = _listed(column.dictionary)
+        return [None if n is None else entries[n] for n in column.indices.to_pylist()]
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        missing = column.is_null().to_pylist()
+        return [None if null else time for null, time in zip(missing, arrow_datetimes(column), strict=True)]
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _take(rows: Any, numbers: list[int]) -> Any:

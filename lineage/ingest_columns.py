@@ -179,7 +179,7 @@ class Converter:
             values = values.storage
         kind = values.type
         if pa.types.is_dictionary(kind):
-            return self._from_arrow(values.dictionary_decode())
+            return self._from_dictionary(values)
         if values.null_count and values.null_count == len(values):
             return self._all_null(len(values))
         nulls = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
@@ -188,8 +188,31 @@ class Converter:
                 values = values.fill_null(False if pa.types.is_boolean(kind) else 0)
             return self._from_numpy(values.to_numpy(zero_copy_only=False), nulls)
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            return self._from_numpy(_arrow_datetimes(values), nulls)
+            return self._from_numpy(arrow_datetimes(values), nulls)
         return self._loop((value.as_py() for value in values), nulls)
+
+    def _from_dictionary(self, values: Any) -> Converted:
+        """The cells of entries, each converted once, in the order in which rows use them: so errors name the first bad row."""
+        indices = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        # where each entry is used first; the last place is for NULL
+        first = np.full(len(values.dictionary) + 1, -1)
+        first[indices[::-1]] = np.arange(len(indices))[::-1]
+        used = np.flatnonzero(first >= 0)
+        order = used[np.argsort(first[used])]
+        entries = values.dictionary
+        if pa.types.is_string_view(entries.type):
+            entries = entries.cast(pa.large_string())
+        entries = entries.take(pa.array(order, mask=order == len(entries)))
+        try:
+            cells, nulls = self._from_arrow(entries)
+        except RowError as error:
+            if error.row is not None:
+                error.row = int(first[order[error.row]])
+            raise
+        places = np.zeros(len(first), np.int64)
+        places[order] = np.arange(len(order))
+        rows = places[indices]
+        return cells[rows], None if nulls is None else nulls[rows]
 
     def _all_null(self, n_rows: int) -> Converted:
         return self._nulled(np.zeros(n_rows, self.dtype), np.ones(n_rows, np.bool_))
@@ -243,7 +266,7 @@ class Converter:
         return RowError(f"{show(value)} is not {self.noun}", code="bad_value", hint=hint)
 
 
-def _arrow_datetimes(values: Any) -> Array:
+def arrow_datetimes(values: Any) -> Array:
     """Arrow timestamps or dates as datetime64, 1970 below nulls."""
     kind = values.type
     unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"

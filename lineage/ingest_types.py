@@ -341,6 +341,10 @@ class StringConverter(Converter):
             return self._from_list(values.tolist())
         return super()._from_numpy(values, nulls)
 
+    def _from_dictionary(self, values: Any) -> Converted:
+        # its entries are no texts: all rows are NULL, or it is refused
+        return self._from_arrow(values.dictionary_decode())
+
     def _all_null(self, n_rows: int) -> Converted:
         return self._nulled(Plan([], np.full(n_rows, -1), None), np.ones(n_rows, np.bool_))
 

@@ -139,16 +139,18 @@ def _gathered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 def _arrow_parts(source: IO[bytes]) -> Iterator[Part]:
     import pyarrow as pa
 
+    from api.arrow.files import MAGIC, file_batches, stream_batches
+    from api.arrow.flatbuffer import FormatError
+
     assert isinstance(source, io.BufferedReader)
     try:
-        if source.peek(6).startswith(b"ARROW1"):
-            file = pa.ipc.open_file(source if source.seekable() else source.read())
-            batches: Any = (file.get_batch(n) for n in range(file.num_record_batches))
+        if source.peek(6).startswith(MAGIC):
+            batches = file_batches(source if source.seekable() else io.BytesIO(source.read()))
         else:
-            batches = pa.ipc.open_stream(source)
+            batches = stream_batches(source)
         for batch in batches:
             yield from _table_parts(pa.Table.from_batches([batch]))
-    except (pa.ArrowException, OSError) as error:
+    except (FormatError, OSError) as error:
         raise FileError("this is not Arrow IPC", detail=str(error).split("\n", 1)[0]) from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from experiments.bench.cases import (
+    arrow,
     calendar,
     churn,
     filters,
@@ -42,6 +43,7 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "service": service.steps,
     "generate": generate.steps,
     "replay": replay.steps,
+    "arrow": arrow.steps,
 }
 
 #: Cases that another one runs too.

@@ -22,7 +22,7 @@ TABLE = pa.table({"a": [1, 2], "b": ["x", None]})
 def read(rows: Any) -> Any:
     body = encode(rows)
     found = parse_rows(body.content, body.media, {})
-    return found.to_pydict() if isinstance(found, pa.Table) else found
+    return found.to_pydict() if isinstance(found, pa.Table | pa.RecordBatch) else found
 
 
 @pytest.mark.parametrize(

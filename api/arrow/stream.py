@@ -1,0 +1,93 @@
+"""Arrow IPC streams of strangers, as they lie in the bodies of requests, as tables.
+
+Nothing of the bytes reaches pyarrow's own reader: messages are walked here, their metadata is read by `api/arrow/flatbuffer.py`,
+schemas by `api/arrow/layout.py`, batches by `api/arrow/decoder.py`; arrays are made of checked buffers by `api/arrow/columns.py`.
+What is refused is a `FormatError`, a `RowError` where a column is to blame, or a `TooLargeError`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from api.arrow.buffers import Room
+from api.arrow.decoder import Decoder, message_of, opening_of
+from api.arrow.flatbuffer import INT32, FormatError
+
+#: Messages of one body; what was let in before may have more.
+MAX_MESSAGES = 65_536
+
+CONTINUED = b"\xff\xff\xff\xff"
+
+
+class Streamed(NamedTuple):
+    """What one stream says."""
+
+    #: a record batch, or, if there are not just one, a table
+    rows: Any
+    #: the stream of rows that its schema names
+    stream: str | None
+    #: where the next one would begin
+    end: int
+
+
+def read_stream(body: bytes, start: int, room: Room) -> Streamed:
+    """The stream that begins at a place of a body."""
+    try:
+        return _read(body, start, room)
+    except struct.error:
+        raise FormatError("the metadata of a message is damaged") from None
+
+
+def _read(body: bytes, start: int, room: Room) -> Streamed:
+    metadata, at = _metadata(body, start)
+    if metadata is None:
+        raise FormatError("there is no schema")
+    layout, n_bytes = opening_of(metadata)
+    decoder = Decoder(layout, room)
+    whole = pa.py_buffer(body)
+    batches: list[list[Any]] = []
+    n_messages = 1
+    while True:
+        at += n_bytes
+        if at > len(body):
+            raise FormatError("the body of a message is cut off")
+        metadata, at = _metadata(body, at)
+        if metadata is None:
+            return Streamed(_rows(layout.schema, batches), layout.stream, at)
+        n_messages += 1
+        if n_messages > MAX_MESSAGES and room.limit is not None:
+            raise FormatError(f"more than {MAX_MESSAGES} messages")
+        message = message_of(metadata)
+        n_bytes = message.n_bytes
+        if at + n_bytes > len(body):
+            raise FormatError("the body of a message is cut off")
+        arrays = decoder.feed(message, whole.slice(at, n_bytes))
+        if arrays is not None:
+            batches.append(arrays)
+
+
+def _metadata(body: bytes, at: int) -> tuple[bytes | None, int]:
+    """The metadata of the message at a place, and where its body begins; None if the stream ends there."""
+    if at == len(body):
+        return None, at
+    if body[at : at + 4] == CONTINUED:
+        at += 4
+    (length,) = INT32.unpack_from(body, at)
+    at += 4
+    if length == 0:
+        return None, at
+    if length < 0 or at + length > len(body):
+        raise FormatError("the metadata of a message is cut off")
+    return body[at : at + length], at + length
+
+
+def _rows(schema: Any, batches: list[list[Any]]) -> Any:
+    if len(batches) == 1:
+        return pa.RecordBatch.from_arrays(batches[0], schema=schema)
+    if not batches or not batches[0]:
+        return schema.empty_table()
+    columns = [pa.chunked_array(chunks, type_) for chunks, type_ in zip(zip(*batches, strict=True), schema.types, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
