@@ -1,0 +1,124 @@
+"""`trace` against the model: a row is matched exactly when the model lets it into a leaf of the query.
+
+Random scripts of queries of every form (`tests/reference/window_steps.py`), and after every few steps rows that came and rows
+that never will (`tests/reference/leaf_model.py` says what is expected). A trace leaves the engine as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+
+from eddy import Engine, NotFoundError
+from eddy.state import dump_state
+from tests.reference.comparison import Mismatch
+from tests.reference.leaf_model import LeafModel, reads
+from tests.reference.payload import encode
+from tests.reference.tree_sql import as_sql
+from tests.reference.values import Row
+from tests.reference.window_harness import WindowHarness
+from tests.reference.window_script import Step, WindowScript
+from tests.reference.window_steps import make_window_script, random_row
+from tests.reference.workload import MS
+
+
+class TraceHarness(WindowHarness):
+    """An engine beside the model, whose traces are compared."""
+
+    def __init__(self, script: WindowScript, seed: int) -> None:
+        super().__init__(script, Engine)
+        self.leaves = LeafModel()
+        for s in script.streams:
+            self.leaves.create_stream(s.name, lateness=s.lateness_us, late=s.late, keep=s.keep_us, key=s.key, end=s.end)
+        for t in script.tables:
+            self.leaves.create_table(t.name, key=t.key, retroactive=t.retroactive)
+        self.player.model = self.model = self.leaves
+        self.rng = random.Random(seed)
+        self.n_verdicts = {True: 0, False: 0}
+
+    def compare(self, seq: int, before: float) -> None:
+        """Answers are compared by other tests."""
+
+    def step(self, step: Step) -> None:
+        self.do(step)
+        self.leaves.look()
+
+    def check_stored(self, n_rows: int) -> None:
+        """Rows that came, by their number."""
+        for plan in self.script.streams:
+            numbered = self.leaves.numbered.get(plan.name, {})
+            for number in self.rng.sample(sorted(numbered), min(n_rows, len(numbered))):
+                arrived = self.leaves.arrived(plan.name, numbered[number])
+                try:
+                    found = self.engine.trace(plan.name, number)
+                except NotFoundError:
+                    # it waits, or is held no more: there is no verdict
+                    continue
+                assert arrived is not None, "a row that waits is not found"
+                self._compare_verdicts(self.leaves, plan.name, arrived, found)
+
+    def check_given(self, n_rows: int) -> None:
+        """Rows that are never pushed."""
+        for plan in self.script.streams:
+            for _ in range(n_rows):
+                now = 0 if self.leaves.now == float("-inf") else int(self.leaves.now)
+                row = random_row(self.rng, plan, now + self.rng.choice([-3 * MS, -MS, -1, 0, 0, 0, 1, MS, 2 * MS, 5 * MS]))
+                before = dump_state(self.engine)
+                found = self.engine.trace(plan.name, self._written(row, plan.columns))
+                if [bytes(part) for part in dump_state(self.engine)] != [bytes(part) for part in before]:
+                    raise Mismatch(f"a trace of {row} changed the engine")
+                model = copy.deepcopy(self.leaves)
+                self._compare_verdicts(model, plan.name, model.take_now(plan.name, row), found)
+
+    def _written(self, row: Row, columns: Any) -> dict[str, Any]:
+        (written,) = encode([row], columns, "dicts")
+        return dict(written)
+
+    def _compare_verdicts(self, model: LeafModel, stream: str, arrived: Any, found: dict[str, Any]) -> None:
+        expected = {
+            query.handle.name: False if arrived is None else model.takes(self.player.numbers[label], arrived)
+            for label, query in self.followed.items()
+            if stream in reads(model, self.player.numbers[label])
+        }
+        sql = {query.handle.name: as_sql(query.tree) for query in self.followed.values()}
+        if {*found["matched"], *found["refused"], *found["waiting"]} != expected.keys():
+            raise Mismatch(f"verdicts of {sorted(expected)} are due, and {found} has others")
+        for name, takes in expected.items():
+            matched = name in found["matched"]
+            if takes is not None and matched != takes:
+                raise Mismatch(f"{sql[name]}\n  {found['row']}\n  {arrived}\n  expected {takes}\n  {found}")
+            if (name in found["refused"]) + (name in found["waiting"]) + matched != 1:
+                raise Mismatch(f"{name} has not one verdict in {found}")
+            self.n_verdicts[matched] += 1
+
+
+def run(seed: int, n_steps: int, **options: Any) -> TraceHarness:
+    script = make_window_script(seed, n_steps, **options)
+    harness = TraceHarness(script, seed)
+    try:
+        for number, step in enumerate(script.steps):
+            try:
+                harness.step(step)
+                if number % 3 == 0 or number > len(script.steps) - 3:
+                    harness.check_stored(4)
+                if number % 6 == 5:
+                    harness.check_given(2)
+            except Exception as error:
+                error.add_note(f"at step {number} of seed {seed}: {type(step).__name__}")
+                raise
+    finally:
+        harness.close()
+    return harness
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_row_is_matched_exactly_when_the_model_lets_it_into_a_leaf(seed: int) -> None:
+    assert min(run(seed, 30).n_verdicts.values()) > 0
+
+
+@pytest.mark.parametrize("seed", range(500, 530))
+def test_the_same_holds_without_keys_and_ends(seed: int) -> None:
+    assert min(run(seed, 30, plain=True).n_verdicts.values()) > 0
