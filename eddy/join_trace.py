@@ -1,8 +1,8 @@
 """Why a row is or is not part of a match of a join: its own condition first, then the partners it finds, input by input.
 
-A stored row is looked for in all matches of rows that are held. A match counts if its rows were there together
-(`eddy/trace_lives.py`) since the queries began that read it. Frozen tables count as they were when the last of the rows came; live
-ones as they are now (`eddy/table_group.py`), from when on that was so.
+A stored row is looked for in all matches of rows that are held. A match counts if its rows were there together since the queries
+began that read it (`eddy/trace_lives.py`). Frozen tables count as they were when the last of the rows came, live
+ones as they are now, from when on that was so (`eddy/table_group.py`).
 
 A row that is not pushed is put alone into a source of its own, and probes the others as if it came now. It ends what it would
 end: the row of its key, and the oldest of a window that counts rows. In a self-join it stands at one input or at several.

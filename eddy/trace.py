@@ -28,8 +28,10 @@ from eddy.join_query import JoinQuery, JoinRun
 from eddy.join_trace import waits_for
 from eddy.query import Query
 from eddy.source import Source
+from eddy.trace_above import above
 from eddy.trace_leaves import Leaf, Since, leaves_of, since_of
 from eddy.trace_lives import commit_at, commits_of, there
+from eddy.trace_rows import Allowance
 from eddy.trace_subject import Subject, subject_of
 from eddy.window_rows import WindowRows
 from lineage.elements import FOREVER
@@ -41,7 +43,8 @@ _EMPTY = "its life is empty: "
 def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[Query], catalog: Catalog) -> dict[str, Any]:
     """The verdict of each query on a row: by query name, `matched` or what refused it first."""
     subject = subject_of(source, row)
-    verdicts = {query.name: _judge(subject, query, catalog) for query in queries}
+    allowance = Allowance()
+    verdicts = {query.name: _judge(subject, query, catalog, allowance) for query in queries}
     return {
         "stream": source.name,
         "row": subject.describe,
@@ -50,16 +53,21 @@ def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[
         "matched": [name for name, verdict in verdicts.items() if verdict["matched"]],
         "refused": {name: verdict["refused"] for name, verdict in verdicts.items() if verdict.get("refused") is not None},
         "waiting": {name: verdict["waiting"] for name, verdict in verdicts.items() if verdict.get("waiting") is not None},
+        "above": {name: verdict["above"] for name, verdict in verdicts.items() if verdict.get("above")},
     }
 
 
-def _judge(subject: Subject, query: Query, catalog: Catalog) -> dict[str, Any]:
-    """The best verdict of the leaves of a query."""
+def _judge(subject: Subject, query: Query, catalog: Catalog, allowance: Allowance) -> dict[str, Any]:
+    """The best verdict of the leaves of a query, and what stands above those that take the row."""
     if not query.running:
         return _refusal("the query is paused")
     if subject.dropped:
         return _refusal("the row is late, and the stream drops late rows")
-    verdicts = [_judge_leaf(subject, leaf) for leaf in leaves_of(query, subject.source, catalog)]
+    leaves = list(leaves_of(query, subject.source, catalog))
+    verdicts = [_judge_leaf(subject, leaf) for leaf in leaves]
+    taking = [leaf for leaf, verdict in zip(leaves, verdicts) if verdict["matched"] and (leaf.path or leaf.through)]
+    if taking:
+        return {"matched": True, "above": [above(subject, leaf, catalog, allowance) for leaf in taking]}
     return next(
         (verdict for kind in ("matched", "waiting", "refused") for verdict in verdicts if verdict.get(kind)), verdicts[0]
     )  # fmt: skip

@@ -14,12 +14,15 @@ import pytest
 
 from eddy import Engine, NotFoundError
 from eddy.state import dump_state
+from eddy.tree_query import TreeQuery
+from queries.nodes import GroupBy
 from tests.reference.comparison import Mismatch
 from tests.reference.leaf_model import LeafModel, reads
 from tests.reference.payload import encode
 from tests.reference.tree_sql import as_sql
-from tests.reference.values import Row
+from tests.reference.values import Row, canonical_row
 from tests.reference.window_harness import WindowHarness
+from tests.reference.window_oracle import near
 from tests.reference.window_script import Step, WindowScript
 from tests.reference.window_steps import make_window_script, random_row
 from tests.reference.workload import MS
@@ -38,6 +41,7 @@ class TraceHarness(WindowHarness):
         self.player.model = self.model = self.leaves
         self.rng = random.Random(seed)
         self.n_verdicts = {True: 0, False: 0}
+        self.n_groups = 0
 
     def compare(self, seq: int, before: float) -> None:
         """Answers are compared by other tests."""
@@ -45,6 +49,14 @@ class TraceHarness(WindowHarness):
     def step(self, step: Step) -> None:
         self.do(step)
         self.leaves.look()
+
+    def check(self, n_stored: int, n_given: int) -> None:
+        """Compare the verdicts on some rows; the engine's state is the same after as before."""
+        before = [bytes(part) for part in dump_state(self.engine)]
+        self.check_stored(n_stored)
+        self.check_given(n_given)
+        if [bytes(part) for part in dump_state(self.engine)] != before:
+            raise Mismatch("a trace changed the engine")
 
     def check_stored(self, n_rows: int) -> None:
         """Rows that came, by their number."""
@@ -66,10 +78,7 @@ class TraceHarness(WindowHarness):
             for _ in range(n_rows):
                 now = 0 if self.leaves.now == float("-inf") else int(self.leaves.now)
                 row = random_row(self.rng, plan, now + self.rng.choice([-3 * MS, -MS, -1, 0, 0, 0, 1, MS, 2 * MS, 5 * MS]))
-                before = dump_state(self.engine)
                 found = self.engine.trace(plan.name, self._written(row, plan.columns))
-                if [bytes(part) for part in dump_state(self.engine)] != [bytes(part) for part in before]:
-                    raise Mismatch(f"a trace of {row} changed the engine")
                 model = copy.deepcopy(self.leaves)
                 self._compare_verdicts(model, plan.name, model.take_now(plan.name, row), found)
 
@@ -93,6 +102,22 @@ class TraceHarness(WindowHarness):
             if (name in found["refused"]) + (name in found["waiting"]) + matched != 1:
                 raise Mismatch(f"{name} has not one verdict in {found}")
             self.n_verdicts[matched] += 1
+            self._compare_groups(name, found["above"].get(name, []))
+
+    def _compare_groups(self, name: str, above: list[dict[str, Any]]) -> None:
+        """Where a group is the whole query, what is told of it is in the answer."""
+        query = self.engine.queries[name]
+        root = query.tree_plan.written if isinstance(query, TreeQuery) else None
+        for leaf in above if isinstance(root, GroupBy) else []:
+            last = leaf["facts"][-1] if leaf["facts"] else {}
+            if "row" in last:
+                answer = self.engine.answer(name)
+                rows = [canonical_row(row) for row in zip(*(column.to_pylist() for column in answer.columns))]
+                key = canonical_row(last["group"].values())
+                got = [] if last["row"] is None else [canonical_row(last["row"].values())]
+                if not near(got, [row for row in rows if row[: len(key)] == key]):
+                    raise Mismatch(f"{query.sql}\n  told: {last}\n  answer: {rows}")
+                self.n_groups += 1
 
 
 def run(seed: int, n_steps: int, **options: Any) -> TraceHarness:
@@ -103,9 +128,7 @@ def run(seed: int, n_steps: int, **options: Any) -> TraceHarness:
             try:
                 harness.step(step)
                 if number % 3 == 0 or number > len(script.steps) - 3:
-                    harness.check_stored(4)
-                if number % 6 == 5:
-                    harness.check_given(2)
+                    harness.check(4, 2 if number % 2 else 0)
             except Exception as error:
                 error.add_note(f"at step {number} of seed {seed}: {type(step).__name__}")
                 raise
