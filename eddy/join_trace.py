@@ -38,12 +38,12 @@ from stems.table import OPEN
 _ANY = Standing(BEGINNING, 0, 0)
 
 
-def waits_for(leaf: Leaf, inputs: Sequence[int], subject: Subject, since: Sequence[Since]) -> dict[str, Any] | None:
+def waits_for(leaf: Leaf, inputs: Sequence[int], subject: Subject, later: Sequence[Since]) -> dict[str, Any] | None:
     """For whom a row waits; None if it is part of a match that some of the inputs, whose conditions it satisfies, yield."""
     waiting = None
     for k in inputs:
         for places in _places(inputs, k) if subject.position is None else [(k,)]:
-            found = _search(leaf, k, places, subject, since)
+            found = _search(leaf, k, places, subject, later)
             if found is None:
                 return None
             waiting = waiting or found
@@ -57,7 +57,7 @@ def _places(inputs: Sequence[int], k: int) -> list[tuple[int, ...]]:
 
 
 def _search(
-    leaf: Leaf, k: int, places: tuple[int, ...], subject: Subject, since: Sequence[Since]
+    leaf: Leaf, k: int, places: tuple[int, ...], subject: Subject, later: Sequence[Since]
 ) -> dict[str, Any] | None:  # fmt: skip
     """Walk from the row at input k; one that is not stored stands at all of `places`."""
     query, join = leaf.query, leaf.join
@@ -65,7 +65,7 @@ def _search(
     given = places if subject.position is None else ()
     scratch = _scratch(subject) if given else None
     sources = [scratch if scratch is not None and number in given else source for number, source in enumerate(query.sources)]
-    reader = _Partners(leaf, query, k, given, subject, since)
+    reader = _Partners(leaf, query, k, given, subject, later)
     walker = Walker(join, sources)
     try:
         walker.recall([0 if number in given else LATEST for number in range(len(sources))])
@@ -99,14 +99,14 @@ class _Partners(JoinReader):
     """Judges partners of a row that stands at input k; `given`: at which inputs it stands if it is not stored."""
 
     def __init__(
-        self, leaf: Leaf, query: JoinQuery, k: int, given: tuple[int, ...], subject: Subject, since: Sequence[Since]
+        self, leaf: Leaf, query: JoinQuery, k: int, given: tuple[int, ...], subject: Subject, later: Sequence[Since]
     ) -> None:  # fmt: skip
         super().__init__(query)
         self._leaf = leaf
         self._k = k
         self._given = given
         self._subject = subject
-        self._since = since
+        self._later = later
         self._tables = query.group if isinstance(query.group, TableGroup) else None
         #: inputs whose rows have lives; none if the query is a stream, for then each row counts as it comes
         self._living = list(range(len(query.sources))) if self._tables is None else self._tables.stream_inputs
@@ -180,8 +180,8 @@ class _Partners(JoinReader):
     def _moments(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
         """When each combination would begin: with the last of its rows, and not before the queries that read it."""
         n = len(found)
-        instants = np.full(n, max([one.clock for one in self._since], default=BEGINNING))
-        commits = np.full(n, max([one.commit for one in self._since], default=0))
+        instants = np.full(n, max([one.clock for one in self._later], default=BEGINNING))
+        commits = np.full(n, max([one.commit for one in self._later], default=0))
         if self._given:
             return np.full(n, self._subject.start), np.full(n, LATEST)
         for k in self._living:

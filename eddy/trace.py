@@ -29,7 +29,7 @@ from eddy.join_trace import waits_for
 from eddy.query import Query
 from eddy.source import Source
 from eddy.trace_above import above
-from eddy.trace_leaves import Leaf, Since, leaves_of, since_of
+from eddy.trace_leaves import Leaf, Since, begun_later, leaves_of
 from eddy.trace_lives import commit_at, commits_of, there
 from eddy.trace_rows import Allowance
 from eddy.trace_subject import Subject, subject_of
@@ -82,7 +82,7 @@ def _refusal(reason: str) -> dict[str, Any]:
 
 def _judge_leaf(subject: Subject, leaf: Leaf) -> dict[str, Any]:
     query = leaf.query
-    since = since_of(leaf, subject.source)
+    later = begun_later(leaf, subject)
     refused = None
     inputs = []
     for k, born, modules in _inputs(query, subject.source):
@@ -94,12 +94,14 @@ def _judge_leaf(subject: Subject, leaf: Leaf) -> dict[str, Any]:
             inputs.append(k)
     if not inputs:
         return {"matched": False, "refused": refused}
+    if subject.own_end <= subject.start:
+        return _refusal(_EMPTY + "its own end is not after its start")
     if leaf.join is not None:
-        if query.is_stream and not _came_after(subject, since):
+        if query.is_stream and later:
             return _refusal(_before(leaf))
-        waits = waits_for(leaf, inputs, subject, since)
+        waits = waits_for(leaf, inputs, subject, later)
         return {"matched": waits is None, "waiting": waits}
-    reason = _life_refusal(subject, leaf, since)
+    reason = _life_refusal(subject, leaf, later)
     return {"matched": True} if reason is None else _refusal(reason)
 
 
@@ -120,69 +122,52 @@ def _before(leaf: Leaf) -> str:
 # ---- lives
 
 
-def _came_after(subject: Subject, since: Sequence[Since]) -> bool:
-    """Whether a row came when all queries that read it ran."""
-    source, position = subject.source, subject.position
-    if position is None:
-        return True
-    (commit,) = commits_of(source, np.array([position]))
-    return all(
-        commit > one.commit if one.birth is None else position >= one.birth.end_of(source.number) for one in since
-    )  # fmt: skip
-
-
-def _life_refusal(subject: Subject, leaf: Leaf, since: Sequence[Since]) -> str | None:
-    """Why a row was never there in a leaf over its stream alone; None if it was."""
+def _life_refusal(subject: Subject, leaf: Leaf, later: Sequence[Since]) -> str | None:
+    """Why a row was never there in a leaf over its stream alone; None if it was. `later`: runs that began after it came."""
     (window,) = leaf.query.windows
     width = FOREVER if window.is_stream or leaf.steps is not None else window.width_us
-    if subject.own_end <= subject.start:
-        return _EMPTY + "its own end is not after its start"
     if subject.time + width <= subject.start:
         return _EMPTY + "it had left the window when it came"
-    came_after = _came_after(subject, since)
     if window.is_stream:
-        return None if came_after else _before(leaf)
-    clock = max(one.clock for one in since)
-    instant = max(subject.start, clock)
+        return _before(leaf) if later else None
+    instant = max([subject.start, *(one.clock for one in later)])
     if leaf.steps is not None:
         slide = leaf.steps.slide_us
-        first = max((subject.start // slide + 1) * slide, clock // slide * slide)
-        last = (subject.time + leaf.steps.width_us) // slide * slide
-        if first > last:
-            return _no_step(subject, leaf, came_after)
-        instant = max(first, clock)
+        # what a run that began later was shown first was the step that had closed by then
+        first = max([(subject.start // slide + 1) * slide, *(one.clock // slide * slide for one in later)])
+        if first > (subject.time + leaf.steps.width_us) // slide * slide:
+            return _no_step(subject, leaf, bool(later))
+        instant = max(first, instant)
     if subject.position is None:
         return None if subject.own_end > instant else _EMPTY + "its own end comes before its step closes"
-    return _was_there(subject, leaf, since, width, instant, came_after)
+    return _was_there(subject, leaf, later, width, instant)
 
 
-def _no_step(subject: Subject, leaf: Leaf, came_after: bool) -> str:
+def _no_step(subject: Subject, leaf: Leaf, later: bool) -> str:
     assert leaf.steps is not None
     slide = leaf.steps.slide_us
-    if not came_after:
+    if later:
         return "the steps that held it were over before the query was submitted"
     if (subject.time // slide + 1) * slide > (subject.time + leaf.steps.width_us) // slide * slide:
         return _EMPTY + "its time lies between two steps of the window"
     return _EMPTY + "every step that could hold it had closed when it came"
 
 
-def _was_there(
-    subject: Subject, leaf: Leaf, since: Sequence[Since], width: int, instant: int, came_after: bool
-) -> str | None:  # fmt: skip
+def _was_there(subject: Subject, leaf: Leaf, later: Sequence[Since], width: int, instant: int) -> str | None:
     """Why a stored row was not there at the first instant that counts; None if it was."""
     source, query = subject.source, leaf.query
     assert subject.position is not None
     position = np.array([subject.position])
     ends = query.group.ends[0] if isinstance(query, JoinQuery) else None
-    if leaf.by_event and came_after and leaf.steps is None:
+    if leaf.by_event and not later and leaf.steps is None:
         # ISTREAM and DSTREAM are told of it in the event in which it came
         return None
-    commit = max(int(commits_of(source, position)[0]), *(one.commit for one in since))
-    if instant > max(subject.start, *(one.clock for one in since)):
+    commit = max([int(commits_of(source, position)[0]), *(one.commit for one in later)])
+    if instant > max([subject.start, *(one.clock for one in later)]):
         commit = commit_at(source.timeline.log, instant)
     if there(source, width, ends, position, np.array([instant]), np.array([commit]))[0]:
         return None
-    if not came_after:
+    if later:
         return "it had left the window before the query was submitted"
     if leaf.steps is not None:
         return _EMPTY + "it was ended before its step closed"

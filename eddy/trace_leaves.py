@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from eddy.catalog import Catalog
 from eddy.join_query import JoinQuery
 from eddy.query import Birth, Query
 from eddy.source import Source
-from eddy.trace_lives import clock_after
+from eddy.trace_lives import clock_after, commits_of
+from eddy.trace_subject import Subject
 from eddy.tree_query import TreeQuery
 from filters.expression import columns_of
 from filters.predicate import Condition, normalise
@@ -29,10 +32,12 @@ from windows.spec import WindowSpec
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The beginning of a query's run: the last commit before it, the clock then, and what it may see of the rows before."""
+    """The beginning of a query's run: the last commit before it, the clock then, whether a commit opened it, so that the clock is
+    known for good, and what it may see of the rows before."""
 
     commit: int
     clock: int
+    opened: bool
     birth: Birth | None
 
 
@@ -104,14 +109,28 @@ def leaves_of(query: Query, source: Source, catalog: Catalog) -> Iterator[Leaf]:
     return _Finder(source, catalog, query).of_query(query, (), (), False)
 
 
-def since_of(leaf: Leaf, source: Source) -> list[Since]:
-    """When the runs began of the query asked about, and of those between it and the leaf."""
+def begun_later(leaf: Leaf, subject: Subject) -> list[Since]:
+    """The runs that began after a row came, of the query asked about and of those between it and the leaf."""
+    source, log = subject.source, subject.source.timeline.log
     found = []
     for query in dict.fromkeys((leaf.owner, *leaf.through)):
         run = query.runs[-1]
-        clock = clock_after(source.timeline.log, run.after) if run.opened_us is None else run.opened_us
-        found.append(Since(run.after, clock, query.birth))
+        clock = clock_after(log, run.after) if run.opened_us is None else run.opened_us
+        since = Since(run.after, clock, run.opened_us is not None, query.birth)
+        if subject.position is not None and not _came_in(since, source, subject.position, subject.start):
+            found.append(since)
     return found
+
+
+def _came_in(since: Since, source: Source, position: int, start: int) -> bool:
+    """Whether a row came while a query ran."""
+    gone = source.timeline.log.gone
+    (commit,) = commits_of(source, np.array([position]))
+    if commit > gone or since.commit >= gone:
+        return bool(commit > since.commit)
+    # neither commit is logged any more
+    seen = since.birth is None or position >= since.birth.end_of(source.number)
+    return seen and (not since.opened or start >= since.clock)
 
 
 class _Finder:

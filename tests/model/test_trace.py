@@ -7,23 +7,30 @@ that never will (`tests/reference/leaf_model.py` says what is expected). A trace
 from __future__ import annotations
 
 import copy
+import math
 import random
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
+from api.limits import Limits
 from eddy import Engine, NotFoundError
 from eddy.state import dump_state
 from eddy.tree_query import TreeQuery
 from queries.nodes import GroupBy
 from tests.reference.comparison import Mismatch
+from tests.reference.frozen_steps import make_frozen_script
+from tests.reference.in_process import InProcess, in_process
 from tests.reference.leaf_model import LeafModel, reads
 from tests.reference.payload import encode
 from tests.reference.tree_sql import as_sql
 from tests.reference.values import Row, canonical_row
-from tests.reference.window_harness import WindowHarness
+from tests.reference.window_harness import MakeEngine, WindowHarness
 from tests.reference.window_oracle import near
-from tests.reference.window_script import Step, WindowScript
+from tests.reference.window_script import Step, StreamPlan, WindowScript
 from tests.reference.window_steps import make_window_script, random_row
 from tests.reference.workload import MS
 
@@ -31,8 +38,8 @@ from tests.reference.workload import MS
 class TraceHarness(WindowHarness):
     """An engine beside the model, whose traces are compared."""
 
-    def __init__(self, script: WindowScript, seed: int) -> None:
-        super().__init__(script, Engine)
+    def __init__(self, script: WindowScript, seed: int, make_engine: MakeEngine = Engine) -> None:
+        super().__init__(script, make_engine)
         self.leaves = LeafModel()
         for s in script.streams:
             self.leaves.create_stream(s.name, lateness=s.lateness_us, late=s.late, keep=s.keep_us, key=s.key, end=s.end)
@@ -58,6 +65,10 @@ class TraceHarness(WindowHarness):
         if [bytes(part) for part in dump_state(self.engine)] != before:
             raise Mismatch("a trace changed the engine")
 
+    def trace(self, stream: str, row: int | dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = self.engine.trace(stream, row)
+        return found
+
     def check_stored(self, n_rows: int) -> None:
         """Rows that came, by their number."""
         for plan in self.script.streams:
@@ -65,7 +76,7 @@ class TraceHarness(WindowHarness):
             for number in self.rng.sample(sorted(numbered), min(n_rows, len(numbered))):
                 arrived = self.leaves.arrived(plan.name, numbered[number])
                 try:
-                    found = self.engine.trace(plan.name, number)
+                    found = self.trace(plan.name, number)
                 except NotFoundError:
                     # it waits, or is held no more: there is no verdict
                     continue
@@ -77,10 +88,13 @@ class TraceHarness(WindowHarness):
         for plan in self.script.streams:
             for _ in range(n_rows):
                 now = 0 if self.leaves.now == float("-inf") else int(self.leaves.now)
-                row = random_row(self.rng, plan, now + self.rng.choice([-3 * MS, -MS, -1, 0, 0, 0, 1, MS, 2 * MS, 5 * MS]))
-                found = self.engine.trace(plan.name, self._written(row, plan.columns))
+                row = self._row(plan, now + self.rng.choice([-3 * MS, -MS, -1, 0, 0, 0, 1, MS, 2 * MS, 5 * MS]))
+                found = self.trace(plan.name, self._written(row, plan.columns))
                 model = copy.deepcopy(self.leaves)
                 self._compare_verdicts(model, plan.name, model.take_now(plan.name, row), found)
+
+    def _row(self, plan: StreamPlan, time: int) -> Row:
+        return random_row(self.rng, plan, time)
 
     def _written(self, row: Row, columns: Any) -> dict[str, Any]:
         (written,) = encode([row], columns, "dicts")
@@ -120,9 +134,8 @@ class TraceHarness(WindowHarness):
                 self.n_groups += 1
 
 
-def run(seed: int, n_steps: int, **options: Any) -> TraceHarness:
-    script = make_window_script(seed, n_steps, **options)
-    harness = TraceHarness(script, seed)
+def run(script: WindowScript, seed: int, make: Callable[[WindowScript, int], TraceHarness] = TraceHarness) -> TraceHarness:
+    harness = make(script, seed)
     try:
         for number, step in enumerate(script.steps):
             try:
@@ -139,9 +152,47 @@ def run(seed: int, n_steps: int, **options: Any) -> TraceHarness:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_row_is_matched_exactly_when_the_model_lets_it_into_a_leaf(seed: int) -> None:
-    assert min(run(seed, 30).n_verdicts.values()) > 0
+    assert min(run(make_window_script(seed, 30), seed).n_verdicts.values()) > 0
 
 
 @pytest.mark.parametrize("seed", range(500, 530))
 def test_the_same_holds_without_keys_and_ends(seed: int) -> None:
-    assert min(run(seed, 30, plain=True).n_verdicts.values()) > 0
+    assert min(run(make_window_script(seed, 30, plain=True), seed).n_verdicts.values()) > 0
+
+
+@pytest.mark.parametrize("seed", range(600, 630))
+def test_the_same_holds_beside_tables_that_change(seed: int) -> None:
+    assert min(run(make_frozen_script(seed, 25, plain=seed % 2 == 0), seed).n_verdicts.values()) > 0
+
+
+class ServiceHarness(TraceHarness):
+    """The engine of a service, whose traces are asked for by REST; it is fed as it is without one."""
+
+    def __init__(self, service: InProcess, script: WindowScript, seed: int) -> None:
+        super().__init__(script, seed, lambda **_: service.service.core.engine)
+        self.service = service
+
+    def trace(self, stream: str, row: int | dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(row, int):
+            row = {**row} | {name: value.isoformat() for name, value in row.items() if isinstance(value, datetime)}
+        answer = self.service.post("/v1/trace", json={"stream": stream, "row": row})
+        if answer.status_code == 404:
+            raise NotFoundError(answer.json()["title"])
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def _row(self, plan: StreamPlan, time: int) -> Row:
+        """Numbers in JSON are finite."""
+        row = super()._row(plan, time)
+        return {**row, "x": 0.5 if row["x"] is not None and not math.isfinite(row["x"]) else row["x"]}
+
+    def _compare_groups(self, name: str, above: list[dict[str, Any]]) -> None:
+        """What JSON says of numbers and times is compared elsewhere."""
+
+
+@pytest.mark.parametrize("seed", range(700, 706))
+def test_the_same_holds_by_rest(seed: int) -> None:
+    with in_process(Limits(max_ahead_seconds=10**10)) as service:
+        harness = run(make_window_script(seed, 25), seed, partial(ServiceHarness, service))
+        assert min(harness.n_verdicts.values()) > 0
