@@ -520,7 +520,7 @@ class Engine:
             return explaining.explain_query(query, self._catalog.sources[query.stream], self._eddy.policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
-        """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
+        """Why a row did or did not match: a row number, or a dict that is not pushed (`eddy/trace.py`). Changes nothing."""
         with self._turn:
             source = self._catalog.source(stream)
             queries = [q for q in self._catalog.queries.values() if reads_stream(q, source, self._catalog)]

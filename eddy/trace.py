@@ -99,7 +99,10 @@ def _judge_leaf(subject: Subject, leaf: Leaf) -> dict[str, Any]:
     if leaf.join is not None:
         if query.is_stream and later:
             return _refusal(_before(leaf))
-        waits = waits_for(leaf, inputs, subject, later)
+        living = [k for k in inputs if query.windows[k].is_stream or subject.time + query.windows[k].width_us > subject.start]
+        if not living:
+            return _refusal(_EMPTY + "it had left the window when it came")
+        waits = waits_for(leaf, living, subject, later)
         return {"matched": waits is None, "waiting": waits}
     reason = _life_refusal(subject, leaf, later)
     return {"matched": True} if reason is None else _refusal(reason)

@@ -39,8 +39,8 @@ class Rows(NamedTuple):
 class Allowance:
     """What one trace may still read."""
 
-    def __init__(self, n_rows: int = LOOKED_AT) -> None:
-        self._left = n_rows
+    def __init__(self) -> None:
+        self._left = LOOKED_AT
         #: how often it was asked for more than was left
         self.n_refused = 0
 
