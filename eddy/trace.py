@@ -19,6 +19,7 @@ Everything follows from the tree of the query, stored rows and the answer. A row
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -30,13 +31,17 @@ from eddy.query import Query
 from eddy.source import Source
 from eddy.trace_above import above
 from eddy.trace_leaves import Leaf, Since, begun_later, leaves_of
-from eddy.trace_lives import commit_at, commits_of, there
+from eddy.trace_lives import commit_at, commit_of, there
 from eddy.trace_rows import Allowance
 from eddy.trace_subject import Subject, subject_of
 from eddy.window_rows import WindowRows
 from lineage.elements import FOREVER
 from lineage.times import to_datetime
 
+#: Leaves of one query that are judged, and of those that take the row the ones above which it is told what stands: names that are
+#: read twice, by queries that are read twice, are soon many.
+MAX_LEAVES = 1_000
+MAX_TOLD = 16
 _EMPTY = "its life is empty: "
 
 
@@ -63,11 +68,18 @@ def _judge(subject: Subject, query: Query, catalog: Catalog, allowance: Allowanc
         return _refusal("the query is paused")
     if subject.dropped:
         return _refusal("the row is late, and the stream drops late rows")
-    leaves = list(leaves_of(query, subject.source, catalog))
-    verdicts = [_judge_leaf(subject, leaf) for leaf in leaves]
+    leaves = list(islice(leaves_of(query, subject.source, catalog), MAX_LEAVES))
+    known: dict[object, dict[str, Any]] = {}
+    verdicts = []
+    for leaf in leaves:
+        # what reads a query by name in several places has its leaves as often
+        key = leaf.query, leaf.steps, leaf.by_event, leaf.through, leaf.rewritten
+        if key not in known:
+            known[key] = _judge_leaf(subject, leaf)
+        verdicts.append(known[key])
     taking = [leaf for leaf, verdict in zip(leaves, verdicts) if verdict["matched"] and (leaf.path or leaf.through)]
     if taking:
-        return {"matched": True, "above": [above(subject, leaf, catalog, allowance) for leaf in taking]}
+        return {"matched": True, "above": [above(subject, leaf, catalog, allowance) for leaf in taking[:MAX_TOLD]]}
     return next(
         (verdict for kind in ("matched", "waiting", "refused") for verdict in verdicts if verdict.get(kind)), verdicts[0]
     )  # fmt: skip
@@ -165,7 +177,7 @@ def _was_there(subject: Subject, leaf: Leaf, later: Sequence[Since], width: int,
     if leaf.by_event and not later and leaf.steps is None:
         # ISTREAM and DSTREAM are told of it in the event in which it came
         return None
-    commit = max([int(commits_of(source, position)[0]), *(one.commit for one in later)])
+    commit = max([commit_of(source, subject.position), *(one.commit for one in later)])
     if instant > max([subject.start, *(one.clock for one in later)]):
         commit = commit_at(source.timeline.log, instant)
     if there(source, width, ends, position, np.array([instant]), np.array([commit]))[0]:

@@ -29,7 +29,7 @@ from eddy.reader import keys
 from eddy.readers import reader_of
 from eddy.trace_leaves import Leaf, Step
 from eddy.trace_lives import LATEST, standing
-from eddy.trace_rows import Allowance, Rows, aggregated, rows_now, selected
+from eddy.trace_rows import LOOKED_AT, Allowance, Rows, aggregated, rows_like, rows_now, selected
 from eddy.trace_subject import Subject
 from eddy.window_rows import WindowRows
 from filters.evaluate import evaluate, true_rows
@@ -53,7 +53,7 @@ from queries.nodes import (
     Window,
 )
 
-_MANY = "not looked up, there are too many rows: ask for this query alone"
+_MANY = f"not looked up: a trace reads at most {LOOKED_AT:,} rows, of all queries together"
 
 Facts = list[dict[str, Any]]
 
@@ -198,8 +198,7 @@ class _Climb:
             return
         columns, rows = found.columns, np.arange(found.n_rows)
         if node.n_keys:
-            (wanted,) = keys(values[: node.n_keys])
-            rows = np.array([row for row, key in enumerate(keys(columns[: node.n_keys])) if key == wanted], np.int64)
+            rows = rows_like(columns[: node.n_keys], values[: node.n_keys])
         if node.n_keys and not len(rows):
             fact["row"] = None
             return

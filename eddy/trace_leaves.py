@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from eddy.catalog import Catalog
 from eddy.join_query import JoinQuery
 from eddy.query import Birth, Query
 from eddy.source import Source
-from eddy.trace_lives import clock_after, commits_of
+from eddy.trace_lives import clock_after, commit_of
 from eddy.trace_subject import Subject
 from eddy.tree_query import TreeQuery
 from filters.expression import columns_of
@@ -124,10 +122,9 @@ def begun_later(leaf: Leaf, subject: Subject) -> list[Since]:
 
 def _came_in(since: Since, source: Source, position: int, start: int) -> bool:
     """Whether a row came while a query ran."""
-    gone = source.timeline.log.gone
-    (commit,) = commits_of(source, np.array([position]))
+    gone, commit = source.timeline.log.gone, commit_of(source, position)
     if commit > gone or since.commit >= gone:
-        return bool(commit > since.commit)
+        return commit > since.commit
     # neither commit is logged any more
     seen = since.birth is None or position >= since.birth.end_of(source.number)
     return seen and (not since.opened or start >= since.clock)

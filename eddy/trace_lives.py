@@ -25,13 +25,18 @@ from lineage.elements import BEGINNING
 LATEST = 2**62
 
 
+def commit_of(source: Source, position: int) -> int:
+    """The commit that brought a row of a stream."""
+    if position < source.logged_from or not source.ends:
+        return source.timeline.log.gone
+    return source.ends[bisect_right(source.ends, position, key=lambda entry: entry[1])][0]
+
+
 def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:
     """The commits that brought rows of a stream."""
-    if not source.ends:
-        return np.full(len(positions), source.timeline.log.gone)
-    commits, ends = np.array(source.ends, np.int64).T
-    found: np.ndarray = commits[np.minimum(np.searchsorted(ends, positions, "right"), len(commits) - 1)]
-    return np.where(positions < source.logged_from, source.timeline.log.gone, found)
+    found, places = np.unique(positions, return_inverse=True)
+    commits: np.ndarray = np.array([commit_of(source, position) for position in found.tolist()], np.int64)[places]
+    return commits
 
 
 def clock_after(log: ResultLog, commit: int) -> int:

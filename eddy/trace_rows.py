@@ -26,7 +26,7 @@ from queries.nodes import Aggregate, Block, Node, Select, Slide
 from stems.frame import RowsFrame, condition_rows
 
 #: Rows that one trace reads, of row stores and answers, to tell what stands above leaves.
-LOOKED_AT = 1_000_000
+LOOKED_AT = 250_000
 
 
 class Rows(NamedTuple):
@@ -126,6 +126,23 @@ def _columns(leaf: Leaf, source: Source, positions: np.ndarray) -> Rows:
 
 
 # ---- groups
+
+
+def rows_like(columns: Sequence[Vector], values: Sequence[Vector]) -> np.ndarray:
+    """The rows whose cells are these values, one cell each: NULL = NULL, NaN = NaN."""
+    found = np.ones(len(columns[0]), np.bool_)
+    for column, value in zip(columns, values):
+        cell, nulls = value.cell(0), column.null_mask()
+        if cell is None:
+            found &= nulls
+        elif column.dictionary is not None:
+            codes = np.flatnonzero([text == cell for text in column.dictionary])
+            found &= np.isin(column.values, codes) & ~nulls
+        elif cell != cell:
+            found &= np.isnan(column.values) & ~nulls
+        else:
+            found &= (column.values == cell) & ~nulls
+    return np.flatnonzero(found)
 
 
 def aggregated(item: Aggregate, columns: Sequence[Vector], rows: np.ndarray) -> Any:

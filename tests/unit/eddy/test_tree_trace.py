@@ -8,7 +8,7 @@ import pytest
 
 import eddy.trace_rows as trace_rows
 from eddy import Engine
-from eddy.state import dump_state
+from eddy.state import dump_state, load_state
 from tests.unit.eddy.digest import at
 
 HOT = "WHERE temp > 20"
@@ -288,6 +288,26 @@ def test_functions_of_the_user_are_not_called_to_tell_what_stands_above(engine: 
     assert above(engine, 0) == [] and len(calls) == n_calls
 
 
+def test_a_loaded_engine_gives_the_same_traces(engine: Engine) -> None:
+    for name, sql in FORMS.items():
+        engine.submit(sql, name=name.replace(" ", "_").replace("-", "_"))
+    engine.submit("SELECT room FROM group_by", name="reader")
+    engine.push("readings", [row(1000), row(1500, 15.0), row(2000, 30.0, "hall", 2)])
+    loaded = load_state(dump_state(engine))
+    for subject in (0, 1, 2, row(3000), row(3000, 5.0)):
+        assert loaded.trace("readings", subject) == engine.trace("readings", subject)
+
+
+def test_names_that_are_read_twice_over_and_over_are_judged_all_the_same(engine: Engine) -> None:
+    engine.submit(FORMS["distinct"], name="v0")
+    for level in range(1, 12):
+        engine.submit(f"SELECT a.room FROM v{level - 1} a, v{level - 1} b WHERE a.room = b.room", name=f"v{level}")
+    engine.push("readings", [row(1000), row(1000, 15.0)])
+    found = engine.trace("readings", 0)
+    assert len(found["matched"]) == 12 and len(found["above"]["v11"]) == 16
+    assert len(engine.trace("readings", 1)["refused"]) == 12
+
+
 def test_a_trace_reads_a_bounded_number_of_rows_and_says_so(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         engine.submit(FORMS["group by"], name=f"q{number}")
@@ -295,4 +315,4 @@ def test_a_trace_reads_a_bounded_number_of_rows_and_says_so(engine: Engine, monk
     monkeypatch.setattr(trace_rows, "LOOKED_AT", 100)
     rows = [above(engine, 0, f"q{number}")[0]["row"] for number in range(3)]
     assert rows[:2] == [{"room": "lab", "COUNT(*)": 40}] * 2
-    assert rows[2] == "not looked up, there are too many rows: ask for this query alone"
+    assert rows[2] == "not looked up: a trace reads at most 250,000 rows, of all queries together"
