@@ -45,6 +45,7 @@ from eddy.screening import screen
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap
 from eddy.timeline import Rows, Timeline
+from eddy.trace_leaves import reads_stream
 from eddy.tree_query import TreeQuery
 from eddy.turn import Turn
 from lineage.elements import BEGINNING
@@ -540,16 +541,16 @@ class Engine:
             return explained_query(self._catalog.query(sql_or_query), self._catalog, policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
-        """Why a row did or did not match: a row number, or a dict that is not pushed. Changes nothing."""
+        """Why a row did or did not match: a row number, or a dict that is not pushed (`eddy/trace.py`). Changes nothing."""
         with self._turn:
             source = self._catalog.source(stream)
-            queries = [q for q in self._catalog.queries.values() if source.name.lower() in q.streams]
+            queries = [q for q in self._catalog.queries.values() if reads_stream(q, source, self._catalog)]
             if query is not None:
                 found = self._catalog.query(query)
                 if found not in queries:
                     raise ConflictError(f'query "{found.name}" does not read stream "{source.name}"', code="other_stream")
                 queries = [found]
-            return tracing.trace(source, row, queries)
+            return tracing.trace(source, row, queries, self._catalog)
 
     def stats(self, query: Query | int | str | None = None) -> dict[str, Any]:
         """Counters of every module, stream and query, and the bytes they take; or those of one query alone."""

@@ -27,6 +27,14 @@ class Marks:
         #: the same as arrays; None until asked for
         self._arrays: tuple[np.ndarray, np.ndarray] | None = None
 
+    def __getstate__(self) -> tuple[list[int], list[int]]:
+        """All but the arrays, which are made again when they are asked for."""
+        return self._commits, self._ends
+
+    def __setstate__(self, state: tuple[list[int], list[int]]) -> None:
+        self._commits, self._ends = state
+        self._arrays = None
+
     def note(self, commit: int, end: int) -> None:
         """The stream's rows from `end` on come after this commit."""
         self._arrays = None

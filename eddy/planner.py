@@ -115,12 +115,13 @@ class Planner:
             fact = "UNION ALLs stand above each other in too many levels"
             hint = "write them in one: a UNION ALL b UNION ALL c"
             raise parsed.source.error(fact, 0, len(parsed.source.text), "query_too_deep", hint)
-        forms = forms_of(mapped(bound, _with_extent))
+        written = mapped(bound, _with_extent)
+        forms = forms_of(written)
         root = forms.forms[0].root
         blocks = {node: self._block(parsed, node, clauses_apart=False) for node in walk(root) if isinstance(node, Block)}
         read = list(leaves(root))
         return TreePlan(
-            forms, blocks,
+            root if written == root else written, forms, blocks,
             tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, BoundInput))),
             tuple(dict.fromkeys(leaf.name.lower() for leaf in read if isinstance(leaf, NamedQuery))),
             timeline,

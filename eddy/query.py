@@ -128,6 +128,8 @@ class JoinPlan:
 class TreePlan:
     """What is left of the text of a query with operators."""
 
+    #: the tree as it was written, before selections were pushed down: with as many blocks as its forms, in the same order
+    written: Node
     forms: Forms
     #: how each of its blocks is run
     blocks: Mapping[Block, Plan | JoinPlan]
@@ -140,7 +142,7 @@ class TreePlan:
 
     @property
     def root(self) -> Node:
-        """The tree as it was written."""
+        """The tree as it was written, with its selections pushed down."""
         return self.forms.forms[0].root
 
     @property

@@ -1,188 +1,191 @@
-"""Why a row did or did not match: each query's predicates tried one by one on one row, slowly and without side effects.
+"""Why a row did or did not match: the leaves of each query tried one by one on one row, slowly and without side effects.
 
-A stored row is judged by what is stored with it, outcomes of user functions included. A row given as a dict is checked and
-judged as if it were pushed now; its user functions are called, nothing else happens.
+A row is **matched** by a query if some leaf of it takes the row: a block of its tree, or of a query that it reads by name, over
+the row's stream (`eddy/trace_leaves.py`). A leaf takes a row if
+
+    its condition     is true of the row: WHERE, and what ON says of it
+    its life          in the leaf's window was not empty: the row was there at some moment since the query was submitted or
+                      resumed (`eddy/trace_lives.py`), or will be shown when its step closes. A row that has left the window
+                      since then did match; one that came before the query, without history, or while it was paused, did not
+    its partners      if the leaf joins streams and tables, it was part of a combination (`eddy/join_trace.py`)
+
+Else it is `refused`, by the first predicate that is not true or for a reason, or, if it only misses a partner, `waiting`. Of
+several leaves the best verdict counts. What stands above the leaves (groups, HAVING, DISTINCT, set operators, steps) is told
+in `above` (`eddy/trace_above.py`) and changes no verdict.
+
+Everything follows from the tree of the query, stored rows and the answer. A row given as a dict is judged as if it came now.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, SupportsIndex
 
 import numpy as np
 
+from eddy.catalog import Catalog
 from eddy.join_query import JoinQuery, JoinRun
 from eddy.join_trace import waits_for
 from eddy.query import Query
 from eddy.source import Source
-from filters.evaluate import true_rows
-from filters.expression import columns_of, user_functions_of
-from filters.predicate import Atom, Condition, IndexAtom
-from filters.residual import NOT_TRUE
-from filters.vector import Frame, ListFrame, Vector
-from filters.wording import say_atom
-from lineage.dictionary import Dictionary
-from lineage.errors import NotFoundError, RowError
-from lineage.ingest import Ingestor
-from lineage.schema import Type
+from eddy.trace_above import above
+from eddy.trace_leaves import Leaf, Since, begun_later, leaves_of
+from eddy.trace_lives import commit_at, commit_of, there
+from eddy.trace_rows import Allowance
+from eddy.trace_subject import Subject, subject_of
+from eddy.window_rows import WindowRows
+from lineage.elements import FOREVER
 from lineage.times import to_datetime
-from stems.frame import PageFrame, interval_rows
+
+#: Leaves of one query that are judged, and of those that take the row the ones above which it is told what stands: names that are
+#: read twice, by queries that are read twice, are soon many.
+MAX_LEAVES = 1_000
+MAX_TOLD = 16
+_EMPTY = "its life is empty: "
 
 
-def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[Query]) -> dict[str, Any]:
+def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[Query], catalog: Catalog) -> dict[str, Any]:
     """The verdict of each query on a row: by query name, `matched` or what refused it first."""
-    if isinstance(row, Mapping):
-        subject: _Subject = _given(source, row)
-    elif isinstance(row, SupportsIndex) and not isinstance(row, bool | np.bool_):
-        subject = _stored(source, operator.index(row))
-    else:
-        raise RowError(f"{row!r} is not a row", hint="a row number, or a dict of column values")
-    verdicts = {query.name: _judge(subject, query) for query in queries}
+    subject = subject_of(source, row)
+    allowance = Allowance()
+    verdicts = {query.name: _judge(subject, query, catalog, allowance) for query in queries}
     return {
         "stream": source.name,
         "row": subject.describe,
         "late": subject.late,
-        "time": None if subject.time is None else to_datetime(subject.time),
+        "time": None if subject.shown_time is None else to_datetime(subject.shown_time),
         "matched": [name for name, verdict in verdicts.items() if verdict["matched"]],
-        "refused": {name: verdict["refused"] for name, verdict in verdicts.items() if verdict["refused"] is not None},
+        "refused": {name: verdict["refused"] for name, verdict in verdicts.items() if verdict.get("refused") is not None},
         "waiting": {name: verdict["waiting"] for name, verdict in verdicts.items() if verdict.get("waiting") is not None},
+        "above": {name: verdict["above"] for name, verdict in verdicts.items() if verdict.get("above")},
     }
 
 
-class _Subject:
-    """The row that is judged."""
-
-    def __init__(self, source: Source, frame: Frame, describe: Any, time: int | None, late: bool, position: int | None) -> None:
-        self.source = source
-        self.frame = frame
-        self.describe = describe
-        self.time = time
-        self.late = late
-        #: None for a row that is not stored
-        self.position = position
-        #: the row as it was given, if it is not stored
-        self.given: Mapping[str, Any] = {}
-
-    def holds(self, atom: Atom, modules: Mapping[str, int]) -> bool:
-        if isinstance(atom, IndexAtom):
-            if self.position is not None:
-                page, at, stop = next(iter(self.source.store.slices(self.position, self.position + 1)))
-                dictionary = self.source.dictionaries[atom.position]
-                return bool(interval_rows(atom.intervals, self.source.store, page, at, stop, atom.position, dictionary)[0])
-            return atom.intervals.holds(order_key_of(self.frame.column(atom.position)))
-        number = modules.get(str(atom))
-        if self.position is not None and number is not None and user_functions_of(atom.expression):
-            # a function is not called again; if the row never reached it, something else refused the row
-            page, at, _ = next(iter(self.source.store.slices(self.position, self.position + 1)))
-            outcome = page.outcomes.get(number)
-            return outcome is None or bool(outcome[at] != NOT_TRUE)
-        return bool(true_rows(atom.expression, self.frame)[0])
-
-
-def order_key_of(vector: Vector) -> Any:
-    """The order key of a vector's first value; None for NULL."""
-    from filters.intervals import float_key
-
-    value = vector.cell(0)
-    if value is None or isinstance(value, str):
-        return value
-    return float_key(float(value)) if vector.type is Type.FLOAT else int(value)
-
-
-def _stored(source: Source, row: int) -> _Subject:
-    position = source.store.find_row(row)
-    if position is None:
-        waiting = (
-            "it waits for stragglers" if 0 <= row < source.intake.next_row else f"{source.intake.next_row} rows were accepted"
-        )
-        raise NotFoundError(f'row {row} of stream "{source.name}" is not held', code="unknown_row", detail=waiting)
-    page, at, _ = next(iter(source.store.slices(position, position + 1)))
-    frame = PageFrame(page, source.schema, source.dictionaries, np.array([at]))
-    values = {name: frame.column(i).to_pylist()[0] for i, name in enumerate(source.schema.names)}
-    time = int(page.times[at])
-    late = source.time_column is not None and frame.column(source.time_column).cell(0) != time
-    return _Subject(source, frame, {"number": row, "values": values}, time, late, position)
-
-
-def _given(source: Source, row: Mapping[str, Any]) -> _Subject:
-    # strings of a row that is not pushed must not enter the stream's dictionaries
-    own = [None if dictionary is None else Dictionary() for dictionary in source.dictionaries]
-    taken = Ingestor(source.schema, source.time_column, own).take([dict(row)])
-    vectors = []
-    for i, column in enumerate(source.schema.columns):
-        nulls = taken.nulls[i]
-        dictionary = own[i]
-        values = np.asarray(taken.cells[i])
-        values = values.astype(np.bool_) if column.type is Type.BOOL else values
-        vectors.append(Vector(column.type, values, nulls, None if dictionary is None else dictionary.as_array()))
-    frame = ListFrame(vectors, 1)
-    values_out = {name: vector.to_pylist()[0] for name, vector in zip(source.schema.names, vectors, strict=True)}
-    time = None if source.time_column is None else int(vectors[source.time_column].values[0])
-    late = time is not None and time < source.intake.front
-    subject = _Subject(source, frame, {"number": None, "values": values_out}, time, late, None)
-    subject.given = row
-    return subject
-
-
-def _judge(subject: _Subject, query: Query) -> dict[str, Any]:
+def _judge(subject: Subject, query: Query, catalog: Catalog, allowance: Allowance) -> dict[str, Any]:
+    """The best verdict of the leaves of a query, and what stands above those that take the row."""
     if not query.running:
         return _refusal("the query is paused")
-    if subject.position is None and subject.late and subject.source.intake.drop_late:
+    if subject.dropped:
         return _refusal("the row is late, and the stream drops late rows")
-    if isinstance(query, JoinQuery):
-        return _judge_join(subject, query)
-    if subject.position is not None and subject.position < query.born:
-        return _refusal("the row came before the query was submitted")
-    refused = _first_refusal(subject, query.plan.condition, query.runs[-1].modules)
-    return {"matched": refused is None, "refused": refused}
-
-
-def _judge_join(subject: _Subject, query: JoinQuery) -> dict[str, Any]:
-    """At each input over the row's stream: refused, waiting for a partner, or part of a match; the best of them counts."""
-    run = query.runs[-1]
-    assert isinstance(run, JoinRun)
-    refused = waiting = None
-    for k, source in enumerate(query.sources):
-        if source is not subject.source:
-            continue
-        if subject.position is not None and subject.position < run.births[k]:
-            return _refusal("the row came before the query was submitted")
-        found = _first_refusal(subject, query.join_plan.conditions[k], run.modules_of[k])
-        if found is not None:
-            refused = refused or found
-            continue
-        waits = waits_for(query, k, subject.position, subject.given)
-        if waits is None:
-            return {"matched": True, "refused": None}
-        if len(query.sources) == 1:
-            return _refusal("its life is empty: it had left the window when it came")
-        waiting = waiting or waits
-    return {"matched": False, "refused": None if waiting is not None else refused, "waiting": waiting}
+    leaves = list(islice(leaves_of(query, subject.source, catalog), MAX_LEAVES))
+    known: dict[object, dict[str, Any]] = {}
+    verdicts = []
+    for leaf in leaves:
+        # what reads a query by name in several places has its leaves as often
+        key = leaf.query, leaf.steps, leaf.by_event, leaf.through, leaf.rewritten
+        if key not in known:
+            known[key] = _judge_leaf(subject, leaf)
+        verdicts.append(known[key])
+    taking = [leaf for leaf, verdict in zip(leaves, verdicts) if verdict["matched"] and (leaf.path or leaf.through)]
+    if taking:
+        return {"matched": True, "above": [above(subject, leaf, catalog, allowance) for leaf in taking[:MAX_TOLD]]}
+    return next(
+        (verdict for kind in ("matched", "waiting", "refused") for verdict in verdicts if verdict.get(kind)), verdicts[0]
+    )  # fmt: skip
 
 
 def _refusal(reason: str) -> dict[str, Any]:
     return {"matched": False, "refused": {"predicate": None, "reason": reason}}
 
 
-def _first_refusal(subject: _Subject, condition: Condition, modules: Mapping[str, int]) -> dict[str, Any] | None:
-    """The first predicate that is not true, with the values it saw."""
-    if condition.never:
-        return {"predicate": "the condition", "reason": "no row can satisfy it", "values": {}}
-    for atom in condition.single():
-        if not subject.holds(atom, modules):
-            return {"predicate": say_atom(atom, subject.source.schema), "reason": "not true", "values": _values(subject, [atom])}
-    for clause in condition.clauses:
-        if not any(subject.holds(atom, modules) for atom in clause):
-            shown = " OR ".join(say_atom(atom, subject.source.schema) for atom in clause)
-            return {"predicate": shown, "reason": "none is true", "values": _values(subject, list(clause))}
-    return None
+# ---- leaves
 
 
-def _values(subject: _Subject, atoms: list[Atom]) -> dict[str, Any]:
-    names = subject.source.schema.names
-    positions: dict[int, None] = {}
-    for atom in atoms:
-        found = [atom.position] if isinstance(atom, IndexAtom) else [column.position for column in columns_of(atom.expression)]
-        positions.update(dict.fromkeys(found))
-    return {names[position]: subject.frame.column(position).to_pylist()[0] for position in positions}
+def _judge_leaf(subject: Subject, leaf: Leaf) -> dict[str, Any]:
+    query = leaf.query
+    later = begun_later(leaf, subject)
+    refused = None
+    inputs = []
+    for k, born, modules in _inputs(query, subject.source):
+        if subject.position is not None and subject.position < born:
+            return _refusal(_before(leaf))
+        found = subject.first_refusal(leaf.conditions[k], modules)
+        refused = refused or found
+        if found is None:
+            inputs.append(k)
+    if not inputs:
+        return {"matched": False, "refused": refused}
+    if subject.own_end <= subject.start:
+        return _refusal(_EMPTY + "its own end is not after its start")
+    if leaf.join is not None:
+        if query.is_stream and later:
+            return _refusal(_before(leaf))
+        living = [k for k in inputs if query.windows[k].is_stream or subject.time + query.windows[k].width_us > subject.start]
+        if not living:
+            return _refusal(_EMPTY + "it had left the window when it came")
+        waits = waits_for(leaf, living, subject, later)
+        return {"matched": waits is None, "waiting": waits}
+    reason = _life_refusal(subject, leaf, later)
+    return {"matched": True} if reason is None else _refusal(reason)
+
+
+def _inputs(query: Query, source: Source) -> list[tuple[int, int, Mapping[str, int]]]:
+    """The inputs of a block over a stream: number, first position that counts, predicate modules."""
+    run = query.runs[-1]
+    if not isinstance(query, JoinQuery):
+        return [(0, run.born, run.modules)]
+    assert isinstance(run, JoinRun)
+    return [(k, run.births[k], run.modules_of[k]) for k, read in enumerate(query.sources) if read is source]
+
+
+def _before(leaf: Leaf) -> str:
+    again = len(leaf.owner.runs) > 1 or leaf.owner.lost_until
+    return f"the row came before the query was {'resumed' if again else 'submitted'}"
+
+
+# ---- lives
+
+
+def _life_refusal(subject: Subject, leaf: Leaf, later: Sequence[Since]) -> str | None:
+    """Why a row was never there in a leaf over its stream alone; None if it was. `later`: runs that began after it came."""
+    (window,) = leaf.query.windows
+    width = FOREVER if window.is_stream or leaf.steps is not None else window.width_us
+    if subject.time + width <= subject.start:
+        return _EMPTY + "it had left the window when it came"
+    if window.is_stream:
+        return _before(leaf) if later else None
+    instant = max([subject.start, *(one.clock for one in later)])
+    if leaf.steps is not None:
+        slide = leaf.steps.slide_us
+        # what a run that began later was shown first was the step that had closed by then
+        first = max([(subject.start // slide + 1) * slide, *(one.clock // slide * slide for one in later)])
+        if first > (subject.time + leaf.steps.width_us) // slide * slide:
+            return _no_step(subject, leaf, bool(later))
+        instant = max(first, instant)
+    if subject.position is None:
+        return None if subject.own_end > instant else _EMPTY + "its own end comes before its step closes"
+    return _was_there(subject, leaf, later, width, instant)
+
+
+def _no_step(subject: Subject, leaf: Leaf, later: bool) -> str:
+    assert leaf.steps is not None
+    slide = leaf.steps.slide_us
+    if later:
+        return "the steps that held it were over before the query was submitted"
+    if (subject.time // slide + 1) * slide > (subject.time + leaf.steps.width_us) // slide * slide:
+        return _EMPTY + "its time lies between two steps of the window"
+    return _EMPTY + "every step that could hold it had closed when it came"
+
+
+def _was_there(subject: Subject, leaf: Leaf, later: Sequence[Since], width: int, instant: int) -> str | None:
+    """Why a stored row was not there at the first instant that counts; None if it was."""
+    source, query = subject.source, leaf.query
+    assert subject.position is not None
+    position = np.array([subject.position])
+    ends = query.group.ends[0] if isinstance(query, JoinQuery) else None
+    if leaf.by_event and not later and leaf.steps is None:
+        # ISTREAM and DSTREAM are told of it in the event in which it came
+        return None
+    commit = max([commit_of(source, subject.position), *(one.commit for one in later)])
+    if instant > max([subject.start, *(one.clock for one in later)]):
+        commit = commit_at(source.timeline.log, instant)
+    if there(source, width, ends, position, np.array([instant]), np.array([commit]))[0]:
+        return None
+    if later:
+        return "it had left the window before the query was submitted"
+    if leaf.steps is not None:
+        return _EMPTY + "it was ended before its step closed"
+    scheduled = int(WindowRows(source, width, ends).scheduled(position)[0])
+    by = "the clock" if scheduled <= instant else "what came at the same instant"
+    return f"{_EMPTY}{by} ended it when it came"

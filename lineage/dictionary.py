@@ -98,6 +98,14 @@ class Dictionary:
         #: how much of `_array` is filled; at most `len(strings)`
         self._filled = 0
 
+    def __getstate__(self) -> tuple[object, ...]:
+        """All but the array, which is made again of the strings when it is asked for."""
+        return self.strings, self.bytes, self._codes
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.strings, self.bytes, self._codes = state
+        self._array, self._filled = np.empty(16, object), 0
+
     def __len__(self) -> int:
         return len(self.strings)
 

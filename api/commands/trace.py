@@ -48,19 +48,43 @@ def lines(found: dict[str, Any]) -> list[str]:
     values = "  ".join(f"{column}={shown(value)}" for column, value in row["values"].items())
     when = f" at {found['time']}" if found["time"] else ""
     said = [f"{name} of {found['stream']}{when}{', late' if found['late'] else ''}", f"  {values}"]
-    said += [f"✓ {query}" for query in found["matched"]]
+    for query in found["matched"]:
+        said += [f"✓ {query}", *(f"    {line}" for leaf in found["above"].get(query, []) for line in _leaf_lines(leaf))]
     said += [f"… {query}: waits, {waiting['reason']}" for query, waiting in found["waiting"].items()]
     for query, refusal in found["refused"].items():
         if refusal["predicate"] is None:
             said.append(f"✗ {query}: {refusal['reason']}")
             continue
-        seen = ", ".join(
-            f"{column} is {'NULL' if value is None else shown(value)}" for column, value in refusal["values"].items()
-        )
+        seen = ", ".join(f"{column} is {_cell(value)}" for column, value in refusal["values"].items())
         said.append(f"✗ {query}: {refusal['predicate']} is {_verdict(refusal['reason'])}" + (f", {seen}" if seen else ""))
     if len(said) == 2:
         said.append("no query reads the stream")
     return said
+
+
+def _leaf_lines(leaf: dict[str, Any]) -> list[str]:
+    """Where a row entered a query with operators, and what stands above that, a line each."""
+    through = f", through {', '.join(leaf['through'])}" if "through" in leaf else ""
+    left = f"; it left at {shown(leaf['left'])}" if "left" in leaf else ""
+    return [f"in {leaf['leaf']}{through}{left}", *map(_fact, leaf["facts"])]
+
+
+def _fact(fact: dict[str, Any]) -> str:
+    if "group" not in fact:
+        return ", ".join(f"{word}: {told}" for word, told in fact.items())
+    group = f"group {_cells(fact['group'])}" if fact["group"] else "all rows"
+    row = fact.get("row", "")
+    if isinstance(row, str):
+        return f"{group}: {row}" if row else group
+    return f"{group}: it has no rows now" if row is None else f"{group}: {_cells(row)}"
+
+
+def _cells(values: dict[str, Any]) -> str:
+    return "  ".join(f"{name}={_cell(value)}" for name, value in values.items())
+
+
+def _cell(value: Any) -> str:
+    return "NULL" if value is None else shown(value)
 
 
 def _verdict(reason: str) -> str:

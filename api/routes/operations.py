@@ -82,7 +82,11 @@ async def advance(service: Served, timeline: Name, body: Advance) -> Response:
     "/v1/trace", tags=["operations"], responses={200: {"description": "what became of it", **_OBJECT}, **problems(404, 409)},
 )  # fmt: skip
 async def trace(service: Served, body: TraceRequest) -> Response:
-    """Why a row did or did not match: of a row that came, by its number, or of one that never will."""
+    """Why a row did or did not match: of a row that came, by its number, or of one that never will.
+
+    `matched` are the queries of which some leaf takes the row, the others are in `refused` or `waiting`; `above` tells by query
+    what stands above the leaves that take it, and changes no verdict.
+    """
     return json_response(await service.read(lambda core: core.engine.trace(body.stream, body.row, body.query)))
 
 

@@ -48,6 +48,8 @@ class Node:
     duck: str | None
     fn: Callable[[Any], Any]
     params: dict[str, Any] = field(default_factory=dict)
+    #: what an AND holds, those inside each other as one; empty for anything else
+    conjuncts: tuple[Node, ...] = ()
 
 
 def combine(type: str, form: str, parts: list[Node], fn: Callable[..., Any], duck: str | None = None) -> Node:
@@ -56,7 +58,9 @@ def combine(type: str, form: str, parts: list[Node], fn: Callable[..., Any], duc
     ducks = [part.duck for part in parts]
     text = None if None in ducks else (duck or form).format(*ducks)
     params = {name: value for part in parts for name, value in part.params.items()}
-    return Node(type, form.format(*(part.sql for part in parts)), text, lambda row: fn(*[f(row) for f in functions]), params)
+    conjuncts = tuple(each for part in parts for each in part.conjuncts or (part,)) if fn is kleene_and else ()
+    sql = form.format(*(part.sql for part in parts))
+    return Node(type, sql, text, lambda row: fn(*[f(row) for f in functions]), params, conjuncts)
 
 
 # -- three-valued logic and values -----------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ APART = {
     "KeyTable": {"directory"},
     "HashIndex": {"_begins"},
     "Texts": {"_translations"},
+    "Dictionary": {"_array", "_filled"},
+    "Marks": {"_arrays"},
 }
 
 ATOMS = (str, bytes, int, float, bool, type(None), enum.Enum, type, np.generic, np.dtype, array, itemgetter, types.FunctionType)
