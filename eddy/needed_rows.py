@@ -15,7 +15,7 @@ from windows.spec import FOREVER, WindowKind
 
 def row_bytes(source: Source) -> int:
     """What a row takes in the store at most, by the columns and the filters there are."""
-    beside = len(source.schema) + 16 + 4 * len(source.bank.filters) + len(source.modules)
+    beside = len(source.store.columns) + 16 + 4 * len(source.bank.filters) + len(source.modules)
     return source.store.row_bytes() + beside
 
 

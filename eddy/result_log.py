@@ -187,6 +187,15 @@ class ResultLog:
         """The clock at which the log would begin if its oldest n commits were gone; `now` is that after the last one."""
         return self._before[n] if n < len(self._before) else now
 
+    def clock_after(self, n: int) -> int:
+        """The clock after the n-th of the commits held."""
+        return self._after[n]
+
+    def reaching(self, clock: int) -> int | None:
+        """The first of the commits held after which the clock was not below a time; None if there is none."""
+        n = bisect_left(self._after, clock)
+        return self._seqs[n] if n < len(self._seqs) else None
+
     def gone_with(self, n: int) -> int:
         """What `gone` would be if the oldest n commits were gone."""
         return self._seqs[n - 1] if n else self.gone

@@ -56,7 +56,7 @@ class Retention:
         drop = max(0, len(log) - MAX_COMMITS)
         for source in sources:
             if not source.logged:
-                source.unlog()
+                source.unlog(seq)
             elif source.store.end - source.logged_from > self.bounds.rows:
                 # commits go until what is left holds no more than the bound, but never the one just made
                 drop = max(drop, log.n_until(source.ends.reaching(source.store.end - self.bounds.rows)))

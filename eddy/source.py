@@ -556,7 +556,7 @@ class Source:
         """Commits up to `gone` are no longer logged."""
         last = self.ends.drop(gone)
         self.logged_from = self.logged_from if last is None else last
-        self.log_gone = gone
+        self.log_gone = max(self.log_gone, gone)
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
             for number in self._retained.drop(gone):
@@ -567,10 +567,11 @@ class Source:
         """Whether anybody can ask the log what became of its rows."""
         return bool(self.legs or self.n_logged_joins or self.paused)
 
-    def unlog(self) -> None:
-        """Nobody can: of commits nothing is kept."""
+    def unlog(self, seq: int) -> None:
+        """Nobody can: of commits up to the last one, `seq`, nothing is kept."""
         self.ends.clear()
         self.logged_from = self.store.end
+        self.log_gone = seq
 
     def stored_from(self, seq: int) -> int:
         """The first position that later queries may see, after the last commit; to be asked before a window comes or goes."""

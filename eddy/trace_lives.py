@@ -11,8 +11,6 @@ and was ended at one instant, it counts as never there.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 import numpy as np
 
 from eddy.early_ends import EarlyEnds, Standing
@@ -27,9 +25,7 @@ LATEST = 2**62
 
 def commit_of(source: Source, position: int) -> int:
     """The commit that brought a row of a stream."""
-    if position < source.logged_from or not source.ends:
-        return source.timeline.log.gone
-    return source.ends[bisect_right(source.ends, position, key=lambda entry: entry[1])][0]
+    return source.log_gone if position < source.logged_from else source.ends.reaching(position + 1)
 
 
 def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:
@@ -41,16 +37,16 @@ def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:
 
 def clock_after(log: ResultLog, commit: int) -> int:
     """The clock after a commit; if that is logged no more, the first one that is."""
-    at = bisect_right(log.records, commit, key=lambda record: record.seq)
-    if at:
-        return log.records[at - 1].after
-    return log.records[0].before if log.records and log.gone else BEGINNING
+    n = log.n_until(commit)
+    if n:
+        return log.clock_after(n - 1)
+    return log.clock_before(0, BEGINNING) if log.gone else BEGINNING
 
 
 def commit_at(log: ResultLog, time: int) -> int:
     """The commit in which the clock reached a time; after every commit there is, if it has not."""
-    at = bisect_right(log.records, time - 1, key=lambda record: record.after)
-    return log.records[at].seq if at < len(log.records) else LATEST
+    found = log.reaching(time)
+    return LATEST if found is None else found
 
 
 def standing(source: Source, commit: int) -> Standing:
