@@ -138,6 +138,8 @@ class Receipt(BaseModel):
     last_row: int | None
     errors: list[dict[str, Any]] | None = None
     visible: bool | None = None
+    #: of a CSV: cells that are NULL, by column
+    nulls: dict[str, int] | None = None
 
 
 class TableReceipt(BaseModel):
@@ -147,6 +149,7 @@ class TableReceipt(BaseModel):
     unknown: int
     rejected: int = 0
     errors: list[dict[str, Any]] | None = None
+    nulls: dict[str, int] | None = None
 
 
 class BatchItem(BaseModel):

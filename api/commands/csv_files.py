@@ -1,0 +1,297 @@
+"""CSV files as `eddy push` reads them: cut between records, with the delimiter found and the columns inferred.
+
+A file is read once, in parts, each a CSV of its own with the line of names; only `--sort` holds all of it, and refuses files
+above `SORT_BYTES`. What a cell means is asked of the code that the service asks (`eddy/csv.py`), so what is inferred is what is
+taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import IO, Any, NamedTuple
+
+from eddy import EddyError
+from eddy.csv import MARK, CsvError, CsvForm, CsvTexts, decode, infer, is_naive, made_column, read, record_end, split
+
+#: Lines by which the delimiter is found.
+SNIFFED_LINES = 20
+#: Bytes of one record.
+RECORD_BYTES = 16 << 20
+#: Bytes of a file that can be sorted; about three times as much memory is used.
+SORT_BYTES = 256 << 20
+#: The share of other cells that a column of numbers may have for us to ask what they mean.
+_STRAY = 0.1
+
+_QUOTED = re.compile(rb'"(?:[^"]++|"")*+"?')
+_UNITS = (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20))
+
+
+class CsvFile:
+    """A CSV file, opened: its form, and its records."""
+
+    def __init__(self, source: IO[bytes], texts: Mapping[str, Any]) -> None:
+        lines = [line for _, line in zip(range(SNIFFED_LINES), source)]
+        self._at = len(MARK) if lines and lines[0].startswith(MARK) else 0
+        if lines:
+            lines[0] = lines[0].removeprefix(MARK)
+        self.sniffed = "delimiter" not in texts
+        self.form = CsvForm.parse(**({"delimiter": sniff(lines)} | dict(texts)))
+        self._lines = chain(lines, source)
+
+    def bodies(self, part_bytes: int, part_rows: int) -> Iterator[tuple[int, int, bytes]]:
+        """The file in parts: rows, bytes of the file, and a CSV."""
+        n_bytes = at = self._at
+        header = b""
+        if not self.form.names:
+            for header in self._records():
+                n_bytes += len(header)
+                if header.strip():
+                    break
+            _check_header(header)
+            at = n_bytes
+        waiting: list[bytes] = []
+        held = 0
+        for record in self._records():
+            n_bytes += len(record)
+            if not record.strip(b"\r\n"):
+                continue
+            waiting.append(record)
+            held += len(record)
+            if held >= part_bytes or len(waiting) >= part_rows:
+                yield len(waiting), n_bytes, _checked(header, waiting, at)
+                at, waiting, held, n_bytes = at + held, [], 0, 0
+        if waiting:
+            yield len(waiting), n_bytes, _checked(header, waiting, at)
+
+    def _records(self) -> Iterator[bytes]:
+        """Lines, but one that ends within quotes goes on with the next."""
+        for line in self._lines:
+            if b'"' in line:
+                line = self._closed(line)
+            yield line if line.endswith(b"\n") else line + b"\n"
+
+    def _closed(self, line: bytes) -> bytes:
+        delimiter = self.form.delimiter
+        if record_end(line, 0, delimiter) is not None:
+            return line
+        pieces, held = [line], len(line)
+        for more in self._lines:
+            pieces.append(more)
+            held += len(more)
+            if b'"' in more:
+                whole = b"".join(pieces)
+                if record_end(whole, 0, delimiter) is not None:
+                    return whole
+                pieces = [whole]
+            if held > RECORD_BYTES:
+                break
+        raise CsvError("a quote in the CSV is never closed", detail=line[:60].decode(errors="replace").rstrip())
+
+
+def sniff(lines: Sequence[bytes]) -> str:
+    """The delimiter that lines have in equal number, most of them; a comma if none.
+
+    >>> sniff([b"a;b\\n", b"1,5;2\\n"]), sniff([b"a,b\\n", b'1,"x;y"\\n'])
+    (';', ',')
+    """
+    bare = [_QUOTED.sub(b"", line) for line in lines if line.strip()]
+    for delimiter in (b"\t", b";", b"|"):
+        counts = [line.count(delimiter) for line in bare]
+        if counts and counts[0] and counts.count(counts[0]) >= 0.8 * len(counts):
+            return delimiter.decode()
+    return ","
+
+
+def _check_header(header: bytes) -> None:
+    if not header.strip():
+        raise CsvError("the CSV is empty", hint="its first line has the names of the columns, or --names a,b,c has")
+    if b"\r" in header.removesuffix(b"\n").removesuffix(b"\r"):
+        raise CsvError("the lines of the CSV end with CR alone", hint="tr '\\r' '\\n' < FILE mends it")
+    if header.startswith(b"#"):
+        hint = "leave such lines out: grep -v '^#' FILE | eddy push STREAM - --format csv --names a,b,c"
+        raise CsvError('the first line begins with "#" and has no names', detail=header[:60].decode(errors="replace"), hint=hint)
+
+
+def _checked(header: bytes, records: list[bytes], at: int) -> bytes:
+    """A part, if it is text; `at` is where its records begin in the file."""
+    body = header + b"".join(records)
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            hint = "iconv -f latin1 -t utf-8 FILE makes it so, if it is Latin-1"
+            raise CsvError("the file is not UTF-8", detail=f"byte {at + error.start - len(header)}", hint=hint) from None
+    return body
+
+
+# ---- what columns there are
+
+
+@dataclass(slots=True)
+class Columns:
+    """The columns of a file as a stream would declare them, its time column, and what a user should know."""
+
+    types: dict[str, str]
+    time: str | None
+    notes: list[str] = field(default_factory=list)
+
+
+def columns_of(bodies: Sequence[bytes], form: CsvForm, time: str | None, types: Mapping[str, str]) -> Columns:
+    """The columns by the first parts of a file; `time` names the one with the time of a row, `types` says some types."""
+    texts = _texts(bodies, form)
+    names = form.columns(texts.header)
+    told = {_find(name, texts.header, names, "--types"): kind for name, kind in types.items()}
+    found = Columns({}, form.time[0] if form.time else time and _find(time, texts.header, names, "--time"))
+    renamed = [f'"{old}" is {new}' for old, new in zip(texts.header, names) if old != new and (old, new) not in form.rename]
+    if renamed:
+        found.notes.append(f"columns renamed: {', '.join(renamed)}; --rename old=new names them otherwise")
+    every = [*((name, cells, False) for name, cells in zip(names, texts.columns)), *made_column(texts, names, form)]
+    for name, cells, made in every:
+        kind = told.get(name)
+        if kind is None and name == found.time:
+            kind = _time_type(name, cells, form, made)
+        if kind is None:
+            kind = infer(cells, form)
+            if kind is None:
+                found.notes.append(f'column "{name}" is empty so far: string; --types {name}=float says otherwise')
+            elif kind == "string":
+                found.notes += _stray(name, cells, form)
+        found.types[name] = kind or "string"
+    naive = [name for name, cells, made in every if found.types[name].startswith("timestamp") and is_naive(cells, form, made)]
+    found.notes += naive_note(naive)
+    return found
+
+
+def naive_columns(body: bytes, form: CsvForm, types: Mapping[str, str]) -> list[str]:
+    """The timestamp columns of a part whose texts do not say their zone."""
+    texts = split(body, form, skip=True)
+    names = form.columns(texts.header, types)
+    every = [*((name, cells, False) for name, cells in zip(names, texts.columns)), *made_column(texts, names, form)]
+    return [name for name, cells, made in every if types.get(name, "").startswith("timestamp") and is_naive(cells, form, made)]
+
+
+def naive_note(names: Sequence[str]) -> list[str]:
+    """The note on times without a zone, if there are any."""
+    if not names:
+        return []
+    return [f"times of {', '.join(names)} do not say their zone and are taken as UTC; --tz Europe/Berlin says whose they are"]
+
+
+def _texts(bodies: Sequence[bytes], form: CsvForm) -> CsvTexts:
+    import pyarrow as pa
+
+    parts = [split(body, form, skip=True) for body in bodies]
+    columns = [pa.concat_arrays([part.columns[n] for part in parts]) for n in range(len(parts[0].header))]
+    return CsvTexts(parts[0].header, columns, sum(part.n_rows for part in parts))
+
+
+def _find(name: str, header: Sequence[str], names: Sequence[str], option: str) -> str:
+    """The column that a user means, by its name in the file or in the stream."""
+    for known in (list(header), list(names), [one.lower() for one in names]):
+        wanted = name.lower() if known and known == [one.lower() for one in names] else name
+        if wanted in known:
+            return names[known.index(wanted)]
+    raise CsvError(f'there is no column "{name}"', hint=f"{option} is said of one of {', '.join(names)}")
+
+
+def _time_type(name: str, cells: Any, form: CsvForm, made: bool) -> str:
+    """The type of the time column: bare numbers have the unit that puts the first into the years from 2001 on, else ms."""
+    if form.reader(made) is None:
+        kind = infer(cells, form)
+        if kind in ("int", "float"):
+            first = next((value for value in read(cells, "float", form)[0].to_pylist() if value is not None), 0.0)
+            return next((f"timestamp[{unit}]" for unit, low, high in _UNITS if low <= first < high), "timestamp")
+    bad = read(cells, "timestamp", form, made)[1]
+    if bad is not None and bad.all():
+        fact = f'"{cells[0].as_py()}", the first value of "{name}", is not a time'
+        hint = "--time-format '%d/%m/%Y %H:%M' says how times are written, --time ts=date,time makes one of several columns"
+        raise CsvError(fact, hint=hint)
+    return "timestamp"
+
+
+def _stray(name: str, cells: Any, form: CsvForm) -> list[str]:
+    """A note on a column that is text only because of a few words."""
+    head = cells[:1000]
+    numbers, bad = read(head, "float", form)
+    if bad is None or not len(head) or not 0 < bad.sum() <= _STRAY * len(head) or numbers.null_count == len(head):
+        return []
+    word = head[int(bad.argmax())].as_py()
+    return [f'column "{name}" is string because of "{word[:40]}"; --null "{word[:40]}" reads that as NULL']
+
+
+# ---- in the order of time
+
+
+class Sorted(NamedTuple):
+    """A part of a sorted file: its rows, bytes of the file, a CSV, and where its rows were."""
+
+    n_rows: int
+    n_bytes: int
+    body: bytes
+    places: Any
+
+
+def in_order(
+    bodies: Iterator[tuple[int, int, bytes]], form: CsvForm, types: Mapping[str, str], time: str, part_bytes: int, part_rows: int
+) -> Iterator[Sorted]:  # fmt: skip
+    """The parts of a file by the time of their rows; rows of one time, and after all others those without one, as they stood."""
+    import numpy as np
+
+    records: list[bytes] = []
+    keys: list[Any] = []
+    header = b""
+    held = 0
+    for _, n_bytes, body in bodies:
+        held += n_bytes
+        if held > SORT_BYTES:
+            raise CsvError(
+                f"the file has more than {SORT_BYTES >> 20} MB, too much to be sorted in memory",
+                code="too_large_to_sort",
+                hint="eddy generate from STREAM=FILE --out DIR sorts any file, eddy replay DIR pushes it",
+            )
+        header, some = _cut(body, form)
+        records += some
+        # what has no time comes last
+        key = np.full(len(some), np.iinfo(np.int64).max)
+        rows = decode(body, types, form, skip=True, only=[time])
+        column = rows.table.column(0).combine_chunks()
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        key[rows.numbers[valid]] = column.drop_null().view("int64").to_numpy(zero_copy_only=False)
+        keys.append(key)
+    order = np.argsort(np.concatenate(keys), kind="stable") if keys else np.zeros(0, np.int64)
+    waiting: list[bytes] = []
+    size = first = 0
+    for n, place in enumerate(order.tolist(), 1):
+        waiting.append(records[place])
+        size += len(records[place])
+        if size >= part_bytes or len(waiting) >= part_rows or n == len(order):
+            yield Sorted(len(waiting), size + (len(header) if not first else 0), header + b"".join(waiting), order[first:n])
+            waiting, size, first = [], 0, n
+
+
+def _cut(body: bytes, form: CsvForm) -> tuple[bytes, list[bytes]]:
+    """The line of names, if there is one, and the records of a part."""
+    if b'"' not in body and body.count(b"\r") == body.count(b"\r\n"):
+        records = [line + b"\n" for line in body.split(b"\n") if line.strip(b"\r")]
+    else:
+        records, at = [], 0
+        while at < len(body):
+            end = record_end(body, at, form.delimiter) or len(body)
+            if body[at:end].strip(b"\r\n"):
+                records.append(body[at:end])
+            at = end
+    return (b"", records) if form.names else (records[0], records[1:])
+
+
+def types_of(words: Sequence[str]) -> dict[str, str]:
+    """`column=type,..` words as types."""
+    found: dict[str, str] = {}
+    for word in chain.from_iterable(given.split(",") for given in words):
+        name, _, kind = word.strip().rpartition("=")
+        if not name or not kind:
+            raise EddyError(f'"{word}" is not column=type', code="bad_types", hint="--types code=string,temp=float")
+        found[name] = kind
+    return found
