@@ -146,7 +146,8 @@ def _by_arrow(rest: bytes, header: list[str], delimiter: str, skip: bool) -> Csv
     def handle(row: Any) -> str:
         one = "cell" if row.actual_columns == 1 else "cells"
         fact = f"the row has {row.actual_columns} {one}, there are {row.expected_columns} columns"
-        ragged.append(RowError(fact, code="bad_csv", row=row.number - 1))
+        hint = "bad=skip (--bad skip) leaves such rows out; delimiter=; (--delimiter) says what stands between cells"
+        ragged.append(RowError(fact, code="bad_csv", hint=hint, row=row.number - 1))
         return "skip" if skip and len(ragged) <= MAX_BAD else "error"
 
     names = [str(n) for n in range(len(header))]
