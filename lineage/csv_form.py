@@ -194,6 +194,21 @@ def plain_name(name: str, place: int) -> str:
     return f"column_{place}" if not plain else f"_{plain}" if plain[0].isdigit() else plain
 
 
+def types_of(words: Sequence[str]) -> dict[str, str]:
+    """The types of columns that `column=type,..` words say.
+
+    >>> types_of(["code=string,temp=float", "at=timestamp[s]"])
+    {'code': 'string', 'temp': 'float', 'at': 'timestamp[s]'}
+    """
+    found: dict[str, str] = {}
+    for word in ",".join(words).split(",") if words else ():
+        name, _, kind = word.strip().rpartition("=")
+        if not name or not kind:
+            raise CsvError(f'"{word}" is not column=type', code="bad_csv_form", hint="code=string,temp=float")
+        found[name] = kind
+    return found
+
+
 def _delimiter(text: str | None) -> str:
     found = _DELIMITERS.get(text or ",", text or ",")
     if len(found) != 1 or not (found.isascii() and (found.isprintable() or found == "\t")) or found.isalnum() or found in '" .-+':

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -29,6 +29,8 @@ Array = np.ndarray[Any, Any]
 MARK = b"\xef\xbb\xbf"
 #: Bad rows of one body that are left out; with more, something else is wrong than a few rows.
 MAX_BAD = 10_000
+#: Lines by which the delimiter is found.
+SNIFFED_LINES = 20
 #: Bytes of the line of names.
 _HEADER_BYTES = 1 << 20
 
@@ -234,3 +236,20 @@ def record_end(data: bytes, start: int, delimiter: str) -> int | None:
     found = _record(delimiter).match(data, start)
     assert found is not None, "anything is a record"
     return None if found.group(1) is not None or found.group(2) is not None else found.end()
+
+
+_QUOTED = re.compile(rb'"(?:[^"]++|"")*+"?')
+
+
+def sniff(lines: Sequence[bytes]) -> str:
+    """The delimiter that lines have in equal number, most of them; a comma if none.
+
+    >>> sniff([b"a;b\\n", b"1,5;2\\n"]), sniff([b"a,b\\n", b'1,"x;y"\\n'])
+    (';', ',')
+    """
+    bare = [_QUOTED.sub(b"", line) for line in lines if line.strip()]
+    for delimiter in (b"\t", b";", b"|"):
+        counts = [line.count(delimiter) for line in bare]
+        if counts and counts[0] and counts.count(counts[0]) >= 0.8 * len(counts):
+            return delimiter.decode()
+    return ","

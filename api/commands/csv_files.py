@@ -7,17 +7,27 @@ taken.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import IO, Any, NamedTuple
 
-from eddy import EddyError
-from eddy.csv import MARK, CsvError, CsvForm, CsvTexts, decode, infer, is_naive, made_column, read, record_end, split
+from eddy.csv import (
+    MARK,
+    SNIFFED_LINES,
+    CsvError,
+    CsvForm,
+    CsvTexts,
+    decode,
+    infer,
+    is_naive,
+    made_column,
+    read,
+    record_end,
+    sniff,
+    split,
+)  # fmt: skip
 
-#: Lines by which the delimiter is found.
-SNIFFED_LINES = 20
 #: Bytes of one record.
 RECORD_BYTES = 16 << 20
 #: Bytes of a file that can be sorted; about three times as much memory is used.
@@ -25,7 +35,6 @@ SORT_BYTES = 256 << 20
 #: The share of other cells that a column of numbers may have for us to ask what they mean.
 _STRAY = 0.1
 
-_QUOTED = re.compile(rb'"(?:[^"]++|"")*+"?')
 _UNITS = (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20))
 
 
@@ -89,20 +98,6 @@ class CsvFile:
             if held > RECORD_BYTES:
                 break
         raise CsvError("a quote in the CSV is never closed", detail=line[:60].decode(errors="replace").rstrip())
-
-
-def sniff(lines: Sequence[bytes]) -> str:
-    """The delimiter that lines have in equal number, most of them; a comma if none.
-
-    >>> sniff([b"a;b\\n", b"1,5;2\\n"]), sniff([b"a,b\\n", b'1,"x;y"\\n'])
-    (';', ',')
-    """
-    bare = [_QUOTED.sub(b"", line) for line in lines if line.strip()]
-    for delimiter in (b"\t", b";", b"|"):
-        counts = [line.count(delimiter) for line in bare]
-        if counts and counts[0] and counts.count(counts[0]) >= 0.8 * len(counts):
-            return delimiter.decode()
-    return ","
 
 
 def _check_header(header: bytes) -> None:
@@ -284,14 +279,3 @@ def _cut(body: bytes, form: CsvForm) -> tuple[bytes, list[bytes]]:
                 records.append(body[at:end])
             at = end
     return (b"", records) if form.names else (records[0], records[1:])
-
-
-def types_of(words: Sequence[str]) -> dict[str, str]:
-    """`column=type,..` words as types."""
-    found: dict[str, str] = {}
-    for word in chain.from_iterable(given.split(",") for given in words):
-        name, _, kind = word.strip().rpartition("=")
-        if not name or not kind:
-            raise EddyError(f'"{word}" is not column=type', code="bad_types", hint="--types code=string,temp=float")
-        found[name] = kind
-    return found

@@ -199,7 +199,8 @@ def _columns(head: list[Part], form: CsvForm | None, making: _Making) -> tuple[d
         if making.types:
             raise FileError("--types is said of CSV only", hint="a column has the type that the file says")
         return schema_of(head[0], making.time), making.time
-    from api.commands.csv_files import columns_of, types_of
+    from api.commands.csv_files import columns_of
+    from eddy.csv import types_of
 
     found = columns_of([part.body for part in head], form, making.time, types_of(making.types))
     _note(found.notes)

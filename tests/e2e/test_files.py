@@ -152,7 +152,9 @@ def test_the_service_takes_the_same_form_and_counts_nulls(client: Client, server
     assert [(error["row"], error["column"]) for error in facts["errors"]] == [(3, "PM2_5"), (4, None)]
     assert f"{now(client, 'fifth'):%H:%M}" == "10:02"
     for params, code in (({"tz": "Mars/Olympus"}, "bad_csv_form"), ({"delimiter": "ab"}, "bad_csv_form")):
-        refused = httpx.post(f"{server.url}/v1/streams/s/rows", params=params, content=b"ts\n1\n", headers={"Content-Type": "text/csv"})
+        refused = httpx.post(
+            f"{server.url}/v1/streams/s/rows", params=params, content=b"ts\n1\n", headers={"Content-Type": "text/csv"}
+        )
         assert (refused.status_code, refused.json()["code"]) == (400, code)
     refused = httpx.post(f"{server.url}/v1/streams/s/rows", params={"tz": "UTC"}, json=[{"ts": 1}])
     assert refused.status_code == 400 and "CSV only" in refused.json()["detail"] + refused.json()["title"]

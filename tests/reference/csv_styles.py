@@ -1,11 +1,11 @@
 """Small files in the styles in which people have them: made here, after real ones.
 
-    weather.csv    hours in four columns, NA for what was not measured
-    air.csv        the same, with dots in its names
-    conn.log       a connection log: tabs, no names, seconds with a fraction, `-`
-    stock.csv      semicolons, decimal commas, dates of the day first
-    trips.csv      local times, not in order
-    flights.csv    T and F, a country NA
+weather.csv    hours in four columns, NA for what was not measured
+air.csv        the same, with dots in its names
+conn.log       a connection log: tabs, no names, seconds with a fraction, `-`
+stock.csv      semicolons, decimal commas, dates of the day first
+trips.csv      local times, not in order
+flights.csv    T and F, a country NA
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _air(draw: random.Random) -> Iterator[str]:
     for n in range(ROWS):
         at = datetime(2013, 3, 1) + timedelta(hours=n)
         fine = _or_na(draw, 0.1, draw.randrange(3, 300))
-        yield f'{n + 1},{at.year},{at.month},{at.day},{at.hour},{fine},{draw.randrange(3, 400)},{draw.gauss(2, 4):.1f},"NNW","Aotizhong"'
+        hour = f"{at.year},{at.month},{at.day},{at.hour}"
+        yield f'{n + 1},{hour},{fine},{draw.randrange(3, 400)},{draw.gauss(2, 4):.1f},"NNW","Aotizhong"'
 
 
 def _conn(draw: random.Random) -> Iterator[str]:
@@ -44,7 +45,8 @@ def _conn(draw: random.Random) -> Iterator[str]:
         duration = draw.choice(["-", f"{draw.expovariate(1):.6f}"])
         state = draw.choice(["SF", "S0", "REJ"])
         cells = [
-            f"{seconds:.6f}", f"C{draw.getrandbits(60):x}", "192.168.202.79", draw.randrange(1024, 65536), "192.168.229.251", 80, "tcp",
+            f"{seconds:.6f}", f"C{draw.getrandbits(60):x}", "192.168.202.79", draw.randrange(1024, 65536), "192.168.229.251", 80,
+            "tcp",
             draw.choice(["http", "-"]), duration, draw.choice(["-", "T", "F"]), state,
         ]  # fmt: skip
         yield "\t".join(map(str, cells))
@@ -70,8 +72,8 @@ def _flights(draw: random.Random) -> Iterator[str]:
     for n in range(ROWS):
         at = datetime(2024, 5, 1) + timedelta(minutes=7 * n)
         late = draw.random() < 0.3
-        country = draw.choice(["NA", "DE", "", "BR"])
-        yield f"{at:%Y-%m-%dT%H:%M:%S}Z,UA{draw.randrange(2000)},{country},{'T' if late else 'F'},{draw.randrange(90) if late else 'NA'}"
+        country, minutes = draw.choice(["NA", "DE", "", "BR"]), draw.randrange(90) if late else "NA"
+        yield f"{at:%Y-%m-%dT%H:%M:%S}Z,UA{draw.randrange(2000)},{country},{'T' if late else 'F'},{minutes}"
 
 
 STYLES: dict[str, Callable[[random.Random], Iterator[str]]] = {
