@@ -122,13 +122,14 @@ def _inferred(raw: DataFrame, source: Source) -> dict[str, str]:
     kinds = (Type.INT, Type.FLOAT, Type.BOOL, Type.TIMESTAMP)
     counts = []
     for name in source.stored:
-        value = {kind: csv_sql.typed(f"`{name}`", kind, "ms", source.form, name == source.made) for kind in kinds}
-        word = csv_sql.cell(f"`{name}`", Type.BOOL, source.form)
+        word = f"`{name}`"
+        value = {kind: csv_sql.typed(word, kind, "ms", source.form, name == source.made) for kind in kinds}
         counts.append(f"count({word}) AS `{name}`")
         counts += [f"count({value[kind]}) AS `{name} {kind.value}`" for kind in kinds]
         counts += [f"count_if({'' if one else 'NOT '}{value[Type.BOOL]}) AS `{name} {one}`" for one in (True, False)]
         counts.append(f"count_if(lower({word}) IN ('true', 'false')) AS `{name} plain`")
-    row = raw.where("NOT _torn").selectExpr(*counts).first()
+    cells = [f"{csv_sql.cell(f'`{name}`', Type.INT, source.form)} AS `{name}`" for name in source.stored]
+    row = raw.where("NOT _torn").selectExpr(*cells).selectExpr(*counts).first()
     assert row is not None
     return {name: _narrowest(row, name, [kind.value for kind in kinds]) for name in source.stored}
 
@@ -163,8 +164,8 @@ def clean(raw: DataFrame, source: Source, schema: Schema, time: str) -> DataFram
         given = f"`{column.name}`"
         value = _converted(given, kind, column.type, column.unit)
         if source.format == "csv":
-            value = csv_sql.typed(given, column.type, column.unit, source.form, column.name == source.made)
             given = csv_sql.cell(given, column.type, source.form)
+            value = csv_sql.typed(given, column.type, column.unit, source.form, column.name == source.made)
         if value is None:
             raise SchemaError(f'column "{column.name}" of stream "{source.stream}" is {kind}, which is no {column.declared}')
         typed.append(f"{value} AS `{column.name}`")

@@ -1,7 +1,7 @@
 """Cells of a CSV in Spark's SQL, with the meaning that `lineage/csv_cells.py` gives them.
 
     cell(column, type, form)     the text of a cell, NULL where it is NULL
-    typed(column, type, ..)      its value, NULL also where it is bad
+    typed(text, type, ..)        the value of such a text, NULL also where it is bad
 
 Columns come as texts. White space around numbers, bools and times does not count. Differences that remain: what Java takes for a
 float, and ISO times with more than nine decimals.
@@ -43,9 +43,8 @@ def made(form: CsvForm, columns: list[str]) -> str:
     return f"concat({cells})"
 
 
-def typed(column: str, wanted: Type, unit: str, form: CsvForm, is_made: bool = False) -> str:
-    """The expression of a cell's value."""
-    text = cell(column, wanted, form)
+def typed(text: str, wanted: Type, unit: str, form: CsvForm, is_made: bool = False) -> str:
+    """The expression of a cell's value, by that of its text."""
     if wanted is Type.STRING:
         return text
     if wanted is Type.INT:

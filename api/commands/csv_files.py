@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import IO, Any, NamedTuple
 
 from eddy.csv import (
@@ -30,6 +29,8 @@ from eddy.csv import (
 
 #: Bytes of one record.
 RECORD_BYTES = 16 << 20
+#: Bytes of a line by which the delimiter is found.
+_LINE_BYTES = 1 << 20
 #: Bytes of a file that can be sorted; about three times as much memory is used.
 SORT_BYTES = 256 << 20
 #: The share of other cells that a column of numbers may have for us to ask what they mean.
@@ -42,62 +43,85 @@ class CsvFile:
     """A CSV file, opened: its form, and its records."""
 
     def __init__(self, source: IO[bytes], texts: Mapping[str, Any]) -> None:
-        lines = [line for _, line in zip(range(SNIFFED_LINES), source)]
-        self._at = len(MARK) if lines and lines[0].startswith(MARK) else 0
-        if lines:
-            lines[0] = lines[0].removeprefix(MARK)
-        self.sniffed = "delimiter" not in texts
+        # a file without line ends is not read whole
+        lines = [source.readline(_LINE_BYTES) for _ in range(SNIFFED_LINES)]
+        self._head = b"".join(lines).removeprefix(MARK)
+        self._at = sum(map(len, lines)) - len(self._head)
+        self._source = source
         self.form = CsvForm.parse(**({"delimiter": sniff(lines)} | dict(texts)))
-        self._lines = chain(lines, source)
 
     def bodies(self, part_bytes: int, part_rows: int) -> Iterator[tuple[int, int, bytes]]:
         """The file in parts: rows, bytes of the file, and a CSV."""
-        n_bytes = at = self._at
+        import numpy as np
+
         header = b""
-        if not self.form.names:
-            for header in self._records():
-                n_bytes += len(header)
-                if header.strip():
-                    break
+        begin = told = self._at
+        for data, ends in self._stretches(part_bytes):
+            starts = np.concatenate([[0], ends[:-1]])
+            full = _full(data, starts, ends)
+            if not header and not self.form.names:
+                first = int(full.argmax())
+                header = bytes(data[starts[first] : ends[first]]) if full[first] else b""
+                if header:
+                    _check_header(header)
+                full[: first + 1] = False
+            rows = np.flatnonzero(full)
+            for n in range(0, len(rows), part_rows):
+                some = rows[n : n + part_rows]
+                low, high = int(starts[some[0]]), int(ends[some[-1]])
+                body = data[low:high]
+                if some[-1] - some[0] + 1 > len(some):
+                    body = b"".join(data[starts[row] : ends[row]] for row in some.tolist())
+                yield len(some), begin + high - told, _checked(header, body, begin + low)
+                told = begin + high
+            begin += len(data)
+        if not header and not self.form.names:
             _check_header(header)
-            at = n_bytes
-        waiting: list[bytes] = []
-        held = 0
-        for record in self._records():
-            n_bytes += len(record)
-            if not record.strip(b"\r\n"):
+
+    def _stretches(self, size: int) -> Iterator[tuple[bytes, Any]]:
+        """The file in stretches of whole records, and where each record ends."""
+        data = self._head
+        more = True
+        while more:
+            block = self._source.read(size)
+            more = bool(block)
+            data = data + block if more or not data or data.endswith(b"\n") else data + b"\n"
+            ends = _ends(data, self.form.delimiter, more)
+            if not len(ends):
+                if data and (not more or len(data) > RECORD_BYTES):
+                    raise CsvError("a quote in the CSV is never closed", detail=data[:60].decode(errors="replace").rstrip())
                 continue
-            waiting.append(record)
-            held += len(record)
-            if held >= part_bytes or len(waiting) >= part_rows:
-                yield len(waiting), n_bytes, _checked(header, waiting, at)
-                at, waiting, held, n_bytes = at + held, [], 0, 0
-        if waiting:
-            yield len(waiting), n_bytes, _checked(header, waiting, at)
+            yield data[: ends[-1]], ends
+            data = data[ends[-1] :]
+            if data and not more:
+                raise CsvError("a quote in the CSV is never closed", detail=data[:60].decode(errors="replace").rstrip())
 
-    def _records(self) -> Iterator[bytes]:
-        """Lines, but one that ends within quotes goes on with the next."""
-        for line in self._lines:
-            if b'"' in line:
-                line = self._closed(line)
-            yield line if line.endswith(b"\n") else line + b"\n"
 
-    def _closed(self, line: bytes) -> bytes:
-        delimiter = self.form.delimiter
-        if record_end(line, 0, delimiter) is not None:
-            return line
-        pieces, held = [line], len(line)
-        for more in self._lines:
-            pieces.append(more)
-            held += len(more)
-            if b'"' in more:
-                whole = b"".join(pieces)
-                if record_end(whole, 0, delimiter) is not None:
-                    return whole
-                pieces = [whole]
-            if held > RECORD_BYTES:
-                break
-        raise CsvError("a quote in the CSV is never closed", detail=line[:60].decode(errors="replace").rstrip())
+def _ends(data: bytes, delimiter: str, more: bool) -> Any:
+    """Where the records in some bytes end; the last one may go on if there are more."""
+    import numpy as np
+
+    if b'"' not in data:
+        return np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
+    found = []
+    at = 0
+    while at < len(data):
+        end = record_end(data, at, delimiter)
+        if end is None or (end == len(data) and more and not data.endswith(b"\n")):
+            break
+        found.append(end)
+        at = end
+    return np.array(found, np.int64)
+
+
+def _full(data: bytes, starts: Any, ends: Any) -> Any:
+    """True for records that are not blank."""
+    import numpy as np
+
+    full = ends - starts > 2
+    for n in np.flatnonzero(~full).tolist():
+        full[n] = bool(data[starts[n] : ends[n]].strip(b"\r\n"))
+    return full
 
 
 def _check_header(header: bytes) -> None:
@@ -110,9 +134,9 @@ def _check_header(header: bytes) -> None:
         raise CsvError('the first line begins with "#" and has no names', detail=header[:60].decode(errors="replace"), hint=hint)
 
 
-def _checked(header: bytes, records: list[bytes], at: int) -> bytes:
+def _checked(header: bytes, records: bytes, at: int) -> bytes:
     """A part, if it is text; `at` is where its records begin in the file."""
-    body = header + b"".join(records)
+    body = header + records
     if not body.isascii():
         try:
             body.decode()

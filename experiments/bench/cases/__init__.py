@@ -7,6 +7,7 @@ from collections.abc import Callable
 from experiments.bench.cases import (
     calendar,
     churn,
+    csv,
     filters,
     generate,
     group_by,
@@ -40,6 +41,7 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "service": service.steps,
     "generate": generate.steps,
     "replay": replay.steps,
+    "csv": csv.steps,
 }
 
 #: Cases that another one runs too.

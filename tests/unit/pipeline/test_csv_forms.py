@@ -88,7 +88,7 @@ COLUMNS = [
 
 
 def _sql(column: Column, form: CsvForm, text: str = "value") -> str:
-    value = csv_sql.typed(text, column.type, column.unit, form)
+    value = csv_sql.typed(csv_sql.cell(text, column.type, form), column.type, column.unit, form)
     return f"unix_micros({value})" if column.type is Type.TIMESTAMP else value
 
 
