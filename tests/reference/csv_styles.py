@@ -77,7 +77,8 @@ def _flights(draw: random.Random) -> Iterator[str]:
 
 
 STYLES: dict[str, Callable[[random.Random], Iterator[str]]] = {
-    "weather.csv": _weather, "air.csv": _air, "conn.log": _conn, "stock.csv": _stock, "trips.csv": _trips, "flights.csv": _flights,
+    "weather.csv": _weather, "air.csv": _air, "conn.log": _conn, "stock.csv": _stock, "trips.csv": _trips,
+    "flights.csv": _flights,
 }  # fmt: skip
 
 

@@ -37,7 +37,8 @@ def rows(body: bytes, types: dict[str, str] = TYPES, **texts: Any) -> dict[str, 
         (b"a,b\n+5,.5\n-0,-inf\n", {"a": [5, 0], "b": [0.5, float("-inf")]}),
         (b"d\nT\nf\nTRUE\nno\n1\n", {"d": [True, False, True, False, True]}),
         (b'\xef\xbb\xbfC,t\n"1,5",1000\n', {"c": ["1,5"], "t": [datetime(1970, 1, 1, 0, 0, 1)]}),
-        (b"t\r\n2024-05-01T12:00:00Z\r\n\r\n2024-05-01T12:00:00+02:00", {"t": [datetime(2024, 5, 1, 12), datetime(2024, 5, 1, 10)]}),
+        (b"t\r\n2024-05-01T12:00:00Z\r\n\r\n2024-05-01T12:00:00+02:00",
+         {"t": [datetime(2024, 5, 1, 12), datetime(2024, 5, 1, 10)]}),
         (b"t,c\n1700000000123,two\n1.5,three\n",
          {"t": [datetime(2023, 11, 14, 22, 13, 20, 123_000), datetime(1970, 1, 1, 0, 0, 0, 1500)], "c": ["two", "three"]}),
         (b'c,a\n"two\nlines",1\n"a ""word""",2\n5" pipe,3\n', {"c": ["two\nlines", 'a "word"', '5" pipe'], "a": [1, 2, 3]}),
@@ -59,7 +60,8 @@ def test_cells_mean_what_their_column_says(body: bytes, found: dict[str, list[An
         ({"delimiter": "tab", "names": "a,c"}, b"1\tx\n2\ty\n", {"a": [1, 2], "c": ["x", "y"]}),
         ({"null": ["NA", "-999"]}, b"a,c\n-999,NA\n1,-\n", {"a": [None, 1], "c": [None, "-"]}),
         ({"rename": ["id.orig_h=c"]}, b"a,id.orig_h\n1,x\n", {"a": [1], "c": ["x"]}),
-        ({"tz": "Europe/Berlin"}, b"t\n2024-07-01 12:00\n2024-07-01 12:00Z\n", {"t": [datetime(2024, 7, 1, 10), datetime(2024, 7, 1, 12)]}),
+        ({"tz": "Europe/Berlin"}, b"t\n2024-07-01 12:00\n2024-07-01 12:00Z\n",
+         {"t": [datetime(2024, 7, 1, 10), datetime(2024, 7, 1, 12)]}),
         ({"time_format": "%d/%m/%Y %I:%M %p"}, b"t\n1/2/2024 1:05 PM\n", {"t": [datetime(2024, 2, 1, 13, 5)]}),
         ({"time": "t=day_,clock"}, b"day_,clock,a\n2024-02-01,12:30,1\n", {"t": [datetime(2024, 2, 1, 12, 30)], "a": [1]}),
         ({"time": "t=year,month,day,hour"}, b"year,month,day,hour\n2013,1,1,5\n", {"t": [datetime(2013, 1, 1, 5)]}),
@@ -116,7 +118,8 @@ def test_what_cannot_be_read_is_said_and_where(body: bytes, kind: type[EddyError
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ({"delimiter": "ab"}, "cannot stand between cells"), ({"delimiter": '"'}, "cannot stand"), ({"delimiter": "é"}, "cannot stand"),
+        ({"delimiter": "ab"}, "cannot stand between cells"), ({"delimiter": '"'}, "cannot stand"), ({"delimiter": "é"},
+         "cannot stand"),
         ({"decimal": ","}, "decimal"), ({"tz": "Mars/Olympus"}, "no zone"), ({"time_format": "%d/%m"}, "no year"),
         ({"time_format": "%Y-%m-%d %Q"}, "no part of a time"), ({"rename": ["a"]}, "old=new"), ({"rename": ["a=b.c"]}, "old=new"),
         ({"rename": ["a=b", "a=c"]}, "twice"), ({"names": "a,,b"}, "empty"), ({"time": "ts"}, "name=column"),
@@ -194,8 +197,10 @@ def test_bodies_of_old_journals_give_the_rows_they_gave(seed: int) -> None:
 @pytest.mark.parametrize("kind", ["int", "float", "bool", "timestamp", "timestamp[s]"])
 def test_a_cell_means_the_same_whatever_stands_beside_it(kind: str) -> None:
     texts = [
-        "", " ", "NA", " NA ", "-", "1", " 1", "1.", "1.0", "1e3", "+1", "1_0", "0x1", "nan", "NaN(1)", "inf", "true", "T", "1700000000",
-        "1700000000.25", "2024-05-01", "2024-05-01 10:00", "2024-05-01T10:00:00+02:00", "9" * 30, "x", "1,5", "\u0661", "-5", "-5.5",
+        "", " ", "NA", " NA ", "-", "1", " 1", "1.", "1.0", "1e3", "+1", "1_0", "0x1", "nan", "NaN(1)", "inf", "true",
+        "T", "1700000000",
+        "1700000000.25", "2024-05-01", "2024-05-01 10:00", "2024-05-01T10:00:00+02:00", "9" * 30, "x", "1,5", "\u0661",
+        "-5", "-5.5",
     ]  # fmt: skip
     for form in (CsvForm(), CsvForm.parse(tz="America/New_York"), CsvForm.parse(decimal=",", delimiter=";")):
         together, bad = read(pa.array(texts), kind, form)
@@ -222,8 +227,10 @@ def test_local_times_are_those_of_pythons_zones_also_where_clocks_are_changed(zo
     ("cells", "kind"),
     [
         (["1", "NA", ""], "int"), (["1", "2.5", "-"], "float"), (["T", "F"], "bool"), (["F", "F"], "string"), (["true"], "bool"),
-        (["0", "1"], "int"), (["2024-01-01", "2024-01-01T10:00:00Z"], "timestamp"), (["NA", "x"], "string"), (["NA", "-", ""], None),
-        (["12:30", "13:00"], "string"), ([str(n) for n in range(100)] + ["x"], "string"), (["1e5"], "float"), (["yes", "no"], "bool"),
+        (["0", "1"], "int"), (["2024-01-01", "2024-01-01T10:00:00Z"], "timestamp"), (["NA", "x"], "string"), (["NA", "-",
+         ""], None),
+        (["12:30", "13:00"], "string"), ([str(n) for n in range(100)] + ["x"], "string"), (["1e5"], "float"), (["yes",
+         "no"], "bool"),
     ],
 )  # fmt: skip
 def test_a_column_has_the_narrowest_type_of_all_its_cells(cells: list[str], kind: str | None) -> None:
