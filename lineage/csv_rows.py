@@ -22,6 +22,7 @@ import pyarrow.csv
 from lineage.csv_cells import error_of, read
 from lineage.csv_form import USUAL, CsvError, CsvForm
 from lineage.errors import LimitError, RowError
+from lineage.ingest import MAX_ROWS
 from lineage.schema import MAX_COLUMNS
 
 Array = np.ndarray[Any, Any]
@@ -137,6 +138,8 @@ def split(body: bytes, form: CsvForm = USUAL, *, skip: bool = False) -> CsvTexts
     rest = body[start:] if start else body
     if not rest.strip(b"\r\n"):
         return CsvTexts(header, [pa.array([], pa.string())] * len(header), 0)
+    if (n_lines := max(rest.count(b"\n"), rest.count(b"\r"))) > MAX_ROWS:
+        raise LimitError(f"{n_lines} lines in one call, more than {MAX_ROWS}", code="too_many_rows", hint="push them in parts")
     if rest.count(b'"') & 1:
         _check_quotes(rest, form.delimiter)
     return _by_arrow(rest, header, form.delimiter, skip)

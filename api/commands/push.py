@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.commands.common import Json, Token, Url, columns_text, command, connect, print_json
-from eddy import NotFoundError, RowError
+from eddy import EddyError, NotFoundError, RowError
 
 if TYPE_CHECKING:
     from api.commands.files import Part
@@ -85,8 +86,9 @@ def push(
                 advance(part.n_bytes, part.n_rows)
         except BaseException:
             if begun.made and not totals.accepted:
-                # what failed as a whole leaves nothing behind
-                client.drop(stream)
+                # what failed as a whole leaves nothing behind, if the service still answers
+                with suppress(EddyError):
+                    client.drop(stream)
             raise
     _summary(stream, totals, opened.form is not None, json)
 
@@ -221,7 +223,11 @@ def _ordered(begun: _Begun, form: CsvForm | None) -> Iterator[Part]:
         hint = "eddy generate from sorts files of any size and format, eddy replay pushes them"
         raise files.FileError("--sort is said of CSV only", hint=hint)
     stream = begun.stream
-    if stream is None or stream.time is None:
+    if stream is None:
+        # the push says that there is none
+        yield from begun.parts
+        return
+    if stream.time is None:
         raise files.FileError("a stream without a time column has no order to sort by", hint="--create --time ts")
     bodies = ((part.n_rows, part.n_bytes, part.body) for part in begun.parts)
     for one in in_order(bodies, form, stream.columns, stream.time, files.PART_BYTES, files.PART_ROWS):

@@ -35,8 +35,8 @@ FORMS: list[dict[str, Any]] = [
     {"time_format": "%d/%m/%Y %H:%M", "tz": "America/New_York", "null": ["x", "-999"]},
 ]
 PIECES = [
-    b'"', b'""', b"\n", b"\r", b"\r\n", b",", b";", b"\t", b"\x00", b"\xff", b"\xc3", b"NA", b"-", b"9" * 400, b"1e400", b" ", b"0x1F",
-    b"nan(1)", b"," * 700, b'"' * 33, b"\n" * 50, b"\xef\xbb\xbf", b"\xf0\x9f\x98\x80", b"2024-02-30",
+    b'"', b'""', b"\n", b"\r", b"\r\n", b",", b";", b"\t", b"\x00", b"\xff", b"\xc3", b"NA", b"-", b"9" * 400, b"1e400", b" ",
+    b"0x1F", b"nan(1)", b"," * 700, b'"' * 33, b"\n" * 50, b"\xef\xbb\xbf", b"\xf0\x9f\x98\x80", b"2024-02-30",
 ]  # fmt: skip
 
 
