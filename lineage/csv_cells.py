@@ -83,6 +83,8 @@ def error_of(text: str, kind: str, form: CsvForm, made: bool = False) -> RowErro
         hint = "true or false, t or f, yes or no, 1 or 0"
     elif kind == "int" and not hint and re.fullmatch(r"\s*[+-]?[\d.,eE+-]+\s*", text):
         hint = "declare the column float (--types with push --create)"
+    if not hint:
+        hint = "a column that is not of numbers is declared string (--types with push --create)"
     return RowError(f"{show(text)} is not {noun}", code="bad_value", hint=hint)
 
 
