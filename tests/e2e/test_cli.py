@@ -330,7 +330,7 @@ def test_on_a_terminal_a_push_has_a_bar(eddy: Eddy, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("sensor\n" + "1\n" * 25_000)
     shown = eddy.on_a_terminal("push", "rows", str(path), "--create")
-    assert '25000 rows into stream "rows"' in shown and re.search("[━╸╺]", shown)
+    assert '25000 rows into stream "rows"' in shown and re.search("[━╸╺]", shown) and "rows/s" in shown
 
 
 # ---- looking inside

@@ -54,9 +54,21 @@ def test_a_market_is_written_and_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_csv_in_a_form_of_its_own_becomes_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "stock.csv").write_bytes(styled("stock.csv"))
-    options = ("--time", "Datum", "--time-format", "%d.%m.%Y", "--decimal", ",", "--types", "Volumen=float", "--rename", "Kurs=price")
+    options = (
+        "--time",
+        "Datum",
+        "--time-format",
+        "%d.%m.%Y",
+        "--decimal",
+        ",",
+        "--types",
+        "Volumen=float",
+        "--rename",
+        "Kurs=price",
+    )
     done = run("from", f"stock={tmp_path}/stock.csv", *options, "--tz", "Europe/Berlin", "--out", str(tmp_path / "d"), "--json")
     assert (done.returncode, done.stderr) == (0, "")
     dataset = Dataset.open(tmp_path / "d")

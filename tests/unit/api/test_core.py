@@ -118,6 +118,13 @@ def test_a_csv_is_read_by_its_form_and_again_so_from_the_journal() -> None:
     assert again.engine.answer("q").to_pylist() == rows
 
 
+def test_a_table_takes_a_csv_in_its_form_too(running: Running) -> None:
+    running.ask(Call("create_table", {"name": "t", "definition": {"columns": {"k": "int", "room": "string"}, "key": "k"}}))
+    header = {"table": "t", "media": "text/csv", "csv": {"delimiter": "|", "names": "k,room", "null": ["none"]}}
+    receipt = running.ask(Call("upsert", header, b"1|lab\n2|none\n"))
+    assert receipt["inserted"] == 2 and receipt["nulls"] == {"room": 1}
+
+
 def test_a_batch_of_queries_is_all_or_none(running: Running) -> None:
     running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
     good, bad = {"sql": "SELECT a FROM s", "name": "good"}, {"sql": "SELECT b FROM s"}

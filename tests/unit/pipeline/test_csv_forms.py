@@ -42,9 +42,7 @@ FORMS: dict[str, tuple[dict[str, Any], str | None]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in ("air.csv", "trips.csv") else pytest.param(name, marks=pytest.mark.slow) for name in FORMS]
-)
+@pytest.mark.parametrize("name", [name if name == "trips.csv" else pytest.param(name, marks=pytest.mark.slow) for name in FORMS])
 def test_a_styled_file_gives_the_rows_that_a_push_takes(name: str, spark: SparkSession, tmp_path: Path) -> None:
     texts, time = FORMS[name]
     (tmp_path / name).write_bytes(styled(name))
