@@ -1,6 +1,6 @@
 """CSV for the service and the command line: `lineage/csv_form.py`, `lineage/csv_rows.py` and `lineage/csv_cells.py`."""
 
-from lineage.csv_cells import infer, is_naive, read
+from lineage.csv_cells import infer, is_naive, read, unit_of
 from lineage.csv_form import USUAL, CsvError, CsvForm, from_texts, plain_name, types_of
 from lineage.csv_rows import MARK, SNIFFED_LINES, CsvRows, CsvTexts, decode, made_column, record_end, sniff, split
 
@@ -23,4 +23,5 @@ __all__ = [
     "sniff",
     "split",
     "types_of",
+    "unit_of",
 ]

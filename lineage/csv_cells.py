@@ -34,6 +34,7 @@ SAMPLE = 64
 
 _TIME = pa.timestamp("us")
 _INT_MAX = 2**63 - 1
+_UNITS = (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20))
 
 
 def read(texts: Any, kind: str, form: CsvForm, made: bool = False) -> tuple[Any, Array | None]:
@@ -111,6 +112,15 @@ def is_naive(texts: Any, form: CsvForm, made: bool = False) -> bool:
         return not fmt.zoned
     written = pc.match_substring_regex(texts, r"^\s*\d{4}-\d\d")
     return bool(pc.any(pc.and_not(written, pc.match_substring_regex(pc.ascii_trim_whitespace(texts), ZONED))).as_py())
+
+
+def unit_of(number: float) -> str:
+    """The unit of bare times: the one that puts a number into the years from 2001 on, else milliseconds.
+
+    >>> unit_of(1_700_000_000), unit_of(1_700_000_000_000), unit_of(1000)
+    ('s', 'ms', 'ms')
+    """
+    return next((unit for unit, low, high in _UNITS if low <= number < high), "ms")
 
 
 def _fits(texts: Any, kind: str, form: CsvForm) -> bool:

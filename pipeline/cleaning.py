@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lineage.csv_cells import unit_of
 from lineage.errors import SchemaError, did_you_mean
 from lineage.schema import Schema, Type
 from pipeline import csv_sql
@@ -101,7 +102,10 @@ def columns_of(
         found[time] = f"timestamp[{_unit(raw, time)}]"
     schema = Schema.parse(found, source.stream)
     if schema[time].type is not Type.TIMESTAMP:
-        raise SchemaError(f'the time column "{time}" of stream "{source.stream}" is {found[time]}', hint="--time names another")
+        raise SchemaError(
+            f'the time column "{time}" of stream "{source.stream}" is {found[time]}',
+            hint="--time names another, --time-format says how times are written",
+        )
     return schema, time
 
 
@@ -148,10 +152,7 @@ def _unit(raw: DataFrame, time: str) -> str:
     """The unit of bare numbers: the one that puts the least of them into the years from 2001 on, else milliseconds."""
     row = raw.selectExpr(f"min(try_cast(`{time}` AS DOUBLE)) AS least").first()
     least = row["least"] if row is not None and row["least"] is not None else 0
-    for unit, low, high in (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20)):
-        if low <= least < high:
-            return unit
-    return "ms"
+    return unit_of(least)
 
 
 def clean(raw: DataFrame, source: Source, schema: Schema, time: str) -> DataFrame:

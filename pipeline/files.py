@@ -23,9 +23,10 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lineage.csv_cells import infer, is_naive
 from lineage.csv_form import USUAL, CsvForm
-from lineage.csv_rows import SNIFFED_LINES, sniff
-from lineage.errors import SchemaError
+from lineage.csv_rows import SNIFFED_LINES, made_column, sniff, split
+from lineage.errors import EddyError, SchemaError
 from lineage.schema import Schema
 from pipeline.dataset import DatasetError
 
@@ -102,6 +103,23 @@ def _source(stream: str, files: tuple[Path, ...], format_: str | None, csv: Mapp
     columns = form.columns(header)
     parts = tuple(columns[form.source(part, header, columns)] for part in form.time[1]) if form.time else ()
     return Source(stream, files, found, stored, form, parts)
+
+
+def naive_times(source: Source) -> list[str]:
+    """The columns of a CSV with times that do not say their zone, and nobody else says it; by its first lines."""
+    if source.format != "csv":
+        return []
+    try:
+        texts = split("".join(_first_lines(source.files[0])).encode(), source.form, skip=True)
+    except EddyError:
+        # the job will say what is wrong
+        return []
+    names = source.form.columns(texts.header)
+    every = [*((name, cells, False) for name, cells in zip(names, texts.columns)), *made_column(texts, names, source.form)]
+    return [
+        name for name, cells, made in every
+        if (made or infer(cells, source.form) == "timestamp") and is_naive(cells, source.form, made)
+    ]  # fmt: skip
 
 
 def _shown(stored: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ from lineage.errors import EddyError
 from pipeline.chunks import CHUNK_ROWS, write_chunks
 from pipeline.dataset import Dataset
 from pipeline.draft import Draft
-from pipeline.files import sources_of
+from pipeline.files import naive_times, sources_of
 from pipeline.ingest import Ingested, ingest
 from pipeline.progress import Report, reporting
 from pipeline.sensors import READINGS, Building, readings
@@ -142,6 +142,10 @@ def from_(
         }  # fmt: skip
         csv = {name: value for name, value in told.items() if value}
         sources = sources_of(files, format_, csv)
+        for source in sources if not json else ():
+            if naive := naive_times(source):
+                words = f'times of {", ".join(naive)} of stream "{source.stream}" do not say their zone'
+                print(f"note: {words} and are taken as UTC; --tz Europe/Berlin says whose they are", file=sys.stderr)
         declared = _declared(columns)
         typed = types_of(types or [])
         if declared is not None and len(sources) > 1:

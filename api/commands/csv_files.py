@@ -25,6 +25,7 @@ from eddy.csv import (
     record_end,
     sniff,
     split,
+    unit_of,
 )  # fmt: skip
 
 #: Bytes of one record.
@@ -35,8 +36,6 @@ _LINE_BYTES = 1 << 20
 SORT_BYTES = 256 << 20
 #: The share of other cells that a column of numbers may have for us to ask what they mean.
 _STRAY = 0.1
-
-_UNITS = (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20))
 
 
 class CsvFile:
@@ -222,7 +221,8 @@ def _time_type(name: str, cells: Any, form: CsvForm, made: bool) -> str:
         kind = infer(cells, form)
         if kind in ("int", "float"):
             first = next((value for value in read(cells, "float", form)[0].to_pylist() if value is not None), 0.0)
-            return next((f"timestamp[{unit}]" for unit, low, high in _UNITS if low <= first < high), "timestamp")
+            unit = unit_of(first)
+            return "timestamp" if unit == "ms" else f"timestamp[{unit}]"
     bad = read(cells, "timestamp", form, made)[1]
     if bad is not None and bad.all():
         fact = f'"{cells[0].as_py()}", the first value of "{name}", is not a time'

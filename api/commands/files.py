@@ -216,10 +216,10 @@ def _type_of(type_: Any) -> str:
 
 def _time_type(column: Any, kind: str) -> str:
     """The type of a time column; of bare numbers the unit that puts the first into the years from 2001 on, else milliseconds."""
+    from eddy.csv import unit_of
+
     if kind not in ("int", "float"):
         return "timestamp"
     first = next((value.as_py() for value in column if value.is_valid), 0)
-    for unit, low, high in (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20)):
-        if low <= first < high:
-            return f"timestamp[{unit}]"
-    return "timestamp"
+    unit = unit_of(first)
+    return "timestamp" if unit == "ms" else f"timestamp[{unit}]"

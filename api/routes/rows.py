@@ -73,7 +73,7 @@ Bad = Query("refuse", description="skip: take the good rows and name the others"
 
 def _csv_texts(
     delimiter: str | None = Query(None, description="CSV: the character between cells, or tab", max_length=16),
-    names: str | None = Query(None, description="CSV: a,b,c for one without a line of names", max_length=65_536),
+    names: str | None = Query(None, description="CSV: a,b,c for one without a line of names", max_length=16_384),
     rename: Sequence[str] = Query((), description="CSV: old=new, for a column", max_length=512),
     null: Sequence[str] = Query((), description="CSV: a word that is NULL in every column", max_length=100),
     time: str | None = Query(None, description="CSV: ts=year,month,day makes a time of other columns", max_length=4096),
@@ -118,7 +118,7 @@ def _header(key: str | None, bad: str, csv: dict[str, Any] | None = None, **head
 
 @router.post(
     "/v1/streams/{stream}/rows", status_code=202, response_model=Receipt, response_model_exclude_none=False,
-    responses=problems(404, 409), openapi_extra=_ROWS,
+    responses=problems(404, 409, 431), openapi_extra=_ROWS,
 )  # fmt: skip
 async def push(
     service: Served,
@@ -161,7 +161,7 @@ async def push_many(service: Served, request: Request, idempotency_key: str | No
     "/v1/tables/{table}/rows",
     status_code=202,
     response_model=TableReceipt,
-    responses=problems(404, 409),
+    responses=problems(404, 409, 431),
     openapi_extra=_ROWS,
 )
 async def upsert(

@@ -16,7 +16,7 @@ from lineage.errors import EddyError
 from lineage.schema import Column, Type
 from pipeline import csv_sql
 from pipeline.draft import Draft
-from pipeline.files import sources_of
+from pipeline.files import naive_times, sources_of
 from pipeline.ingest import ingest
 from tests.reference.csv_styles import ROWS, styled
 
@@ -137,3 +137,10 @@ def test_what_makes_no_sense_is_refused_before_spark_starts(tmp_path: Path) -> N
     ):
         with pytest.raises(EddyError, match=words):
             sources_of([f"{tmp_path}/s.csv"], None, texts)
+
+
+def test_times_without_a_zone_are_seen_before_spark_starts(tmp_path: Path) -> None:
+    for name, (texts, _) in FORMS.items():
+        (tmp_path / name).write_bytes(styled(name))
+        (source,) = sources_of([f"s={tmp_path}/{name}"], "csv", texts)
+        assert naive_times(source) == {"weather.csv": ["ts"], "stock.csv": ["Datum"]}.get(name, []), name
