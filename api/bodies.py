@@ -2,7 +2,7 @@
 
     application/json                        one row {..}, rows [{..}, ..], or columns {"a": [..], ..}
     application/x-ndjson                    a row a line
-    text/csv                                names in the first line; an empty cell is NULL; values as the column's type says
+    text/csv                                names in the first line; values as their columns' types say (`lineage/csv_form.py`)
     application/vnd.apache.arrow.stream     an Arrow IPC stream (api/arrow/)
 
 Rows of several streams are a JSON object, `{"s": rows, ..}`, or Arrow IPC streams one after the other, each with the name of its
@@ -14,8 +14,6 @@ always give the same rows: the journal keeps bodies as they came and reads them 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -24,7 +22,8 @@ import orjson
 from api.arrow.buffers import Room
 from api.arrow.flatbuffer import FormatError
 from api.arrow.stream import read_stream
-from eddy import EddyError, RowError
+from eddy import EddyError
+from eddy.csv import CsvError, CsvForm, CsvRows, decode, from_texts
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -101,15 +100,16 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def parse_rows(body: bytes, media: str, columns: Mapping[str, str], room: int | None = None) -> Any:
-    """Rows for a stream or table with those columns; `room` are the bytes that Arrow may stand for."""
+def parse_rows(body: bytes, media: str, n_columns: int = 0, room: int | None = None) -> Any:
+    """Rows in any format but CSV, whose cells need the types of columns: `parse_csv`.
+
+    They are for so many columns; `room` are the bytes that Arrow may stand for.
+    """
     if media == JSON:
         return as_rows(parse_json(body))
     if media == NDJSON:
         return _parse_lines(body)
-    if media == CSV:
-        return _parse_csv(body, columns)
-    return _parse_arrow(body, len(columns), room)
+    return _parse_arrow(body, n_columns, room)
 
 
 def as_rows(value: Any) -> Any:
@@ -196,51 +196,17 @@ def _parse_arrow(body: bytes, n_columns: int, limit: int | None) -> Any:
     return rows
 
 
-_TRUE, _FALSE = {"true", "t", "1", "yes"}, {"false", "f", "0", "no"}
-
-
-def _cell(text: str, kind: str) -> Any:
-    """One cell of a CSV as its column's type says; what does not fit stays text, for the engine to refuse."""
-    if text == "":
-        return None
-    if kind == "string":
-        return text
+def csv_form(texts: Mapping[str, Any] | None) -> CsvForm:
+    """The form of a CSV by the parameters of a request."""
     try:
-        if kind == "int":
-            return int(text)
-        if kind == "float":
-            return float(text)
-        if kind.startswith("timestamp"):
-            return float(text) if "." in text else int(text)
-    except ValueError:
-        return text
-    word = text.lower()
-    return True if word in _TRUE else False if word in _FALSE else text
+        return from_texts(texts)
+    except CsvError as error:
+        raise BodyError(error.fact, code=error.code, detail=error.detail, hint=error.hint) from None
 
 
-def _parse_csv(body: bytes, columns: Mapping[str, str]) -> dict[str, list[Any]]:
+def parse_csv(body: bytes, columns: Mapping[str, str], form: CsvForm, *, skip: bool) -> CsvRows:
+    """The rows of a CSV; a bad one is an error or, with `skip`, left out."""
     try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BodyError("the body is not UTF-8", detail=f"byte {error.start}") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        names = next(reader, [])
-        kinds = {name.lower(): kind for name, kind in columns.items()}
-        types = [kinds.get(name.lower(), "string") for name in names]
-        if not names:
-            raise BodyError("the CSV is empty", hint="its first line has the names of the columns")
-        lines = []
-        for n, line in enumerate(row for row in reader if row):
-            if len(line) != len(names):
-                fact = f"the row has {len(line)} cells, the first line {len(names)}"
-                raise RowError(fact, code="bad_csv", row=n)
-            lines.append(line)
-    except csv.Error as error:
-        raise BodyError("the body is not CSV", detail=f"{error}: line {reader.line_num}") from None
-    found: dict[str, list[Any]] = {}
-    for i, (name, kind) in enumerate(zip(names, types, strict=True)):
-        if name in found:
-            raise BodyError(f'the CSV has two columns "{name}"')
-        found[name] = [_cell(line[i], kind) for line in lines]
-    return found
+        return decode(body, columns, form, skip=skip)
+    except CsvError as error:
+        raise BodyError(error.fact, code="bad_body", detail=error.detail, hint=error.hint) from None

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from api.bodies import JSON, BodyError, Keys, parse_bundle, parse_keys, parse_rows
+from api.bodies import CSV, JSON, BodyError, Keys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
 from api.holdings import Holdings, KeptReceipt
-from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query
+from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError
 from eddy.catalog import Catalog, describe, describe_table
 from eddy.checking import changed_nothing, changing, checking
+from eddy.csv import CsvRows
 from eddy.preparing import Asked
 from eddy.screening import without
 
@@ -147,31 +148,65 @@ def _drop(holdings: Holdings, call: Call) -> Done:
 
 
 def _push(holdings: Holdings, call: Call) -> Done:
-    engine, header = holdings.engine, call.header
-    stream = header["stream"]
+    engine = holdings.engine
+    stream = call.header["stream"]
     with checking:
-        columns = engine.stream(stream).columns
-        rows = _said(call, lambda body: parse_rows(body, header["media"], columns, call.room))
-        rows, skipped = _screened(engine, stream, rows, header)
-    return Done(engine.push(stream, rows)._asdict() | _rejections(skipped))
+        taken = _taken(engine, stream, engine.stream(stream).columns, call)
+    return Done(engine.push(stream, taken.rows)._asdict() | taken.facts)
 
 
-def _screened(engine: Engine, name: str, rows: Any, header: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
-    """The rows of a call without the bad ones, if it asks for that, and what was wrong with them.
+class _Taken(NamedTuple):
+    """The rows of a call without the bad ones, if it asks for that, and what its receipt tells of them."""
 
-    Which they are is recorded with the call: a replay must not judge again, for limits may have changed.
+    rows: Any
+    facts: dict[str, Any]
+
+
+def _taken(engine: Engine, name: str, columns: Mapping[str, str], call: Call) -> _Taken:
+    """What a call has for a stream or table.
+
+    Which rows are bad is recorded with the call: a replay must not judge again, for limits may have changed.
     """
-    if header.get("bad") != "skip":
-        return rows, []
-    if "skipped" not in header:
-        rows, errors = engine.screen(name, rows)
-        header["skipped"] = [
-            {"row": error.row, "column": error.column, "code": error.code, "detail": error.fact} for error in errors
-        ]
-        orjson.dumps(header["skipped"])  # what cannot be recorded is found before anything changes
-        return rows, header["skipped"]
-    skipped = header["skipped"]
-    return without(rows, [one["row"] for one in skipped]) if skipped else rows, skipped
+    header = call.header
+    skip = header.get("bad") == "skip"
+    if header.get("media") == CSV:
+        form = csv_form(header.get("csv"))
+        read = _said(call, lambda body: parse_csv(body, columns, form, skip=skip))
+    else:
+        read = _said(call, lambda body: parse_rows(body, header["media"], len(columns), call.room))
+    if not skip:
+        rows, skipped = read, []
+    elif "skipped" in header:
+        skipped = header["skipped"]
+        rows = _less(read, [one["row"] for one in skipped]) if skipped else read
+    else:
+        rows, skipped = _screened(engine, name, read)
+        header["skipped"] = skipped
+        orjson.dumps(skipped)  # what cannot be recorded is found before anything changes
+    if isinstance(rows, CsvRows):
+        return _Taken(rows.table, _rejections(skipped) | {"nulls": rows.nulls()})
+    return _Taken(rows, _rejections(skipped))
+
+
+def _screened(engine: Engine, name: str, rows: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """The good rows, and what was wrong with the others."""
+    if not isinstance(rows, CsvRows):
+        good, errors = engine.screen(name, rows)
+        return good, _shown(errors)
+    _, errors = engine.screen(name, rows.table)
+    for error in errors:
+        error.row = int(rows.numbers[error.row or 0])
+    kept = rows.without([error.row or 0 for error in errors]) if errors else rows
+    return kept, _shown(sorted([*rows.errors, *errors], key=lambda error: error.row or 0))
+
+
+def _shown(errors: list[RowError]) -> list[dict[str, Any]]:
+    return [{"row": error.row, "column": error.column, "code": error.code, "detail": error.fact} for error in errors]
+
+
+def _less(rows: Any, numbers: list[int]) -> Any:
+    """Rows without those of some numbers."""
+    return rows.without(numbers) if isinstance(rows, CsvRows) else without(rows, numbers)
 
 
 def _push_many(holdings: Holdings, call: Call) -> Done:
@@ -192,13 +227,11 @@ def _rejections(skipped: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _upsert(holdings: Holdings, call: Call) -> Done:
-    engine, header = holdings.engine, call.header
-    table = header["table"]
+    engine = holdings.engine
+    table = call.header["table"]
     with checking:
-        columns = engine.table(table).columns
-        rows = _said(call, lambda body: parse_rows(body, header["media"], columns, call.room))
-        rows, skipped = _screened(engine, table, rows, header)
-    return Done(engine.upsert(table, rows)._asdict() | _rejections(skipped))
+        taken = _taken(engine, table, engine.table(table).columns, call)
+    return Done(engine.upsert(table, taken.rows)._asdict() | taken.facts)
 
 
 def _delete(holdings: Holdings, call: Call) -> Done:

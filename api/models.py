@@ -139,6 +139,8 @@ class Receipt(BaseModel):
     last_row: int | None
     errors: list[dict[str, Any]] | None = None
     visible: bool | None = None
+    #: of a CSV: cells that are NULL, by column
+    nulls: dict[str, int] | None = None
 
 
 class TableReceipt(BaseModel):
@@ -148,6 +150,7 @@ class TableReceipt(BaseModel):
     unknown: int
     rejected: int = 0
     errors: list[dict[str, Any]] | None = None
+    nulls: dict[str, int] | None = None
 
 
 class BatchItem(BaseModel):
@@ -238,7 +241,7 @@ _ANY = {400: "the request cannot be read", 401: "no token, or one that is not kn
     422: "understood, and not acceptable", 429: "too many requests, or the input queue is full: see Retry-After",
     503: "the service is recovering, stopping, or has failed"}  # fmt: skip
 _MORE = {404: "no such thing", 406: "no such format", 409: "in conflict with what there is",
-    410: "the cursor is too old"}  # fmt: skip
+    410: "the cursor is too old", 431: "the head of the request is too large"}  # fmt: skip
 
 
 #: Statuses with which even those are turned away who need no token.

@@ -55,7 +55,8 @@ _KINDS: tuple[tuple[type[EddyError], str], ...] = (
 _TITLES = {
     400: "bad request", 401: "not authenticated", 403: "not allowed", 404: "not found", 405: "method not allowed",
     406: "not acceptable", 408: "too slow", 409: "conflict", 410: "gone", 413: "too large", 415: "unsupported media type",
-    421: "misdirected", 422: "not acceptable as it is", 429: "too many requests", 500: "internal error", 503: "not available",
+    421: "misdirected", 422: "not acceptable as it is", 429: "too many requests", 431: "head too large",
+    500: "internal error", 503: "not available",
 }  # fmt: skip
 
 

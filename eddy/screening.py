@@ -25,6 +25,11 @@ def screen(rows: Any, check: Callable[[Any], object]) -> tuple[Any, list[RowErro
 
     An error that is not about one row is raised.
     """
+    try:
+        check(rows)
+        return rows, []
+    except RowError:
+        pass
     rows, n_rows = _counted(rows)
     if n_rows < 0:
         check(rows)  # says which column has another length

@@ -51,7 +51,8 @@ UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 _TYPE_NAMES = {type_.value for type_ in COLUMN_TYPES}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_MAX_COLUMNS = 512
+#: Columns of a stream or table.
+MAX_COLUMNS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ class Schema:
         """Read `{name: type}` as users write it; raises `SchemaError` on anything else."""
         if not isinstance(declared, Mapping) or not declared:
             raise SchemaError(f'"{owner}" needs at least one column', hint='columns is a mapping such as {"temp": "float"}')
-        if len(declared) > _MAX_COLUMNS:
-            raise SchemaError(f'"{owner}" has {len(declared)} columns, more than {_MAX_COLUMNS}', code="too_many_columns")
+        if len(declared) > MAX_COLUMNS:
+            raise SchemaError(f'"{owner}" has {len(declared)} columns, more than {MAX_COLUMNS}', code="too_many_columns")
         columns = []
         lower: dict[str, str] = {}
         for name, text in declared.items():
@@ -141,9 +142,14 @@ class Schema:
         return f"Schema({self.declared()})"
 
 
+def is_name(name: object) -> bool:
+    """Whether SQL can write it without quotes."""
+    return isinstance(name, str) and _NAME.match(name) is not None and len(name) <= 128
+
+
 def check_name(name: object, what: str) -> str:
     """A name that SQL can write without quotes; raises `SchemaError` otherwise."""
-    if not isinstance(name, str) or not _NAME.match(name) or len(name) > 128:
+    if not isinstance(name, str) or not is_name(name):
         raise SchemaError(
             f"{name!r} is not a valid {what} name",
             code="bad_name",

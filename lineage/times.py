@@ -45,7 +45,7 @@ _DATE = r"\d{4}-\d\d-\d\d"
 _ZONE = r"(?:Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)"
 _ISO = re.compile(rf"({_DATE})(?:[T ]((?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:\.\d+)?)?)?)({_ZONE})?)?", re.ASCII)
 #: A text with a zone; a date alone ends in "-01" too, so the time must be there.
-_ZONED = rf"^{_DATE}[T ].*{_ZONE}$"
+ZONED = rf"^{_DATE}[T ].*{_ZONE}$"
 _TIME_HINT = "a time is a number of {unit}, ISO 8601 text such as 2024-05-01T12:00:00Z, or a datetime"
 
 
@@ -304,7 +304,7 @@ def strings_to_us(values: Any) -> Array | None:
     us = None
     # a cast that fails costs ten times one that works, so the first text says which to try
     try:
-        zoned = re.search(_ZONED, values[0].as_py()) is not None
+        zoned = re.search(ZONED, values[0].as_py()) is not None
     except UnicodeDecodeError:
         return None
     for cast in (_cast_zoned if zoned else _cast_naive, _cast_mixed):
@@ -331,7 +331,7 @@ def _cast_zoned(values: Any) -> Array:
 def _cast_mixed(values: Any) -> Array:
     # Arrow takes at most six digits for microseconds, and zones in all texts or in none
     values = pc.replace_substring_regex(values, r"(\.\d{6})\d+", r"\1")
-    zoned = pc.match_substring_regex(values, _ZONED).to_numpy(zero_copy_only=False)
+    zoned = pc.match_substring_regex(values, ZONED).to_numpy(zero_copy_only=False)
     us = np.empty(len(values), np.int64)
     us[zoned] = _cast_zoned(values.filter(pa.array(zoned)))
     us[~zoned] = _cast_naive(values.filter(pa.array(~zoned)))

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lineage.csv_cells import unit_of
 from lineage.errors import SchemaError, did_you_mean
 from lineage.schema import Schema, Type
+from pipeline import csv_sql
 from pipeline.files import INTEL_COLUMNS, Source
 
 if TYPE_CHECKING:
@@ -40,13 +42,16 @@ def read_raw(spark: SparkSession, source: Source, scratch: Path) -> DataFrame:
             *columns, *ours, f"to_json(struct({', '.join(columns)})) AS _text", "false AS _torn"
         )  # fmt: skip
     if source.format == "csv":
-        schema = ", ".join(f"`{name}` STRING" for name in source.stored) + ", _line STRING"
+        form = source.form
+        columns = [f"`{name}`" for name in source.stored if name != source.made]
+        schema = ", ".join(f"{column} STRING" for column in columns) + ", _line STRING"
         lines = spark.read.csv(
-            paths, schema, header=True, mode="PERMISSIVE", columnNameOfCorruptRecord="_line", enforceSchema=True,
-            ignoreLeadingWhiteSpace=True, ignoreTrailingWhiteSpace=True,
+            paths, schema, header=not form.names, sep=form.delimiter, quote='"', escape='"', mode="PERMISSIVE",
+            columnNameOfCorruptRecord="_line", enforceSchema=True,
         )  # fmt: skip
         text = f"coalesce(_line, to_csv(struct({', '.join(columns)})))"
-        return lines.selectExpr(*columns, *ours, f"{text} AS _text", "_line IS NOT NULL AS _torn")
+        parts = [f"{csv_sql.made(form, [f'`{part}`' for part in source.parts])} AS `{source.made}`"] if source.parts else []
+        return lines.selectExpr(*columns, *parts, *ours, f"{text} AS _text", "_line IS NOT NULL AS _torn")
     # a text of nothing is a value that is missing; more than one space in a row means that too
     fields = spark.read.text(paths).selectExpr("rtrim(value) AS _text", *ours).selectExpr("*", "split(_text, ' ') AS _fields")
     picked = [f"nullif(try_element_at(_fields, {n}), '') AS {name}" for n, name in enumerate(list(INTEL_COLUMNS)[1:], 3)]
@@ -72,8 +77,10 @@ def _escaped(path: Path) -> str:
     return re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path))
 
 
-def columns_of(raw: DataFrame, source: Source, declared: Mapping[str, str] | None, time: str | None) -> tuple[Schema, str]:
-    """The schema of a stream and its time column: as declared, else by what the values look like."""
+def columns_of(
+    raw: DataFrame, source: Source, declared: Mapping[str, str] | None, time: str | None, types: Mapping[str, str] | None = None
+) -> tuple[Schema, str]:  # fmt: skip
+    """The schema of a stream and its time column: as declared, else by what the values look like, but for `types`."""
     if declared is not None:
         if unknown := [name for name in declared if name not in source.stored]:
             raise SchemaError(
@@ -84,14 +91,21 @@ def columns_of(raw: DataFrame, source: Source, declared: Mapping[str, str] | Non
         found = dict(INTEL_COLUMNS)
     else:
         found = _inferred(raw, source)
-    time = time or _only_time(found, source.stream)
+    for name, kind in (types or {}).items():
+        if name not in found:
+            raise SchemaError(f'stream "{source.stream}" has no column "{name}"', hint=did_you_mean(name, list(found)))
+        found[name] = kind
+    time = source.made or time or _only_time(found, source.stream)
     if time not in found:
         raise SchemaError(f'stream "{source.stream}" has no column "{time}"', hint=did_you_mean(time, list(found)))
     if found[time] in ("int", "float"):
         found[time] = f"timestamp[{_unit(raw, time)}]"
     schema = Schema.parse(found, source.stream)
     if schema[time].type is not Type.TIMESTAMP:
-        raise SchemaError(f'the time column "{time}" of stream "{source.stream}" is {found[time]}', hint="--time names another")
+        raise SchemaError(
+            f'the time column "{time}" of stream "{source.stream}" is {found[time]}',
+            hint="--time names another, --time-format says how times are written",
+        )
     return schema, time
 
 
@@ -109,30 +123,36 @@ def _inferred(raw: DataFrame, source: Source) -> dict[str, str]:
     words = {"text": "string", "nanoseconds": "timestamp"}
     if source.format == "parquet":
         return {name: words.get(kind, kind) for name, kind in source.stored.items()}
-    kinds = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "timestamp": "TIMESTAMP"}
-    counts = [f"count(`{name}`) AS `{name}`" for name in source.stored]
-    counts += [
-        f"count(try_cast(`{name}` AS {kind})) AS `{name} {word}`" for name in source.stored for word, kind in kinds.items()
-    ]
-    row = raw.where("NOT _torn").selectExpr(*counts).first()
+    kinds = (Type.INT, Type.FLOAT, Type.BOOL, Type.TIMESTAMP)
+    counts = []
+    for name in source.stored:
+        word = f"`{name}`"
+        value = {kind: csv_sql.typed(word, kind, "ms", source.form, name == source.made) for kind in kinds}
+        counts.append(f"count({word}) AS `{name}`")
+        counts += [f"count({value[kind]}) AS `{name} {kind.value}`" for kind in kinds]
+        counts += [f"count_if({'' if one else 'NOT '}{value[Type.BOOL]}) AS `{name} {one}`" for one in (True, False)]
+        counts.append(f"count_if(lower({word}) IN ('true', 'false')) AS `{name} plain`")
+    cells = [f"{csv_sql.cell(f'`{name}`', Type.INT, source.form)} AS `{name}`" for name in source.stored]
+    row = raw.where("NOT _torn").selectExpr(*cells).selectExpr(*counts).first()
     assert row is not None
-    return {name: _narrowest(row, name, list(kinds)) for name in source.stored}
+    return {name: _narrowest(row, name, [kind.value for kind in kinds]) for name in source.stored}
 
 
 def _narrowest(counts: Any, name: str, words: list[str]) -> str:
     present = counts[name]
-    fitting = (word for word in words if present and counts[f"{name} {word}"] >= (1 - _STRAY) * present)
-    return next(fitting, "string")
+    fitting = [word for word in words if present and counts[f"{name} {word}"] >= (1 - _STRAY) * present]
+    both = counts[f"{name} True"] and counts[f"{name} False"]
+    if "bool" in fitting and not both and counts[f"{name} plain"] < counts[f"{name} bool"]:
+        # words such as F stand for something else unless there are T too
+        fitting.remove("bool")
+    return next(iter(fitting), "string")
 
 
 def _unit(raw: DataFrame, time: str) -> str:
     """The unit of bare numbers: the one that puts the least of them into the years from 2001 on, else milliseconds."""
     row = raw.selectExpr(f"min(try_cast(`{time}` AS DOUBLE)) AS least").first()
     least = row["least"] if row is not None and row["least"] is not None else 0
-    for unit, low, high in (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20)):
-        if low <= least < high:
-            return unit
-    return "ms"
+    return unit_of(least)
 
 
 def clean(raw: DataFrame, source: Source, schema: Schema, time: str) -> DataFrame:
@@ -142,14 +162,18 @@ def clean(raw: DataFrame, source: Source, schema: Schema, time: str) -> DataFram
         reasons.append("WHEN NOT coalesce(try_cast(moteid AS BIGINT) BETWEEN 1 AND 64, true) THEN 'no such mote'")
     for column in schema.columns:
         kind = source.stored[column.name]
-        value = _converted(f"`{column.name}`", kind, column.type, column.unit)
+        given = f"`{column.name}`"
+        value = _converted(given, kind, column.type, column.unit)
+        if source.format == "csv":
+            given = csv_sql.cell(given, column.type, source.form)
+            value = csv_sql.typed(given, column.type, column.unit, source.form, column.name == source.made)
         if value is None:
             raise SchemaError(f'column "{column.name}" of stream "{source.stream}" is {kind}, which is no {column.declared}')
         typed.append(f"{value} AS `{column.name}`")
         stands_for = "a time" if column.type is Type.TIMESTAMP else column.type.value
         if column.name == time:
-            reasons.append(f"WHEN `{time}` IS NULL THEN 'no time'")
-        reasons.append(f"WHEN `{column.name}` IS NOT NULL AND ({value}) IS NULL THEN '{column.name} is not {stands_for}'")
+            reasons.append(f"WHEN {given} IS NULL THEN 'no time'")
+        reasons.append(f"WHEN {given} IS NOT NULL AND ({value}) IS NULL THEN '{column.name} is not {stands_for}'")
     return raw.selectExpr(*typed, "_file", "_block", "_row", "_text", f"CASE {' '.join(reasons)} END AS _reason").selectExpr(
         "*", f"unix_micros(`{time}`) AS _us"
     )  # fmt: skip

@@ -4,7 +4,7 @@ name=FILE     a file of the stream `name`; several files may have one stream
 FILE          the stream is named by the file
 
 intel         the text of the Intel Berkeley lab: date time epoch moteid temperature humidity light voltage, by spaces
-csv           with a line of names
+csv           in any form that `lineage/csv_form.py` describes; the delimiter is found if it is not said
 parquet
 """
 
@@ -16,18 +16,22 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lineage.errors import SchemaError
+from lineage.csv_cells import infer, is_naive
+from lineage.csv_form import USUAL, CsvForm
+from lineage.csv_rows import SNIFFED_LINES, made_column, sniff, split
+from lineage.errors import EddyError, SchemaError
 from lineage.schema import Schema
 from pipeline.dataset import DatasetError
 
 FORMATS = ("csv", "intel", "parquet")
-_BY_SUFFIX = {".csv": "csv", ".parquet": "parquet", ".txt": "intel"}
+_BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".txt": "intel"}
 _INTEL_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? -?\d+ -?\d+ ")
 
 INTEL_COLUMNS = {
@@ -49,10 +53,19 @@ class Source:
     files: tuple[Path, ...]
     format: str
     stored: Mapping[str, str]
+    #: of a CSV
+    form: CsvForm = USUAL
+    #: the columns of a CSV that another is made of
+    parts: tuple[str, ...] = ()
+
+    @property
+    def made(self) -> str | None:
+        """The column of a CSV that is made of others."""
+        return self.form.time[0] if self.form.time else None
 
 
-def sources_of(words: Sequence[str], format_: str | None) -> list[Source]:
-    """The streams that words name, with their files looked at."""
+def sources_of(words: Sequence[str], format_: str | None, csv: Mapping[str, Any] | None = None) -> list[Source]:
+    """The streams that words name, with their files looked at; `csv` says the form of those that are CSV (`CsvForm.parse`)."""
     if format_ is not None and format_ not in FORMATS:
         raise SchemaError(f'there is no format "{format_}"', hint=f"--format is one of {', '.join(FORMATS)}")
     files: dict[str, list[Path]] = {}
@@ -60,15 +73,22 @@ def sources_of(words: Sequence[str], format_: str | None) -> list[Source]:
         name, _, path = word.partition("=") if re.match(r"[A-Za-z_]\w*=", word) else ("", "", word)
         file = Path(path).absolute()
         files.setdefault(name or re.sub(r"\W", "_", file.name.split(".")[0]), []).append(file)
-    return [_source(stream, tuple(found), format_) for stream, found in files.items()]
+    return [_source(stream, tuple(found), format_, csv or {}) for stream, found in files.items()]
 
 
-def _source(stream: str, files: tuple[Path, ...], format_: str | None) -> Source:
+def _source(stream: str, files: tuple[Path, ...], format_: str | None, csv: Mapping[str, Any]) -> Source:
     formats = {format_ or _format_of(file) for file in files}
     if len(formats) > 1:
         raise SchemaError(f'stream "{stream}" has files of several formats: {", ".join(sorted(formats))}')
     (found,) = formats
-    look = {"csv": _csv_columns, "intel": _intel_columns, "parquet": _parquet_columns}[found]
+    if csv and found != "csv":
+        raise SchemaError(
+            f"--{min(csv).replace('_', '-')} is said of CSV only", detail=f'the files of stream "{stream}" are {found}'
+        )
+    if found == "csv":
+        form = CsvForm.parse(**({"delimiter": sniff([line.encode() for line in _first_lines(files[0])])} | dict(csv)))
+        header = _header(files[0], form)
+    look = {"csv": lambda file: _csv_columns(file, form), "intel": _intel_columns, "parquet": _parquet_columns}[found]
     stored = look(files[0])
     for file in files[1:]:
         if (other := look(file)) != stored:
@@ -78,7 +98,28 @@ def _source(stream: str, files: tuple[Path, ...], format_: str | None) -> Source
                 hint="give them different names: NAME=FILE",
             )
     Schema.parse(dict.fromkeys(stored, "string"), stream)
-    return Source(stream, files, found, stored)
+    if found != "csv":
+        return Source(stream, files, found, stored)
+    columns = form.columns(header)
+    parts = tuple(columns[form.source(part, header, columns)] for part in form.time[1]) if form.time else ()
+    return Source(stream, files, found, stored, form, parts)
+
+
+def naive_times(source: Source) -> list[str]:
+    """The columns of a CSV with times that do not say their zone, and nobody else says it; by its first lines."""
+    if source.format != "csv":
+        return []
+    try:
+        texts = split("".join(_first_lines(source.files[0])).encode(), source.form, skip=True)
+    except EddyError:
+        # the job will say what is wrong
+        return []
+    names = source.form.columns(texts.header)
+    every = [*((name, cells, False) for name, cells in zip(names, texts.columns)), *made_column(texts, names, source.form)]
+    return [
+        name for name, cells, made in every
+        if (made or infer(cells, source.form) == "timestamp") and is_naive(cells, source.form, made)
+    ]  # fmt: skip
 
 
 def _shown(stored: Mapping[str, str]) -> str:
@@ -99,9 +140,13 @@ def _open(file: Path) -> IO[str]:
 
 
 def _first_line(file: Path) -> str:
+    return next(iter(_first_lines(file)), "")
+
+
+def _first_lines(file: Path) -> list[str]:
     try:
         with _open(file) as lines:
-            return next(iter(lines), "")
+            return list(islice(lines, SNIFFED_LINES))
     except (OSError, EOFError) as error:
         raise _unreadable(file, error) from None
 
@@ -111,12 +156,25 @@ def _unreadable(file: Path, error: Exception) -> DatasetError:
     return DatasetError(f"{file} cannot be read", code="bad_file", detail=words)
 
 
-def _csv_columns(file: Path) -> dict[str, str]:
-    names = next(csv.reader([_first_line(file).removeprefix("\ufeff")]), [])
+def _header(file: Path, form: CsvForm) -> list[str]:
+    """The names in the CSV, or those that stand for them."""
+    names = list(form.names) or next(csv.reader([_first_line(file).removeprefix("\ufeff")], delimiter=form.delimiter), [])
     if not names:
-        raise DatasetError(f"{file} is empty", code="bad_file", hint="the first line of a CSV has the names of the columns")
+        hint = "the first line of a CSV has the names of the columns, or --names a,b,c has"
+        raise DatasetError(f"{file} is empty", code="bad_file", hint=hint)
     if len(set(names)) < len(names):
         raise SchemaError(f"{file} has two columns of one name", detail=", ".join(names))
+    return names
+
+
+def _csv_columns(file: Path, form: CsvForm) -> dict[str, str]:
+    names = form.columns(_header(file, form))
+    if form.time is not None:
+        if form.time[0].lower() in map(str.lower, names):
+            raise SchemaError(
+                f'{file} has a column "{form.time[0]}" already', hint="--time NAME=column,.. makes one of another name"
+            )
+        names.append(form.time[0])
     return dict.fromkeys(names, "text")
 
 

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lineage.csv_form import types_of
 from lineage.errors import EddyError
 from pipeline.chunks import CHUNK_ROWS, write_chunks
 from pipeline.dataset import Dataset
 from pipeline.draft import Draft
-from pipeline.files import sources_of
+from pipeline.files import naive_times, sources_of
 from pipeline.ingest import Ingested, ingest
 from pipeline.progress import Report, reporting
 from pipeline.sensors import READINGS, Building, readings
@@ -111,9 +112,22 @@ def stocks(
 def from_(
     files: Annotated[list[str], typer.Argument(metavar="[NAME=]FILE...", help="Files of rows, with the name of their stream.")],
     out: _Out,
-    time: Annotated[str | None, typer.Option(help="The column with the time of a row, if more than one could be.")] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="The column with the time of a row, if more than one could be. CSV: ts=date,time makes one."),
+    ] = None,
     columns: Annotated[str | None, typer.Option(help="'name:type ...' of one stream, else by what the values look like.")] = None,
     format_: Annotated[str | None, typer.Option("--format", help="csv, intel or parquet, if the name does not say.")] = None,
+    types: Annotated[list[str] | None, typer.Option(metavar="COLUMN=TYPE,..", help="Types not to be guessed.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="CSV: what stands between cells; tab for a tab.", show_default="by the first lines")
+    ] = None,
+    names: Annotated[str | None, typer.Option(metavar="A,B,..", help="CSV: the columns' names, if no line has them.")] = None,
+    rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="CSV: another name for a column.")] = None,
+    null: Annotated[list[str] | None, typer.Option(metavar="WORD", help="CSV: a word that is NULL in every column.")] = None,
+    time_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="CSV: how times are written: '%d/%m/%Y'.")] = None,
+    tz: Annotated[str | None, typer.Option(metavar="ZONE", help="CSV: whose times they are that have no zone.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="CSV: a comma, if that stands before decimals.")] = None,
     master: _Master = LOCAL, json: _Json = False,
 ) -> None:  # fmt: skip
     """A dataset from files: CSV, parquet, or the Intel lab's text. Rows that do not fit are put aside with the reason.
@@ -121,14 +135,25 @@ def from_(
     eddy generate from trades=2024-03-*.csv news=articles.parquet --time ts --out data/real
     """
     with _told(json):
-        sources = sources_of(files, format_)
+        made = time if time is not None and "=" in time else None
+        told = {
+            "delimiter": delimiter, "names": names, "rename": rename, "null": null, "time": made, "time_format": time_format,
+            "tz": tz, "decimal": decimal,
+        }  # fmt: skip
+        csv = {name: value for name, value in told.items() if value}
+        sources = sources_of(files, format_, csv)
+        for source in sources if not json else ():
+            if naive := naive_times(source):
+                words = f'times of {", ".join(naive)} of stream "{source.stream}" do not say their zone'
+                print(f"note: {words} and are taken as UTC; --tz Europe/Berlin says whose they are", file=sys.stderr)
         declared = _declared(columns)
+        typed = types_of(types or [])
         if declared is not None and len(sources) > 1:
             raise typer.BadParameter("several streams cannot have the same columns", param_hint="--columns")
-        parameters = {"files": files, "time": time, "columns": declared, "format": format_}
+        parameters = {"files": files, "time": time, "columns": declared, "format": format_, "csv": csv, "types": typed}
 
         def write(draft: Draft, spark: SparkSession) -> Dataset:
-            done = {source.stream: ingest(spark, draft, source, declared, time) for source in sources}
+            done = {source.stream: ingest(spark, draft, source, declared, time, types=typed) for source in sources}
             return draft.publish({name: one.declared for name, one in done.items()}, _reasons(done))
 
         _show(_run(Draft(out, kind="ingested", seed=None, parameters=parameters), master, 0, write), json)

@@ -36,12 +36,12 @@ class Ingested:
 
 def ingest(
     spark: SparkSession, draft: Draft, source: Source, columns: Mapping[str, str] | None, time: str | None,
-    chunk_rows: int = CHUNK_ROWS,
+    chunk_rows: int = CHUNK_ROWS, types: Mapping[str, str] | None = None,
 ) -> Ingested:  # fmt: skip
     """Write one stream into a draft."""
     with telling_spark(draft.out):
         raw = read_raw(spark, source, draft.scratch)
-        schema, time = columns_of(raw, source, columns, time)
+        schema, time = columns_of(raw, source, columns, time, types)
         cleaned = clean(raw, source, schema, time)
         declared = Declared({c.name: c.type.value for c in schema.columns}, time)
         good, refused = _counted(cleaned)
@@ -51,7 +51,7 @@ def ingest(
                 f'no row of stream "{source.stream}" can be used: the file does not fit its columns',
                 code="bad_file",
                 detail=f"{n_rows} rows: {reason}",
-                hint="--columns 'name:type ...' says what the columns are, --time which one is the time",
+                hint="--types name=type says what a column is, --time which one is the time, --time-format how times are written",
             )
         if good is not None:
             chunks = _in_chunks(cleaned.where("_reason IS NULL"), good, chunk_rows)

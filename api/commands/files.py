@@ -1,11 +1,11 @@
 """Files of rows, read in parts of bounded size, for `eddy push`.
 
-    csv         cut between records, sent as CSV: the service knows the types of its columns
+    csv         cut between records, sent as CSV: the service knows the types of its columns (`api/commands/csv_files.py`)
     ndjson      cut between lines
     arrow       IPC stream or file, a batch at a time
     parquet     a batch at a time
 
-`schema_of` says what columns the first part has, as `stream add` would be told.
+`schema_of` says what columns the first part of any format but CSV has, as `stream add` would be told.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from eddy import EddyError
+
+if TYPE_CHECKING:
+    from eddy.csv import CsvForm
 
 #: Bytes and rows of one part, about.
 PART_BYTES = 1 << 20
@@ -27,8 +30,8 @@ PART_ROWS = 10_000
 CSV, NDJSON = "text/csv", "application/x-ndjson"
 FORMATS = ("csv", "ndjson", "arrow", "parquet")
 _BY_SUFFIX = {
-    ".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow",
-    ".ipc": "arrow", ".parquet": "parquet",
+    ".csv": "csv", ".tsv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".arrow": "arrow", ".arrows": "arrow",
+    ".feather": "arrow", ".ipc": "arrow", ".parquet": "parquet",
 }  # fmt: skip
 
 
@@ -47,24 +50,43 @@ class Part:
     body: bytes = b""
     media: str = ""
     table: Any = None
+    #: where the rows of a sorted file were in it
+    places: Any = None
 
 
-def open_rows(name: str, format_: str | None) -> tuple[Iterator[Part], float | None]:
-    """The parts of a file, `-` is standard input, and how many bytes there are if somebody knows."""
+class Opened(NamedTuple):
+    """The parts of a file, how many bytes there are if somebody knows, and the form of a CSV."""
+
+    parts: Iterator[Part]
+    size: float | None
+    form: CsvForm | None = None
+
+
+def open_rows(name: str, format_: str | None, csv: Mapping[str, Any] | None = None) -> Opened:
+    """A file, `-` is standard input; `csv` says the form of a CSV as far as it is known (`eddy/csv.py`)."""
     path = Path(name)
     kind = format_ or (_sniffed(sys.stdin.buffer) if name == "-" else _BY_SUFFIX.get(path.suffix.lower(), ""))
     if kind not in FORMATS:
         fact = f'there is no format "{kind}"' if kind else f'the format of "{path.name}" is not known'
         raise FileError(fact, hint=f"--format is one of {', '.join(FORMATS)}")
-    reader = {"csv": _csv_parts, "ndjson": _line_parts, "arrow": _arrow_parts, "parquet": _parquet_parts}[kind]
-    if name == "-":
-        return reader(sys.stdin.buffer), None
-    try:
-        source = path.open("rb")
-        size = float(path.stat().st_size)
-    except OSError as error:
-        raise FileError(f"{name} cannot be read", detail=error.strerror or str(error)) from None
-    return _closing(source, reader(source)), size
+    if csv and kind != "csv":
+        raise FileError(f"--{min(csv).replace('_', '-')} is said of CSV only", detail=f"the rows are {kind}")
+    source: IO[bytes] = sys.stdin.buffer
+    size = None
+    if name != "-":
+        try:
+            source = path.open("rb")
+            size = float(path.stat().st_size)
+        except OSError as error:
+            raise FileError(f"{name} cannot be read", detail=error.strerror or str(error)) from None
+    if kind == "csv":
+        from api.commands.csv_files import CsvFile
+
+        file = CsvFile(source, csv or {})
+        found = (Part(*rows, CSV) for rows in file.bodies(PART_BYTES, PART_ROWS))
+        return Opened(found if name == "-" else _closing(source, found), size, file.form)
+    reader = {"ndjson": _line_parts, "arrow": _arrow_parts, "parquet": _parquet_parts}[kind]
+    return Opened(reader(source) if name == "-" else _closing(source, reader(source)), size)
 
 
 def _closing(source: IO[bytes], parts: Iterator[Part]) -> Iterator[Part]:
@@ -83,36 +105,6 @@ def _sniffed(source: IO[bytes]) -> str:
     if head.startswith(b"PAR1"):
         return "parquet"
     return "ndjson" if head.lstrip().startswith(b"{") else "csv"
-
-
-def _csv_parts(source: IO[bytes]) -> Iterator[Part]:
-    """A record ends at the end of a line with no quote open."""
-    records = _records(source)
-    header = next(records, b"").removeprefix(b"\xef\xbb\xbf")
-    if not header.strip():
-        raise FileError("the CSV is empty", hint="its first line has the names of the columns")
-    first = len(header)
-    for n_rows, body in _gathered(records):
-        yield Part(n_rows, first + len(body), header + body, CSV)
-        first = 0
-
-
-def _records(source: IO[bytes]) -> Iterator[bytes]:
-    open_record: list[bytes] = []
-    quoted = False
-    for line in source:
-        quoted ^= bool(line.count(b'"') & 1)
-        if open_record or quoted:
-            open_record.append(line)
-            if quoted:
-                if sum(map(len, open_record)) > 16 * PART_BYTES:
-                    raise FileError("a quote in the CSV is never closed", detail=open_record[0][:60].decode(errors="replace"))
-                continue
-            line = b"".join(open_record)
-            open_record = []
-        yield line if line.endswith(b"\n") else line + b"\n"
-    if open_record:
-        raise FileError("a quote in the CSV is never closed", detail=open_record[0][:60].decode(errors="replace"))
 
 
 def _line_parts(source: IO[bytes]) -> Iterator[Part]:
@@ -189,13 +181,7 @@ def schema_of(part: Part, time: str | None) -> dict[str, str]:
 
 def _as_table(part: Part) -> Any:
     import pyarrow as pa
-    import pyarrow.csv
 
-    if part.media == CSV:
-        try:
-            return pyarrow.csv.read_csv(io.BytesIO(part.body))
-        except pa.ArrowException as error:
-            raise FileError("the CSV cannot be read", detail=str(error).split("\n", 1)[0]) from None
     rows = []
     for n, line in enumerate(part.body.split(b"\n"), 1):
         if line.strip():
@@ -232,10 +218,10 @@ def _type_of(type_: Any) -> str:
 
 def _time_type(column: Any, kind: str) -> str:
     """The type of a time column; of bare numbers the unit that puts the first into the years from 2001 on, else milliseconds."""
+    from eddy.csv import unit_of
+
     if kind not in ("int", "float"):
         return "timestamp"
     first = next((value.as_py() for value in column if value.is_valid), 0)
-    for unit, low, high in (("s", 1e9, 1e11), ("us", 1e14, 1e17), ("ns", 1e17, 1e20)):
-        if low <= first < high:
-            return f"timestamp[{unit}]"
-    return "timestamp"
+    unit = unit_of(first)
+    return "timestamp" if unit == "ms" else f"timestamp[{unit}]"

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+
+class Advance(Protocol):
+    """Told how much more is done, and of how many rows that was."""
+
+    def __call__(self, done: float, rows: int = 0) -> None: ...
 
 
 @contextmanager
-def progress(what: str, total: float | None, *, in_bytes: bool = False) -> Iterator[Callable[[float], None]]:
-    """Gives what tells how much more is done; `total` is None if nobody knows."""
+def progress(what: str, total: float | None, *, in_bytes: bool = False) -> Iterator[Advance]:
+    """A bar with the rows in a second, if any are told of; `total` is None if nobody knows."""
     if not sys.stderr.isatty():
-        yield lambda done: None
+        yield lambda done, rows=0: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -19,8 +27,17 @@ def progress(what: str, total: float | None, *, in_bytes: bool = False) -> Itera
     count = DownloadColumn() if in_bytes else MofNCompleteColumn()
     # on stderr: what is printed on stdout stays clean
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    )
+        TextColumn("{task.description}"), BarColumn(), count, TextColumn("{task.fields[rate]}"), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+    began, n_rows = time.monotonic(), 0
+
+    def advance(done: float, rows: int = 0) -> None:
+        nonlocal n_rows
+        n_rows += rows
+        rate = f"{n_rows / max(time.monotonic() - began, 1e-3):,.0f} rows/s" if n_rows else ""
+        bar.update(task, advance=done, rate=rate)
+
     with bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.advance(task, done)
+        task = bar.add_task(what, total=total, rate="")
+        yield advance

@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from api.commands.common import Json, Token, Url, columns_text, command, connect, print_json
 from api.commands.push_hints import Totals, hints, standing
-from eddy import NotFoundError, RowError
+from eddy import EddyError, NotFoundError, RowError
 
 if TYPE_CHECKING:
     from api.commands.files import Part
+    from eddy import Stream
     from eddy.client import Client, Receipt
+    from eddy.csv import CsvForm
+
+#: Bytes at the beginning of a CSV by which its columns are judged.
+JUDGED_BYTES = 8 << 20
 
 _Stream = Annotated[str, typer.Argument(metavar="STREAM", help="The stream.")]
-_File = Annotated[str, typer.Argument(metavar="FILE", help=".csv, .ndjson, .arrow or .parquet; - is standard input.")]
+_File = Annotated[str, typer.Argument(metavar="FILE", help=".csv, .tsv, .ndjson, .arrow or .parquet; - is standard input.")]
 _Format = Annotated[str | None, typer.Option("--format", help="csv, ndjson, arrow or parquet, if the name does not say.")]
 _Create = Annotated[bool, typer.Option("--create", help="Make the stream if there is none, by what the first rows look like.")]
-_Time = Annotated[str | None, typer.Option(help="With --create: the column with the time of a row.")]
+_Time = Annotated[
+    str | None,
+    typer.Option(help="With --create: the column with the time of a row. CSV: ts=date,time makes one of several columns."),
+]
+_Types = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN=TYPE,..", help="With --create, of a CSV: types not to be guessed.")
+]
+_Lateness = Annotated[float | None, typer.Option(help="With --create: how far behind a row may arrive, milliseconds.")]
+_Timeline = Annotated[str | None, typer.Option(help="With --create: the timeline whose clock the stream shares.")]
 _Bad = Annotated[str, typer.Option(help="Rows that do not fit: refuse, or skip and count them.")]
+_Sort = Annotated[
+    bool, typer.Option("--sort", help="CSV: push the rows in the order of their times; the file is held in memory.")
+]
+_Delimiter = Annotated[
+    str | None, typer.Option(help="CSV: what stands between cells; tab for a tab.", show_default="by the first lines")
+]
+_Names = Annotated[str | None, typer.Option(metavar="A,B,..", help="CSV: the names of the columns, if no line has them.")]
+_Rename = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="CSV: another name for a column; repeatable.")]
+_Null = Annotated[list[str] | None, typer.Option(metavar="WORD", help="CSV: a word that is NULL in every column; repeatable.")]
+_TimeFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="CSV: how times are written: '%d/%m/%Y %H:%M'.")]
+_Tz = Annotated[str | None, typer.Option(metavar="ZONE", help="CSV: whose times they are that have no zone: Europe/Berlin.")]
+_Decimal = Annotated[str | None, typer.Option(help="CSV: a comma, if that stands before decimals.")]
 
 
 @command
 def push(
-    stream: _Stream, file: _File, format_: _Format = None, create: _Create = False, time: _Time = None, bad: _Bad = "refuse",
+    stream: _Stream, file: _File, format_: _Format = None, create: _Create = False, time: _Time = None, types: _Types = None,
+    lateness: _Lateness = None, timeline: _Timeline = None, bad: _Bad = "refuse", sort: _Sort = False,
+    delimiter: _Delimiter = None, names: _Names = None, rename: _Rename = None, null: _Null = None,
+    time_format: _TimeFormat = None, tz: _Tz = None, decimal: _Decimal = None,
     url: Url = None, token: Token = None, json: Json = False,
 ) -> None:  # fmt: skip
     """Push the rows of a file into a stream, in parts.
@@ -36,53 +68,184 @@ def push(
     from api.commands.files import open_rows
     from api.commands.progress import progress
 
-    if time is not None and not create:
-        raise typer.BadParameter("the time column is chosen when a stream is made: give --create too", param_hint="--time")
+    made = time if time is not None and "=" in time else None
+    _check(create, {"time": None if made else time, "types": types, "lateness": lateness, "timeline": timeline})
     if bad not in ("refuse", "skip"):
         raise typer.BadParameter(f'"{bad}" is neither refuse nor skip', param_hint="--bad")
-    parts, size = open_rows(file, format_)
-    totals, n_rows = Totals(), 0
-    with connect(url, token) as client, progress(stream, size, in_bytes=True) as advance:
-        first = next(parts, None)
-        if create and first is not None:
-            _create(client, stream, first, time, json)
+    told = {
+        "delimiter": delimiter, "names": names, "rename": rename, "null": null, "time": made, "time_format": time_format,
+        "tz": tz, "decimal": decimal,
+    }  # fmt: skip
+    opened = open_rows(file, format_, {name: value for name, value in told.items() if value})
+    making = _Making(made and made.partition("=")[0] or time, types or [], lateness, timeline) if create else None
+    pushed = _Pushed()
+    with connect(url, token) as client, progress(stream, opened.size, in_bytes=True) as advance:
+        begun = _begun(client, stream, opened.parts, opened.form, making, json)
         before = None if json else standing(client, stream)
-        for part in chain([first] if first is not None else [], parts):
-            try:
-                receipt = _push(client, stream, part, bad)
-            except RowError as error:
-                # the service counts from the start of a part
-                if error.row is not None:
-                    error.row += n_rows
-                if n_rows:
-                    error.detail = f"the {n_rows} rows of earlier parts were taken"
-                raise
-            totals = totals.plus(receipt)
-            n_rows += part.n_rows
-            advance(part.n_bytes)
+        try:
+            for part in _ordered(begun, opened.form) if sort else begun.parts:
+                pushed.add(_push(client, stream, part, opened.form, bad, pushed.n_rows), part)
+                advance(part.n_bytes, part.n_rows)
+        except BaseException:
+            if begun.made and not pushed.totals.accepted:
+                # what failed as a whole leaves nothing behind, if the service still answers
+                with suppress(EddyError):
+                    client.drop(stream)
+            raise
         after = None if json else standing(client, stream)
-    if json:
-        print_json({"stream": stream, **totals._asdict()})
-    else:
-        more = "".join(f", {n} {word}" for word, n in totals._asdict().items() if n and word != "accepted")
-        print(f'{totals.accepted} rows into stream "{stream}"{more}', flush=True)
-        for line in hints(stream, totals, before, after):
+    _summary(stream, pushed, opened.form is not None, json)
+    if not json:
+        for line in hints(stream, pushed.totals, before, after):
             print(line, file=sys.stderr)
 
 
-def _create(client: Client, stream: str, first: Part, time: str | None, quiet: bool) -> None:
-    """Make the stream unless there is one."""
-    from api.commands.files import schema_of
+@dataclass(slots=True)
+class _Pushed:
+    """What has become of a file so far."""
 
+    totals: Totals = Totals()
+    #: rows of the file
+    n_rows: int = 0
+    #: cells that are NULL, by column; of a CSV
+    nulls: Counter[str] = field(default_factory=Counter)
+
+    def add(self, receipt: Receipt, part: Part) -> None:
+        self.totals = self.totals.plus(receipt)
+        self.n_rows += part.n_rows
+        self.nulls.update(receipt.nulls or {})
+
+
+def _summary(stream: str, pushed: _Pushed, csv: bool, json: bool) -> None:
+    """Say what was pushed."""
+    totals = pushed.totals
+    if json:
+        print_json({"stream": stream, **totals._asdict(), **({"nulls": pushed.nulls} if csv else {})})
+        return
+    more = "".join(f", {n} {word}" for word, n in totals._asdict().items() if n and word != "accepted")
+    print(f'{totals.accepted} rows into stream "{stream}"{more}', flush=True)
+    if pushed.nulls:
+        print(f"NULL: {', '.join(f'{n} in {name}' for name, n in pushed.nulls.items())}", flush=True)
+
+
+def _check(create: bool, of_creation: dict[str, Any]) -> None:
+    for name, value in of_creation.items():
+        if value is not None and not create:
+            what = "the time column is" if name == "time" else f"{name} are" if name == "types" else f"the {name} is"
+            raise typer.BadParameter(f"{what} chosen when a stream is made: give --create too", param_hint=f"--{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What is said of a stream that is to be made."""
+
+    time: str | None
+    types: list[str]
+    lateness: float | None
+    timeline: str | None
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A stream that is there, whether this call made it, and the parts for it."""
+
+    stream: Stream | None
+    made: bool
+    parts: Iterator[Part]
+
+
+def _begun(
+    client: Client, stream: str, parts: Iterator[Part], form: CsvForm | None, making: _Making | None, quiet: bool
+) -> _Begun:
+    """Look for the stream, and make it if it is to be made and there is none."""
+    head = _head(parts, JUDGED_BYTES if making is not None and form is not None else 0)
+    parts = chain(head, parts)
+    known = None
     try:
-        client.stream(stream)
+        known = client.stream(stream)
     except NotFoundError:
-        made = client.create_stream(stream, schema_of(first, time), time=time)
-        if not quiet:
-            print(f'stream "{made.name}": {columns_text(made.columns)}')
+        if making is None or not head:
+            # the push says that there is none
+            return _Begun(None, False, parts)
+    if known is not None:
+        if form is not None and head:
+            from api.commands.csv_files import naive_columns, naive_note
+
+            _note(naive_note(naive_columns(head[0].body, form, known.columns)))
+        return _Begun(known, False, parts)
+    assert making is not None
+    columns, time = _columns(head, form, making)
+    options = {"lateness": making.lateness, "timeline": making.timeline}
+    made = client.create_stream(
+        stream, columns, time=time, **{name: value for name, value in options.items() if value is not None}  # type: ignore[arg-type]
+    )  # fmt: skip
+    if not quiet:
+        print(f'stream "{made.name}": {columns_text(made.columns)}')
+    return _Begun(made, True, parts)
 
 
-def _push(client: Client, stream: str, part: Part, bad: str) -> Receipt:
-    if part.table is not None:
-        return client.push(stream, part.table, bad=bad)
-    return client.push_body(stream, part.body, part.media, bad=bad)
+def _head(parts: Iterator[Part], n_bytes: int) -> list[Part]:
+    """The first part, and more until there are so many bytes."""
+    found: list[Part] = []
+    held = 0
+    for part in parts:
+        found.append(part)
+        held += part.n_bytes
+        if held >= n_bytes:
+            break
+    return found
+
+
+def _columns(head: list[Part], form: CsvForm | None, making: _Making) -> tuple[dict[str, str], str | None]:
+    """The columns of a file and its time column, as a stream would declare them."""
+    if form is None:
+        from api.commands.files import FileError, schema_of
+
+        if making.types:
+            raise FileError("--types is said of CSV only", hint="a column has the type that the file says")
+        return schema_of(head[0], making.time), making.time
+    from api.commands.csv_files import columns_of
+    from eddy.csv import types_of
+
+    found = columns_of([part.body for part in head], form, making.time, types_of(making.types))
+    _note(found.notes)
+    return found.types, found.time
+
+
+def _note(notes: list[str]) -> None:
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _ordered(begun: _Begun, form: CsvForm | None) -> Iterator[Part]:
+    """The parts in the order of their rows' times."""
+    from api.commands import files
+    from api.commands.csv_files import in_order
+
+    if form is None:
+        hint = "eddy generate from sorts files of any size and format, eddy replay pushes them"
+        raise files.FileError("--sort is said of CSV only", hint=hint)
+    stream = begun.stream
+    if stream is None:
+        # the push says that there is none
+        yield from begun.parts
+        return
+    if stream.time is None:
+        raise files.FileError("a stream without a time column has no order to sort by", hint="--create --time ts")
+    bodies = ((part.n_rows, part.n_bytes, part.body) for part in begun.parts)
+    for one in in_order(bodies, form, stream.columns, stream.time, files.PART_BYTES, files.PART_ROWS):
+        yield files.Part(one.n_rows, one.n_bytes, one.body, files.CSV, places=one.places)
+
+
+def _push(client: Client, stream: str, part: Part, form: CsvForm | None, bad: str, before: int) -> Receipt:
+    """Push a part; `before` are the rows of the file that came before it."""
+    try:
+        if part.table is not None:
+            return client.push(stream, part.table, bad=bad)
+        return client.push_body(stream, part.body, part.media, csv=form, bad=bad)
+    except RowError as error:
+        # the service counts from the start of a part
+        if error.row is not None:
+            error.row = int(part.places[error.row]) if part.places is not None else error.row + before
+        if before:
+            error.detail = f"the {before} rows of earlier parts were taken"
+        raise

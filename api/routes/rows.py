@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 
 from api import bodies
 from api.calls import Call
@@ -70,39 +71,67 @@ Wait = Query(None, description="visible: answer once the rows are released, whic
 Bad = Query("refuse", description="skip: take the good rows and name the others")
 
 
+def _csv_texts(
+    delimiter: str | None = Query(None, description="CSV: the character between cells, or tab", max_length=16),
+    names: str | None = Query(None, description="CSV: a,b,c for one without a line of names", max_length=16_384),
+    rename: Sequence[str] = Query((), description="CSV: old=new, for a column", max_length=512),
+    null: Sequence[str] = Query((), description="CSV: a word that is NULL in every column", max_length=100),
+    time: str | None = Query(None, description="CSV: ts=year,month,day makes a time of other columns", max_length=4096),
+    time_format: str | None = Query(None, description="CSV: how times are written, as in strptime", max_length=256),
+    tz: str | None = Query(None, description="CSV: the IANA zone of times that do not say theirs", max_length=128),
+    decimal: str | None = Query(None, description="CSV: a comma, if that stands before decimals", max_length=1),
+) -> dict[str, Any]:
+    """The form of a CSV (`lineage/csv_form.py`), as far as it is told."""
+    given = {
+        "delimiter": delimiter, "names": names, "rename": list(rename), "null": list(null), "time": time,
+        "time_format": time_format, "tz": tz, "decimal": decimal,
+    }  # fmt: skip
+    # checked before anything waits; and written in one way, for a key is of one call
+    return bodies.csv_form({name: value for name, value in given.items() if value}).texts()
+
+
+CsvTexts = Annotated[dict[str, Any], Depends(_csv_texts)]
+
+
 async def pushed(
-    service: Service, stream: str, content_type: str | None, body: bytes, key: str | None = None, bad: str = "refuse"
+    service: Service, stream: str, content_type: str | None, body: bytes, key: str | None = None, bad: str = "refuse",
+    csv: dict[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Have rows pushed, in the format that they say. They are read where they are needed, beside the engine: what waits is
     small, and the event loop free."""
     media = bodies.media_type(content_type)
-    receipt: dict[str, Any] = await service.ask(Call("push", _header(key, bad, stream=stream, media=media), body))
+    receipt: dict[str, Any] = await service.ask(Call("push", _header(key, bad, csv, stream=stream, media=media), body))
     return receipt
 
 
-def _header(key: str | None, bad: str, **header: Any) -> dict[str, Any]:
+def _header(key: str | None, bad: str, csv: dict[str, Any] | None = None, **header: Any) -> dict[str, Any]:
     if key is not None:
         header["key"] = key
     if bad == "skip":
         header["bad"] = "skip"
+    if csv:
+        if header["media"] != bodies.CSV:
+            raise bodies.BodyError(f'"{min(csv)}" is said of CSV only', detail=f"the rows are {header['media']}", hint=bodies.CSV)
+        header["csv"] = csv
     return header
 
 
 @router.post(
     "/v1/streams/{stream}/rows", status_code=202, response_model=Receipt, response_model_exclude_none=False,
-    responses=problems(404, 409), openapi_extra=_ROWS,
+    responses=problems(404, 409, 431), openapi_extra=_ROWS,
 )  # fmt: skip
 async def push(
     service: Served,
     stream: Name,
     request: Request,
+    csv: CsvTexts,
     bad: Literal["refuse", "skip"] = Bad,
     wait: Literal["visible"] | None = Wait,
     idempotency_key: str | None = Key,
 ) -> Any:
     """Give a stream rows: all of them or, with an error that names the row, none."""
     content_type = request.headers.get("content-type")
-    receipt = await pushed(service, stream, content_type, await request.body(), idempotency_key, bad)
+    receipt = await pushed(service, stream, content_type, await request.body(), idempotency_key, bad, csv)
     if wait is None:
         return receipt
     return receipt | {"visible": await _visible(service, stream, receipt["last_row"])}
@@ -132,19 +161,20 @@ async def push_many(service: Served, request: Request, idempotency_key: str | No
     "/v1/tables/{table}/rows",
     status_code=202,
     response_model=TableReceipt,
-    responses=problems(404, 409),
+    responses=problems(404, 409, 431),
     openapi_extra=_ROWS,
 )
 async def upsert(
     service: Served,
     table: Name,
     request: Request,
+    csv: CsvTexts,
     bad: Literal["refuse", "skip"] = Bad,
     idempotency_key: str | None = Key,
 ) -> Any:
     """Give a table rows, which take the place of those with their keys."""
     media = bodies.media_type(request.headers.get("content-type"))
-    header = _header(idempotency_key, bad, table=table, media=media)
+    header = _header(idempotency_key, bad, csv, table=table, media=media)
     return await service.ask(Call("upsert", header, await request.body()))
 
 

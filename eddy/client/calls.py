@@ -12,7 +12,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from eddy.client.exchange import Call, Reply, Request
@@ -30,6 +30,9 @@ from eddy.client.problems import error_from
 from eddy.client.rows import ARROW, JSON, encode, encode_many, to_json
 from eddy.description import Stream, Table
 from lineage.errors import EddyError, NotFoundError
+
+if TYPE_CHECKING:
+    from lineage.csv_form import CsvForm
 
 #: Seconds that the service waits for rows to be visible.
 VISIBLE = 30.0
@@ -164,9 +167,11 @@ def upsert(table: str, rows: Any, *, bad: str = "refuse", key: str | None = None
     return table_receipt_of(json_of(reply))
 
 
-def push_body(stream: str, content: bytes, media: str, *, bad: str = "refuse", key: str | None = None) -> Call[Receipt]:
-    """Give a stream rows that are bytes of a format already: NDJSON, CSV, Arrow or JSON."""
-    reply = yield _post(path_of("streams", stream, "rows"), content, media, bad, None, key)
+def push_body(
+    stream: str, content: bytes, media: str, *, csv: CsvForm | None = None, bad: str = "refuse", key: str | None = None
+) -> Call[Receipt]:  # fmt: skip
+    """Give a stream rows that are bytes of a format already: NDJSON, CSV, Arrow or JSON. `csv` is the form of a CSV."""
+    reply = yield _post(path_of("streams", stream, "rows"), content, media, bad, None, key, csv)
     return receipt_of(json_of(reply))
 
 
@@ -175,9 +180,13 @@ def _rows(path: str, rows: Any, bad: str, wait: str | None, key: str | None) -> 
     return _post(path, body.content, body.media, bad, wait, key)
 
 
-def _post(path: str, content: bytes, media: str, bad: str, wait: str | None, key: str | None) -> Request:
+def _post(
+    path: str, content: bytes, media: str, bad: str, wait: str | None, key: str | None, csv: CsvForm | None = None
+) -> Request:  # fmt: skip
     """Rows on their way. With their key they can be sent twice and are taken once."""
     params = [("bad", bad)] if bad != "refuse" else []
+    for name, text in ({} if csv is None else csv.texts()).items():
+        params += [(name, one) for one in (text if isinstance(text, list) else [text])]
     params += [("wait", wait)] if wait is not None else []
     headers = {"Content-Type": media, "Idempotency-Key": key or uuid.uuid4().hex}
     slow = VISIBLE if wait is not None else 0.0

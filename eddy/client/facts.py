@@ -12,7 +12,8 @@ from eddy.description import Stream, Table
 
 
 class Receipt(NamedTuple):
-    """What a push did. The first five are the engine's; `rejected` and `errors` are of `bad="skip"`, `visible` of `wait`."""
+    """What a push did. The first five are the engine's; `rejected` and `errors` are of `bad="skip"`, `visible` of `wait`,
+    `nulls` (cells that are NULL, by column) of CSV."""
 
     accepted: int
     late: int
@@ -22,6 +23,7 @@ class Receipt(NamedTuple):
     rejected: int = 0
     errors: tuple[Mapping[str, Any], ...] = ()
     visible: bool | None = None
+    nulls: Mapping[str, int] | None = None
 
 
 class TableReceipt(NamedTuple):
@@ -96,7 +98,7 @@ def query_of(facts: Mapping[str, Any]) -> Query:
 def receipt_of(facts: Mapping[str, Any]) -> Receipt:
     return Receipt(
         facts["accepted"], facts["late"], facts["first_row"], facts["last_row"], facts["expired"],
-        facts["rejected"], tuple(facts.get("errors") or ()), facts.get("visible"),
+        facts["rejected"], tuple(facts.get("errors") or ()), facts.get("visible"), facts.get("nulls"),
     )  # fmt: skip
 
 

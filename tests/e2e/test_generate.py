@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.dataset import Dataset
 from tests.e2e.serving import ROOT
+from tests.reference.csv_styles import ROWS, styled
 
 #: Seconds for anything, on a busy machine.
 PATIENCE = 300.0
@@ -53,6 +54,31 @@ def test_a_market_is_written_and_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
+def test_a_csv_in_a_form_of_its_own_becomes_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "stock.csv").write_bytes(styled("stock.csv"))
+    options = (
+        "--time",
+        "Datum",
+        "--time-format",
+        "%d.%m.%Y",
+        "--decimal",
+        ",",
+        "--types",
+        "Volumen=float",
+        "--rename",
+        "Kurs=price",
+    )
+    done = run("from", f"stock={tmp_path}/stock.csv", *options, "--tz", "Europe/Berlin", "--out", str(tmp_path / "d"), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    dataset = Dataset.open(tmp_path / "d")
+    columns = {"Datum": "timestamp", "Symbol": "string", "price": "float", "Volumen": "float"}
+    assert dict(dataset.stream("stock").columns) == columns and dataset.stream("stock").rows == ROWS
+    # midnight of the 2nd of January in Berlin
+    assert dataset.stream("stock").first == 1_704_150_000_000_000 and dataset.quarantined == {}
+
+
+@pytest.mark.spark
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     """Enough rows for minutes; stopped as soon as Spark has begun to write."""
     with subprocess.Popen(
@@ -84,6 +110,8 @@ def test_without_spark_there_is_one_sentence_and_the_way_to_install_it(tmp_path:
         (("sensors", "--hours", "0"), "there is nothing to generate"),
         (("stocks", "--start", "2024-03-05"), "begins on a Monday"),
         (("from", "nothing.csv"), "nothing.csv cannot be read"),
+        (("from", "README.md", "--format", "csv", "--tz", "Mars/Olympus"), 'there is no zone "Mars/Olympus"'),
+        (("from", "README.md", "--format", "csv", "--types", "x"), '"x" is not column=type'),
         (("from", "nothing.csv", "--columns", "x"), "nothing.csv cannot be read"),
     ],
 )

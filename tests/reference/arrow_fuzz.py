@@ -64,7 +64,7 @@ def push(engine: Engine, given: Seedling, room: int | None = BODY_BYTES) -> None
     if given.bundle:
         engine.push_many(parse_bundle(given.body, ARROW, lambda stream: len(COLUMNS), room))
     else:
-        engine.push("s", parse_rows(given.body, ARROW, COLUMNS, room))
+        engine.push("s", parse_rows(given.body, ARROW, len(COLUMNS), room))
 
 
 def run(first: int, count: int, *, loud: bool = False) -> Tally:
@@ -148,7 +148,7 @@ def one(engine: Engine, untouched: Engine, given: Seedling, screened: bool) -> s
             push(engine, given)
             engine.answer("qs").to_pylist()
             if screened and not given.bundle:
-                engine.screen("s", parse_rows(given.body, ARROW, COLUMNS, BODY_BYTES))
+                engine.screen("s", parse_rows(given.body, ARROW, len(COLUMNS), BODY_BYTES))
             return "taken"
         except EddyError as error:
             refusal = error
@@ -160,7 +160,7 @@ def one(engine: Engine, untouched: Engine, given: Seedling, screened: bool) -> s
                 return "fault: refused in other words"
         if screened and not given.bundle:
             try:
-                engine.screen("s", parse_rows(given.body, ARROW, COLUMNS, BODY_BYTES))
+                engine.screen("s", parse_rows(given.body, ARROW, len(COLUMNS), BODY_BYTES))
             except EddyError:
                 pass
         return refusal.code

@@ -8,6 +8,7 @@ from experiments.bench.cases import (
     arrow,
     calendar,
     churn,
+    csv,
     filters,
     generate,
     group_by,
@@ -44,6 +45,7 @@ CASES: dict[str, Callable[[Options], list[Step]]] = {
     "generate": generate.steps,
     "replay": replay.steps,
     "arrow": arrow.steps,
+    "csv": csv.steps,
 }
 
 #: Cases that another one runs too.

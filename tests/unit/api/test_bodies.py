@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from api import bodies
-from eddy import EddyError, RowError
+from eddy import EddyError
+from eddy.csv import CsvForm
 
 COLUMNS = {"a": "int", "b": "float", "c": "string", "d": "bool", "t": "timestamp"}
 
@@ -26,18 +27,15 @@ def arrow_bytes(table: pa.Table) -> bytes:
         (bodies.JSON, b'{"a": [1, 2]}', {"a": [1, 2]}),
         (bodies.JSON, b"[]", []),
         (bodies.NDJSON, b'{"a": 1}\n\n{"a": 2}', [{"a": 1}, {"a": 2}]),
-        (bodies.CSV, b"a,b,c,d\n1,2.5,x,true\n,,,\n", {"a": [1, None], "b": [2.5, None], "c": ["x", None], "d": [True, None]}),
-        (bodies.CSV, b'\xef\xbb\xbfC,t\n"1,5",1000\n', {"C": ["1,5"], "t": [1000]}),
-        (bodies.CSV, b"t\n2024-05-01T12:00:00Z\n", {"t": ["2024-05-01T12:00:00Z"]}),
     ],
 )
 def test_each_format_gives_rows(media: str, body: bytes, rows: object) -> None:
-    assert bodies.parse_rows(body, media, COLUMNS) == rows
+    assert bodies.parse_rows(body, media) == rows
 
 
 def test_an_arrow_stream_gives_a_table() -> None:
     table = pa.table({"a": [1, 2]})
-    assert pa.table(bodies.parse_rows(arrow_bytes(table), bodies.ARROW, COLUMNS)).equals(table)
+    assert pa.table(bodies.parse_rows(arrow_bytes(table), bodies.ARROW)).equals(table)
 
 
 @pytest.mark.parametrize(
@@ -56,18 +54,16 @@ def test_an_arrow_stream_gives_a_table() -> None:
 )
 def test_what_cannot_be_read_is_said_and_where(media: str, body: bytes, words: str) -> None:
     with pytest.raises(EddyError) as error:
-        bodies.parse_rows(body, media, COLUMNS)
+        if media == bodies.CSV:
+            bodies.parse_csv(body, COLUMNS, CsvForm(), skip=False)
+        bodies.parse_rows(body, media)
     assert words in str(error.value)
 
 
-def test_a_csv_row_of_another_length_is_named() -> None:
-    with pytest.raises(RowError) as error:
-        bodies.parse_rows(b"a,b\n1,2\n1\n", bodies.CSV, COLUMNS)
-    assert error.value.row == 1
-
-
-def test_a_cell_that_does_not_fit_stays_text_for_the_engine_to_refuse() -> None:
-    assert bodies.parse_rows(b"a,d\nx,maybe\n", bodies.CSV, COLUMNS) == {"a": ["x"], "d": ["maybe"]}
+def test_what_cannot_be_said_of_a_csv_is_a_bad_body() -> None:
+    with pytest.raises(bodies.BodyError) as error:
+        bodies.csv_form({"tz": "Mars/Olympus"})
+    assert error.value.code == "bad_csv_form" and "Mars/Olympus" in error.value.fact
 
 
 def test_who_forgets_curls_header_is_told_which_one() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.calls import Call
+from api.calls import Call, apply, decode
 from api.core import Clock, Core, News
 from api.holdings import Holdings
 from api.inbox import ClosedError
@@ -86,6 +86,43 @@ def test_bad_rows_are_left_out_when_asked_and_named(running: Running) -> None:
     assert (receipt["accepted"], receipt["rejected"]) == (2, 2)
     assert [(error["row"], error["column"]) for error in receipt["errors"]] == [(1, "a"), (2, "ts")]
     assert header["skipped"] == receipt["errors"], "what is recorded says which rows were left out"
+
+
+def test_a_csv_is_read_by_its_form_and_again_so_from_the_journal() -> None:
+    definition = {"columns": {"x_y": "float", "c": "string", "ts": "timestamp"}, "time": "ts"}
+    form = {"delimiter": ";", "decimal": ",", "tz": "Europe/Berlin", "null": ["?"], "time": "ts=d,h"}
+    body = b"d;h;x.y;c\n2024-07-01;12:00;1,5;a\n2024-07-01;12:01;?;?\n2024-07-01;12:02;oops;c\n;12:03;1;d\n1;2\n"
+    first = Running()
+    calls = [
+        Call("create_stream", {"name": "s", "definition": definition}),
+        Call("submit", {"definition": {"sql": "SELECT * FROM s [RANGE 1 DAY]", "name": "q"}}),
+        Call("push", {"stream": "s", "media": "text/csv", "csv": form, "bad": "skip"}, body),
+        Call("push", {"stream": "s", "media": "text/csv"}, b"x_y,c,ts\n2.5,NA,1719828180000\nNA,,2024-07-01T10:03:00Z\n"),
+    ]
+    try:
+        receipts = [first.ask(call) for call in calls][2:]
+        rows = first.ask(lambda core: core.engine.answer("q").to_pylist())
+    finally:
+        first.core.stop()
+    assert [(receipt["accepted"], receipt["rejected"], receipt["nulls"]) for receipt in receipts] == [
+        (2, 3, {"x_y": 1, "c": 1}),
+        (2, 0, {"x_y": 1, "c": 1}),
+    ]
+    assert [(error["row"], error["column"]) for error in receipts[0]["errors"]] == [(2, "x_y"), (3, "ts"), (4, None)]
+    assert [(row["x_y"], row["c"], f"{row['ts']:%H:%M}") for row in rows] == [
+        (1.5, "a", "10:00"), (None, None, "10:01"), (2.5, "NA", "10:03"), (None, None, "10:03"),
+    ]  # fmt: skip
+    again = Holdings(Engine(clock=Clock()))
+    for call in calls:
+        apply(again, decode(memoryview(b"".join(call.encode()))))
+    assert again.engine.answer("q").to_pylist() == rows
+
+
+def test_a_table_takes_a_csv_in_its_form_too(running: Running) -> None:
+    running.ask(Call("create_table", {"name": "t", "definition": {"columns": {"k": "int", "room": "string"}, "key": "k"}}))
+    header = {"table": "t", "media": "text/csv", "csv": {"delimiter": "|", "names": "k,room", "null": ["none"]}}
+    receipt = running.ask(Call("upsert", header, b"1|lab\n2|none\n"))
+    assert receipt["inserted"] == 2 and receipt["nulls"] == {"room": 1}
 
 
 def test_a_batch_of_queries_is_all_or_none(running: Running) -> None:

@@ -21,7 +21,7 @@ TABLE = pa.table({"a": [1, 2], "b": ["x", None]})
 
 def read(rows: Any) -> Any:
     body = encode(rows)
-    found = parse_rows(body.content, body.media, {})
+    found = parse_rows(body.content, body.media)
     return found.to_pydict() if isinstance(found, pa.Table | pa.RecordBatch) else found
 
 
@@ -70,7 +70,7 @@ def test_lists_and_dicts_go_as_json(rows: Any, seen: Any) -> None:
 def test_numbers_that_json_does_not_have_go_as_arrow(value: float) -> None:
     for rows in ([{"a": 1, "x": value}, {"a": 2, "s": "t"}], {"a": [1, 2], "x": [value, None], "s": [None, "t"]}):
         body = encode(rows)
-        found = parse_rows(body.content, body.media, {}).to_pydict()
+        found = parse_rows(body.content, body.media).to_pydict()
         assert body.media == ARROW and found["a"] == [1, 2] and found["s"] == [None, "t"]
         assert repr(found["x"]) == repr([value, None])
 
@@ -78,7 +78,7 @@ def test_numbers_that_json_does_not_have_go_as_arrow(value: float) -> None:
 def test_times_keep_their_unit() -> None:
     column = np.array(["2024-01-02T03:04:05.000000006"], "datetime64[ns]")
     body = encode({"t": column})
-    assert parse_rows(body.content, body.media, {}).schema.field("t").type == pa.timestamp("ns")
+    assert parse_rows(body.content, body.media).schema.field("t").type == pa.timestamp("ns")
 
 
 @pytest.mark.parametrize("rows", [5, "text", b"bytes", None, [1, 2], [{"a": object()}], {"a": np.array([1, 2]), "b": [1]}])

@@ -12,7 +12,7 @@ import pytest
 from experiments.bench import workloads
 from experiments.bench.bare import Candidates, Conjunctions, Layout, Ranges
 from experiments.bench.bits import SPARE, emit, transpose
-from experiments.bench.cases import CASES, churn, idle, replay, routing
+from experiments.bench.cases import CASES, churn, csv, idle, replay, routing
 from experiments.bench.options import Options
 from experiments.bench.paper import per_tuple_seconds
 from experiments.bench.peers import numpy_lists, polars_lists, python_lists
@@ -129,6 +129,13 @@ def test_the_engine_gives_the_row_lists_of_the_bare_kernels(case: str) -> None:
     lines = [line for step in CASES[case](Options(queries=(20,), rows=512, seconds=0.0)) for line in step()]
     assert [line.setting["queries"] for line in lines] == [20] * len(lines)
     assert {"rows_per_s", "pairs_per_s", "of_bare", "times_paper", "routing"} <= set(lines[0].measures)
+
+
+def test_a_csv_gives_the_rows_of_the_same_parquet() -> None:
+    # the case compares them before it tells
+    (line,) = csv.measure(3_000, 1)
+    assert {"csv_rows_per_cpu_s", "parquet_rows_per_cpu_s", "times_parquet"} <= set(line.measures)
+    assert line.bar is not None and line.bar.text == "4 x" and line.setting["columns"] == 19
 
 
 def test_a_replay_gives_the_results_of_the_same_rows_from_memory() -> None:
