@@ -23,14 +23,14 @@ from eddy import EddyError, Engine
 from tests.reference.in_process import InProcess, in_process
 from tests.reference.service_state import state_of
 
-KEYED = {
+KEYED: dict[str, Any] = {
     "columns": {"k": "string", "v": "float", "until": "timestamp", "ts": "timestamp"},
     "time": "ts",
     "key": "k",
     "end": "until",
 }
-S = {"columns": {"a": "int", "g": "string", "ts": "timestamp"}, "time": "ts", "lateness": 1000}
-T = {"columns": {"g": "string", "floor": "int"}, "key": "g"}
+S: dict[str, Any] = {"columns": {"a": "int", "g": "string", "ts": "timestamp"}, "time": "ts", "lateness": 1000}
+T: dict[str, Any] = {"columns": {"g": "string", "floor": "int"}, "key": "g"}
 QUERIES = {
     "plain": "SELECT a, g FROM s [RANGE 1 MINUTE] WHERE a > 1",
     "grouped": "SELECT g, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY g",
@@ -194,7 +194,8 @@ def test_bad_rows_in_every_format_change_nothing(world: World) -> None:
     ):
         said = world.client.socket({"type": "websocket.receive", "text": text})
         assert "error" in said[0] and world.state() == world.before
-    for key in ([{}], [["a", "b"]], ["x", 5], [1.5]):
+    wrong: list[list[Any]] = [[{}], [["a", "b"]], ["x", 5], [1.5]]
+    for key in wrong:
         world.try_("POST", "delete", "/v1/tables/t/rows/delete", json={"keys": key})
         world.try_("POST", "retract", "/v1/streams/keyed/rows/retract", json={"keys": key, "time": 1})
     for row in ({"g": None, "floor": 1}, {"g": "new", "floor": "x"}, {"nope": 1}):
@@ -227,23 +228,34 @@ HOUR = 3_600_000
 def test_every_call_that_takes_a_time_refuses_one_too_far_ahead_and_takes_one_just_within() -> None:
     now = 1_700_000_000_000
     for ahead, fits in ((HOUR, True), (HOUR + 1, False)):
-        at = now + ahead
-        for do in (
-            lambda engine: engine.push("s", {"a": 1, "g": "x", "ts": [at]} | {"a": [1], "g": ["x"]}),  # noqa: B023
-            lambda engine: engine.push_many({"s": {"a": [1], "ts": [at]}, "keyed": {"k": ["a"], "ts": [now]}}),  # noqa: B023
-            lambda engine: engine.retract("keyed", ["a"], at),  # noqa: B023
-            lambda engine: engine.advance(at),  # noqa: B023
-        ):
+        for do in (_push, _push_many, _retract, _advance):
             engine = Engine(clock=lambda: now, max_ahead=HOUR)
             engine.create_stream("s", S["columns"], time="ts")
             engine.create_stream("keyed", **KEYED)
+            at = now + ahead
             if fits:
-                do(engine)
+                do(engine, at, now)
                 assert engine.times()["main"] == datetime.fromtimestamp(at / 1000, UTC)
             else:
                 with pytest.raises(EddyError) as refused:
-                    do(engine)
+                    do(engine, at, now)
                 assert refused.value.code == "too_far_ahead" and engine.times()["main"] is None
+
+
+def _push(engine: Engine, at: int, now: int) -> None:
+    engine.push("s", {"a": [1], "g": ["x"], "ts": [at]})
+
+
+def _push_many(engine: Engine, at: int, now: int) -> None:
+    engine.push_many({"s": {"a": [1], "ts": [at]}, "keyed": {"k": ["a"], "ts": [now]}})
+
+
+def _retract(engine: Engine, at: int, now: int) -> None:
+    engine.retract("keyed", ["a"], at)
+
+
+def _advance(engine: Engine, at: int, now: int) -> None:
+    engine.advance(at)
 
 
 def test_the_end_of_a_row_may_lie_in_the_future_and_moves_no_clock() -> None:
