@@ -136,7 +136,7 @@ def test_bad_requests_on_every_route_change_nothing(world: World) -> None:
     routes = [(verb.upper(), path) for path, verbs in document["paths"].items() for verb in verbs]
     assert len(routes) > 35
     for method, template in routes:
-        follow = {"params": {"follow": "false", "limit": "-1", "since": "x"}} if method == "GET" else {}
+        follow: dict[str, Any] = {"params": {"follow": "false", "limit": "-1", "since": "x"}} if method == "GET" else {}
         for path in paths(template):
             world.try_(method, template, path, good="{" not in template, **follow)
         if method in ("POST", "PUT", "PATCH"):
