@@ -51,7 +51,11 @@ class Call:
 
     def encode(self) -> tuple[bytes, bytes]:
         """As the journal takes it."""
-        head = orjson.dumps({"kind": self.kind, "at": self.at_us, "seq": self.seq, "header": self.header})
+        try:
+            head = orjson.dumps({"kind": self.kind, "at": self.at_us, "seq": self.seq, "header": self.header})
+        except TypeError as error:
+            # a number beyond 64 bits, or half of a character
+            raise BodyError("the call holds what cannot be recorded", detail=str(error)) from None
         return len(head).to_bytes(4, "little") + head, self.body
 
 
