@@ -186,6 +186,8 @@ def _was_there(subject: Subject, leaf: Leaf, later: Sequence[Since], width: int,
         return "it had left the window before the query was submitted"
     if leaf.steps is not None:
         return _EMPTY + "it was ended before its step closed"
+    if commit <= source.timeline.log.gone:
+        return "it was ended at the instant at which it came, and the log no longer tells whether an answer showed it before"
     scheduled = int(WindowRows(source, width, ends).scheduled(position)[0])
     by = "the clock" if scheduled <= instant else "what came at the same instant"
     return f"{_EMPTY}{by} ended it when it came"

@@ -20,7 +20,7 @@ from api.limits import Limits
 from eddy import Engine, NotFoundError
 from eddy.state import dump_state
 from eddy.tree_query import TreeQuery
-from queries.nodes import GroupBy
+from queries.nodes import Block, GroupBy, Slide
 from tests.reference.comparison import Mismatch
 from tests.reference.frozen_steps import make_frozen_script
 from tests.reference.in_process import InProcess, in_process
@@ -122,7 +122,7 @@ class TraceHarness(WindowHarness):
         """Where a group is the whole query, what is told of it is in the answer."""
         query = self.engine.queries[name]
         root = query.tree_plan.written if isinstance(query, TreeQuery) else None
-        for leaf in above if isinstance(root, GroupBy) else []:
+        for leaf in above if isinstance(root, GroupBy) and isinstance(root.child, Block | Slide) else []:
             last = leaf["facts"][-1] if leaf["facts"] else {}
             if "row" in last:
                 answer = self.engine.answer(name)
@@ -150,17 +150,17 @@ def run(script: WindowScript, seed: int, make: Callable[[WindowScript, int], Tra
     return harness
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_a_row_is_matched_exactly_when_the_model_lets_it_into_a_leaf(seed: int) -> None:
     assert min(run(make_window_script(seed, 30), seed).n_verdicts.values()) > 0
 
 
-@pytest.mark.parametrize("seed", range(500, 530))
+@pytest.mark.parametrize("seed", range(500, 516))
 def test_the_same_holds_without_keys_and_ends(seed: int) -> None:
     assert min(run(make_window_script(seed, 30, plain=True), seed).n_verdicts.values()) > 0
 
 
-@pytest.mark.parametrize("seed", range(600, 630))
+@pytest.mark.parametrize("seed", range(600, 616))
 def test_the_same_holds_beside_tables_that_change(seed: int) -> None:
     assert min(run(make_frozen_script(seed, 25, plain=seed % 2 == 0), seed).n_verdicts.values()) > 0
 
@@ -191,7 +191,7 @@ class ServiceHarness(TraceHarness):
         """What JSON says of numbers and times is compared elsewhere."""
 
 
-@pytest.mark.parametrize("seed", range(700, 706))
+@pytest.mark.parametrize("seed", range(700, 704))
 def test_the_same_holds_by_rest(seed: int) -> None:
     with in_process(Limits(max_ahead_seconds=10**10)) as service:
         harness = run(make_window_script(seed, 25), seed, partial(ServiceHarness, service))

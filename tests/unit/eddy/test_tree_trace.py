@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-import eddy.trace_rows as trace_rows
-from eddy import Engine
+from eddy import Engine, committer, trace_rows
 from eddy.state import dump_state, load_state
 from tests.unit.eddy.digest import at
 
@@ -151,6 +150,20 @@ def test_a_row_that_later_ones_displaced_at_its_instant_was_there_if_a_commit_sh
     found = engine.trace("readings", 1)
     assert found["matched"] == ["events"], "ISTREAM was told of it"
     assert found["refused"]["count"]["reason"] == "its life is empty: what came at the same instant ended it when it came"
+
+
+def test_what_the_log_has_forgotten_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "MAX_COMMITS", 2)
+    engine = Engine()
+    engine.create_stream("readings", {"room": "string", "ts": "timestamp"}, time="ts", keep=3_600_000)
+    engine.submit("SELECT COUNT(*) FROM readings [ROWS 1]", name="q")
+    engine.push("readings", {"ts": [1000]})
+    engine.push("readings", {"ts": [1000]})
+    assert engine.trace("readings", 0)["matched"] == ["q"]
+    for ms in range(2000, 2400):
+        engine.advance(ms)
+    assert "the log no longer tells" in engine.trace("readings", 0)["refused"]["q"]["reason"]
+    assert engine.trace("readings", 1)["matched"] == ["q"]
 
 
 # ---- named queries
