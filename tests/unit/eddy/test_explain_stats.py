@@ -84,7 +84,9 @@ def test_stats_count_rows_results_late_rows_and_time() -> None:
     engine.push("readings", [row(2000)])
     stats = engine.stats()
     assert (stats["seq"], stats["policy"]) == (2, "auto")
+    log = stats["timelines"]["main"].pop("log")
     assert stats["timelines"] == {"main": {"time": at(5000), "streams": 1}}
+    assert log["commits"] == 2 and log["bytes"] > 0
     stream = stats["streams"]["readings"]
     expected = {
         "rows": 4, "late": 1, "dropped": 0, "waiting": 0, "queries": 1, "legs": 1, "slots": 1, "candidates": 0, "windows": 1,

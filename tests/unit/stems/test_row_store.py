@@ -246,16 +246,25 @@ def test_forget_gives_whole_pages_back_and_uses_them_again_clean() -> None:
     first = both.page
     both.store.ids_of(first, 0)[:3] = [1, 2, 3]
     both.store.keep_outcome(first, 0, 7, np.ones(3, np.bool_))
+    both.push(PAGE_ROWS)
+    second = both.page
     both.push(10)
     both.store.forget(PAGE_ROWS - 1)
     assert next(both.store.slices(0, both.store.end))[0] is first, "one row of it is still held"
     both.store.forget(PAGE_ROWS)
-    assert [page for page, _, _ in both.store.slices(0, both.store.end)] == [both.page]
+    assert [page for page, _, _ in both.store.slices(0, both.store.end)] == [second, both.page]
     both.push(PAGE_ROWS)
     again = both.page
     assert again is first, "fresh memory is slow, so pages are used again"
     assert again.nulls is None and again.starts is None and again.row_numbers is None and again.ids is None and not again.outcomes
     both.check_rows(PAGE_ROWS, both.store.end)
+
+
+def test_a_store_of_one_page_has_none_to_spare() -> None:
+    both = Both()
+    both.push(PAGE_ROWS + 10)
+    both.store.forget(PAGE_ROWS)
+    assert not both.store._spare
 
 
 def test_a_store_that_forgot_everything_starts_a_page_at_any_position() -> None:
