@@ -360,21 +360,17 @@ def _cancel(holdings: Holdings, call: Call) -> Done:
 def _cancel_many(holdings: Holdings, call: Call) -> Done:
     """Cancel queries by their ids, all or none; those that are gone already are passed over."""
     engine = holdings.engine
-    known = [query for id_ in call.header["queries"] if (query := _found(engine.query, id_)) is not None]
-    ids = {query.id for query in known}
-    for query in known:
-        for reader in engine.readers(query):
-            if reader.id not in ids:
-                raise InUseError(f'query "{query.name}" is read by query "{reader.name}"', hint="cancel the reader first")
-    for query in readers_first(known):
+    with checking:
+        known = [query for id_ in call.header["queries"] if (query := _found(engine.query, id_)) is not None]
+        ids = {query.id for query in known}
+        for query in known:
+            for reader in engine.readers(query):
+                if reader.id not in ids:
+                    raise InUseError(f'query "{query.name}" is read by query "{reader.name}"', hint="cancel the reader first")
+        ordered = readers_first(known)
+    for query in ordered:
         _end(holdings, query)
     return Done({"cancelled": len(known)}, bool(known))
-
-
-def _cancel_tag(holdings: Holdings, call: Call) -> Done:
-    """As journals have it that were written before deletions came in slices (`api/deletions.py`)."""
-    tagged = [query.id for query in holdings.engine.queries.values() if call.header["tag"] in query.tags]
-    return _cancel_many(holdings, Call("cancel_many", {"queries": tagged}))
 
 
 def readers_first(queries: Iterable[Query]) -> list[Query]:
@@ -447,7 +443,6 @@ _KINDS: dict[str, Callable[[Holdings, Call], Done]] = {
     "put_query": _put_query,
     "cancel": _cancel,
     "cancel_many": _cancel_many,
-    "cancel_tag": _cancel_tag,
     "pause": _pause,
     "resume": _resume,
     "read": _read,

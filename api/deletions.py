@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 #: Queries of a slice. The dearest to cancel, with operators of their own, take up to 200 us each: a turn of 26 ms.
 SLICE = 128
-#: Seconds until a slice that found no room in the inbox comes again, at most.
+#: Seconds until a slice that found no room in the inbox comes again, at most, and how often it does.
 _WAIT = 0.25
+_TRIES = 240
 
 
 def tagged(engine: Engine, tag: str) -> list[int]:
@@ -49,7 +50,7 @@ async def delete_tagged(service: Service, tag: str) -> int:
     for first in range(0, len(ids), SLICE):
         try:
             n_cancelled += await _cancel(service, ids[first : first + SLICE], waits=first > 0)
-        except InUseError as error:
+        except (InUseError, BusyError) as error:
             if first:
                 error.detail = f"{n_cancelled} of {len(ids)} queries are cancelled, the others are not"
             raise
@@ -57,12 +58,14 @@ async def delete_tagged(service: Service, tag: str) -> int:
 
 
 async def _cancel(service: Service, ids: Sequence[int], waits: bool) -> int:
-    """Cancel a slice; once something has gone, `waits` until there is room for the next."""
+    """Cancel a slice; once something has gone, `waits` for room for the next, a minute at the most."""
+    tries = _TRIES if waits else 1
     while True:
         try:
             n_cancelled: int = (await service.ask(Call("cancel_many", {"queries": list(ids)})))["cancelled"]
             return n_cancelled
         except BusyError as busy:
-            if not waits:
+            tries -= 1
+            if not tries:
                 raise
             await asyncio.sleep(min(busy.retry_after, _WAIT))

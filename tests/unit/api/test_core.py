@@ -136,16 +136,18 @@ def test_a_batch_of_queries_is_all_or_none(running: Running) -> None:
     assert found[0].name == "good" and isinstance(found[1], EddyError)
 
 
-def test_queries_with_a_tag_are_cancelled_together_whoever_reads_whom(running: Running) -> None:
+def test_queries_are_cancelled_together_whoever_reads_whom(running: Running) -> None:
     running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
-    for name, sql in (("low", "SELECT a FROM s [RANGE 1 MINUTE]"), ("top", "SELECT COUNT(*) AS n FROM low")):
-        running.ask(Call("submit", {"definition": {"sql": sql, "name": name, "tags": ["t"]}}))
+    ids = [
+        running.ask(Call("submit", {"definition": {"sql": sql, "name": name, "tags": ["t"]}})).id
+        for name, sql in (("low", "SELECT a FROM s [RANGE 1 MINUTE]"), ("top", "SELECT COUNT(*) AS n FROM low"))
+    ]
     running.ask(Call("submit", {"definition": {"sql": "SELECT n FROM top", "name": "other"}}))
     with pytest.raises(EddyError) as error:
-        running.ask(Call("cancel_tag", {"tag": "t"}))
+        running.ask(Call("cancel_many", {"queries": ids}))
     assert error.value.code == "in_use"
     running.ask(Call("cancel", {"query": "other"}))
-    assert running.ask(Call("cancel_tag", {"tag": "t"})) == {"cancelled": 2}
+    assert running.ask(Call("cancel_many", {"queries": ids})) == {"cancelled": 2}
 
 
 def test_the_same_text_put_again_changes_nothing_and_another_replaces_it(running: Running) -> None:

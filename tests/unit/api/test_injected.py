@@ -103,7 +103,7 @@ CALLS = {
     "put_query again": lambda: call("put_query", name="plain", definition=QUERIES["plain"]),
     "replace": lambda: call("put_query", name="plain", definition=QUERIES["plain"] | {"sql": WIDER}),
     "cancel": lambda: call("cancel", query="joined"),
-    "cancel_tag": lambda: call("cancel_tag", tag="tag"),
+    "cancel_many": lambda: call("cancel_many", queries=[2, 3]),
     "pause": lambda: call("pause", query="plain"),
     "pause a tree": lambda: call("pause", query="waits"),
     "resume": lambda: call("resume", query="keys"),
@@ -252,7 +252,7 @@ def test_a_failure_at_the_last_step_of_a_change_stops_the_service(kind: str, mon
     late: dict[str, tuple[type, str]] = {
         "create_stream": (Holdings, "define"), "create_table": (Holdings, "define"), "submit": (Holdings, "define"),
         "submit_many": (Holdings, "define"), "put_query": (Holdings, "define"), "drop": (Holdings, "undefine"),
-        "cancel": (Holdings, "undefine"), "cancel_tag": (Holdings, "undefine"),
+        "cancel": (Holdings, "undefine"), "cancel_many": (Holdings, "undefine"),
     }  # fmt: skip
     of, name = late.get(CALLS[kind]().kind, (Engine, ""))
     if of is Engine:
