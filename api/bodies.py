@@ -21,7 +21,7 @@ import orjson
 
 from api.arrow.buffers import Room
 from api.arrow.flatbuffer import FormatError
-from api.arrow.stream import read_stream
+from api.arrow.stream import Streamed, read_stream
 from eddy import EddyError
 from eddy.csv import CsvError, CsvForm, CsvRows, decode, from_texts
 
@@ -136,22 +136,24 @@ def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], room: Room) ->
     at = 0
     while at < len(body):
         try:
-            rows, stream, at = read_stream(body, at, room)
+            streamed = read_stream(body, at, room)
         except FormatError as error:
             raise BodyError("the body is not a row of Arrow IPC streams", detail=str(error)) from None
+        stream, at = streamed.stream, streamed.end
         if not stream or stream in found:
             fact = (
                 f'the stream "{stream}" comes twice' if stream else "an Arrow stream does not say which stream its rows are for"
             )
             raise BodyError(fact, hint='the metadata of each schema has "stream": its name')
-        _charge_absent(rows, width(stream), room)
-        found[stream] = rows
+        _charge_absent(streamed, width(stream), room)
+        found[stream] = streamed.rows
     return found
 
 
-def _charge_absent(rows: Any, n_columns: int, room: Room) -> None:
+def _charge_absent(found: Streamed, n_columns: int, room: Room) -> None:
     """Columns of a stream that its rows leave out are filled with NULLs."""
-    room.charge_values(rows.num_rows * max(0, n_columns - rows.num_columns))
+    if n_columns > found.n_columns:
+        room.charge_values(found.n_rows * (n_columns - found.n_columns))
 
 
 def bundle_type(header: str | None) -> str:
@@ -189,11 +191,11 @@ def _parse_lines(body: bytes) -> list[Any]:
 def _parse_arrow(body: bytes, n_columns: int, limit: int | None) -> Any:
     room = Room(limit)
     try:
-        rows = read_stream(body, 0, room).rows
+        found = read_stream(body, 0, room)
     except FormatError as error:
         raise BodyError("the body is not an Arrow IPC stream", detail=str(error)) from None
-    _charge_absent(rows, n_columns, room)
-    return rows
+    _charge_absent(found, n_columns, room)
+    return found.rows
 
 
 def csv_form(texts: Mapping[str, Any] | None) -> CsvForm:

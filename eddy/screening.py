@@ -65,16 +65,18 @@ def without(rows: Any, numbers: list[int]) -> Any:
 def _counted(rows: Any) -> tuple[Any, int]:
     """Rows as lists, and how many they are; -1 if columns have different lengths."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
-        rows = {name: _listed(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+        rows = dict(zip(rows.schema.names, rows.columns, strict=True))
     if not isinstance(rows, Mapping):
         return rows, len(rows)
-    rows = {name: list(values) if isinstance(values, Sequence) else [values] for name, values in rows.items()}
+    rows = {name: _listed(values) for name, values in rows.items()}
     lengths = set(map(len, rows.values()))
     return rows, -1 if len(lengths) > 1 else max(lengths, default=0)
 
 
 def _listed(column: Any) -> list[Any]:
-    """The values of a column of Arrow; times as numpy's, for those of Python have other bounds."""
+    """The values of a column; times of Arrow as numpy's, for those of Python have other bounds."""
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        return list(column) if isinstance(column, Sequence) else [column]
     if isinstance(column, pa.ChunkedArray):
         return [value for chunk in column.chunks for value in _listed(chunk)]
     if pa.types.is_dictionary(column.type):

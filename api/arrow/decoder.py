@@ -106,16 +106,17 @@ class Decoder:
         self.room = room
         #: the entries of each dictionary, in the pieces in which they came
         self._pieces: dict[int, list[Any]] = {}
-        self._n_rows = 0
+        self.n_rows = 0
 
     def feed(self, message: Message, body: Any) -> list[Any] | None:
         """The columns of a batch; None for a dictionary, which is kept for the batches to come."""
         metadata = message.metadata
         table = child(metadata, message.fields, 2)
         if message.kind == _BATCH:
-            entries = {key: self._entries(key) for key in self.layout.dictionaries}
-            columns, n_rows = self._read(metadata, table, body, self.layout.rows, entries, self._n_rows)
-            self._n_rows += n_rows
+            dictionaries = self.layout.dictionaries
+            entries = {key: self._entries(key) for key in dictionaries} if dictionaries else {}
+            columns, n_rows = self._read(metadata, table, body, self.layout.rows, entries, self.n_rows)
+            self.n_rows += n_rows
             return columns
         if message.kind != _DICTIONARY:
             raise FormatError("a message is neither a batch nor a dictionary")

@@ -25,8 +25,10 @@ CONTINUED = b"\xff\xff\xff\xff"
 class Streamed(NamedTuple):
     """What one stream says."""
 
-    #: a record batch, or, if there are not just one, a table
+    #: of one batch its columns by name, which the engine takes quickest; else a table
     rows: Any
+    n_rows: int
+    n_columns: int
     #: the stream of rows that its schema names
     stream: str | None
     #: where the next one would begin
@@ -56,7 +58,8 @@ def _read(body: bytes, start: int, room: Room) -> Streamed:
             raise FormatError("the body of a message is cut off")
         metadata, at = _metadata(body, at)
         if metadata is None:
-            return Streamed(_rows(layout.schema, batches), layout.stream, at)
+            rows = _rows(layout.schema, batches)
+            return Streamed(rows, decoder.n_rows, len(layout.rows.columns), layout.stream, at)
         n_messages += 1
         if n_messages > MAX_MESSAGES and room.limit is not None:
             raise FormatError(f"more than {MAX_MESSAGES} messages")
@@ -85,9 +88,10 @@ def _metadata(body: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _rows(schema: Any, batches: list[list[Any]]) -> Any:
-    if len(batches) == 1:
-        return pa.RecordBatch.from_arrays(batches[0], schema=schema)
-    if not batches or not batches[0]:
+    names = schema.names
+    if len(batches) == 1 and len(set(names)) == len(names):
+        return dict(zip(names, batches[0], strict=True))
+    if not batches or not names:
         return schema.empty_table()
     columns = [pa.chunked_array(chunks, type_) for chunks, type_ in zip(zip(*batches, strict=True), schema.types, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -33,7 +33,7 @@ def test_each_format_gives_rows(media: str, body: bytes, rows: object) -> None:
     assert bodies.parse_rows(body, media) == rows
 
 
-def test_an_arrow_stream_gives_a_table() -> None:
+def test_an_arrow_stream_gives_columns() -> None:
     table = pa.table({"a": [1, 2]})
     assert pa.table(bodies.parse_rows(arrow_bytes(table), bodies.ARROW)).equals(table)
 
