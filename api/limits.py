@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from eddy.result_log import LOG_BYTES, LOG_ROWS
+from eddy.log_bounds import LOG_BYTES, LOG_ROWS
 from queries.guards import MAX_BYTES, MAX_DEPTH, MAX_TOKENS
 
 #: Characters of a name, and of a tag; tags of a query.

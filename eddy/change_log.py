@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eddy.log_bounds import LogBounds
 from eddy.packed_results import PackedResults, pack, unpack
 from eddy.reader import Results
-from eddy.result_log import UNREAD_BYTES, ChangeLogs, LogBounds
+from eddy.result_log import UNREAD_BYTES, ChangeLogs
 from filters.vector import Vector
 
 #: What the objects of a part take beside its cells, and those of each of its columns.

@@ -33,13 +33,14 @@ from eddy.join_query import JoinQuery
 from eddy.joiner import Joiner
 from eddy.leaving import leaving_batches
 from eddy.leaving_rows import LeavingRows
+from eddy.log_bounds import LogBounds
 from eddy.match_rows import MatchRows, NoRows
 from eddy.operation import Operation
 from eddy.operations import Operations
 from eddy.query import Query
 from eddy.ranks import Ranks
 from eddy.reader import Results
-from eddy.result_log import LogBounds, Record
+from eddy.result_log import Record
 from eddy.result_rows import ResultRows
 from eddy.retention import Retention
 from eddy.retractions import take_out

@@ -34,13 +34,13 @@ from eddy.eddy import Eddy
 from eddy.explained import explained_plan, explained_query
 from eddy.invariants import check_engine
 from eddy.lifecycle import Lifecycle
+from eddy.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.planner import Planner
 from eddy.policies import make
 from eddy.preparing import Asked, check_expiry
 from eddy.query import Query
 from eddy.reader import Results, to_table
 from eddy.readers import reader_of
-from eddy.result_log import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.screening import screen
 from eddy.source import Source
 from eddy.state_cap import STATE_BYTES, StateCap

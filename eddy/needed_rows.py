@@ -22,7 +22,7 @@ def row_bytes(source: Source) -> int:
 def n_only_logged(source: Source, gone: int, log_clock: int) -> int:
     """How many rows would be kept for the log alone if it began after commit `gone`, at a clock."""
     without = _oldest(source, FOREVER, source.timeline.now, source.store.end)
-    return without - _oldest(source, gone, log_clock, source.end_at(gone))
+    return without - _oldest(source, gone, log_clock, max(source.logged_from, source.end_at(gone)))
 
 
 def settle(source: Source, log_clock: int, n_spared: int = 0) -> None:

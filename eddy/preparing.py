@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eddy.catalog import MAIN, Catalog
 from eddy.join_query import JoinQuery
+from eddy.log_bounds import LogBounds
 from eddy.planner import Planner
 from eddy.query import JoinPlan, Plan, Query, TreePlan
 from eddy.reader import NETTING
-from eddy.result_log import LogBounds
 from eddy.timeline import Timeline
 from eddy.tree_query import TreeQuery
 from lineage.errors import EddyError

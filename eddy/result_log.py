@@ -20,49 +20,19 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-
-from lineage.errors import EddyError
 
 if TYPE_CHECKING:
     from eddy.change_log import ChangeLog
 
 #: Commits that a timeline's log holds.
 MAX_COMMITS = 65_536
-#: Rows of one stream that the log holds. 262,144 rows of five columns are 12 MB: they stay in the last cache level.
-LOG_ROWS = 262_144
-#: Bytes that the log of one timeline holds: twenty streams of such rows.
-LOG_BYTES = 256 << 20
 #: What is kept of a stream, or of an aggregate, whose changes nobody has read: enough to look at, and for a small engine all.
 UNREAD_BYTES = 256 << 10
 #: What a commit takes itself: three numbers of the timeline, and two of the streams that brought rows.
 COMMIT_BYTES = 40
-
-
-@dataclass(slots=True)
-class LogBounds:
-    """What the logs of an engine may hold; one object for all of them."""
-
-    rows: int
-    bytes: int
-
-    def check(self) -> None:
-        """Raise if no log can have these bounds."""
-        for name, value, most in (("log_rows", self.rows, 30), ("log_bytes", self.bytes, 50)):
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1 << most:
-                raise EddyError(f"{name} is {value!r}", code="bad_option", hint=f"a whole number from 1 to 2**{most}")
-
-    @property
-    def slack_rows(self) -> int:
-        """Rows beyond the bound that a log may reach before it is cut back: cutting costs more than a small push."""
-        return self.rows >> 3
-
-    @property
-    def slack_bytes(self) -> int:
-        return self.bytes >> 3
 
 
 class Record(NamedTuple):
@@ -76,17 +46,20 @@ class Record(NamedTuple):
 class CommitEnds:
     """(commit, end of a stream's store after it) of the commits that brought rows, in order; 16 bytes each."""
 
-    __slots__ = ("_seqs", "_ends")
+    __slots__ = ("_seqs", "_ends", "start")
 
     def __init__(self) -> None:
         self._seqs = array("q")
         self._ends = array("q")
+        #: the end of the store before the first of them
+        self.start = 0
 
-    def __getstate__(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array(self._seqs, np.int64), np.array(self._ends, np.int64)
+    def __getstate__(self) -> tuple[np.ndarray, np.ndarray, int]:
+        return np.array(self._seqs, np.int64), np.array(self._ends, np.int64), self.start
 
-    def __setstate__(self, state: tuple[np.ndarray, np.ndarray]) -> None:
-        self._seqs, self._ends = (array("q", numbers.tobytes()) for numbers in state)
+    def __setstate__(self, state: tuple[np.ndarray, np.ndarray, int]) -> None:
+        *numbers, self.start = state
+        self._seqs, self._ends = (array("q", each.tobytes()) for each in numbers)
 
     def __len__(self) -> int:
         return len(self._seqs)
@@ -104,15 +77,12 @@ class CommitEnds:
         """The first commit after which the end was not below a position, at most the last one."""
         return self._seqs[min(bisect_left(self._ends, position), len(self._ends) - 1)]
 
-    def drop(self, gone: int) -> int | None:
-        """Commits up to `gone` are no longer logged; the end after the last of them, None if there is none."""
+    def drop(self, gone: int) -> None:
+        """Commits up to `gone` are no longer logged."""
         n = bisect_right(self._seqs, gone)
-        last = self._ends[n - 1] if n else None
-        del self._seqs[:n], self._ends[:n]
-        return last
-
-    def clear(self) -> None:
-        del self._seqs[:], self._ends[:]
+        if n:
+            self.start = self._ends[n - 1]
+            del self._seqs[:n], self._ends[:n]
 
 
 class ChangeLogs:

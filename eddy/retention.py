@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from eddy.log_bounds import LogBounds
 from eddy.needed_rows import n_only_logged, row_bytes, settle
-from eddy.result_log import MAX_COMMITS, UNREAD_BYTES, LogBounds, ResultLog
+from eddy.result_log import MAX_COMMITS, UNREAD_BYTES, ResultLog
 from eddy.source import Source
 from eddy.table_source import TableSource
 from eddy.timeline import Rows, Timeline
@@ -56,7 +57,7 @@ class Retention:
         drop = max(0, len(log) - MAX_COMMITS)
         for source in sources:
             if not source.logged:
-                source.unlog(seq)
+                source.unlog()
             elif source.store.end - source.logged_from > self.bounds.rows:
                 # commits go until what is left holds no more than the bound, but never the one just made
                 drop = max(drop, log.n_until(source.ends.reaching(source.store.end - self.bounds.rows)))

@@ -167,7 +167,7 @@ class Source:
         self.unsampled = 0
         #: the ends of the store after the commits that brought rows and are still logged
         self.ends = CommitEnds()
-        #: the end of the store before the first of them
+        #: rows from this position on may be kept for the log
         self.logged_from = 0
         #: commits up to this one are no longer logged
         self.log_gone = 0
@@ -550,13 +550,13 @@ class Source:
     def end_at(self, seq: int) -> int:
         """The end of the store after a commit that is still logged."""
         end = self.ends.at(seq)
-        return self.logged_from if end is None else end
+        return self.ends.start if end is None else end
 
     def log_dropped(self, gone: int) -> None:
         """Commits up to `gone` are no longer logged."""
-        last = self.ends.drop(gone)
-        self.logged_from = self.logged_from if last is None else last
-        self.log_gone = max(self.log_gone, gone)
+        self.ends.drop(gone)
+        self.logged_from = max(self.logged_from, self.ends.start)
+        self.log_gone = gone
         if self.paused:
             self.paused = [(window, until) for window, until in self.paused if until > gone]
             for number in self._retained.drop(gone):
@@ -567,11 +567,9 @@ class Source:
         """Whether anybody can ask the log what became of its rows."""
         return bool(self.legs or self.n_logged_joins or self.paused)
 
-    def unlog(self, seq: int) -> None:
-        """Nobody can: of commits up to the last one, `seq`, nothing is kept."""
-        self.ends.clear()
+    def unlog(self) -> None:
+        """Nobody can: no row is kept for that."""
         self.logged_from = self.store.end
-        self.log_gone = seq
 
     def stored_from(self, seq: int) -> int:
         """The first position that later queries may see, after the last commit; to be asked before a window comes or goes."""

@@ -13,10 +13,11 @@ import numpy as np
 from eddy.change_log import ChangeLog
 from eddy.checking import changing
 from eddy.core import Core
+from eddy.log_bounds import LogBounds
 from eddy.operation import Operation
 from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
 from eddy.reader import Results, net
-from eddy.result_log import LogBounds, Record
+from eddy.result_log import Record
 from eddy.shared_operation import SharedOperation
 from eddy.timeline import Timeline
 from filters.predicate import Condition, normalise

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.reference.values import Row, Value, canonical_row
 
@@ -109,8 +109,7 @@ class Stream:
         return range(first, len(self.taken))
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What a push did; rows are numbered per stream in order of acceptance, None when none was accepted."""
 
     accepted: int

@@ -80,7 +80,7 @@ def test_rows_of_the_call_itself_come_and_go_at_their_instants(monkeypatch: pyte
     assert engine.answer(query).column("v").to_pylist() == [6]
     records = [(change.seq, change.sign, change.row["v"]) for change in engine.changes(query, since=0)]
     assert records == [(1, 1, 2), (2, -1, 2), (2, 1, 4), (3, -1, 4), (3, 1, 6)]
-    assert engine.push("s", {"v": [9], "ts": [7 * SECOND]}) == (1, 0, 7, 7)
+    assert engine.push("s", {"v": [9], "ts": [7 * SECOND]}) == (1, 0, 7, 7, 0)
 
 
 @pytest.mark.parametrize("seed", range(5))

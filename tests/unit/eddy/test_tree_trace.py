@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eddy import Engine, committer, trace_rows
+from eddy import Engine, retention, trace_rows
 from eddy.state import dump_state, load_state
 from tests.unit.eddy.digest import at
 
@@ -153,7 +153,7 @@ def test_a_row_that_later_ones_displaced_at_its_instant_was_there_if_a_commit_sh
 
 
 def test_what_the_log_has_forgotten_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "MAX_COMMITS", 2)
+    monkeypatch.setattr(retention, "MAX_COMMITS", 2)
     engine = Engine()
     engine.create_stream("readings", {"room": "string", "ts": "timestamp"}, time="ts", keep=3_600_000)
     engine.submit("SELECT COUNT(*) FROM readings [ROWS 1]", name="q")
