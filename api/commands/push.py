@@ -14,7 +14,7 @@ import typer
 
 from api.commands.common import Json, Token, Url, columns_text, command, connect, print_json
 from api.commands.push_hints import Totals, hints, standing
-from eddy import EddyError, NotFoundError, RowError
+from eddy import ConflictError, EddyError, NotFoundError, RowError
 
 if TYPE_CHECKING:
     from api.commands.files import Part
@@ -167,6 +167,8 @@ def _begun(
             # the push says that there is none
             return _Begun(None, False, parts)
     if known is not None:
+        if making is not None:
+            _check_same(known, making)
         if form is not None and head:
             from api.commands.csv_files import naive_columns, naive_note
 
@@ -181,6 +183,17 @@ def _begun(
     if not quiet:
         print(f'stream "{made.name}": {columns_text(made.columns)}')
     return _Begun(made, True, parts)
+
+
+def _check_same(known: Stream, making: _Making) -> None:
+    """Raise if a stream that is there is not the one that was to be made."""
+    lateness = None if making.lateness is None else making.lateness * 1000
+    asked = {"time": making.time, "timeline": making.timeline, "lateness": lateness}
+    held = {"time": known.time, "timeline": known.timeline, "lateness": known.lateness_us}
+    for name, value in asked.items():
+        if value is not None and value != held[name]:
+            fact = f'stream "{known.name}" exists with another {name}'
+            raise ConflictError(fact, code="other_definition", hint=f"drop it first, push into a new one, or leave out --{name}")
 
 
 def _head(parts: Iterator[Part], n_bytes: int) -> list[Part]:

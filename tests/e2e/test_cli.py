@@ -316,6 +316,8 @@ def test_a_file_of_another_time_is_told_of_timelines_and_a_second_push_of_it_loo
     out, err = eddy("push", "older", str(path))
     assert out == '100 rows into stream "older", 99 late, 100 expired\n'
     assert "it looks as if this file was pushed before" in err
+    _, err = eddy("push", "older", str(path), "--create", "--timeline", "another", code=1)
+    assert 'stream "older" exists with another timeline' in err and "push into a new one" in err
     path.write_text("sensor,ts\n" + "".join(f"{n},{newest + 60_000 * (n % 2)}\n" for n in range(20_000)))
     out, err = eddy("push", "older", str(path))
     assert out == '20000 rows into stream "older", 5000 late\n', "the second part begins behind the first"
