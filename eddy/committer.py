@@ -42,7 +42,7 @@ from eddy.ranks import Ranks
 from eddy.reader import Results
 from eddy.result_log import Record
 from eddy.result_rows import ResultRows
-from eddy.retention import Retention
+from eddy.retention import Retention, row_bytes_spared
 from eddy.retractions import take_out
 from eddy.row_lists import Buffers, MatchedRows, PartRows
 from eddy.source import Source
@@ -177,6 +177,11 @@ class Committer:
             self.retention.trim(timeline, self.seq)
 
     @changing
+    def spare(self, timeline: Timeline) -> int:
+        """The bytes that giving up the log of a timeline lets go of, at least."""
+        changes = sum(query.log.bytes for query in self.operations.running.get(timeline, ()))
+        return changes + row_bytes_spared(timeline)
+
     def change_table(self, table: TableSource, change: TableChange) -> None:
         """A commit that changes a table: on every timeline with a query on it, whose clock stays where it is."""
         began = time.perf_counter_ns()

@@ -91,7 +91,7 @@ class Engine:
         self._wall = wall
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
-        self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.operations, self._forget)
+        self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.operations, self._spare, self._forget)
         self._lives = Lifecycle(self, self._catalog, self._committer, self._planner, self._cap, expiry)
         self._turn = Turn()
 
@@ -411,8 +411,13 @@ class Engine:
                 code="too_far_ahead", hint=ahead_hint(time_us, clock), row=row, column=column,
             )  # fmt: skip
 
+    def _spare(self) -> int:
+        """The bytes that `_forget` lets go of, at least."""
+        versions = sum(table.store.row_bytes() * table.n_needless() for table in self._catalog.tables.values())
+        return versions + sum(map(self._committer.spare, self._catalog.timelines.values()))
+
     def _forget(self) -> None:
-        """Let go of rows that no window holds: the log goes before a push is refused."""
+        """Let go of rows that no window holds: the log goes where a push needs its room."""
         for line in self._catalog.timelines.values():
             self._committer.retention.forget_log(line)
         for table in self._catalog.tables.values():

@@ -25,6 +25,11 @@ def n_only_logged(source: Source, gone: int, log_clock: int) -> int:
     return without - _oldest(source, gone, log_clock, max(source.logged_from, source.end_at(gone)))
 
 
+def n_needless(source: Source, last: int) -> int:
+    """How many of the rows held nobody needs without a log; `last` is the last commit."""
+    return max(0, _oldest(source, last, source.timeline.now, source.store.end) - source.store.watermark)
+
+
 def settle(source: Source, log_clock: int, n_spared: int = 0) -> None:
     """Forget the rows that nobody needs, with a log that begins at a clock; but for the newest `n_spared`."""
     gone = source.log_gone

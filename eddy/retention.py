@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eddy.log_bounds import LogBounds
-from eddy.needed_rows import n_only_logged, row_bytes, settle
+from eddy.needed_rows import n_needless, n_only_logged, row_bytes, settle
 from eddy.result_log import MAX_COMMITS, UNREAD_BYTES, ResultLog
 from eddy.source import Source
 from eddy.table_source import TableSource
@@ -81,6 +81,12 @@ class Retention:
     def forget_log(self, timeline: Timeline) -> None:
         """Give up the whole log, and all rows that are in no window now."""
         _forget(timeline, len(timeline.log), 0)
+
+
+def row_bytes_spared(timeline: Timeline) -> int:
+    """The bytes of rows that are forgotten if the whole log is, at least."""
+    gone = timeline.log.gone_with(len(timeline.log))
+    return sum(source.store.row_bytes() * n_needless(source, gone) for source in timeline.sources)
 
 
 def bytes_kept(timeline: Timeline) -> int:

@@ -3,7 +3,8 @@
 Accounting walks over pages, so it is not done with every push: between two accounts each push is charged what its rows can
 cost at most, and only when the charges have used up what was left the bytes are counted again.
 
-Before anything is refused the log is given up: rows that are in no window are then forgotten at once.
+The log is given up where that makes enough room: rows that are in no window are then forgotten at once. Where it does not,
+nothing is given up: a refusal changes nothing.
 
     bytes held <= account + charges since         so   a push is admitted only if account + charges + its own <= limit
 
@@ -34,15 +35,17 @@ _QUERY_BYTES = 4096
 class StateCap:
     """The bytes that the sources and operators of one engine hold, against a limit.
 
-    `sources` gives the former, `forget` lets go of what they hold without need.
+    `sources` gives the former, `forget` lets go of what they hold without need, which is at least `spare` bytes.
     """
 
     def __init__(
-        self, limit: int, sources: Callable[[], Iterable[Source]], operations: Operations, forget: Callable[[], None]
+        self, limit: int, sources: Callable[[], Iterable[Source]], operations: Operations, spare: Callable[[], int],
+        forget: Callable[[], None],
     ) -> None:  # fmt: skip
         self.limit = limit
         self._sources = sources
         self._operations = operations
+        self._spare = spare
         self._forget = forget
         #: what may be taken before the bytes are counted again
         self._left = 0
@@ -67,17 +70,17 @@ class StateCap:
 
     def _charge(self, cost: int, what: str) -> None:
         if cost > self._left:
-            self._count()
+            held = self._count()
             if cost > self._left:
-                with changing:
-                    self._forget()
-                held = self._count()
-                if cost > self._left:
+                if held + cost - self._spare() > self.limit:
                     raise LimitError(
                         f"{what} would take the engine past its {self.limit:,} bytes", code="state_full",
                         detail=f"it holds {held:,}",
                         hint="advance the timeline, cancel queries with large windows, or raise Engine(state_bytes=...)",
                     )  # fmt: skip
+                with changing:
+                    self._forget()
+                    self._count()
         self._left -= cost
 
     def held(self) -> int:

@@ -152,7 +152,7 @@ CLASSES: dict[str, str] = {
 METHODS: dict[str, str] = {
     "eddy.building.Building": "build",
     "eddy.catalog.Catalog": "inputs",
-    "eddy.engine.Engine": "_forget",
+    "eddy.engine.Engine": "_forget _spare",
     "eddy.join_group.JoinGroup": "_assign _resize",
     "eddy.lifecycle.Lifecycle": "_core _make_own _named_stage _readers forget_version",
     "eddy.query.Run": "forget_taken_back",

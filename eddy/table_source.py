@@ -157,6 +157,11 @@ class TableSource(Source):
 
     # ---- upkeep
 
+    def n_needless(self) -> int:
+        """How many versions nobody asks for if the logs are given up, at least."""
+        asked = [timeline.log.gone_with(len(timeline.log)) for timeline in self.readers]
+        return self.versions.n_forgettable(min([*asked, *(marks.oldest for marks in self.marks.values())], default=OPEN - 1))
+
     def forget_versions(self) -> None:
         """Let go of the versions that no reader can ask for any more."""
         asked = [timeline.log.gone for timeline in self.readers]

@@ -113,12 +113,17 @@ class Versions:
 
     # ---- upkeep
 
+    def n_forgettable(self, commit: int) -> int:
+        """How many versions go if nobody asks for the table as it was before this commit; none as long as they are few."""
+        found = self.n_closed_until(commit) - self._n_forgotten
+        return 0 if found < max(MIN_FORGOTTEN, (self.store.end - self.store.watermark) // 2) else found
+
     def forget(self, commit: int) -> bool:
         """Nobody asks for the table as it was before this commit any more. Returns whether versions changed position."""
-        n_closed = self.n_closed_until(commit)
+        n_closed, n_gone = self.n_closed_until(commit), self.n_forgettable(commit)
         del self._closings[: max(0, bisect_right(self._closings, (commit, OPEN)) - 1)]
         held = self.store.end - self.store.watermark
-        if n_closed - self._n_forgotten < max(MIN_FORGOTTEN, held // 2):
+        if not n_gone:
             return False
         kept = np.flatnonzero(self._closed[:held] > commit)
         room = max(64, len(kept))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eddy import Engine, LimitError
+from eddy import Engine, GoneError, LimitError
 from tests.unit.eddy.digest import digest
 
 MIB = 1 << 20
@@ -54,6 +54,23 @@ def test_rows_are_taken_again_when_old_ones_have_left() -> None:
     assert len(query.answer()) == 0
     engine.push("ticks", rows(end_ms, 1000))
     assert len(query.answer()) == 993
+
+
+def test_the_log_is_given_up_only_where_that_makes_room() -> None:
+    engine = Engine(state_bytes=2 * MIB)
+    engine.create_stream("ticks", {"symbol": "int", "price": "float", "ts": "timestamp"}, time="ts")
+    query = engine.submit("SELECT price FROM ticks [RANGE 1 SECOND] WHERE price > 3")
+    engine.push("ticks", rows(0, 6000))
+    engine.push("ticks", rows(6000, 6000))
+    before = digest(engine)
+    with pytest.raises(LimitError) as error:
+        engine.push("ticks", rows(40_000, 100_000))
+    assert error.value.code == "state_full" and digest(engine) == before, "a refused push changes nothing"
+    assert len(list(query.changes(since=0))) == 1000
+    engine.push("ticks", rows(40_000, 26_000))
+    assert len(query.answer()) == 1000 and engine.stats()["bytes"] < 2 * MIB
+    with pytest.raises(GoneError):
+        list(query.changes(since=1))
 
 
 def test_an_index_counts_too() -> None:
