@@ -364,12 +364,12 @@ def _no_newest(monkeypatch: pytest.MonkeyPatch) -> None:
 @breaks("listeners are not told what a resumed query takes back")
 def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     committer = module("eddy.committer").Committer
-    exact = committer.run
+    exact = committer.show
 
-    def silent(self: Any, *args: Any) -> Any:
-        return exact(self, *args[:4])
+    def silent(self: Any, query: Any, timeline: Any, parts: Any) -> Any:
+        return exact(self, query, timeline, ())
 
-    monkeypatch.setattr(committer, "run", silent)
+    monkeypatch.setattr(committer, "show", silent)
 
 
 @breaks("the predicates of a cancelled query stay on its slot")

@@ -102,7 +102,7 @@ def _ageless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("rows are kept for windows of the clock alone")
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowEnds, "move_to", lambda self, taken: taken)
+    monkeypatch.setattr(RowEnds, "alive_from", lambda self, taken: taken)
 
 
 @pytest.mark.parametrize("what", MUTANTS)

@@ -72,6 +72,8 @@ class Pair:
         name = f"q_{self.n_queries}"
         self.n_queries += 1
         self.each("submit", self.text(), name=name, history="window" if self.rng.random() < 0.25 else "new")
+        # what nobody reads is not logged for long
+        self.each("changes", name, since="now")
         self.live.append(name)
         query = self.engines[0].queries[name]
         assert isinstance(query, TreeQuery)
