@@ -35,14 +35,22 @@ class _Part:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None and (not self._before or getattr(error, "came_before", None) is None):
+        if error is not None:
+            self._mark(error)
+
+    def _mark(self, error: BaseException) -> None:
+        if not self._before or getattr(error, "came_before", None) is None:
             error.came_before = self._before  # type: ignore[attr-defined]  # errors have a dict
 
     def __call__(self, do: Callable[P, T]) -> Callable[P, T]:
         @wraps(do)
         def done(*given: P.args, **named: P.kwargs) -> T:
-            with self:
+            # as `with self`, at no cost where nothing is raised
+            try:
                 return do(*given, **named)
+            except BaseException as error:
+                self._mark(error)
+                raise
 
         return done
 

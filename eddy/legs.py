@@ -13,7 +13,7 @@ survives only if one of them does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +50,10 @@ class WindowClass:
     n_logged: int = 0
 
 
+#: Queries of a leg that are held in a tuple.
+FEW_QUERIES = 8
+
+
 @dataclass(slots=True, eq=False)
 class Leg:
     condition: Condition
@@ -64,8 +68,8 @@ class Leg:
     index_column: int | None = None
     #: per clause, the slots of its disjuncts
     disjuncts: tuple[list[int], ...] = ()
-    #: in the order in which they came
-    queries: dict[Query, None] = field(default_factory=dict)
+    #: in the order in which they came: a tuple of few, for most legs have one, or the keys of a dict
+    queries: tuple[Query, ...] | dict[Query, None] = ()
     #: inputs of joins that read it; such a leg is matched but not listed
     n_joins: int = 0
 
@@ -74,11 +78,25 @@ class Leg:
         """What makes two legs the same."""
         return self.window.window, self.condition
 
+    def add(self, query: Query) -> None:
+        """One more query reads it."""
+        if isinstance(self.queries, dict):
+            self.queries[query] = None
+        elif len(self.queries) < FEW_QUERIES:
+            self.queries = (*self.queries, query)
+        else:
+            self.queries = dict.fromkeys((*self.queries, query))
+
+    def remove(self, query: Query) -> None:
+        """A query reads it no more."""
+        if isinstance(self.queries, dict):
+            del self.queries[query]
+        else:
+            self.queries = tuple([other for other in self.queries if other is not query])
+
     def some_query(self) -> Query:
-        """The youngest of its queries; looking for the first would pass by all that went before it."""
-        query, _ = self.queries.popitem()
-        self.queries[query] = None
-        return query
+        """The youngest of its queries; looking for the first in a dict would pass by all that went before it."""
+        return next(reversed(self.queries))
 
     @property
     def dense(self) -> bool:

@@ -55,6 +55,7 @@ def settle(source: Source, log_clock: int, n_spared: int = 0) -> None:
         source.stems.forget()
     source.bank.release_ids(store.watermark)
     source.compact_dictionaries()
+    source.row_bytes = row_bytes(source)
 
 
 def _oldest(source: Source, gone: int, log_clock: int, logged_from: int) -> int:

@@ -40,7 +40,7 @@ class Retention:
             store = source.store
             taken = store.end - source.logged_from
             if source.logged:
-                log.charged += rows.n_rows * row_bytes(source)
+                log.charged += rows.n_rows * source.row_bytes
                 found |= taken > bounds.rows + bounds.slack_rows
             else:
                 found |= taken > max(_SLACK_ROWS, (store.end - store.watermark) >> _SLACK_SHIFT)

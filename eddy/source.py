@@ -171,6 +171,8 @@ class Source:
         self.logged_from = 0
         #: commits up to this one are no longer logged
         self.log_gone = 0
+        #: what a row takes in the log, as it was when the log was last looked at
+        self.row_bytes = 9 * len(schema) + 24
         #: (window, last commit) of runs that ended but can still be read in the log
         self.paused: list[tuple[WindowSpec, int]] = []
         #: inputs of running joins that can be read in the log
@@ -272,13 +274,13 @@ class Source:
 
     def add_reader(self, leg: Leg, query: Query) -> None:
         """One more query reads a leg."""
-        leg.queries[query] = None
+        leg.add(query)
         if leg.slot is not None:
             self._outputs_of(leg).add(leg.slot, query.id, query.born)
 
     def remove_reader(self, leg: Leg, query: Query) -> None:
         """A query reads a leg no more; a leg without readers goes."""
-        del leg.queries[query]
+        leg.remove(query)
         if leg.slot is not None:
             heir = leg.some_query() if leg.queries else None
             self._outputs_of(leg).remove(leg.slot, query.id, None if heir is None else (heir.id, heir.born))

@@ -171,7 +171,8 @@ class Intake:
 
     def _expired(self, rows: Rows, over: int) -> int:
         """How many of some ordered rows have times up to `over`, counted."""
-        if rows.time_at(0) > over:
+        # no row is before the front
+        if self.front > over or rows.time_at(0) > over:
             return 0
         expired = rows.count_until(over)
         self.expired_rows += expired
