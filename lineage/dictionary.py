@@ -297,11 +297,28 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def joined_dictionaries(values: Any) -> Any:
+    """One array of chunks that have dictionaries: the entries of each once, one after the other, so that some may come twice."""
+    first: dict[object, int] = {}
+    entries: list[Any] = []
+    indices: list[Any] = []
+    n_entries = 0
+    for chunk in values.chunks:
+        own = chunk.dictionary
+        key = (len(own), own.offset, *(None if buffer is None else buffer.address for buffer in own.buffers()))
+        if key not in first:
+            first[key] = n_entries
+            entries.append(own.cast(pa.large_string()) if _is_text(own.type) else own)
+            n_entries += len(own)
+        indices.append(pc.add(chunk.indices.cast(pa.int64()), first[key]))
+    return pa.DictionaryArray.from_arrays(pa.concat_arrays(indices), pa.concat_arrays(entries))
+
+
 def _one_chunk(values: Any) -> Any:
     if values.num_chunks == 1:
         return values.chunk(0)
     if pa.types.is_dictionary(values.type):
-        return values.unify_dictionaries().combine_chunks() if values.num_chunks else pa.array([], values.type)
+        return joined_dictionaries(values) if values.num_chunks else pa.array([], values.type)
     # 32-bit offsets could overflow when the chunks are joined
     return values.cast(pa.large_string()).combine_chunks() if _is_text(values.type) else values.combine_chunks()
 

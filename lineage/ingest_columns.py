@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lineage.dictionary import SMALL
+from lineage.dictionary import SMALL, joined_dictionaries
 from lineage.errors import RowError
 from lineage.schema import Column
 from lineage.times import show
@@ -172,7 +172,10 @@ class Converter:
 
     def _from_arrow(self, values: Any) -> Converted:
         if isinstance(values, pa.ChunkedArray):
-            values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+            if values.num_chunks > 1 and pa.types.is_dictionary(values.type):
+                values = joined_dictionaries(values)
+            else:
+                values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
             if isinstance(values, pa.ChunkedArray):
                 values = pa.concat_arrays(values.chunks)
         if isinstance(values, pa.ExtensionArray):

@@ -353,6 +353,11 @@ def test_bad_rows_are_left_out_of_arrow_as_well(service: InProcess) -> None:
     assert [(error["row"], error["column"]) for error in told["errors"]] == [(1, "date32")]
 
 
+def test_a_seed_that_once_failed_passes() -> None:
+    # dictionaries of several batches with entries that are NULL
+    assert not run(930_873, 1).faults
+
+
 def test_damaged_bodies_are_taken_or_refused_and_nothing_else_happens() -> None:
     found = run(0, 20_000)
     assert found.faults == {}

@@ -165,3 +165,19 @@ def test_compact_keeps_the_used_strings_in_order(strings: list[str], data: st.Da
     assert all(rooms.strings[new] == strings[old] for old, new in enumerate(remap.tolist()) if new >= 0)
     assert {old for old, new in enumerate(remap.tolist()) if new < 0} == set(range(len(strings))) - set(used)
     rooms.check()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_chunks_with_dictionaries_of_their_own_may_have_entries_that_are_null(kind: pa.DataType) -> None:
+    def chunk(entries: list[str | None], indices: list[int | None]) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(entries, kind))
+
+    shared = chunk(["b", None], [0, 1, 0])
+    values = pa.chunked_array([chunk(["a", None], [0, 1, None]), shared, shared.slice(1)])
+    dictionary = Dictionary()
+    plan = dictionary.prepare_arrow(values)
+    codes = dictionary.commit(plan)
+    texts = dictionary.strings
+    found = [None if null else texts[code] for code, null in zip(codes.tolist(), plan.nulls.tolist())]
+    assert found == values.to_pylist() == ["a", None, None, "b", None, "b", None, "b"]
+    assert sorted(texts) == ["a", "b"]
