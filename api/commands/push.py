@@ -176,10 +176,9 @@ def _begun(
         return _Begun(known, False, parts)
     assert making is not None
     columns, time = _columns(head, form, making)
-    options = {"lateness": making.lateness, "timeline": making.timeline}
-    made = client.create_stream(
-        stream, columns, time=time, **{name: value for name, value in options.items() if value is not None}  # type: ignore[arg-type]
-    )  # fmt: skip
+    asked = {"lateness": making.lateness, "timeline": making.timeline}
+    options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    made = client.create_stream(stream, columns, time=time, **options)
     if not quiet:
         print(f'stream "{made.name}": {columns_text(made.columns)}')
     return _Begun(made, True, parts)

@@ -171,7 +171,7 @@ def measure_deletion(work: str) -> list[Line]:
             service.do(Call("submit_many", {"definitions": definitions, "partial": False}))
         service.turns.clear()
         began = time.process_time()
-        n_deleted = asyncio.run(delete_tagged(service, "bench"))  # type: ignore[arg-type]
+        n_deleted = asyncio.run(delete_tagged(service, "bench"))  # type: ignore[arg-type]  # it has what a deletion asks for
         seconds = time.process_time() - began
         directory.close()
     assert n_deleted == DELETED, "all of them are gone"
