@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.batch import OutputArrays
+from lineage.bits import OutputArrays
 from lineage.kernels import kernel
 from lineage.slots import resized
 
