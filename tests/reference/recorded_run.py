@@ -30,7 +30,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from api.jsons import to_json, to_line
+from api.base.jsons import to_json, to_line
 from eddy import Engine
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk
