@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eddy.catalog import MAIN, Catalog
-from eddy.join_query import JoinQuery
-from eddy.log_bounds import LogBounds
-from eddy.planner import Planner
+from eddy.base.log_bounds import LogBounds
+from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.planner import Planner
+from eddy.joins.join_query import JoinQuery
+from eddy.operators.tree_query import TreeQuery
 from eddy.query import JoinPlan, Plan, Query, TreePlan
-from eddy.reader import NETTING
-from eddy.timeline import Timeline
-from eddy.tree_query import TreeQuery
+from eddy.reading.reader import NETTING
+from eddy.streams.timeline import Timeline
 from lineage.errors import EddyError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from filters.predicate import Condition
-from filters.vector import ListFrame, Vector
+from filters.expressions.predicate import Condition
+from filters.values.vector import ListFrame, Vector
 from lineage.schema import Column, Schema
 from lineage.times import MAX_US, to_datetime
 from queries.bound import Block, OutputColumn, QueryFacts, Readable
@@ -30,9 +30,9 @@ from windows.spec import WindowSpec
 if TYPE_CHECKING:
     from eddy.changes import Changes
     from eddy.engine import Engine
-    from eddy.legs import Leg
-    from eddy.reader import Results
-    from eddy.timeline import Timeline
+    from eddy.reading.reader import Results
+    from eddy.streams.legs import Leg
+    from eddy.streams.timeline import Timeline
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
