@@ -77,7 +77,8 @@ def printed(program: str, line: int, document: Path) -> str:
 
 
 def test_the_architecture_names_only_files_that_exist() -> None:
-    names = named_paths(text_of(ARCHITECTURE))
+    text = text_of(ARCHITECTURE)
+    names = [*named_paths(text), *re.findall(r"\b(?:\w+/)+\w+\.py\b", text)]
     assert names, "docs/architecture.md names no file between backticks"
     missing = sorted({name for name in names if not (ROOT / name).exists() and not (ARCHITECTURE.parent / name).exists()})
     assert not missing, f"docs/architecture.md names files that do not exist: {', '.join(missing)}"
@@ -103,6 +104,10 @@ def test_a_newcomer_sees_the_picture_and_the_numbers_first() -> None:
     assert len(lines) <= 160
     first = "\n".join(lines[:60])
     assert "[ eddy ]" in first and "| rows/s |" in first and "Where we lose" in first
+
+
+def test_the_architecture_is_one_read() -> None:
+    assert len(text_of(ARCHITECTURE).splitlines()) <= 160
 
 
 def test_the_glossary_has_each_word_once_by_the_alphabet() -> None:
