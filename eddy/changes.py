@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from eddy.base.description import Change
+from eddy.base.results import Results
 from eddy.query import Query
-from eddy.reading.reader import Results
 from filters.values.vector import Vector, arrow_cells
 from lineage.schema import Type
 

@@ -25,6 +25,7 @@ from eddy.base import compile as kernels
 from eddy.base.checking import changing, checking
 from eddy.base.description import Receipt, Stream, Table, TableReceipt
 from eddy.base.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
+from eddy.base.results import Results, to_table
 from eddy.base.turn import Turn
 from eddy.catalog.catalog import ARRIVAL, Catalog, describe, describe_table
 from eddy.catalog.planner import Planner
@@ -43,7 +44,6 @@ from eddy.operators.readers import reader_of
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, check_expiry
 from eddy.query import Query
-from eddy.reading.reader import Results, to_table
 from eddy.routing import make
 from eddy.streams import retractions
 from eddy.streams.screening import screen
@@ -463,7 +463,7 @@ class Engine:
             results = reader.answer(now)
             found.errors = reader.errors
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
-            return to_table(found, results, metadata)
+            return to_table(found.column_names, results, metadata)
 
     def changes(self, query: Query | int | str, since: str | int = "snapshot") -> Changes:
         """A cursor over the changes of a query: from a snapshot on, from now on, or after a commit."""

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eddy.base.checking import changing, checking
+from eddy.base.plans import JoinPlan, Plan, Run, TreePlan
 from eddy.base.result_log import Record
+from eddy.base.results import Results
 from eddy.catalog.catalog import MAIN, Catalog
 from eddy.catalog.planner import Planner
 from eddy.catalog.replacing import check_replaces
@@ -38,11 +40,10 @@ from eddy.operators.shared_form import Shareable, shareable
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, Ready, prepare
-from eddy.query import JoinPlan, Plan, Query, Run, TreePlan
+from eddy.query import Query
 from eddy.reading.feed import StreamFeed
 from eddy.reading.join_feed import JoinFeed
 from eddy.reading.opening import Held, complete_since, first_seen, opening_parts
-from eddy.reading.reader import Results
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import effect_time

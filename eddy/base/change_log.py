@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from eddy.base.log_bounds import LogBounds
 from eddy.base.packed_results import PackedResults, pack, unpack
 from eddy.base.result_log import UNREAD_BYTES, ChangeLogs
-from eddy.reading.reader import Results
+from eddy.base.results import Results
 from filters.values.vector import Vector
 
 #: What the objects of a part take beside its cells, and those of each of its columns.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eddy.reading.reader import Results
+from eddy.base.results import Results
 from filters.values.vector import Array, Vector
 from lineage.schema import Type
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from eddy.base.checking import changing, checking
 from eddy.base.description import Stream, Table
-from eddy.query import Birth, Query
+from eddy.base.plans import Birth
+from eddy.query import Query
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import Timeline

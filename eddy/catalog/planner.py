@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from eddy.base.plans import JoinPlan, Plan, TreePlan
 from eddy.catalog.catalog import MAIN, Catalog
-from eddy.query import JoinPlan, Plan, TreePlan
 from filters.expressions.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind

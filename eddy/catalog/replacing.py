@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eddy.query import JoinPlan, Plan, Query, TreePlan
+from eddy.base.plans import JoinPlan, Plan, TreePlan
+from eddy.query import Query
 from lineage.errors import ConflictError
 
 

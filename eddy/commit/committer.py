@@ -26,6 +26,7 @@ import numpy as np
 from eddy.base.checking import changing
 from eddy.base.log_bounds import LogBounds
 from eddy.base.result_log import Record
+from eddy.base.results import Results
 from eddy.commit.ends import cuts_of, split_at
 from eddy.history.retention import Retention, row_bytes_spared
 from eddy.joins.join_group import Before, JoinGroup
@@ -43,7 +44,6 @@ from eddy.operators.operation import Operation
 from eddy.operators.operations import Operations
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
-from eddy.reading.reader import Results
 from eddy.streams.expiry import Left
 from eddy.streams.retractions import take_out
 from eddy.streams.source import Source

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from eddy.base.plans import JoinPlan, Plan
 from eddy.catalog.catalog import MAIN, Catalog
 from eddy.joins.join_group import JoinGroup
-from eddy.query import JoinPlan, Plan, Query
+from eddy.query import Query
 from eddy.routing.base import Policy
 from eddy.streams.legs import Leg
 from eddy.streams.source import Source

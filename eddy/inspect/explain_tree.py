@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eddy.base.plans import JoinPlan, TreePlan
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.explain import explain_join, explain_plan
 from eddy.operators.operation import Operation
@@ -20,7 +21,6 @@ from eddy.operators.tree_query import TreeQuery
 from eddy.planning.flows import Flows
 from eddy.planning.plan_choice import Choice, choice_ns, edge_ns, load_of, node_ns, operator_of, strategies_for
 from eddy.planning.strategies import Strategies
-from eddy.query import JoinPlan, TreePlan
 from eddy.routing.base import Policy
 from queries.forms import Form
 from queries.nodes import Block, NamedQuery, Node, SetOperation, ToStream

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from eddy.base.plans import JoinPlan, Plan, TreePlan
 from eddy.catalog.catalog import Catalog
 from eddy.inspect import explain as explaining
 from eddy.inspect.explain_tree import explain_tree
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.joiner import Joiner
 from eddy.operators.tree_query import TreeQuery
-from eddy.query import JoinPlan, Plan, Query, TreePlan
+from eddy.query import Query
 from eddy.routing.base import Policy
 
 

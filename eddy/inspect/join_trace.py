@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from eddy.base.results import keys
 from eddy.inspect.trace_leaves import Leaf, Since
 from eddy.inspect.trace_lives import LATEST, clock_after, commits_of, there
 from eddy.inspect.trace_subject import Subject
@@ -25,7 +26,6 @@ from eddy.joins.table_group import Counting, TableGroup
 from eddy.joins.walk import Combinations, Reach, Walker
 from eddy.lives.early_ends import Standing
 from eddy.reading.join_reader import JoinReader
-from eddy.reading.reader import keys
 from eddy.streams.source import Source
 from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import user_functions_of

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from eddy.base.results import keys
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.trace_leaves import Leaf, Step
 from eddy.inspect.trace_lives import LATEST, standing
@@ -32,7 +33,6 @@ from eddy.joins.join_query import JoinQuery
 from eddy.lives.window_rows import WindowRows
 from eddy.operators.readers import reader_of
 from eddy.query import Query
-from eddy.reading.reader import keys
 from filters.expressions.evaluate import evaluate, true_rows
 from filters.expressions.expression import ColumnRef, Expression, columns_of, replace_columns, user_functions_of
 from filters.expressions.wording import say_expression

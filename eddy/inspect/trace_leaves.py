@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from eddy.base.plans import Birth
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.trace_lives import clock_after, commit_of
 from eddy.inspect.trace_subject import Subject
 from eddy.joins.join_query import JoinQuery
 from eddy.operators.tree_query import TreeQuery
-from eddy.query import Birth, Query
+from eddy.query import Query
 from eddy.streams.source import Source
 from filters.expressions.expression import columns_of
 from filters.expressions.predicate import Condition, normalise

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from eddy.base.plans import JoinPlan, Plan, Run
 from eddy.history.recall import recall
 from eddy.joins.join_group import JoinGroup
-from eddy.query import JoinPlan, Plan, Query, Run
+from eddy.query import Query, QueryHost
 from eddy.streams.legs import Leg
 from eddy.streams.timeline import Timeline
 from filters.expressions.predicate import Condition
 from windows.spec import WindowSpec
-
-if TYPE_CHECKING:
-    from eddy.engine import Engine
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +36,7 @@ class JoinQuery(Query):
     __slots__ = ()
 
     def __init__(
-        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
+        self, engine: QueryHost, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
     ) -> None:
         plan = Plan(
             join_plan.streams[0], join_plan.windows[0], join_plan.conditions[0], join_plan.outputs, join_plan.defaults

@@ -6,18 +6,14 @@ come in between count when it resumes, and what is logged of it can still be rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from eddy.base.plans import JoinPlan
 from eddy.joins.join_group import JoinGroup
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.table_group import TableGroup
-from eddy.query import JoinPlan
+from eddy.query import QueryHost
 from eddy.streams.legs import Leg
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
-
-if TYPE_CHECKING:
-    from eddy.engine import Engine
 
 
 class TableQuery(JoinQuery):
@@ -27,7 +23,7 @@ class TableQuery(JoinQuery):
     __slots__ = ()
 
     def __init__(
-        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
+        self, engine: QueryHost, id_: int, name: str, sql: str, tags: tuple[str, ...], join_plan: JoinPlan, group: JoinGroup
     ) -> None:
         super().__init__(engine, id_, name, sql, tags, join_plan, group)
         assert isinstance(group, TableGroup), "tables are in groups of their own"

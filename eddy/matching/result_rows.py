@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from eddy.base.results import Results
 from eddy.matching.row_lists import RowLists
-from eddy.reading.reader import Results
 from filters.values.vector import Frame, ListFrame
 
 

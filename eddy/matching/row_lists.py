@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from eddy.base.plans import Kept
 from eddy.matching.eddy import FEW_ROWS
-from eddy.query import Kept
 from eddy.streams.outputs import Outputs
 from filters.index.candidates import group_pairs
 from filters.values.vector import Frame

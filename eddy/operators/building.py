@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eddy.base.plans import JoinPlan, Plan
 from eddy.operators.core import Core
 from eddy.operators.operation import Stage
 from eddy.operators.replanning import Built
 from eddy.operators.stages import Builder
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.plan_choice import Choice
-from eddy.query import JoinPlan, Plan
 from eddy.reading.feed import Feed
 from queries.bound import Block
 from queries.nodes import NamedQuery

@@ -6,10 +6,11 @@ nobody. It is read after every commit, so functions of its conditions never wait
 
 from __future__ import annotations
 
+from eddy.base.plans import Run
 from eddy.history.recall import recall
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.joiner import Joiner
-from eddy.query import Query, Run
+from eddy.query import Query
 from eddy.reading.feed import Feed, StreamFeed
 from eddy.reading.join_feed import JoinFeed
 from eddy.streams.source import Source

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eddy.base.result_log import Record
+from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
 from eddy.operators.core import Core
 from eddy.planning.edge_counts import EdgeCounts
 from eddy.reading.feed import Feed
-from eddy.reading.reader import Results
 from eddy.streams.timeline import effect_time
 from lineage.elements import BEGINNING
 from lineage.schema import Type

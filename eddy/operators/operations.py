@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from eddy.base.result_log import Record
+from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
 from eddy.operators.operation import Operation, Step
 from eddy.operators.shared_groups import SharedGroups
 from eddy.operators.tree_query import TreeQuery
-from eddy.reading.reader import Results
 from eddy.streams.source import Source
 from eddy.streams.timeline import Timeline
 from windows.operators.operator import TimedOperator

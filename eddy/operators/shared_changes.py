@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from eddy.base.results import Results
 from eddy.matching.row_lists import RowLists
 from eddy.operators.shared_form import Face
 from eddy.operators.shared_group import SharedGroup
-from eddy.reading.reader import Results
 from filters.expressions.evaluate import evaluate, true_rows
 from filters.expressions.expression import ColumnRef
 from filters.values.vector import Array, Frame, ListFrame, Vector

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from eddy.query import Plan, TreePlan
+from eddy.base.plans import Plan, TreePlan
 from filters.expressions.expression import ColumnRef, Expression, user_functions_of
 from filters.expressions.predicate import Condition
 from lineage.schema import Type

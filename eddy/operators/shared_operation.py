@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eddy.base.result_log import Record
+from eddy.base.results import Results
 from eddy.operators.core import Core, StreamCore
 from eddy.operators.shared_changes import Projected
 from eddy.operators.shared_form import Shareable
 from eddy.operators.shared_group import SharedGroup
-from eddy.reading.reader import Results
 from eddy.streams.timeline import effect_time
 
 if TYPE_CHECKING:

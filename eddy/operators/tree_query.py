@@ -6,27 +6,23 @@ everybody.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from eddy.base.change_log import ChangeLog
 from eddy.base.checking import changing
 from eddy.base.log_bounds import LogBounds
+from eddy.base.plans import NO_MODULES, Kept, Plan, Run, TreePlan
 from eddy.base.result_log import Record
+from eddy.base.results import Results, net
 from eddy.operators.core import Core
 from eddy.operators.operation import Operation
 from eddy.operators.shared_operation import SharedOperation
-from eddy.query import NO_MODULES, Kept, Plan, Query, Run, TreePlan
-from eddy.reading.reader import Results, net
+from eddy.query import Query, QueryHost
 from eddy.streams.timeline import Timeline
 from filters.expressions.predicate import Condition, normalise
 from queries.nodes import GroupBy
 from queries.tree import is_ordered, levels, union_bits, walk
 from windows.spec import WindowSpec
-
-if TYPE_CHECKING:
-    from eddy.engine import Engine
 
 
 class TreeQuery(Query):
@@ -36,7 +32,7 @@ class TreeQuery(Query):
     __slots__ = ()
 
     def __init__(
-        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], tree_plan: TreePlan, timeline: Timeline,
+        self, engine: QueryHost, id_: int, name: str, sql: str, tags: tuple[str, ...], tree_plan: TreePlan, timeline: Timeline,
         bounds: LogBounds,
     ) -> None:  # fmt: skip
         plan = Plan("", WindowSpec.none(), normalise(None), tree_plan.outputs, tree_plan.defaults)

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from eddy.base.plans import Kept
 from eddy.base.result_log import Record
+from eddy.base.results import NETTING, Results
 from eddy.joins.join_query import JoinQuery, JoinRun
 from eddy.joins.walk import Combinations, Reach
 from eddy.lives.early_ends import Standing
 from eddy.lives.ranks import Ranks
 from eddy.lives.window_rows import WindowRows
-from eddy.query import Kept
-from eddy.reading.reader import NETTING, Results
 from filters.expressions.evaluate import evaluate
 from filters.values.vector import Frame
 from lineage.elements import FOREVER, Elements

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from eddy.base.plans import Birth, Kept
 from eddy.joins.join_group import JoinGroup
 from eddy.matching.row_lists import OpeningRows
-from eddy.query import Birth, Kept
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from lineage.elements import BEGINNING

@@ -14,7 +14,7 @@ survives only if one of them does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -24,8 +24,14 @@ from lineage.kernels import kernel
 from lineage.slots import resized
 from windows.spec import WindowSpec
 
-if TYPE_CHECKING:
-    from eddy.query import Query
+
+class LegReader(Protocol):
+    """A query that reads a leg: its id, and the first position of the stream's rows that count for it."""
+
+    id: int
+
+    @property
+    def born(self) -> int: ...
 
 
 #: In place of the slot of a clause that has gone.
@@ -69,7 +75,7 @@ class Leg:
     #: per clause, the slots of its disjuncts
     disjuncts: tuple[list[int], ...] = ()
     #: in the order in which they came: a tuple of few, for most legs have one, or the keys of a dict
-    queries: tuple[Query, ...] | dict[Query, None] = ()
+    queries: tuple[LegReader, ...] | dict[LegReader, None] = ()
     #: inputs of joins that read it; such a leg is matched but not listed
     n_joins: int = 0
 
@@ -78,7 +84,7 @@ class Leg:
         """What makes two legs the same."""
         return self.window.window, self.condition
 
-    def add(self, query: Query) -> None:
+    def add(self, query: LegReader) -> None:
         """One more query reads it."""
         if isinstance(self.queries, dict):
             self.queries[query] = None
@@ -87,14 +93,14 @@ class Leg:
         else:
             self.queries = dict.fromkeys((*self.queries, query))
 
-    def remove(self, query: Query) -> None:
+    def remove(self, query: LegReader) -> None:
         """A query reads it no more."""
         if isinstance(self.queries, dict):
             del self.queries[query]
         else:
             self.queries = tuple([other for other in self.queries if other is not query])
 
-    def some_query(self) -> Query:
+    def some_query(self) -> LegReader:
         """The youngest of its queries; looking for the first in a dict would pass by all that went before it."""
         return next(reversed(self.queries))
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from eddy.base.plans import NO_MODULES
 from eddy.base.result_log import CommitEnds
-from eddy.query import NO_MODULES, Query
 from eddy.routing.base import Ledger
 from eddy.streams.deferral import Deferral
 from eddy.streams.expiry import Expiry
-from eddy.streams.legs import Clauses, Leg, WindowClass, claim_slot
+from eddy.streams.legs import Clauses, Leg, LegReader, WindowClass, claim_slot
 from eddy.streams.outputs import Outputs
 from eddy.streams.retained import Retained
 from eddy.streams.stored import Stored
@@ -272,13 +272,13 @@ class Source:
             leg.window.n_held -= 1
             self._tidy(leg.window)
 
-    def add_reader(self, leg: Leg, query: Query) -> None:
+    def add_reader(self, leg: Leg, query: LegReader) -> None:
         """One more query reads a leg."""
         leg.add(query)
         if leg.slot is not None:
             self._outputs_of(leg).add(leg.slot, query.id, query.born)
 
-    def remove_reader(self, leg: Leg, query: Query) -> None:
+    def remove_reader(self, leg: Leg, query: LegReader) -> None:
         """A query reads a leg no more; a leg without readers goes."""
         leg.remove(query)
         if leg.slot is not None:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from eddy.base.change_log import ChangeLog
+from eddy.base.plans import Run
 from eddy.base.result_log import CommitEnds, ResultLog
 from eddy.operators.shared_group import SharedGroup
-from eddy.query import Query, Run
+from eddy.query import Query
 from eddy.streams.marks import Marks
 from eddy.streams.source import Source
 from eddy.streams.stored import Stored

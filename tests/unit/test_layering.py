@@ -233,7 +233,7 @@ def test_a_wrong_arrow_is_found(package: str, source: str) -> None:
         ("api", "from eddy.client import Client"),
         (
             "eddy.client",
-            "import asyncio, httpx\nfrom eddy.client import calls\nfrom eddy.base.description import Stream\nimport lineage.errors",
+            "import httpx\nfrom eddy.client import calls\nfrom eddy.base.description import Stream\nimport lineage.errors",
         ),
         ("pipeline", "import pyspark"),
         ("experiments", "import api, eddy, lineage"),
