@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from api.core.holdings import Holdings, KeptReceipt
-from api.wire.bodies import CSV, JSON, BodyError, Keys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
+from api.wire.bodies import CSV, JSON, BodyError, RowKeys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
 from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError
 from eddy.base.checking import changed_nothing, changing, checking
 from eddy.catalog.catalog import Catalog, describe, describe_table
@@ -247,9 +247,9 @@ def _retract(holdings: Holdings, call: Call) -> Done:
     return Done(holdings.engine.retract(call.header["stream"], keys.keys, keys.time)._asdict())
 
 
-def _keys(call: Call) -> Keys:
+def _keys(call: Call) -> RowKeys:
     with checking:
-        found: Keys = _said(call, parse_keys)
+        found: RowKeys = _said(call, parse_keys)
     return found
 
 

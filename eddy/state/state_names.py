@@ -85,7 +85,7 @@ CLASSES: dict[str, str] = {
     "lineage.ragged": "Ragged",
     "lineage.schema": "Column Schema Type",
     "lineage.slots": "Slots",
-    "queries.bound": "Block BoundInput OutputColumn QueryFacts Readable",
+    "queries.bound": "Block BoundInput OutputColumn Readable RunningQuery",
     "queries.forms": "EdgeFacts Form Forms",
     "queries.joins": "BandEdge EqualityEdge Join JoinResidual KeyColumn",
     "queries.nodes": "Aggregate Distinct GroupBy JoinNode NamedQuery Select SetOperation Slide ToStream Window",

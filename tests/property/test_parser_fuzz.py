@@ -14,7 +14,7 @@ from filters.expressions.expression import Literal
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind
-from queries.bound import QueryFacts, Readable
+from queries.bound import Readable, RunningQuery
 from queries.parser import parse
 
 SCHEMA = Schema.parse({"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}, "readings")
@@ -24,8 +24,8 @@ KNOWN = {
     "readings": Readable(SCHEMA, time=4),
     "orders": Readable(ORDERS),
     "rooms": Readable(ROOMS, is_table=True, key=(0,)),
-    "hot": Readable(SCHEMA, query=QueryFacts(False, "weak", True)),
-    "fresh": Readable(SCHEMA, query=QueryFacts(True, "monotonic", True)),
+    "hot": Readable(SCHEMA, query=RunningQuery(False, "weak", True)),
+    "fresh": Readable(SCHEMA, query=RunningQuery(True, "monotonic", True)),
 }
 PARAMS = {"p": 1}
 
