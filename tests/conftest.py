@@ -9,7 +9,8 @@ it draws new ones.
 
 Tests marked `spark` share one local session: starting one takes ten seconds.
 
-Of a test over many seeds the first `QUICK_SEEDS` are for every run, the others are marked `slow`: `./check` runs them all.
+Of a test over many seeds the first `QUICK_SEEDS` are for every run, the others are marked `slow`; tests marked `long` are for
+long runs alone: `tests/reference/seeds.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import settings
 
 from eddy.compile import ensure
+from tests.reference.seeds import LONG, QUICK_SEEDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,13 +34,13 @@ if os.environ.get("CI"):
 
 ensure()
 
-#: Seeds of one test that a quick run takes.
-QUICK_SEEDS = 2
-
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all but the first seeds of a test as slow."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark all but the first seeds of a test as slow; leave what is for long runs to them."""
+    if not LONG:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     seeds: dict[str, set[object]] = {}
     for item in items:
         seed = getattr(item, "callspec", None) and item.callspec.params.get("seed")  # type: ignore[attr-defined]

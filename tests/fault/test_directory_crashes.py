@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from storage.directory import DataDirectory
-from tests.reference.crashes import ForgetfulDisk, first_loss, kept_seeds, sweep
+from tests.reference.crashes import ForgetfulDisk, first_loss, sweep
 from tests.reference.directory_trial import DirectoryTrial
+from tests.reference.seeds import kept_seeds
 from tests.reference.simulated_disk import SimulatedDisk
 
 
-@pytest.mark.parametrize(("seed", "n_steps"), kept_seeds("directory"))
-def test_a_seed_that_failed_once_holds(seed: int, n_steps: int) -> None:
-    assert sweep(DirectoryTrial(seed, n_steps=n_steps), n_losses=2, again_every=5) > 0
+@pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("fault", "directory"))
+def test_a_seed_that_failed_once_holds(kept: int, n_steps: int) -> None:
+    assert sweep(DirectoryTrial(kept, n_steps=n_steps), n_losses=2, again_every=5) > 0
 
 
 @pytest.mark.parametrize("seed", range(100, 102))

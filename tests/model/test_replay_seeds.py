@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.reference.driver import replay, run, subject
 from tests.reference.limits import make_small
 from tests.reference.script import as_python
+from tests.reference.seeds import kept_seeds
 from tests.reference.steps import POLICIES, make_script
 
-SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 
-
-def kept_seeds() -> list[tuple[int, int]]:
-    """(seed, steps) of each line of seeds.txt that is not a comment."""
-    lines = [line.split("#")[0].split() for line in SEEDS_FILE.read_text().splitlines()]
-    return [(int(words[0]), int(words[1])) for words in lines if words]
-
-
-@pytest.mark.parametrize(("seed", "n_steps"), kept_seeds() or [(0, 1)])
-def test_a_seed_that_failed_once_passes(seed: int, n_steps: int) -> None:
-    run(seed, n_steps, subject)
+@pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("model"))
+def test_a_seed_that_failed_once_passes(kept: int, n_steps: int) -> None:
+    run(kept, n_steps, subject)
 
 
 @pytest.mark.parametrize("seed", range(20))
