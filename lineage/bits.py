@@ -261,7 +261,7 @@ def list_rows(
     table: np.ndarray,
     bits: np.ndarray,
 ) -> int:
-    """Row numbers of the queries on the slots of the mask `legs` (`eddy/outputs.py`), of those that have any.
+    """Row numbers of the queries on the slots of the mask `legs` (`eddy/streams/outputs.py`), of those that have any.
 
     `query_of[slot]` reads a slot from row `first_of[slot]` on (all rows when that is empty), then the `more_*`, up to row
     `stop_of[slot]` and numbered with `shift_of[slot]` added, unless these are empty. Fills `listed` with the queries and

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.intervals import Intervals, compare, float_key
+from filters.values.intervals import Intervals, compare, float_key
 from lineage.schema import Type
 
 STREAM = "s"

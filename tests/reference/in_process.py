@@ -17,9 +17,9 @@ import httpx
 import orjson
 
 from api.app import make_app
-from api.limits import Limits
-from api.service import Service
-from api.tokens import Tokens
+from api.base.limits import Limits
+from api.core.service import Service
+from api.edge.tokens import Tokens
 from tests.reference.asgi import ask
 
 T = TypeVar("T")

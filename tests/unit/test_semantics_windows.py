@@ -20,10 +20,10 @@ from tests.unit.test_semantics import EPOCH, V, held, make, push
 ROOT = Path(__file__).resolve().parents[2]
 #: Points whose words are about parts that only tests of those parts can see.
 ELSEWHERE = {
-    32: ["tests/unit/windows/pipeline/test_errata.py::test_a_flag_speaks_for_scheduled_ends_only",
-         "tests/unit/windows/pipeline/test_errata.py::test_a_premature_end_is_not_a_join_message",
-         "tests/unit/windows/pipeline/test_cases.py::test_premature_ends_travel_under_every_strategy"],
-    33: ["tests/unit/windows/pipeline/test_update_patterns_figures.py::test_query_4_keeps_the_results_of_distinct_once"],
+    32: ["tests/unit/experiments/papers/test_errata.py::test_a_flag_speaks_for_scheduled_ends_only",
+         "tests/unit/experiments/papers/test_errata.py::test_a_premature_end_is_not_a_join_message",
+         "tests/unit/experiments/papers/test_cases.py::test_premature_ends_travel_under_every_strategy"],
+    33: ["tests/unit/experiments/papers/test_update_patterns_figures.py::test_query_4_keeps_the_results_of_distinct_once"],
 }  # fmt: skip
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.bits import ONE, trailing_zeros, words
 from lineage.kernels import kernel
-from windows.growth import LEAST, room_for
 from windows.shared.lanes import LANES, add_four
 from windows.shared.pair_extremes import PairExtremes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
 from windows.shared.shown import Shown
+from windows.state.growth import LEAST, room_for
 
 U64 = np.uint64
 

@@ -1,6 +1,6 @@
 """Sums of many queries that differ in one interval on one attribute: one set of planes for each (region, group).
 
-A region is the values of the attribute between two neighbouring constants of any query (`filters/grouped.py`), so a query's
+A region is the values of the attribute between two neighbouring constants of any query (`filters/index/grouped.py`), so a query's
 interval is a range of ranks of regions, and
 
     planes of (query, group) = prefix(group, high) - prefix(group, low)        prefix = sum over regions of lower rank
@@ -22,15 +22,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import prefetch
-from windows.growth import LEAST, fitted, room_for
 from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
 from windows.shared.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
 from windows.shared.shown import Shown
+from windows.state.growth import LEAST, fitted, room_for
 
 #: Rows between asking for a cell and adding to it.
 _AHEAD = 8

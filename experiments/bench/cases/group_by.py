@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from eddy import Engine
-from eddy.commit import Commit
+from eddy.matching.commit import Commit
 from experiments.bench.aggregates import Shared
 from experiments.bench.options import Options, Step
 from experiments.bench.peers import is_installed

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import eddy.timeline
+import eddy.streams.timeline
 from eddy import ConflictError, EddyError, Engine, LimitError, NotFoundError, QueryError, RowError, SchemaError
 from tests.unit.eddy.digest import READINGS, assert_refused, digest, row
 
@@ -328,7 +328,7 @@ def test_push_many_with_one_bad_stream_leaves_no_string_of_the_good_one() -> Non
 
 
 def test_too_many_waiting_rows_are_refused_and_nothing_of_the_push_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eddy.timeline, "MAX_WAITING", 5)
+    monkeypatch.setattr(eddy.streams.timeline, "MAX_WAITING", 5)
     engine = Engine()
     engine.create_stream("s", {"text": "string", "ts": "timestamp"}, time="ts", lateness=10_000)
     engine.push("s", {"text": ["a"] * 4, "ts": [1, 2, 3, 4]})
@@ -340,7 +340,7 @@ def test_too_many_waiting_rows_are_refused_and_nothing_of_the_push_is_taken(monk
 
 
 def test_too_many_waiting_rows_of_one_stream_leave_the_others_of_a_push_many_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eddy.timeline, "MAX_WAITING", 5)
+    monkeypatch.setattr(eddy.streams.timeline, "MAX_WAITING", 5)
     engine = Engine()
     for name, lateness in (("fast", 0), ("slow", 10_000)):
         engine.create_stream(name, {"v": "int", "ts": "timestamp"}, time="ts", lateness=lateness)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bitarray import bitarray
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
 from lineage.batch import Lineage
 from lineage.bits import (
     BYTE_BITS,

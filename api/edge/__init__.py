@@ -1,0 +1,1 @@
+"""The door of the service: tokens, limits of requests, connections, errors, metrics."""

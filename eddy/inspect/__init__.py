@@ -1,0 +1,1 @@
+"""What can be asked about a running engine: explain, trace, statistics."""

@@ -1,0 +1,1 @@
+"""Choices between equivalent plans: forms, expiry, join orders, and the counts they rest on."""

@@ -1,0 +1,1 @@
+"""Streams and tables inside the engine: rows, legs, modules, window classes, clocks."""

@@ -1,0 +1,1 @@
+"""State of window operators: rows, values, ends, and the calendars that order them."""
