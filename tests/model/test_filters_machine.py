@@ -117,7 +117,7 @@ def _run(max_examples: int, steps: int, derandomize: bool) -> None:
 
 
 def test_the_engine_equals_the_model_and_duckdb_after_every_step() -> None:
-    _run(max_examples=30, steps=25, derandomize=True)
+    _run(max_examples=amount(20, long=30), steps=25, derandomize=True)
 
 
 @pytest.mark.slow
