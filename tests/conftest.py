@@ -7,7 +7,8 @@ changed.
 Under CI hypothesis draws the same examples every time, so a submission is judged by its change and not by luck; elsewhere
 it draws new ones.
 
-Tests marked `spark` share one local session: starting one takes ten seconds.
+Tests marked `spark` share one local session: starting one takes ten seconds. Their Java compiles once and quickly, not again and
+better: it ends before that pays, and takes half the CPU.
 
 Of a test over many seeds the first `QUICK_SEEDS` are for every run, the others are marked `slow`; tests marked `long` are for
 long runs alone: `tests/reference/seeds.py`.
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 ensure()
 
