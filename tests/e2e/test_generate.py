@@ -115,6 +115,7 @@ def test_without_spark_there_is_one_sentence_and_the_way_to_install_it(tmp_path:
         (("from", "nothing.csv", "--columns", "x"), "nothing.csv cannot be read"),
     ],
 )
+@pytest.mark.slow
 def test_mistakes_are_told_before_spark_starts(tmp_path: Path, args: tuple[str, ...], said: str) -> None:
     done = run(*args, "--out", str(tmp_path / "d"), COLUMNS="200")
     assert done.returncode in (1, 2) and said in done.stderr and "Traceback" not in done.stderr

@@ -51,7 +51,7 @@ def test_a_seed_of_joins_passes_when_the_log_holds_hardly_a_commit(seed: int, mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 5))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 3))
 def test_a_longer_seed_of_joins_passes(seed: int) -> None:
     script = make_stream_join_script(seed, 80)
     assert sum(isinstance(step, Submit) for step in script.steps) >= 1

@@ -70,7 +70,7 @@ def test_a_seed_of_tables_passes_when_every_limit_is_small_and_versions_go_soon(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 5))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 3))
 def test_a_longer_seed_of_tables_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
         forget_soon(monkeypatch)

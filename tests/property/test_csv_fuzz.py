@@ -91,6 +91,7 @@ def try_all(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(range(4), 1))
+@pytest.mark.slow
 def test_mutated_bodies_are_taken_or_refused(seed: int) -> None:
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.property.test_csv_fuzz import try_all; try_all({seed})"
     env = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}

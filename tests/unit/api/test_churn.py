@@ -95,6 +95,7 @@ def check(n: int) -> None:
     assert len(gc.get_objects()) - objects < 2000, "nothing is held for queries that have gone"
 
 
+@pytest.mark.slow
 def test_adding_and_cancelling_a_thousand_queries_leaves_memory_flat() -> None:
     check(1000)
 

@@ -74,6 +74,7 @@ def plans_of(workload: JoinWorkload) -> dict[str, Callable[[Pairs], object]]:
 
 @pytest.mark.parametrize("n_queries", [1, 3, 70])
 @pytest.mark.parametrize("window_rows", [12, 20, 55])
+@pytest.mark.slow
 def test_all_plans_give_the_matches_of_nested_loops(n_queries: int, window_rows: int) -> None:
     workload = stocks_and_articles(n_queries, n_rows=20, n_keys=12, window_rows=window_rows, seed=n_queries + window_rows)
     n_pushes = 10
