@@ -354,7 +354,7 @@ def _no_or(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("changes of equal value stand side by side")
 def _no_net(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.reading.reader"), "_cancel", lambda minus, plus: (minus, plus))
+    monkeypatch.setattr(module("eddy.base.results"), "_cancel", lambda minus, plus: (minus, plus))
 
 
 @breaks("a stream query's answer is not cut to its newest")
