@@ -24,6 +24,7 @@ from hypothesis import settings
 
 from eddy.compile import ensure
 from tests.reference.seeds import LONG, QUICK_SEEDS
+from tests.reference.tally import Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,10 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 ensure()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Tally())
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,6 +21,7 @@ from api.inbox import Item
 from api.limits import Limits
 from eddy import EddyError, Engine
 from storage.directory import DataDirectory
+from tests.reference.comparison import compared
 from tests.reference.simulated_disk import DiskState, SimulatedDisk
 
 JSON = "application/json"
@@ -189,6 +190,7 @@ def check(calls: list[Call], seed: int, points: int, group: int, snapshot_every:
         holdings, clock = recover(directory, lambda clock: Engine(clock=clock))
         found = held(holdings)
         holdings.engine.check()
+        compared()
         fits = [n for n in range(acknowledged, len(expected)) if expected[n] == found]
         assert fits, f"crash at {point} of {len(disk.points)}: not what {acknowledged} or more calls make"
         known = {(one.kind, one.name) for one in directory.catalog.definitions()}
@@ -213,6 +215,7 @@ def go_on(holdings: Holdings, clock: Clock, calls: list[Call], n: int) -> None:
                 carry_out(one, its_clock, again)
             except EddyError:
                 pass
+    compared()
     assert with_changes(twin) == with_changes(holdings)
 
 

@@ -15,6 +15,7 @@ from filters.intervals import float_key
 from filters.predicate import MAX_CLAUSES, Atom, Condition, IndexAtom, normalise
 from filters.vector import ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
+from tests.reference.comparison import compared
 
 TYPES = [Type.INT, Type.FLOAT, Type.STRING, Type.BOOL]
 VALUES: dict[Type, list[Any]] = {
@@ -129,6 +130,7 @@ def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(
     rows = random_rows(columns, seed)
     frame = frame_of(columns, rows)
     condition = normalise(expression)
+    compared(len(rows))
     assert condition_rows(condition, rows, frame).tolist() == true_rows(expression, frame).tolist(), str(condition)
 
 

@@ -22,6 +22,7 @@ from queries.rewrites import Rewritten, pulled_up, pushed_down, simplified
 from queries.syntax import MAX_SELECTS
 from queries.tree import walk
 from tests.property.test_trees_duckdb import KNOWN, rows, texts
+from tests.reference.comparison import compared
 from tests.reference.tree_answer import answer
 
 Contents = dict[str, list[tuple[Any, ...]]]
@@ -58,6 +59,7 @@ def test_every_form_of_a_random_tree_has_the_same_answer(
     root, contents = bound(sql), {"t": table, "r": stream}
     expected = bag(root, contents)
     for name, form in forms(root).items():
+        compared()
         assert bag(form, contents) == expected, f"{name}: {sql}"
         assert [(column.name, column.type) for column in form.columns] == [(c.name, c.type) for c in root.columns]
 
@@ -95,6 +97,7 @@ def both(sql: str, contents: Contents, form: Node) -> tuple[Counter[Any], Counte
         if found:
             connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", found)
     theirs = connection.execute(re.sub(r"\[.*?\]", "", sql)).fetchall()
+    compared()
     return bag(form, contents), Counter(theirs)
 
 

@@ -23,6 +23,7 @@ from queries.nodes import JoinNode, Node
 from queries.parser import parse
 from queries.syntax import MAX_SELECTS
 from queries.tree import walk
+from tests.reference.comparison import compared
 from tests.reference.tree_answer import answer
 
 T = TypeVar("T")
@@ -165,6 +166,7 @@ def both(sql: str, contents: dict[str, list[tuple[Any, ...]]]) -> tuple[Node, li
         if found:
             connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", found)
     theirs = connection.execute(re.sub(r"\[.*?\]", "", sql)).fetchall()
+    compared()
     return node, sorted(ours, key=repr), sorted(theirs, key=repr)
 
 

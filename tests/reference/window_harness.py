@@ -33,7 +33,7 @@ import pyarrow as pa
 from eddy.query import Query as EngineQuery
 from eddy.tree_query import TreeQuery
 from tests.reference.binding import Opening
-from tests.reference.comparison import Mismatch, same
+from tests.reference.comparison import Mismatch, same, same_bag
 from tests.reference.naive import NEWEST
 from tests.reference.operators import Tree, exact, items, parameters
 from tests.reference.oracle import arrow_type
@@ -41,7 +41,7 @@ from tests.reference.payload import encode
 from tests.reference.script import Act, Advance, Delete, Push, Upsert
 from tests.reference.tree_sql import as_sql
 from tests.reference.values import Value, canonical, canonical_row
-from tests.reference.window_oracle import WindowOracle, near
+from tests.reference.window_oracle import WindowOracle
 from tests.reference.window_player import WindowPlayer
 from tests.reference.window_script import Open, Retract, Rewrite, Step, WindowScript, smaller, written_keys
 from tests.reference.window_steps import make_window_script
@@ -238,10 +238,7 @@ class WindowHarness:
         self._parts.clear()
 
     def _same_bag(self, query: Followed, what: str, got: list[Value], expected: list[Value]) -> None:
-        if exact(query.tree):
-            same(what, Counter(got), Counter(expected))
-        elif not near(got, expected):
-            raise Mismatch(f"{what}\n  got:      {got}\n  expected: {expected}")
+        same_bag(what, got, expected, exactly=exact(query.tree))
 
     def _compare_changes(self, query: Followed, what: str, number: int, seq: int, before: float) -> None:
         """Read what is new since the cursor; a step is one commit at most."""
