@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from api import problems
+from api.core.service import Service
+from api.edge import problems
+from api.edge.guard import Guard
+from api.edge.metrics import Metrics
+from api.edge.reading import Reader
+from api.edge.room import Room
+from api.edge.tokens import Tokens
 from api.experiment_runs import ExperimentRuns
-from api.guard import Guard
-from api.metrics import Metrics
-from api.models import Problem
-from api.pushes import Pushes
-from api.reading import Reader
-from api.room import Room
 from api.routes import changes, experiments, operations, page, queries, rows, socket, streams
-from api.service import Service
-from api.tokens import Tokens
+from api.routes.pushes import Pushes
+from api.wire.models import Problem
 
 _ABOUT = """Continuous SQL queries over live streams.
 

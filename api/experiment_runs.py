@@ -25,7 +25,7 @@ from typing import Any
 
 import orjson
 
-from api.limits import Limits
+from api.base.limits import Limits
 from eddy import ConflictError, EddyError, NotFoundError
 
 #: The folder that holds our packages.

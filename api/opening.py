@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from api.base.settings import Settings
+from api.core.service import Service
 from api.demo import runner
 from api.demo.building import Building
 from api.demo.runner import Demo
-from api.service import Service
-from api.settings import Settings
 from eddy import EddyError
 
 _log = logging.getLogger("eddy.demo")

@@ -23,14 +23,15 @@ from types import FrameType
 import uvicorn
 import uvloop
 
-from api import logs
 from api.app import make_app
-from api.connections import SPARE, SocketConnection, protocol_of
+from api.base import logs
+from api.base.settings import Settings, SettingsError, is_loopback, resolve
+from api.core.service import Service
+from api.edge.connections import SPARE, SocketConnection, protocol_of
+from api.edge.tokens import Tokens
 from api.opening import Opening
-from api.service import Service
-from api.settings import Settings, SettingsError, is_loopback, resolve
-from api.tokens import Tokens
-from eddy import EddyError, compile
+from eddy import EddyError
+from eddy.base import compile
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eddy.base.description import Change, Receipt, Stream, Table, TableReceipt
     from eddy.changes import Changes
-    from eddy.commit import Commit
-    from eddy.description import Change, Receipt, Stream, Table, TableReceipt
     from eddy.engine import Engine
+    from eddy.matching.commit import Commit
     from eddy.query import Query
     from lineage.errors import (
         ConflictError,
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
-    "Change": "eddy.description",
+    "Change": "eddy.base.description",
     "Changes": "eddy.changes",
-    "Commit": "eddy.commit",
+    "Commit": "eddy.matching.commit",
     "Engine": "eddy.engine",
-    "Receipt": "eddy.description",
-    "Stream": "eddy.description",
-    "Table": "eddy.description",
-    "TableReceipt": "eddy.description",
+    "Receipt": "eddy.base.description",
+    "Stream": "eddy.base.description",
+    "Table": "eddy.base.description",
+    "TableReceipt": "eddy.base.description",
     "Query": "eddy.query",
     **dict.fromkeys(
         [

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from eddy.description import Change
+from eddy.base.description import Change
+from eddy.base.results import Results
 from eddy.query import Query
-from eddy.reader import Results
-from filters.vector import Vector, arrow_cells
+from filters.values.vector import Vector, arrow_cells
 from lineage.schema import Type
 
 #: (commit, its results) pairs, and the commit up to which they go.

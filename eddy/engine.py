@@ -21,33 +21,34 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eddy import compile as kernels
-from eddy import retractions, statistics
-from eddy import trace as tracing
-from eddy.catalog import ARRIVAL, Catalog, describe, describe_table
+from eddy.base import compile as kernels
+from eddy.base.checking import changing, checking
+from eddy.base.description import Receipt, Stream, Table, TableReceipt
+from eddy.base.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
+from eddy.base.results import Results, to_table
+from eddy.base.turn import Turn
+from eddy.catalog.catalog import ARRIVAL, Catalog, describe, describe_table
+from eddy.catalog.planner import Planner
 from eddy.changes import Changes
-from eddy.checking import changing, checking
-from eddy.commit import Commit
-from eddy.committer import Committer
-from eddy.description import Receipt, Stream, Table, TableReceipt
-from eddy.eddy import Eddy
-from eddy.explained import explained_plan, explained_query
-from eddy.invariants import check_engine
+from eddy.commit.committer import Committer
+from eddy.commit.invariants import check_engine
+from eddy.commit.state_cap import STATE_BYTES, StateCap
+from eddy.inspect import statistics
+from eddy.inspect import trace as tracing
+from eddy.inspect.explained import explained_plan, explained_query
+from eddy.inspect.trace_leaves import reads_stream
 from eddy.lifecycle import Lifecycle
-from eddy.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
-from eddy.planner import Planner
-from eddy.policies import make
+from eddy.matching.commit import Commit
+from eddy.matching.eddy import Eddy
+from eddy.operators.readers import reader_of
+from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, check_expiry
 from eddy.query import Query
-from eddy.reader import Results, to_table
-from eddy.readers import reader_of
-from eddy.screening import screen
-from eddy.source import Source
-from eddy.state_cap import STATE_BYTES, StateCap
-from eddy.timeline import Rows, Timeline
-from eddy.trace_leaves import reads_stream
-from eddy.tree_query import TreeQuery
-from eddy.turn import Turn
+from eddy.routing import make
+from eddy.streams import retractions
+from eddy.streams.screening import screen
+from eddy.streams.source import Source
+from eddy.streams.timeline import Rows, Timeline
 from lineage.elements import BEGINNING
 from lineage.errors import ConflictError, EddyError, GoneError, RowError
 from lineage.ingest import Ingested
@@ -104,7 +105,7 @@ class Engine:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the caller's clocks, and the turn that somebody has now (`eddy/state.py`)."""
+        """All but the caller's clocks, and the turn that somebody has now (`eddy/state/state.py`)."""
         return {name: value for name, value in vars(self).items() if name not in ("_clock", "_wall", "_turn")}
 
     def _restart(self, clock: Callable[[], Any] | None, wall: Callable[[], Any] | None) -> None:
@@ -462,7 +463,7 @@ class Engine:
             results = reader.answer(now)
             found.errors = reader.errors
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
-            return to_table(found, results, metadata)
+            return to_table(found.column_names, results, metadata)
 
     def changes(self, query: Query | int | str, since: str | int = "snapshot") -> Changes:
         """A cursor over the changes of a query: from a snapshot on, from now on, or after a commit."""
@@ -546,7 +547,7 @@ class Engine:
             return explained_query(self._catalog.query(sql_or_query), self._catalog, policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
-        """Why a row did or did not match: a row number, or a dict that is not pushed (`eddy/trace.py`). Changes nothing."""
+        """Why a row did or did not match: a row number, or a dict not pushed (`eddy/inspect/trace.py`). Changes nothing."""
         with self._turn:
             source = self._catalog.source(stream)
             queries = [q for q in self._catalog.queries.values() if reads_stream(q, source, self._catalog)]

@@ -1,6 +1,6 @@
 """The lives of an engine's queries: submitted, paused, resumed, replaced, cancelled.
 
-    submit     plan (`eddy/planner.py`) -> a query of its kind -> started over what it may see
+    submit     plan (`eddy/catalog/planner.py`) -> a query of its kind -> started over what it may see
     start      it runs from the next commit on
     open       the commit that gives it what it sees at once: of stored rows, of tables, of running queries
     stop       it runs no more; what it did can still be read in the log
@@ -16,36 +16,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eddy.building import Building
-from eddy.catalog import MAIN, Catalog
-from eddy.checking import changing, checking
-from eddy.committer import Committer, Part
-from eddy.completeness import tree_complete_since
-from eddy.core import Core, JoinCore, StreamCore
-from eddy.feed import StreamFeed
-from eddy.history import Held, complete_since, first_seen, opening_parts
-from eddy.join_feed import JoinFeed
-from eddy.join_query import JoinQuery
-from eddy.operation import FeedStage, Operation, QueryStage, Stage
-from eddy.planner import Planner
+from eddy.base.checking import changing, checking
+from eddy.base.plans import JoinPlan, Plan, Run, TreePlan
+from eddy.base.result_log import Record
+from eddy.base.results import Results
+from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.planner import Planner
+from eddy.catalog.replacing import check_replaces
+from eddy.commit.committer import Committer, Part
+from eddy.commit.state_cap import StateCap
+from eddy.history.recall import recall
+from eddy.joins.join_query import JoinQuery
+from eddy.joins.table_group import TableGroup
+from eddy.joins.table_query import TableQuery
+from eddy.matching.result_rows import ResultRows
+from eddy.operators.building import Building
+from eddy.operators.completeness import tree_complete_since
+from eddy.operators.core import Core, JoinCore, StreamCore
+from eddy.operators.operation import FeedStage, Operation, QueryStage, Stage
+from eddy.operators.readers import reader_of
+from eddy.operators.replanning import Pace, Replanner
+from eddy.operators.shared_form import Shareable, shareable
+from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, Ready, prepare
-from eddy.query import JoinPlan, Plan, Query, Run, TreePlan
-from eddy.reader import Results
-from eddy.readers import reader_of
-from eddy.recall import recall
-from eddy.replacing import check_replaces
-from eddy.replanning import Pace, Replanner
-from eddy.result_log import Record
-from eddy.result_rows import ResultRows
-from eddy.shared_form import Shareable, shareable
-from eddy.shared_operation import SharedOperation
-from eddy.source import Source
-from eddy.state_cap import StateCap
-from eddy.table_group import TableGroup
-from eddy.table_query import TableQuery
-from eddy.table_source import TableSource
-from eddy.timeline import effect_time
-from eddy.tree_query import TreeQuery
+from eddy.query import Query
+from eddy.reading.feed import StreamFeed
+from eddy.reading.join_feed import JoinFeed
+from eddy.reading.opening import Held, complete_since, first_seen, opening_parts
+from eddy.streams.source import Source
+from eddy.streams.table_source import TableSource
+from eddy.streams.timeline import effect_time
 from lineage.errors import ConflictError, InUseError
 from queries.nodes import NamedQuery
 from windows.spec import WindowSpec

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from eddy.catalog import MAIN, Catalog
-from eddy.join_query import JoinQuery
-from eddy.log_bounds import LogBounds
-from eddy.planner import Planner
-from eddy.query import JoinPlan, Plan, Query, TreePlan
-from eddy.reader import NETTING
-from eddy.timeline import Timeline
-from eddy.tree_query import TreeQuery
+from eddy.base.log_bounds import LogBounds
+from eddy.base.plans import JoinPlan, Plan, TreePlan
+from eddy.base.results import NETTING
+from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.planner import Planner
+from eddy.joins.join_query import JoinQuery
+from eddy.operators.tree_query import TreeQuery
+from eddy.query import Query, QueryHost
+from eddy.streams.timeline import Timeline
 from lineage.errors import EddyError
-
-if TYPE_CHECKING:
-    from eddy.engine import Engine
 
 #: Words of contract 5 for how ends are found.
 EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "update-pattern", "auto")
@@ -49,7 +47,7 @@ class Ready:
     plan: Plan | JoinPlan | TreePlan
 
 
-def prepare(engine: Engine, asked: Sequence[Asked], catalog: Catalog, planner: Planner) -> list[Ready]:
+def prepare(engine: QueryHost, asked: Sequence[Asked], catalog: Catalog, planner: Planner) -> list[Ready]:
     """All that are asked for, ready; or the error of the first that is wrong, with its place as `item` if there are several."""
     if len(asked) == 1:
         return [_ready(asked[0], catalog, planner)]
@@ -85,7 +83,7 @@ def check_expiry(word: str) -> None:
         raise EddyError(f"expiry is {word!r}", code="bad_option", hint=f"one of {', '.join(EXPIRY)}")
 
 
-def _stand_in(engine: Engine, ready: Ready, catalog: Catalog) -> Query:
+def _stand_in(engine: QueryHost, ready: Ready, catalog: Catalog) -> Query:
     """A query as those that read it see it, which never runs."""
     plan, about = ready.plan, (engine, ready.number, ready.name, ready.asked.sql, ())
     if isinstance(plan, Plan):
@@ -115,7 +113,7 @@ class _Join(JoinQuery):
     __slots__ = ()
 
     def __init__(
-        self, engine: Engine, id_: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan, catalog: Catalog
+        self, engine: QueryHost, id_: int, name: str, sql: str, tags: tuple[str, ...], plan: JoinPlan, catalog: Catalog
     ) -> None:  # fmt: skip
         Query.__init__(self, engine, id_, name, sql, tags, Plan("", plan.windows[0], plan.conditions[0], plan.outputs, ()))
         self.join_plan = plan

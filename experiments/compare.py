@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eddy import Engine
-from eddy.policies import make
+from eddy.routing import make
 from experiments.drawing import COLOURS
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column
 from pipeline.dataset import Dataset

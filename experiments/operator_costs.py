@@ -13,22 +13,22 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from filters.expression import Call, ColumnRef, Literal
-from filters.vector import Vector
+from filters.expressions.expression import Call, ColumnRef, Literal
+from filters.values.vector import Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
-from windows.distinct import DeltaStar, distinct
-from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
-from windows.group_by import GroupBy
-from windows.intersect import IntersectStar
-from windows.join import PairJoin
-from windows.join_keys import KeyPair
-from windows.operator import Operator
-from windows.rows import LiveRows
-from windows.select import Select
-from windows.set_operation import EXCEPT_ALL, INTERSECT, SetOperation
+from windows.operators.distinct import DeltaStar, distinct
+from windows.operators.group_by import GroupBy
+from windows.operators.intersect import IntersectStar
+from windows.operators.join import PairJoin
+from windows.operators.join_keys import KeyPair
+from windows.operators.operator import Operator
+from windows.operators.select import Select
+from windows.operators.set_operation import EXCEPT_ALL, INTERSECT, SetOperation
+from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.state.rows import LiveRows
 
 ROWS, LIVE, COMMITS = 4096, 65536, 60
 TYPES = (Type.INT, Type.INT)

@@ -16,7 +16,7 @@ _NEGATIVE_ZERO = np.int64(-0x8000000000000000)
 
 @inline
 def order_key(cell: Number, is_float: bool) -> Number:
-    """The order key of a cell; equal to `filters.intervals.float_key` for floats. Without branches, for speed."""
+    """The order key of a cell; equal to `filters.values.intervals.float_key` for floats. Without branches, for speed."""
     if not is_float:
         return cell
     folded = (cell ^ ((cell >> np.int64(63)) & _SIGN)) + np.int64(cell == _NEGATIVE_ZERO)

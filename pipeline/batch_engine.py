@@ -33,8 +33,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eddy import Engine
-from eddy.state import dump_state, load_state
-from eddy.state_cap import STATE_BYTES
+from eddy.commit.state_cap import STATE_BYTES
+from eddy.state.state import dump_state, load_state
 from lineage.errors import ConflictError, EddyError, GoneError
 from pipeline.dataset import MANIFEST, Dataset
 from pipeline.draft import telling_disk

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from filters.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
-from filters.expression import Call, ColumnRef, Expression, Interval, Literal
-from filters.predicate import FLIPPED
+from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal
+from filters.expressions.predicate import FLIPPED
+from filters.values.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
 from lineage import times
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 

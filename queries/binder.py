@@ -2,7 +2,7 @@
 
 `bind` walks the syntax tree once; with a parsed query at hand a plain one takes some tens of microseconds, so thousands of
 queries that differ in their parameters cost one parse. The recursion is bounded by `syntax.MAX_HEIGHT` for expressions,
-`MAX_LEVELS` and `MAX_SELECTS` for queries. Parts that read no column are computed here (`filters.evaluate.fold`).
+`MAX_LEVELS` and `MAX_SELECTS` for queries. Parts that read no column are computed here (`filters.expressions.evaluate.fold`).
 
 Of a SELECT the inputs are bound first (`queries/inputs.py`), then the condition: all ON conditions and WHERE in one conjunction,
 for only inner joins exist. Then the select list (`queries/outputs.py`), or the groups (`queries/grouping.py`), and
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from filters.expression import TRUE, Call, Expression, UserFunction
+from filters.expressions.expression import TRUE, Call, Expression, UserFunction
 from queries.bound import NOWHERE, BoundInput, Readable
 from queries.grouping import GroupBinder
 from queries.inputs import Derived, Input, InputBinder

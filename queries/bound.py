@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from filters.expression import Expression
+from filters.expressions.expression import Expression
 from lineage.schema import Schema, Type
 from queries.joins import Join
 from windows import patterns

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Context
 
-from filters.expression import Interval
+from filters.expressions.expression import Interval
 
 #: Microseconds of each unit of fixed length, by its singular.
 UNIT_MICROS = {

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from filters.expression import Literal
+from filters.expressions.expression import Literal
 from queries.guards import MAX_DEPTH
 from queries.operands import OperandParser
 from queries.syntax import Apply, Constant, Param, Syntax

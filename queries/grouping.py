@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from filters.expression import TRUE, Call, ColumnRef, Expression, Literal, UserCall
+from filters.expressions.expression import TRUE, Call, ColumnRef, Expression, Literal, UserCall
 from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.bound import OutputColumn

@@ -16,7 +16,8 @@ Keys, the domains in which columns are compared. A NULL has none, so it never jo
     int, timestamp, bool   the value
     float                  the order key: NaN is one value above all others, -0.0 is 0.0
     string                 the text
-    int with float         real numbers, exact beyond 2**53, as `filters/comparisons.py` compares them (DuckDB rounds the int).
+    int with float         real numbers, exact beyond 2**53, as `filters/values/comparisons.py` compares them (DuckDB rounds the
+    int).
                            Equality of real numbers is transitive, which equality after rounding is not: closing needs that.
                            Equality edges only; a band has two columns of one type
 
@@ -31,8 +32,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from filters.expression import ColumnRef, Expression, columns_of, replace_columns
-from filters.wording import say_expression
+from filters.expressions.expression import ColumnRef, Expression, columns_of, replace_columns
+from filters.expressions.wording import say_expression
 from lineage.schema import Type
 
 #: In place of the position of a column that is not in the schema.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import SupportsIndex
 
-from filters.calendar import parse_timestamp
-from filters.expression import Expression, Interval, Literal
+from filters.expressions.expression import Expression, Interval, Literal
+from filters.values.calendar import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from queries.durations import UNITS_HINT, DurationError, parse_duration, timedelta_micros, timestamp_micros

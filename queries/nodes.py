@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from filters.expression import ColumnRef, Expression
+from filters.expressions.expression import ColumnRef, Expression
 from lineage.schema import Column, Schema, Type
 from queries.bound import NOWHERE, OutputColumn, QueryFacts
 from queries.bound import Block as Block

@@ -10,8 +10,8 @@ import abc
 import math
 import re
 
-from filters.calendar import parse_timestamp
-from filters.expression import Literal
+from filters.expressions.expression import Literal
+from filters.values.calendar import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import Type
 from queries.syntax import MAX_HEIGHT, MAX_SIZE, Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax

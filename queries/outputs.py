@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from filters.expression import ColumnRef, Expression, Literal
+from filters.expressions.expression import ColumnRef, Expression, Literal
 from lineage.schema import Type
 from queries.bound import OutputColumn
 from queries.scalars import ScalarBinder

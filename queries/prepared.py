@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from filters.intervals import compare
-from filters.predicate import FLIPPED, Condition, IndexAtom, conjunction
+from filters.expressions.predicate import FLIPPED, Condition, IndexAtom, conjunction
+from filters.values.intervals import compare
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from queries.bound import Block, Readable
 from queries.literals import is_text

@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
-from filters.expression import Call, ColumnRef, Expression, columns_of, replace_columns
+from filters.expressions.expression import Call, ColumnRef, Expression, columns_of, replace_columns
 from lineage.schema import Type
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.inputs import Input

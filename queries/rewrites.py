@@ -31,8 +31,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from filters.expression import Call, ColumnRef, Expression, Literal, UserCall, user_functions_of
-from filters.expression import walk as walk_expression
+from filters.expressions.expression import Call, ColumnRef, Expression, Literal, UserCall, user_functions_of
+from filters.expressions.expression import walk as walk_expression
 from lineage.schema import Column, Type
 from queries.bound import OutputColumn
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn

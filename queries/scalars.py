@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from filters.evaluate import fold
-from filters.expression import Call, Expression, Interval, Literal, UserCall, UserFunction
-from filters.time_functions import EXTRACT_PARTS, TRUNC_UNITS, check_format
+from filters.expressions.evaluate import fold
+from filters.expressions.expression import Call, Expression, Interval, Literal, UserCall, UserFunction
+from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS, check_format
 from lineage.errors import QueryError, did_you_mean
 from lineage.schema import Type
 from queries.functions import SIGNATURES, SPECIAL, Signature

@@ -11,7 +11,7 @@ A name that two inputs answer to is an error that says how to write each. Cost: 
 
 from __future__ import annotations
 
-from filters.expression import ColumnRef
+from filters.expressions.expression import ColumnRef
 from lineage.errors import QueryError, did_you_mean
 from queries.inputs import Input
 from queries.source import Source

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from filters.expression import Call, Expression, Literal
+from filters.expressions.expression import Call, Expression, Literal
 from lineage.errors import QueryError
 from lineage.schema import Column, Type
 from queries.bound import Block, OutputColumn

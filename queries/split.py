@@ -19,7 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from filters.expression import (
+from filters.expressions.expression import (
     FALSE,
     TRUE,
     Call,
@@ -30,7 +30,7 @@ from filters.expression import (
     replace_columns,
     user_functions_of,
 )
-from filters.predicate import FLIPPED, NEGATED
+from filters.expressions.predicate import FLIPPED, NEGATED
 from lineage.schema import COLUMN_TYPES, KEY_MAX, Type
 from queries.bands import Band, read_band
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn

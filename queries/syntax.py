@@ -4,7 +4,7 @@ Names, parameters and functions are still words here; literals are already typed
 `[start, end)` in the text, the height of its tree (`depth`, at most `MAX_HEIGHT`) and its `size` (at most `MAX_SIZE`). All
 nodes are immutable, so one tree serves any number of bindings.
 
-Operators use the canonical names of `filters/expression.py` from the start: BETWEEN, NOT IN, IS NOT NULL and both
+Operators use the canonical names of `filters/expressions/expression.py` from the start: BETWEEN, NOT IN, IS NOT NULL and both
 forms of CASE are written out, and AND / OR are flat however many terms they have.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from filters.expression import Literal
+from filters.expressions.expression import Literal
 from lineage.schema import Type
 from queries.source import Source
 from windows.spec import WindowSpec

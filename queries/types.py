@@ -6,7 +6,7 @@ everything. Nothing else is converted unasked: the error names both types and wh
 
 from __future__ import annotations
 
-from filters.expression import Call, Expression, Literal
+from filters.expressions.expression import Call, Expression, Literal
 from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.literals import as_timestamp

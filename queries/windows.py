@@ -10,7 +10,7 @@ A width is at least one microsecond and has no months; a count is 1 to `MAX_ROWS
 
 from __future__ import annotations
 
-from filters.expression import Interval
+from filters.expressions.expression import Interval
 from queries.durations import UNIT_MONTHS, UNITS_HINT, DurationError, add, find_unit, measure, parse_duration
 from queries.source import Source
 from queries.syntax import Name, RowsWindow, SlideWindow, Window, WindowParam

@@ -10,18 +10,18 @@ addresses it by its position, behind the columns of the schema. Indexes, gathere
     texts                         have a dictionary of the column's own
 
 Expressions with user functions are none: those are called for rows that some condition lets through, at most once a row.
-Cost: one evaluation of the expression by column (`filters/evaluate.py`) and 8 bytes a row. What reads one column of texts alone
-is computed once a text, and looked up by code.
+Cost: one evaluation of the expression by column (`filters/expressions/evaluate.py`) and 8 bytes a row. What reads one column of
+texts alone is computed once a text, and looked up by code.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from filters.evaluate import evaluate
-from filters.expression import Expression, columns_of, user_functions_of
-from filters.vector import ListFrame, Vector
-from filters.wording import say_expression
+from filters.expressions.evaluate import evaluate
+from filters.expressions.expression import Expression, columns_of, user_functions_of
+from filters.expressions.wording import say_expression
+from filters.values.vector import ListFrame, Vector
 from lineage.dictionary import Dictionary
 from lineage.schema import Column, Type
 from stems.frame import PageFrame

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from filters.intervals import Intervals
-from filters.predicate import Atom, Condition, IndexAtom
-from filters.residual import TRUE
-from filters.vector import Frame, Vector
+from filters.expressions.predicate import Atom, Condition, IndexAtom
+from filters.expressions.residual import TRUE
+from filters.values.intervals import Intervals
+from filters.values.vector import Frame, Vector
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.order_keys import order_key

@@ -157,7 +157,7 @@ class Gatherer:
         gather_ranks(pages, self._origin, self._bits, positions, rank_of, ranks)
 
     def outcomes(self, module: int, positions: np.ndarray) -> np.ndarray:
-        """The outcomes of a predicate module (`filters/residual.py`)."""
+        """The outcomes of a predicate module (`filters/expressions/residual.py`)."""
         self._refresh()
         pages = self._outcomes.get(module)
         if pages is None:

@@ -10,7 +10,7 @@ A row whose end is not after its start is never alive. One column serves every q
 is asked with its number: what later ones lowered counts as scheduled. Ends do not ascend with positions.
 
 Rows enter after those of a whole commit are stored, together with its retractions, in the order in which they take effect:
-joins, which alone ask for ends, come later (`eddy/committer.py`).
+joins, which alone ask for ends, come later (`eddy/commit/committer.py`).
 
     low <= position < end = store.end between commits     rows that have an entry
 """

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from filters.comparisons import float_keys
+from filters.values.comparisons import float_keys
 from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import load_int64, load_uint32, store_int64, store_uint32

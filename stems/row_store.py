@@ -90,7 +90,7 @@ class Page:
         #: region ids [filters, rows]; None while none are kept
         self.ids: np.ndarray | None = None
         self._ids_address = 0
-        #: predicate module -> outcome of each row (`filters/residual.py`)
+        #: predicate module -> outcome of each row (`filters/expressions/residual.py`)
         self.outcomes: dict[int, np.ndarray] = {}
 
     def _take(self, cells: np.ndarray, times: np.ndarray, is_float: list[bool]) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
 from tests.reference.seeds import LONG, QUICK_SEEDS
 from tests.reference.tally import Tally
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.vector import Array, Vector, assemble
+from filters.values.vector import Array, Vector, assemble
 from lineage.elements import FOREVER
 from lineage.kernels import kernel
 from lineage.schema import Type

@@ -38,7 +38,7 @@ _PASS = ("+->+", "-->-")
 _HAND_OVER = ("+->+", "-->+", "-->-")
 _ALL = ("+->+", "+->-", "-->+", "-->-")
 #: Those of a DISTINCT or an INTERSECT that counts copies: which of several equal rows stands for a value is not seen, so that
-#: nothing is handed over from one to another (`windows/set_operation.py`).
+#: nothing is handed over from one to another (`windows/operators/set_operation.py`).
 COUNTED_CASES = _PASS
 
 

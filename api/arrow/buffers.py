@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from api.arrow.flatbuffer import INT64, FormatError
-from api.refusals import TooLargeError
+from api.base.refusals import TooLargeError
 
 _CODECS = ("lz4", "zstd")
 

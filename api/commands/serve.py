@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from api.settings import DATA, Settings, limits_of
+from api.base.settings import DATA, Settings, limits_of
 from eddy import EddyError
 
 _Host = Annotated[str, typer.Option(envvar="EDDY_HOST", help="Address to serve; beyond this machine it needs --token-file.")]

@@ -29,7 +29,7 @@ def _fail(error: EddyError) -> typer.Exit:
 @app.command()
 def add(name: _Name, token_file: _File, role: _Role, json: _Json = False) -> None:
     """Make a token and print its secret, once: only its hash is kept."""
-    from api.tokens import add_token
+    from api.edge.tokens import add_token
 
     try:
         secret = add_token(token_file, name, role)
@@ -45,7 +45,7 @@ def add(name: _Name, token_file: _File, role: _Role, json: _Json = False) -> Non
 @app.command("list")
 def list_(token_file: _File, json: _Json = False) -> None:
     """The tokens, without their secrets."""
-    from api.tokens import read_tokens
+    from api.edge.tokens import read_tokens
 
     try:
         tokens = read_tokens(token_file).values()
@@ -67,7 +67,7 @@ def list_(token_file: _File, json: _Json = False) -> None:
 @app.command()
 def drop(name: _Name, token_file: _File) -> None:
     """Make a token worthless."""
-    from api.tokens import drop_token
+    from api.edge.tokens import drop_token
 
     try:
         drop_token(token_file, name)

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from api.bodies import JSON
-from api.calls import Call
-from api.core import Core
+from api.base.jsons import to_json
+from api.core.calls import Call
+from api.core.core import Core
+from api.core.inbox import BusyError, ClosedError
+from api.core.service import Service
 from api.demo.building import TICK_MS, Building
 from api.demo.definitions import SENSORS, STREAM, STREAMS, TABLE, TAG, TIMELINE, queries
-from api.inbox import BusyError, ClosedError
-from api.jsons import to_json
-from api.service import Service
+from api.wire.bodies import JSON
 from eddy import EddyError
 
 _log = logging.getLogger("eddy.demo")

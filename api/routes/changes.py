@@ -2,7 +2,7 @@
 
 A frame holds the changes of a commit, then progress says that everything up to a commit was sent; its number is the cursor with
 which a reader goes on (`?since=`, `Last-Event-ID`). SSE carries the number as `id:` of progress only, so a reader that was cut
-off inside a commit gets that commit again, whole. A reader that is too slow is dealt with as `?slow=` says (`api/hub.py`).
+off inside a commit gets that commit again, whole. A reader that is too slow is dealt with as `?slow=` says (`api/core/hub.py`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from api.formats import NotAcceptableError, choose
-from api.hub import Delivery, End, Gap, Progress, Subscription, frame_facts
-from api.jsons import to_json, to_line
-from api.limits import SUBSCRIPTION_QUERIES
-from api.models import Name, problems
-from api.parts import Part
+from api.base.jsons import to_json, to_line
+from api.base.limits import SUBSCRIPTION_QUERIES
+from api.core.hub import Delivery, End, Gap, Progress, Subscription, frame_facts
+from api.core.parts import Part
+from api.core.service import Service
 from api.routes.streams import Served
-from api.service import Service
+from api.wire.formats import NotAcceptableError, choose
+from api.wire.models import Name, problems
 from eddy import EddyError, NotFoundError
 
 router = APIRouter(tags=["changes"])

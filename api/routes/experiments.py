@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import ConfigDict, Field
 
+from api.base.jsons import json_response
 from api.experiment_runs import FILES, ExperimentRuns
-from api.jsons import json_response
-from api.models import ExperimentItems, ExperimentRunFacts, ExperimentRunItems, Name, Strict, problems
+from api.wire.models import ExperimentItems, ExperimentRunFacts, ExperimentRunItems, Name, Strict, problems
 
 router = APIRouter(tags=["experiments"])
 

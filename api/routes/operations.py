@@ -8,13 +8,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 
-from api.calls import Call
+from api.base.jsons import json_response
+from api.core.calls import Call
 from api.demo import runner
-from api.jsons import json_response
-from api.metrics import MEDIA, Metrics
-from api.models import Advanced, Name, Status, Strict, door_problems, problems
-from api.problems import problem
+from api.edge.metrics import MEDIA, Metrics
+from api.edge.problems import problem
 from api.routes.streams import Served
+from api.wire.models import Advanced, Name, Status, Strict, door_problems, problems
 
 router = APIRouter()
 

@@ -8,14 +8,17 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi import Query as Parameter
 from fastapi.responses import StreamingResponse
 
-from api.bodies import JSON
-from api.calls import Call
-from api.core import Core
-from api.deletions import delete_tagged
-from api.formats import MEDIA, choose, encode
-from api.jsons import json_response
-from api.limits import PAGE_ITEMS
-from api.models import (
+from api.base.jsons import json_response
+from api.base.limits import PAGE_ITEMS
+from api.core.calls import Call
+from api.core.core import Core
+from api.core.deletions import delete_tagged
+from api.core.views import query_view
+from api.edge.problems import facts, status_of
+from api.routes.streams import Served, given
+from api.wire.bodies import JSON
+from api.wire.formats import MEDIA, choose, encode
+from api.wire.models import (
     Answer,
     BatchFacts,
     Cancelled,
@@ -28,9 +31,6 @@ from api.models import (
     QueryText,
     problems,
 )
-from api.problems import facts, status_of
-from api.routes.streams import Served, given
-from api.views import query_view
 from eddy import EddyError, Query
 from queries.guards import check_lengths
 

@@ -1,4 +1,4 @@
-"""Rows in: pushes, upserts, deletes and retractions, in any format (`api/bodies.py`). 202: durable, and visible in answers."""
+"""Rows in: pushes, upserts, deletes and retractions, in any format (`api/wire/bodies.py`). 202: durable, and in answers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 
-from api import bodies
-from api.calls import Call
-from api.limits import KEY_CHARACTERS
-from api.models import Name, Receipt, TableReceipt, problems
+from api.base.limits import KEY_CHARACTERS
+from api.core.calls import Call
+from api.core.service import Service
 from api.routes.streams import Served
-from api.service import Service
+from api.wire import bodies
+from api.wire.models import Name, Receipt, TableReceipt, problems
 
 router = APIRouter(tags=["rows"])
 

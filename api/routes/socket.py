@@ -20,15 +20,15 @@ from typing import Any
 from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
-from api import bodies
-from api.calls import Call
-from api.hub import SLOW, Delivery, Subscription, frame_facts
-from api.jsons import to_json
-from api.limits import SUBSCRIPTION_QUERIES
-from api.problems import facts
+from api.base.jsons import to_json
+from api.base.limits import SUBSCRIPTION_QUERIES
+from api.core.calls import Call
+from api.core.hub import SLOW, Delivery, Subscription, frame_facts
+from api.core.service import Service
+from api.edge.problems import facts
+from api.edge.tokens import expect
 from api.routes.changes import TURN_BYTES, deliveries_of, since_of, together
-from api.service import Service
-from api.tokens import expect
+from api.wire import bodies
 from eddy import ConflictError, EddyError, LimitError, NotFoundError
 
 router = APIRouter()

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from api.calls import Call
-from api.models import Limited, Name, StreamDefinition, StreamFacts, TableDefinition, TableFacts, problems
-from api.service import Service
-from api.views import stream_view, table_view
+from api.core.calls import Call
+from api.core.service import Service
+from api.core.views import stream_view, table_view
+from api.wire.models import Limited, Name, StreamDefinition, StreamFacts, TableDefinition, TableFacts, problems
 
 router = APIRouter()
 

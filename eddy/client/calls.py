@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from eddy.base.description import Stream, Table
 from eddy.client.exchange import Call, Reply, Request
 from eddy.client.facts import (
     Query,
@@ -28,7 +29,6 @@ from eddy.client.facts import (
 )
 from eddy.client.problems import error_from
 from eddy.client.rows import ARROW, JSON, encode, encode_many, to_json
-from eddy.description import Stream, Table
 from lineage.errors import EddyError, NotFoundError
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import httpx
 
+from eddy.base.description import Stream, Table
 from eddy.client import calls, http
 from eddy.client.changes import Changes
 from eddy.client.exchange import Call, Effect, Give, Open, Patience, Read, Reply, Send, Sleep, Steps, performed, until_ready
 from eddy.client.facts import Query
 from eddy.client.following import Cursor, Message, follow
-from eddy.description import Stream, Table
 from lineage.errors import EddyError
 
 P = ParamSpec("P")

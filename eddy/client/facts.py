@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import eddy.description as description
-from eddy.description import Stream, Table
+import eddy.base.description as description
+from eddy.base.description import Stream, Table
 
 
 class Receipt(NamedTuple):

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
 from experiments.bench.timing import take_turns
-from filters.vector import Array, Vector
+from filters.values.vector import Array, Vector
 from lineage.bits import words
 from lineage.schema import Type
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.delta import Delta, Plus, no_minus
-from windows.due import Fifo
-from windows.group_by import GroupBy
-from windows.rows import LiveRows
-from windows.shared_aggregates import Listed, Ranges, Rows, SharedAggregates, ValueColumn
+from windows.operators.group_by import GroupBy
+from windows.shared.aggregates import Listed, Ranges, Rows, SharedAggregates, ValueColumn
+from windows.state.due import Fifo
+from windows.state.rows import LiveRows
 
 WINDOW = 100_000
 #: Batches prepared in advance, more than the window holds.

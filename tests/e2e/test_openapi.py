@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS, load_all_checks
 
 from api.app import make_app
-from api.limits import Limits
-from api.service import Service
+from api.base.limits import Limits
+from api.core.service import Service
 from tests.e2e.serving import serving
 
 load_all_checks()

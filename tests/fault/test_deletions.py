@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from api.calls import Call
-from api.core import Core, recover
-from api.deletions import SLICE, delete_tagged
-from api.inbox import BusyError, Item
-from api.limits import Limits
+from api.base.limits import Limits
+from api.core.calls import Call
+from api.core.core import Core, recover
+from api.core.deletions import SLICE, delete_tagged
+from api.core.inbox import BusyError, Item
 from eddy import Engine, InUseError
 from storage.directory import DataDirectory
 from tests.reference.simulated_disk import SimulatedDisk

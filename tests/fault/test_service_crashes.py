@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 import pytest
 
-from api.calls import Call
-from api.core import Clock, Core, carry_out, recover
-from api.holdings import Holdings
-from api.inbox import Item
-from api.limits import Limits
+from api.base.limits import Limits
+from api.core.calls import Call
+from api.core.core import Clock, Core, carry_out, recover
+from api.core.holdings import Holdings
+from api.core.inbox import Item
 from eddy import EddyError, Engine
 from storage.directory import DataDirectory
 from tests.reference.comparison import compared

@@ -13,9 +13,9 @@ import pytest
 
 import tests.reference.join_workload
 from eddy import Engine
-from eddy.walk import Walker
-from filters.expression import TRUE, Expression
-from filters.vector import Vector
+from eddy.joins.walk import Walker
+from filters.expressions.expression import TRUE, Expression
+from filters.values.vector import Vector
 from queries.joins import EqualityEdge, KeyColumn
 from stems.derived import DerivedColumn, DerivedColumns
 from tests.reference.breaking import Breaks

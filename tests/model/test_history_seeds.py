@@ -159,23 +159,23 @@ def _found(name: str) -> Any:
 
 
 def _stores_what_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_found("eddy.source:Source"), "stored_from", lambda self, seq: self.store.watermark)
+    monkeypatch.setattr(_found("eddy.streams.source:Source"), "stored_from", lambda self, seq: self.store.watermark)
 
 
 def _oldest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = importlib.import_module("eddy.recall").recall
+    exact = importlib.import_module("eddy.history.recall").recall
 
     def without(source: Any, leg: Any, first: int) -> None:
         oldest = leg.window.oldest
         exact(source, leg, first)
         leg.window.oldest = oldest
 
-    for user in ("eddy.lifecycle", "eddy.join_query"):
+    for user in ("eddy.lifecycle", "eddy.joins.join_query"):
         monkeypatch.setattr(_found(user), "recall", without)
 
 
 def _complete_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = _found("eddy.history").complete_since
+    exact = _found("eddy.reading.opening").complete_since
 
     def at_once(now: int, sources: Any, windows: Any, births: Any) -> int | None:
         return None if exact(now, sources, windows, births) is None else now
@@ -184,15 +184,15 @@ def _complete_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: dict[str, tuple[Patch, Callable[[int, int], Script]]] = {
-    "old rows keep the region ids they came with": (_nothing("eddy.recall", "_find_ids"), make_history_script),
-    "old rows have no outcomes of new predicates": (_nothing("eddy.recall", "_find_outcomes"), make_history_script),
+    "old rows keep the region ids they came with": (_nothing("eddy.history.recall", "_find_ids"), make_history_script),
+    "old rows have no outcomes of new predicates": (_nothing("eddy.history.recall", "_find_outcomes"), make_history_script),
     "what the log holds counts as stored": (_stores_what_the_log_holds, make_history_script),
     "old rows do not leave": (_oldest_stays, make_history_script),
     "an answer is whole at once": (_complete_at_once, make_history_script),
     "outcomes of an expression that went are taken for those of another": (
         _nothing("stems.row_store:RowStore", "drop_outcomes"), make_history_script,
     ),
-    "indexes do not know old rows": (_nothing("eddy.walk:Walker", "recall"), make_stream_join_script),
+    "indexes do not know old rows": (_nothing("eddy.joins.walk:Walker", "recall"), make_stream_join_script),
 }  # fmt: skip
 
 

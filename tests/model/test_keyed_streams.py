@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.early_ends
-import eddy.retractions
-import eddy.window_rows
+import eddy.lives.early_ends
+import eddy.lives.window_rows
+import eddy.streams.retractions
 from eddy import Engine
 from stems.own_ends import OwnEnds
 from tests.reference.breaking import Breaks
@@ -46,8 +46,8 @@ def test_a_seed_of_keyed_streams_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_a_seed_of_keyed_streams_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.join_group.PART_ROWS", 64)
-    monkeypatch.setattr("eddy.early_ends._PART_ROWS", 2)
+    monkeypatch.setattr("eddy.joins.join_group.PART_ROWS", 64)
+    monkeypatch.setattr("eddy.lives.early_ends._PART_ROWS", 2)
     script = make_keyed_script(seed, 40)
     assert any(isinstance(step, Submit) for step in script.steps)
     replay(script, subject, use_duckdb=False)
@@ -56,7 +56,7 @@ def test_a_seed_of_keyed_streams_passes_when_every_limit_is_small(seed: int, mon
 @pytest.mark.parametrize("seed", range(200, 210))
 def test_a_seed_of_keyed_streams_passes_when_the_log_holds_hardly_a_commit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then rows are forgotten as soon as no window holds them."""
-    monkeypatch.setattr("eddy.committer._SETTLE_EVERY", 1)
+    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
     script = without_streams(make_keyed_script(seed, 40))
     assert any(isinstance(step, Submit) for step in script.steps)
     replay(script, functools.partial(Engine, log_rows=1 + seed % 5, log_bytes=1 + seed % 3 * 200), use_duckdb=False)
@@ -105,19 +105,19 @@ def _no_past(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("retractions come before the rows of their commit")
 def _first(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = eddy.retractions.take_out
+    exact = eddy.streams.retractions.take_out
 
     def early(released, clock):  # type: ignore[no-untyped-def]  # as the original
         rows, found = exact(released, clock)
         return rows, {of: r._replace(rows_before=np.zeros_like(r.rows_before)) for of, r in found.items()}
 
-    monkeypatch.setattr("eddy.committer.take_out", early)
+    monkeypatch.setattr("eddy.commit.committer.take_out", early)
 
 
 @breaks("a retraction ends a row at its own time, also where the stream lags")
 def _behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = eddy.retractions.take_out
-    monkeypatch.setattr("eddy.committer.take_out", lambda released, clock: exact(released, -(2**62)))
+    exact = eddy.streams.retractions.take_out
+    monkeypatch.setattr("eddy.commit.committer.take_out", lambda released, clock: exact(released, -(2**62)))
 
 
 @breaks("listeners are not told of rows that were replaced or retracted")
@@ -127,7 +127,9 @@ def _silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("listeners are not told of rows that end by themselves")
 def _unscheduled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eddy.early_ends.EarlyEnds, "_scheduled_between", lambda self, index, before, after: np.zeros(0, np.int64))
+    monkeypatch.setattr(
+        eddy.lives.early_ends.EarlyEnds, "_scheduled_between", lambda self, index, before, after: np.zeros(0, np.int64)
+    )
 
 
 @breaks("a row that was over when it came is shown without a window")
@@ -146,7 +148,7 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_random_keyed_streams_notice_what_is_broken(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[what](monkeypatch)
     monkeypatch.setattr(Engine, "check", lambda self: None)
-    monkeypatch.setattr("eddy.committer._SETTLE_EVERY", 1)
+    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
     for seed in range(20):
         try:
             replay(make_keyed_script(seed, 40), Engine, use_duckdb=False)

@@ -277,7 +277,7 @@ def _boundary(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("a late row keeps the time that was sent")
 def _no_adjust(monkeypatch: pytest.MonkeyPatch) -> None:
-    intake = module("eddy.timeline").Intake
+    intake = module("eddy.streams.timeline").Intake
 
     def sorted_only(self: Any, rows: Any, times: Any) -> Any:
         return rows.take(np.argsort(times, kind="stable")), int(np.count_nonzero(times < self.front))
@@ -287,21 +287,21 @@ def _no_adjust(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("late rows are never dropped")
 def _no_drop(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = module("eddy.source")
+    source = module("eddy.streams.source")
     made = source.Intake
     monkeypatch.setattr(source, "Intake", lambda lateness, drop, **options: made(lateness, False, **options))
 
 
 @breaks("rows do not wait for stragglers")
 def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = module("eddy.source")
+    source = module("eddy.streams.source")
     made = source.Intake
     monkeypatch.setattr(source, "Intake", lambda lateness, drop, **options: made(0, drop, **options))
 
 
 @breaks("advance releases nothing")
 def _no_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    intake = module("eddy.timeline").Intake
+    intake = module("eddy.streams.timeline").Intake
 
     def front_only(self: Any, time: int) -> None:
         self.front = max(self.front, time)
@@ -322,7 +322,7 @@ def _no_lag(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("x < c admits x = c")
 def _wrong_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    predicate = module("filters.predicate")
+    predicate = module("filters.expressions.predicate")
     exact = predicate.compare
     wrong = {"<": "<="}
     monkeypatch.setattr(predicate, "compare", lambda type_, op, value: exact(type_, wrong.get(op, op), value))
@@ -330,7 +330,7 @@ def _wrong_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("NULL satisfies <>")
 def _null_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    predicate = module("filters.predicate")
+    predicate = module("filters.expressions.predicate")
     exact = predicate.compare
 
     def with_null(type_: Any, op: str, value: Any) -> Any:
@@ -342,28 +342,28 @@ def _null_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("NOT turns < into >")
 def _wrong_negation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(module("filters.predicate").NEGATED, "<", ">")
+    monkeypatch.setitem(module("filters.expressions.predicate").NEGATED, "<", ">")
 
 
 @breaks("the disjuncts of an OR are not looked at")
 def _no_or(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("join_disjuncts", "join_disjuncts_rows"):
-        monkeypatch.setattr(module("eddy.eddy"), name, lambda *args: None)
+        monkeypatch.setattr(module("eddy.matching.eddy"), name, lambda *args: None)
 
 
 @breaks("changes of equal value stand side by side")
 def _no_net(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.reader"), "_cancel", lambda minus, plus: (minus, plus))
+    monkeypatch.setattr(module("eddy.reading.reader"), "_cancel", lambda minus, plus: (minus, plus))
 
 
 @breaks("a stream query's answer is not cut to its newest")
 def _no_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.reader"), "NEWEST", 1 << 40)
+    monkeypatch.setattr(module("eddy.reading.reader"), "NEWEST", 1 << 40)
 
 
 @breaks("listeners are not told what a resumed query takes back")
 def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
-    committer = module("eddy.committer").Committer
+    committer = module("eddy.commit.committer").Committer
     exact = committer.show
 
     def silent(self: Any, query: Any, timeline: Any, parts: Any) -> Any:
@@ -374,14 +374,14 @@ def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("the predicates of a cancelled query stay on its slot")
 def _dirty_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    bank = module("filters.bank").FilterBank
+    bank = module("filters.index.bank").FilterBank
     monkeypatch.setattr(bank, "remove", lambda self, slot, position, *rest: self.index(position))
     _without_check(monkeypatch)
 
 
 @breaks("a candidate index still finds cancelled queries")
 def _dirty_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = module("filters.candidates").CandidateIndex
+    index = module("filters.index.candidates").CandidateIndex
     make_small(monkeypatch, {"MIN_CANDIDATES"})
     monkeypatch.setattr(index, "remove", lambda self, *args: None)
     _without_check(monkeypatch)

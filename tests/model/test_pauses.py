@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.ends as ends
+import eddy.commit.ends as ends
 from eddy import Engine
 from tests.reference.script import Advance
 from tests.reference.window_harness import WindowHarness

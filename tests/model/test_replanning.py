@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from eddy import Engine, Query
-from eddy.replanning import Pace, Replanner
-from eddy.result_log import Record
-from eddy.tree_query import TreeQuery
+from eddy.base.result_log import Record
+from eddy.operators.replanning import Pace, Replanner
+from eddy.operators.tree_query import TreeQuery
 from tests.reference.window_harness import replay
 from tests.reference.window_script import Open
 from tests.reference.window_steps import make_window_script

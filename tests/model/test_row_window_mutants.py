@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.join_group
-import eddy.join_reader
+import eddy.joins.join_group
+import eddy.reading.join_reader
 import stems.partition_table
 import stems.row_ends
 from eddy import Engine
-from eddy.window_rows import WindowRows
+from eddy.lives.window_rows import WindowRows
 from lineage.elements import Elements
 from stems.partition_table import PartitionTable
 from stems.row_ends import RowEnds
@@ -71,7 +71,7 @@ def _no_past(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("a match that was displaced while the clock stood still is not taken back")
 def _forgets_empty_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = eddy.join_reader.JoinReader
+    reader = eddy.reading.join_reader.JoinReader
     monkeypatch.setattr(reader, "there", lambda self, found, taken: np.zeros(len(found), np.bool_))
 
 
@@ -90,14 +90,14 @@ def _silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("listeners are told of rows that are displaced")
 def _ageless(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = eddy.join_group.JoinGroup._add_age
+    exact = eddy.joins.join_group.JoinGroup._add_age
 
-    def by_clock(self: eddy.join_group.JoinGroup, batch: Any, found: Any, k: int, *asked: Any) -> None:
+    def by_clock(self: eddy.joins.join_group.JoinGroup, batch: Any, found: Any, k: int, *asked: Any) -> None:
         ends, self.ends[k] = self.ends[k], None
         exact(self, batch, found, k, *asked)
         self.ends[k] = ends
 
-    monkeypatch.setattr(eddy.join_group.JoinGroup, "_add_age", by_clock)
+    monkeypatch.setattr(eddy.joins.join_group.JoinGroup, "_add_age", by_clock)
 
 
 @breaks("rows are kept for windows of the clock alone")
@@ -109,7 +109,7 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_random_joins_notice_a_broken_window_that_counts_rows(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[what](monkeypatch)
     monkeypatch.setattr(Engine, "check", lambda self: None)
-    monkeypatch.setattr("eddy.committer._SETTLE_EVERY", 1)
+    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
     for seed in range(N_SEEDS):
         try:
             replay(make_relation_join_script(seed, N_STEPS), functools.partial(Engine, log_rows=1), use_duckdb=False)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from eddy import Engine
-from eddy.commit import Commit
-from eddy.shared_operation import SharedOperation
-from eddy.tree_query import TreeQuery
+from eddy.matching.commit import Commit
+from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.tree_query import TreeQuery
 from tests.reference.shared_steps import make_shared_script
 from tests.reference.window_harness import WindowHarness
 

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.change_log import ChangeLog
-from eddy.marks import Marks
-from eddy.query import Query, Run
-from eddy.result_log import CommitEnds, ResultLog
-from eddy.shared_group import SharedGroup
-from eddy.source import Source
-from eddy.stored import Stored
-from eddy.timeline import Intake, Timeline
+from eddy.base.change_log import ChangeLog
+from eddy.base.plans import Run
+from eddy.base.result_log import CommitEnds, ResultLog
+from eddy.operators.shared_group import SharedGroup
+from eddy.query import Query
+from eddy.streams.marks import Marks
+from eddy.streams.source import Source
+from eddy.streams.stored import Stored
+from eddy.streams.timeline import Intake, Timeline
 from stems.hash_index import HashIndex
 from stems.own_ends import OwnEnds
 from stems.row_ends import RowEnds
@@ -33,8 +34,8 @@ from tests.reference.row_steps import make_row_script
 from tests.reference.steps import make_script
 from tests.reference.stream_joins import make_stream_join_script, make_table_script
 from tests.reference.window_steps import make_window_script
-from tests.unit.eddy import test_state
-from windows.rows import LiveRows
+from tests.unit.eddy.state import test_state
+from windows.state.rows import LiveRows
 
 #: Scripts that a mutant may survive before the test fails, and their length.
 N_SEEDS = 30

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.joiner import Joiner
-from eddy.marks import Marks
-from eddy.table_group import Counting, TableGroup
-from eddy.table_reader import TableReader
-from eddy.walk import Walker
+from eddy.joins.joiner import Joiner
+from eddy.joins.table_group import Counting, TableGroup
+from eddy.joins.walk import Walker
+from eddy.reading.table_reader import TableReader
+from eddy.streams.marks import Marks
 from stems.table import Versions
 from tests.reference.driver import replay, subject
 from tests.reference.limits import make_small
@@ -30,8 +30,8 @@ N_STEPS = 30
 def forget_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is cut after almost every commit, so versions go as soon as no row of a stream asks for them."""
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.table_reader.PART_ROWS", 64)
-    monkeypatch.setattr("eddy.retention.MAX_COMMITS", 2)
+    monkeypatch.setattr("eddy.reading.table_reader.PART_ROWS", 64)
+    monkeypatch.setattr("eddy.history.retention.MAX_COMMITS", 2)
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -142,7 +142,7 @@ def _as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("a frozen table counts as it was when the first of the rows came")
 def _first_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eddy.table_group.np", SimpleNamespace(**{**vars(np), "max": np.min}))
+    monkeypatch.setattr("eddy.joins.table_group.np", SimpleNamespace(**{**vars(np), "max": np.min}))
 
 
 @breaks("a mark counts for the row before it too")
@@ -169,12 +169,12 @@ def _first_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
         columns = keys.columns if len(keys.columns) else keys.words[None]
         return np.sort(np.unique(columns, axis=1, return_index=True)[1])
 
-    monkeypatch.setattr("eddy.table_source.last_of_each", first)
+    monkeypatch.setattr("eddy.streams.table_source.last_of_each", first)
 
 
 @breaks("what was there before the query is not matched")
 def _untried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eddy.join_query.recall", lambda source, leg, first: None)
+    monkeypatch.setattr("eddy.joins.join_query.recall", lambda source, leg, first: None)
 
 
 @breaks("an index of a table begins with the next version")

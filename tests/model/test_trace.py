@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from api.limits import Limits
+from api.base.limits import Limits
 from eddy import Engine, NotFoundError
-from eddy.state import dump_state
-from eddy.tree_query import TreeQuery
+from eddy.operators.tree_query import TreeQuery
+from eddy.state.state import dump_state
 from queries.nodes import Block, GroupBy, Slide
 from tests.reference.comparison import Mismatch, compared, near
 from tests.reference.frozen_steps import make_frozen_script

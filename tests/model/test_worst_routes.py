@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.policies.base import Ledger
+from eddy.routing.base import Ledger
 from tests.reference.driver import replay, subject
 from tests.reference.stream_joins import make_stream_join_script
 

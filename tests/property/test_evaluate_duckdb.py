@@ -20,11 +20,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from filters.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
-from filters.evaluate import evaluate, fold, true_rows
-from filters.expression import Call, ColumnRef, Expression, Interval, Literal
-from filters.time_functions import EXTRACT_PARTS, TRUNC_UNITS
-from filters.vector import DTYPES, ListFrame, Vector
+from filters.expressions.evaluate import evaluate, fold, true_rows
+from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal
+from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS
+from filters.values.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
+from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from tests.reference.comparison import compared
 

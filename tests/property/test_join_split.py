@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.evaluate import evaluate, true_rows
-from filters.expression import Call, ColumnRef, Expression, Interval, Literal, columns_of
-from filters.intervals import float_key
-from filters.predicate import normalise
-from filters.vector import DTYPES, ListFrame, Vector
+from filters.expressions.evaluate import evaluate, true_rows
+from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal, columns_of
+from filters.expressions.predicate import normalise
+from filters.values.intervals import float_key
+from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage import times
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from queries.binder import bind

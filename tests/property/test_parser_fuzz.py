@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from filters.expression import Literal
+from filters.expressions.expression import Literal
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.evaluate import true_rows
-from filters.expression import Call, ColumnRef, Expression, Literal
-from filters.intervals import float_key
-from filters.predicate import MAX_CLAUSES, Atom, Condition, IndexAtom, normalise
-from filters.vector import ListFrame, Vector
+from filters.expressions.evaluate import true_rows
+from filters.expressions.expression import Call, ColumnRef, Expression, Literal
+from filters.expressions.predicate import MAX_CLAUSES, Atom, Condition, IndexAtom, normalise
+from filters.values.intervals import float_key
+from filters.values.vector import ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from tests.reference.comparison import compared
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from filters.expression import UserFunction
+from filters.expressions.expression import UserFunction
 from lineage.schema import Schema, Type
 from queries.binder import bind
 from queries.bound import Readable

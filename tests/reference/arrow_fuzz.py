@@ -20,7 +20,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
-from api.bodies import ARROW, parse_bundle, parse_rows
+from api.wire.bodies import ARROW, parse_bundle, parse_rows
 from eddy import EddyError, Engine
 from tests.reference.arrow_bodies import COLUMNS, Seedling, mutated, seedlings
 from tests.reference.peaks import limit_memory, resident

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from api.guard import App
+from api.edge.guard import App
 
 
 class Answer:

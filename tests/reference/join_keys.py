@@ -10,16 +10,16 @@ none, and then joins with nothing: a NULL, a float with a fraction among ints, a
     int among floats        the order key of the float that equals it, if one does
     float among ints        the int that equals it, if one does
 
-Numbers are compared as real numbers, like `filters/comparisons.py` does. Strings are codes of two dictionaries, which whoever
-joins them has to translate; they are not taken here. O(rows).
+Numbers are compared as real numbers, like `filters/values/comparisons.py` does. Strings are codes of two dictionaries, which
+whoever joins them has to translate; they are not taken here. O(rows).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from filters.comparisons import float_keys, int_against_float
-from filters.vector import Array, Mask, Vector
+from filters.values.comparisons import float_keys, int_against_float
+from filters.values.vector import Array, Mask, Vector
 from lineage.schema import Type
 
 

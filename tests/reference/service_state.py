@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.holdings import Holdings
+from api.core.holdings import Holdings
 
 
 def state_of(holdings: Holdings) -> list[bytes]:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from filters.evaluate import evaluate
-from filters.expression import Expression
-from filters.intervals import float_key
-from filters.vector import DTYPES, ListFrame, Vector
+from filters.expressions.evaluate import evaluate
+from filters.expressions.expression import Expression
+from filters.values.intervals import float_key
+from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage.schema import Type
 from queries.bound import BoundInput, OutputColumn
 from queries.joins import KeyColumn

@@ -30,8 +30,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query as EngineQuery
-from eddy.tree_query import TreeQuery
 from tests.reference.binding import Opening
 from tests.reference.comparison import Mismatch, same, same_bag
 from tests.reference.naive import NEWEST

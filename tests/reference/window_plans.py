@@ -9,9 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from lineage.elements import FOREVER
-from windows.buffers.element import Values, canonical
-from windows.pipeline import (
+from experiments.papers import (
     Aggregate,
     DeltaStar,
     Distinct,
@@ -30,7 +28,9 @@ from windows.pipeline import (
     TimedRow,
     Union,
 )
-from windows.pipeline.node import Node
+from experiments.papers.buffers.element import Values, canonical
+from experiments.papers.node import Node
+from lineage.elements import FOREVER
 from windows.spec import WindowSpec
 
 Bag = Counter[Values]

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from filters.comparisons import compare, float_keys
-from filters.intervals import float_key
-from filters.vector import Vector
+from filters.values.comparisons import compare, float_keys
+from filters.values.intervals import float_key
+from filters.values.vector import Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from tests.reference.join_keys import join_keys
 

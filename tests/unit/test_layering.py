@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _BELOW_EDDY = {"lineage", "filters", "stems", "windows", "lmerge", "queries"}
 
-#: The "may import" column of the design's folder table; a package may always import itself.
+#: The "may import" column of the folder table in `docs/architecture.md`; a package may always import itself.
 MAY_IMPORT: dict[str, set[str]] = {
     "lineage": set(),
     "filters": {"lineage"},
@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "queries": {"lineage", "filters", "windows"},
     "eddy": _BELOW_EDDY,
     # of eddy only what loads without the engine
-    "eddy.client": {"lineage", "eddy.description"},
+    "eddy.client": {"lineage", "eddy.base.description"},
     "storage": {"lineage"},
     "api": {"eddy", "queries", "storage"},
     "pipeline": {"lineage", "eddy", "queries", "storage"},
@@ -53,13 +53,13 @@ COST_CLOCKS = {"perf_counter_ns", "thread_time_ns"}
 COST_CLOCK_FILES = (
     "lineage/kernels.py",
     "eddy/engine.py",
-    "eddy/eddy.py",
-    "eddy/committer.py",
-    "eddy/walk.py",
-    "eddy/join_group.py",
+    "eddy/matching/eddy.py",
+    "eddy/commit/committer.py",
+    "eddy/joins/walk.py",
+    "eddy/joins/join_group.py",
     "eddy/router.py",
     "eddy/tickets.py",
-    "eddy/policies/*.py",
+    "eddy/routing/*.py",
 )
 
 #: The default of `Engine(clock=None)`.
@@ -216,7 +216,7 @@ def test_every_folder_with_code_is_in_the_table() -> None:
         ("eddy", "from eddy.client import Client"),
         ("eddy.client", "from eddy import Engine"),
         ("eddy.client", "import eddy.query"),
-        ("eddy.client", "from api.bodies import ARROW"),
+        ("eddy.client", "from api.wire.bodies import ARROW"),
         ("queries", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eddy import Engine"),
     ],
 )
@@ -228,12 +228,12 @@ def test_a_wrong_arrow_is_found(package: str, source: str) -> None:
     ("package", "source"),
     [
         ("lineage", "import numpy as np\nfrom lineage.schema import Schema\nfrom . import errors\nfrom .schema import Type"),
-        ("stems", "from filters.grouped import GroupedFilter"),
+        ("stems", "from filters.index.grouped import GroupedFilter"),
         ("api", "import asyncio, fastapi\nfrom eddy import Engine"),
         ("api", "from eddy.client import Client"),
         (
             "eddy.client",
-            "import asyncio, httpx\nfrom eddy.client import calls\nfrom eddy.description import Stream\nimport lineage.errors",
+            "import httpx\nfrom eddy.client import calls\nfrom eddy.base.description import Stream\nimport lineage.errors",
         ),
         ("pipeline", "import pyspark"),
         ("experiments", "import api, eddy, lineage"),
@@ -246,15 +246,15 @@ def test_a_right_arrow_is_not(package: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("eddy/trace.py", "import time\ntime.time()"),
-        ("eddy/trace.py", "import time\ntime.perf_counter_ns()"),
+        ("eddy/inspect/trace.py", "import time\ntime.time()"),
+        ("eddy/inspect/trace.py", "import time\ntime.perf_counter_ns()"),
         ("eddy/router.py", "from time import time_ns\ntime_ns()"),
         ("eddy/router.py", "import time as clock\nf = clock.monotonic"),
-        ("filters/grouped.py", "import random\nrandom.random()"),
-        ("filters/grouped.py", "from random import shuffle\nshuffle(x)"),
-        ("filters/grouped.py", "import random\nrandom.Random()"),
-        ("filters/grouped.py", "import numpy as np\nnp.random.rand(3)"),
-        ("filters/grouped.py", "import numpy as np\nnp.random.default_rng()"),
+        ("filters/index/grouped.py", "import random\nrandom.random()"),
+        ("filters/index/grouped.py", "from random import shuffle\nshuffle(x)"),
+        ("filters/index/grouped.py", "import random\nrandom.Random()"),
+        ("filters/index/grouped.py", "import numpy as np\nnp.random.rand(3)"),
+        ("filters/index/grouped.py", "import numpy as np\nnp.random.default_rng()"),
         ("lineage/times.py", "from datetime import datetime\ndatetime.now()"),
         ("lineage/times.py", "import datetime as dt\ndt.datetime.utcnow()"),
         ("lineage/times.py", "from datetime import date\ndate.today()"),
@@ -270,7 +270,7 @@ def test_a_hidden_input_is_found(file: str, source: str) -> None:
     ("file", "source"),
     [
         ("eddy/engine.py", "import time\ntime.time_ns(), time.perf_counter_ns()"),
-        ("eddy/policies/lottery.py", "import time\ntime.thread_time_ns()"),
+        ("eddy/routing/lottery.py", "import time\ntime.thread_time_ns()"),
         ("eddy/tickets.py", "import random\nrandom.Random(7).random()"),
         (
             "eddy/tickets.py",

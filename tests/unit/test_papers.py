@@ -9,9 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"
-FOLDERS = {"P/": "tests/unit/windows/pipeline/", "E/": "tests/unit/eddy/"}
+FOLDERS = {"P/": "tests/unit/experiments/papers/", "E/": "tests/unit/eddy/"}
 #: Files whose every test is about a line of the page.
-WHOLE = ("tests/unit/windows/pipeline/test_errata.py", "tests/unit/eddy/test_paper_examples.py")
+WHOLE = ("tests/unit/experiments/papers/test_errata.py", "tests/unit/eddy/test_paper_examples.py")
 
 _NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
 
@@ -57,7 +57,7 @@ def test_every_test_of_an_example_or_an_erratum_is_on_the_page() -> None:
 
 
 def test_tests_are_told_from_other_words() -> None:
-    assert named("`P/a.py::test_b` `E/c.py` `tests/d.py::test_e` x::test_f") == [
-        ("tests/unit/windows/pipeline/a.py", "test_b"),
-        ("tests/d.py", "test_e"),
+    assert named("`P/a.py::test_b` `E/c.py` `tests/unit/test_docs.py::test_e` x::test_f") == [
+        ("tests/unit/experiments/papers/a.py", "test_b"),
+        ("tests/unit/test_docs.py", "test_e"),
     ]

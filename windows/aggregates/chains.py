@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.kernels import kernel
 from windows.aggregates.aggregate import Kind
 from windows.aggregates.operands import Operand
 from windows.aggregates.part import Part
 from windows.aggregates.steps import Steps
-from windows.growth import LEAST, fitted
+from windows.state.growth import LEAST, fitted
 
 _NEXT, _PREV = 0, 1
 _HEAD, _TAIL = 0, 1

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array, Vector
+from filters.values.vector import Array, Vector
 from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.aggregates.aggregate import Kind
 from windows.aggregates.operands import Operand
 from windows.aggregates.part import Part
 from windows.aggregates.steps import Steps
-from windows.growth import LEAST, fitted
-from windows.values import ValueCodes
+from windows.state.growth import LEAST, fitted
+from windows.state.values import ValueCodes
 
 
 @kernel(

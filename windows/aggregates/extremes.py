@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.aggregates.aggregate import Kind
@@ -20,7 +20,7 @@ from windows.aggregates.heaps import push, remove
 from windows.aggregates.operands import Operand
 from windows.aggregates.part import Part
 from windows.aggregates.steps import Steps
-from windows.growth import LEAST, fitted
+from windows.state.growth import LEAST, fitted
 
 _LOWER, _UPPER = 0, 1
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from filters.vector import Array
+from filters.values.vector import Array
 from windows.aggregates.aggregate import Kind
 from windows.aggregates.steps import Steps
 

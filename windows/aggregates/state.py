@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from filters.vector import DTYPES, Array, Vector
+from filters.values.vector import DTYPES, Array, Vector
 from lineage.schema import Type
 from windows.aggregates.aggregate import Aggregate, Kind
 from windows.aggregates.chains import Chains
@@ -17,7 +17,7 @@ from windows.aggregates.operands import Column, Operand
 from windows.aggregates.part import Part
 from windows.aggregates.steps import Steps
 from windows.aggregates.sums import Counts, FloatSums, IntSums, Variances
-from windows.growth import LEAST
+from windows.state.growth import LEAST
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.kernels import kernel
 
 

@@ -1,4 +1,4 @@
-"""COUNT, SUM, AVG, VARIANCE and STDDEV, from exact sums (see `windows/exact_sums.py`).
+"""COUNT, SUM, AVG, VARIANCE and STDDEV, from exact sums (see `windows/state/exact_sums.py`).
 
     COUNT      rows that count
     SUM, AVG   NULL of no rows; of floats NaN and infinities as IEEE adds them, else the nearest float; of ints exact
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.kernels import Number, inline, kernel
 from windows.aggregates.aggregate import Kind
 from windows.aggregates.operands import Operand
 from windows.aggregates.part import Part
 from windows.aggregates.steps import Steps
-from windows.exact_sums import (
+from windows.state.exact_sums import (
     MOST,
     NO_BITS,
     ExactSums,
@@ -33,7 +33,7 @@ from windows.exact_sums import (
     quotient,
     variance,
 )  # fmt: skip
-from windows.growth import LEAST, fitted
+from windows.state.growth import LEAST, fitted
 
 #: Words of `counts` by group: all rows that count, and among them those whose value has no digits.
 _ALL, _NAN, _PLUS, _MINUS = 0, 1, 2, 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.schema import KEY_MAX, Type
 from windows.aggregates.aggregate import Kind
 from windows.shared.planes import COUNT, INTS, MEAN, MEASURE, Planes

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.bits import ONE, trailing_zeros
 from lineage.kernels import kernel
-from windows.growth import LEAST
 from windows.shared.extremes import NONE
 from windows.shared.lanes import LANES
+from windows.state.growth import LEAST
 
 
 @kernel(

@@ -1,7 +1,7 @@
 """Which integers make up the sums of one (query, group) or one (region, group): one **plane** each, all added alike.
 
     plane 0                   rows
-    of each value column      its limbs (`windows/exact_sums.py`), and of their squares where variances are asked for;
+    of each value column      its limbs (`windows/state/exact_sums.py`), and of their squares where variances are asked for;
                               rows whose value is not NULL, once there has been a NULL; NaN, +inf, -inf, once there has been one
 
 What a row adds to the planes is its **row vector**; taking it back subtracts the same. So every sum over rows, and every
@@ -29,10 +29,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.kernels import kernel
 from lineage.schema import Type
-from windows.exact_sums import NO_BITS, Limbs, add_float, add_int, add_square, is_finite, measure
+from windows.state.exact_sums import NO_BITS, Limbs, add_float, add_int, add_square, is_finite, measure
 
 #: Places in the description of a column, as kernels take it.
 KIND, COUNT, LIMBS, N_LIMBS, LOWEST, SPECIAL, SQUARES, N_SQUARES, LOWEST_SQUARE, MEASURE, MEAN = range(11)

@@ -15,7 +15,6 @@ import numpy as np
 
 from lineage.kernels import Number, inline
 from lineage.memory import bits_of, float_of
-from windows.exact_sums import nearest_float, quotient, variance
 from windows.shared.lanes import LANES, copy_lanes, round_lanes, sum_lanes
 from windows.shared.planes import (
     COUNT,
@@ -32,6 +31,7 @@ from windows.shared.planes import (
     SPECIAL,
     SQUARES,
 )  # fmt: skip
+from windows.state.exact_sums import nearest_float, quotient, variance
 
 
 @inline

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.vector import Array
-from windows.growth import LEAST, room_for
+from filters.values.vector import Array
 from windows.shared.lanes import LANES
+from windows.state.growth import LEAST, room_for
 
 
 class Shown:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from filters.vector import Array
+from filters.values.vector import Array
 from lineage.bits import ONE
 from lineage.kernels import kernel
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from api.bodies import ARROW, parse_rows
+from api.wire.bodies import ARROW, parse_rows
 from eddy import Engine
 from experiments.bench.machine import Machine
 from experiments.bench.options import Options, Step

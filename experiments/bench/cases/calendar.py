@@ -13,7 +13,7 @@ import numpy as np
 from experiments.bench.options import Options, Step
 from experiments.bench.report import Line, Measure
 from experiments.bench.timing import take_turns
-from windows.due import Buffer, Calendar, Fifo
+from windows.state.due import Buffer, Calendar, Fifo
 
 WINDOWS = (10_000, 100_000, 1_000_000)
 SPREADS = (0.0, 0.1, 1.0)

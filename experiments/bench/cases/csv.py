@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from api.calls import Call, apply
 from api.commands.files import Opened, Part, open_rows
-from api.holdings import Holdings
+from api.core.calls import Call, apply
+from api.core.holdings import Holdings
 from eddy import Engine
 from eddy.client.rows import encode
 from experiments.bench.machine import Machine

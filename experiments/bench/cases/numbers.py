@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from api.calls import Call
-from api.core import Core, recover
-from api.deletions import delete_tagged
-from api.inbox import Item
-from api.limits import Limits
+from api.base.limits import Limits
+from api.core.calls import Call
+from api.core.core import Core, recover
+from api.core.deletions import delete_tagged
+from api.core.inbox import Item
 from eddy import Engine, Query
 from experiments.bench.options import Options, Step
 from experiments.bench.report import Bar, Line, Measure

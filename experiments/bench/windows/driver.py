@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from eddy import Engine
-from eddy.operation import Operation, OperatorStage
-from eddy.tree_query import TreeQuery
+from eddy.operators.operation import Operation, OperatorStage
+from eddy.operators.tree_query import TreeQuery
 from experiments.bench.windows.workload import COLUMNS, STREAM, Rows, Setting
-from windows.buffer import Buffer
+from windows.state.buffer import Buffer
 
 
 class WindowDriver:

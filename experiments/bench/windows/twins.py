@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.bench.windows.workload import GAP_US, TEXTS, Rows, Setting
-from windows.buffers import Values
-from windows.pipeline.aggregates import Aggregate
-from windows.pipeline.executor import Pipeline
-from windows.pipeline.node import Node
-from windows.pipeline.operators.distinct import Distinct
-from windows.pipeline.operators.group_by import GroupBy
-from windows.pipeline.operators.join import Join
-from windows.pipeline.operators.minus import Minus
-from windows.pipeline.operators.project import Project
-from windows.pipeline.operators.select import Select
-from windows.pipeline.source import Source, TimedRow
+from experiments.papers.aggregates import Aggregate
+from experiments.papers.buffers import Values
+from experiments.papers.executor import Pipeline
+from experiments.papers.node import Node
+from experiments.papers.operators.distinct import Distinct
+from experiments.papers.operators.group_by import GroupBy
+from experiments.papers.operators.join import Join
+from experiments.papers.operators.minus import Minus
+from experiments.papers.operators.project import Project
+from experiments.papers.operators.select import Select
+from experiments.papers.source import Source, TimedRow
 from windows.spec import WindowSpec
 
 
 class PipelineTwin:
-    """The papers' way: an operator takes one row or end at a time (`windows/pipeline`)."""
+    """The papers' way: an operator takes one row or end at a time (`experiments/papers`)."""
 
     def __init__(self, setting: Setting, expiry: str) -> None:
         self._sources: list[Source] = []

@@ -16,9 +16,9 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from api.bodies import ARROW, CSV, JSON, NDJSON
-from api.limits import Limits
-from api.tokens import ROUTES, Tokens, add_token
+from api.base.limits import Limits
+from api.edge.tokens import ROUTES, Tokens, add_token
+from api.wire.bodies import ARROW, CSV, JSON, NDJSON
 from eddy import EddyError, Engine
 from tests.reference.in_process import InProcess, in_process
 from tests.reference.service_state import state_of

@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from api.app import make_app
+from api.base.limits import Limits
+from api.core.service import Service
 from api.experiment_runs import FILES, ExperimentRuns
-from api.limits import Limits
-from api.service import Service
 
 #: Does what the experiment it is asked for is called; writes its process id beside itself.
 STAND_IN = """

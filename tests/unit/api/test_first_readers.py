@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from api.calls import Call
-from api.limits import Limits
-from api.service import Service
-from eddy.result_log import UNREAD_BYTES
+from api.base.limits import Limits
+from api.core.calls import Call
+from api.core.service import Service
+from eddy.base.result_log import UNREAD_BYTES
 
 
 @pytest.mark.parametrize(

@@ -19,21 +19,22 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from api.bodies import ARROW, CSV, JSON, NDJSON, BodyError
-from api.calls import Call
-from api.core import Clock, Core, News
-from api.holdings import Holdings, load_holdings
-from api.inbox import Item
-from api.limits import Limits
+from api.base.limits import Limits
+from api.core.calls import Call
+from api.core.core import Clock, Core, News
+from api.core.holdings import Holdings, load_holdings
+from api.core.inbox import Item
+from api.wire.bodies import ARROW, CSV, JSON, NDJSON, BodyError
 from eddy import EddyError, Engine, Query
-from eddy.planner import Planner
+from eddy.catalog.planner import Planner
 from tests.reference.service_state import state_of
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Packages in which failures are injected, and the files around a call that cannot fail in its name.
 OURS = tuple(str(ROOT / name) + "/" for name in ("api", "eddy", "lineage", "filters", "stems", "windows", "queries"))
 AROUND = tuple(
-    str(ROOT / name) for name in ("api/core.py", "eddy/checking.py", "eddy/turn.py", "api/arrival.py", "lineage/errors.py")
+    str(ROOT / name)
+    for name in ("api/core/core.py", "eddy/base/checking.py", "eddy/base/turn.py", "api/core/arrival.py", "lineage/errors.py")
 )
 #: Failures that are tried of one call, for each seed.
 TRIES = 2

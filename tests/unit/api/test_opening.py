@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from api.calls import Call
+from api.base.limits import Limits
+from api.base.settings import Settings
+from api.core.calls import Call
+from api.core.service import Service
 from api.demo import runner
 from api.demo.definitions import queries
-from api.limits import Limits
 from api.opening import Opening, curls, welcome
-from api.service import Service
-from api.settings import Settings
 
 URL = "http://127.0.0.1:8000"
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from api import service as services
 from api.app import make_app
-from api.limits import Limits
-from api.logs import JsonFormatter, TextFormatter
+from api.base.limits import Limits
+from api.base.logs import JsonFormatter, TextFormatter
+from api.base.settings import SettingsError
+from api.core import service as services
+from api.core.service import Service
+from api.edge.tokens import add_token, drop_token
 from api.server import bind, open_tokens
-from api.service import Service
-from api.settings import SettingsError
-from api.tokens import add_token, drop_token
 from tests.reference.asgi import ask
 
 

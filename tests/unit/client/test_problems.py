@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.problems import as_problem
+from api.edge.problems import as_problem
 from eddy import (
     ConflictError,
     EddyError,

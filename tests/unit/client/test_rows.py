@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from api.bodies import parse_bundle, parse_rows
+from api.wire.bodies import parse_bundle, parse_rows
 from eddy import RowError
 from eddy.client.rows import ARROW, JSON, encode, encode_many
 

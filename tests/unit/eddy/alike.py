@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eddy.state_graph import is_ours
+from eddy.state.state_graph import is_ours
 from lineage.identity import ById
 
 #: Attributes that may differ, by class.

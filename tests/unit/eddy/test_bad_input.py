@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import eddy.timeline
+import eddy.streams.timeline
 from eddy import ConflictError, EddyError, Engine, LimitError, NotFoundError, QueryError, RowError, SchemaError
 from tests.unit.eddy.digest import READINGS, assert_refused, digest, row
 
@@ -330,7 +330,7 @@ def test_push_many_with_one_bad_stream_leaves_no_string_of_the_good_one() -> Non
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for few rows that wait for stragglers."""
-    monkeypatch.setattr(eddy.timeline, "MAX_WAITING", 5)
+    monkeypatch.setattr(eddy.streams.timeline, "MAX_WAITING", 5)
 
 
 def test_too_many_waiting_rows_are_refused_and_nothing_of_the_push_is_taken(little_room: None) -> None:

@@ -2,7 +2,7 @@
 
 One event a commit: a row, a retraction, a change of a table, or the clock. What an operator was given and gave is read off its
 stage. Under `auto` aggregates over one window are shared between queries and have no operator of their own, so the word is named.
-Which operators hide hand-overs: `tests/unit/windows/test_operator_cases.py`.
+Which operators hide hand-overs: `tests/unit/windows/operators/test_operator_cases.py`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 
 from eddy import Engine
-from eddy.operation import FeedStage, OperatorStage, Stage, Step
-from eddy.stages import Builder
+from eddy.operators.operation import FeedStage, OperatorStage, Stage, Step
+from eddy.operators.stages import Builder
 from queries.nodes import Node
 from queries.nodes import Slide as SlideNode
 from queries.tree import walk
 from tests.reference.workload import to_datetime
 from tests.unit.windows.came_and_went import Cases, Watched
 from windows.delta import SCHEDULED, Delta
-from windows.set_operation import EXCEPT, EXCEPT_ALL, SetOperation
-from windows.slide import Slide
-from windows.to_stream import AFTER_ALL, AnswerStream
-from windows.window import Window
+from windows.operators.set_operation import EXCEPT, EXCEPT_ALL, SetOperation
+from windows.operators.slide import Slide
+from windows.operators.to_stream import AFTER_ALL, AnswerStream
+from windows.operators.window import Window
 
 COLUMNS = {"k": "int", "v": "int", "ts": "timestamp[us]"}
 A, B, KEYED, ENDING = (

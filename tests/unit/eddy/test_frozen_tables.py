@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eddy import Engine
-from eddy.operation import OperatorStage
+from eddy.operators.operation import OperatorStage
 from eddy.preparing import EXPIRY
 
 T0 = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eddy import Commit, Engine
-from eddy.walk import PART_ROWS
+from eddy.joins.walk import PART_ROWS
 
 PAIR = "SELECT q.price FROM quotes [RANGE {q} SECONDS] q, articles [RANGE {a} SECONDS] a WHERE q.symbol = a.symbol"
 
@@ -131,7 +131,7 @@ def test_matches_that_left_are_not_searched_for_when_nobody_asks(engine: Engine,
     engine.push("articles", articles((1000, 7)))
     engine.push("quotes", quotes((2000, 7, 4.0)))
     heard.take()
-    monkeypatch.setattr("eddy.walk.Walker.walk", lambda *_: pytest.fail("somebody searched"))
+    monkeypatch.setattr("eddy.joins.walk.Walker.walk", lambda *_: pytest.fail("somebody searched"))
     engine.advance(9000)
     assert heard.take() == []
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from eddy import Engine
-from eddy.operation import OperatorStage
+from eddy.operators.operation import OperatorStage
+from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
-from eddy.tree_query import TreeQuery
-from tests.unit.eddy.test_state_cap import MIB, make_engine, push_until_refused, rows
-from windows.recipient import Recipient
-from windows.values import ValueCodes
+from tests.unit.eddy.commit.test_state_cap import MIB, make_engine, push_until_refused, rows
+from windows.operators.recipient import Recipient
+from windows.state.values import ValueCodes
 
 TREES = [
     "SELECT DISTINCT price FROM ticks [RANGE 1 DAY]",

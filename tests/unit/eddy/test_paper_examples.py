@@ -1,6 +1,6 @@
 """The examples of the three window papers as plain SQL: the engine's answer is right at every time, under every strategy.
 
-What the papers show of queues, messages and late answers is in `tests/unit/windows/pipeline`; here the same rows are pushed one
+What the papers show of queues, messages and late answers is in `tests/unit/experiments/papers`; here the same rows are pushed one
 at a time, T0, T1, .. as microseconds, and the answer is read at each.
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from eddy import ConflictError, Engine, GoneError, NotFoundError
 from tests.unit.eddy.digest import at, digest, make_engine, row, signed, values
-from tests.unit.eddy.test_history import Heard, pair
+from tests.unit.eddy.reading.test_opening import Heard, pair
 
 HOT = "SELECT sensor FROM readings [RANGE 10 SECONDS] WHERE temp > :low"
 

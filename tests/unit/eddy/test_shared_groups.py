@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.shared_group
+import eddy.operators.shared_group
 from eddy import Engine
-from eddy.commit import Commit
-from eddy.operation import Operation
+from eddy.matching.commit import Commit
+from eddy.operators.operation import Operation
+from eddy.operators.shared_group import SharedGroup
+from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
-from eddy.shared_group import SharedGroup
-from eddy.shared_operation import SharedOperation
-from eddy.tree_query import TreeQuery
 from lineage.errors import GoneError
 
 TEXT = "SELECT g, COUNT(*) AS n, SUM(x) AS total FROM s [RANGE 10 MILLISECONDS] WHERE a < :c GROUP BY g"
@@ -141,7 +141,7 @@ def test_room_for_groups_follows_their_number(engine: Engine) -> None:
 
 def late_reader(engine: Engine) -> tuple[Query, list[Query]]:
     """A query behind as many as are logged from their start."""
-    early = [engine.submit(TEXT, params={"c": c}) for c in range(eddy.shared_group._LOGGED)]
+    early = [engine.submit(TEXT, params={"c": c}) for c in range(eddy.operators.shared_group._LOGGED)]
     return engine.submit(TEXT, params={"c": 50}), early
 
 
@@ -235,8 +235,8 @@ def test_a_query_that_is_read_by_name_gets_operators_of_its_own_and_shows_no_cha
 def test_too_many_groups_give_every_member_operators_of_its_own_within_the_commit(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(eddy.shared_group, "_ROOM", 2000)
-    monkeypatch.setattr(eddy.shared_group, "_ROOM_A_MEMBER", 0)
+    monkeypatch.setattr(eddy.operators.shared_group, "_ROOM", 2000)
+    monkeypatch.setattr(eddy.operators.shared_group, "_ROOM_A_MEMBER", 0)
     twin = engine.submit(TEXT, params={"c": 9}, expiry="direct")
     query = engine.submit(TEXT, params={"c": 9})
     push(engine, ("u", 1, 1, 0), ("v", 1, 1, 1))

@@ -187,7 +187,7 @@ def test_versions_that_left_are_not_searched_for_when_nobody_asks(monkeypatch: p
     upsert(engine, (1, "a"))
     push(engine, "s", (1, 10, 1000))
     heard = Heard(engine, skip_left=True)
-    monkeypatch.setattr("eddy.walk.Walker.walk", lambda *_: pytest.fail("somebody searched"))
+    monkeypatch.setattr("eddy.joins.walk.Walker.walk", lambda *_: pytest.fail("somebody searched"))
     delete(engine, 1)
     assert heard.take() == []
 
@@ -210,7 +210,7 @@ def test_a_listener_that_fails_does_not_stop_the_change() -> None:
 
 
 def test_many_versions_of_a_key_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eddy.join_group.PART_ROWS", 64)
+    monkeypatch.setattr("eddy.joins.join_group.PART_ROWS", 64)
     engine = Engine(batch_rows=16)
     engine.create_stream("s", {"k": "int", "ts": "timestamp"}, time="ts")
     engine.create_table("t", {"n": "int", "k": "int"}, key="n", retroactive=True)

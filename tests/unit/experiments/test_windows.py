@@ -12,7 +12,7 @@ from experiments.bench.windows.filters import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause
 from experiments.bench.windows.twins import PipelineTwin
 from experiments.bench.windows.workload import TEXTS, Setting
-from windows.due import Calendar, Fifo
+from windows.state.due import Calendar, Fifo
 
 QUICK = Options(rows=256, seconds=0.0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from filters.expression import ColumnRef, Expression, UserFunction, replace_columns
+from filters.expressions.expression import ColumnRef, Expression, UserFunction, replace_columns
 from lineage.schema import Schema, Type
 from queries.binder import bind
 from queries.bound import BoundInput, OutputColumn, QueryFacts, Readable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from filters.expression import Interval
+from filters.expressions.expression import Interval
 from queries.durations import DurationError, find_unit, measure, parse_duration
 from queries.functions import is_reserved
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from filters.expression import Call, children
+from filters.expressions.expression import Call, children
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from eddy import Engine
-from filters.predicate import normalise
+from filters.expressions.predicate import normalise
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.compile import ensure
-from filters.evaluate import evaluate
-from filters.expression import Call, ColumnRef, Expression, Literal, UserCall, UserFunction
-from filters.vector import Frame, Vector
+from eddy.base.compile import ensure
+from filters.expressions.evaluate import evaluate
+from filters.expressions.expression import Call, ColumnRef, Expression, Literal, UserCall, UserFunction
+from filters.values.vector import Frame, Vector
 from lineage.dictionary import MAX_STRING_BYTES, Dictionary
 from lineage.ingest import Ingestor
 from lineage.schema import Schema, Type

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.compile import ensure
-from filters.evaluate import true_rows
-from filters.expression import Call, ColumnRef, Literal
-from filters.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
-from filters.predicate import EVERY_ROW, NO_ROW, Condition, IndexAtom, ResidualAtom, normalise
+from eddy.base.compile import ensure
+from filters.expressions.evaluate import true_rows
+from filters.expressions.expression import Call, ColumnRef, Literal
+from filters.expressions.predicate import EVERY_ROW, NO_ROW, Condition, IndexAtom, ResidualAtom, normalise
+from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from stems.frame import PageFrame, condition_rows, interval_rows

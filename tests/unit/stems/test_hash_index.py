@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.compile import ensure
-from filters.intervals import float_key
+from eddy.base.compile import ensure
+from filters.values.intervals import float_key
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from stems.hash_index import SWEEP_ROWS, HashIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
 from lineage.dictionary import Dictionary
 from lineage.schema import Schema, Type
 from stems.hash_index import HashIndex

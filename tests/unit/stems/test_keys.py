@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddy.compile import ensure
-from filters.intervals import float_key
+from eddy.base.compile import ensure
+from filters.values.intervals import float_key
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from stems.keys import CodeTranslation, KeyFolding

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
 from lineage.dictionary import Dictionary
 from lineage.elements import FOREVER
 from lineage.kernels import kernel

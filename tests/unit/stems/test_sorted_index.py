@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy.compile import ensure
-from filters.intervals import float_key
+from eddy.base.compile import ensure
+from filters.values.intervals import float_key
 from lineage.schema import KEY_MAX, KEY_MIN, Schema
 from stems.key_ranges import Ranges
 from stems.row_store import RowStore

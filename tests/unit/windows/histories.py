@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from filters.vector import DTYPES, Vector
+from filters.values.vector import DTYPES, Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Minus, Plus, check_delta
-from windows.operator import Operator
+from windows.operators.operator import Operator
 
 Value = tuple[Any, ...]
 Key = tuple[int, int]

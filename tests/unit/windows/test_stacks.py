@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
 from lineage.schema import Type
 from tests.unit.windows.histories import Value, compare, random_history
-from tests.unit.windows.test_join import joined, same
-from tests.unit.windows.test_set_operation import EXPIRIES
+from tests.unit.windows.operators.test_join import joined, same
+from tests.unit.windows.operators.test_set_operation import EXPIRIES
 from windows.delta import Delta
-from windows.distinct import DeltaStar, distinct
-from windows.due import Calendar, Unscheduled
-from windows.join import KeyPair, PairJoin
-from windows.operator import Child, Operator
-from windows.rows import LiveRows
-from windows.set_operation import KINDS, SetOperation
+from windows.operators.distinct import DeltaStar, distinct
+from windows.operators.join import KeyPair, PairJoin
+from windows.operators.operator import Child, Operator
+from windows.operators.set_operation import KINDS, SetOperation
+from windows.state.due import Calendar, Unscheduled
+from windows.state.rows import LiveRows
 
 ensure()
 

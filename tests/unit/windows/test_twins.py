@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import pytest
 
-from eddy.compile import ensure
+from eddy.base.compile import ensure
+from experiments.papers import EXPIRY
+from experiments.papers.buffers import Element
 from tests.unit.windows.twin_plans import Spec, bags_at, fed, instants, kernel_bags, random_events, settled
-from windows.buffers import Element
-from windows.pipeline import EXPIRY
 
 ensure()
 

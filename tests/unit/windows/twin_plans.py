@@ -12,25 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from filters.expression import Call, ColumnRef, Literal
-from lineage.elements import FOREVER
-from lineage.schema import Type
-from tests.unit.windows.histories import Bags, Change, History, Value, at, commits
-from windows.aggregates.aggregate import Aggregate, Kind
-from windows.delta import Delta
-from windows.distinct import DeltaStar, distinct
-from windows.due import Buffer, Calendar, Fifo, Scan, Unscheduled
-from windows.group_by import GroupBy
-from windows.intersect import IntersectStar
-from windows.join import KeyPair, PairJoin
-from windows.operator import Operator
-from windows.pipeline import (
+from experiments.papers import (
     Aggregate as TwinAggregate,
 )
-from windows.pipeline import (
+from experiments.papers import (
     DeltaStar as TwinDeltaStar,
 )
-from windows.pipeline import (
+from experiments.papers import (
     Distinct,
     Intersect,
     Join,
@@ -44,19 +32,31 @@ from windows.pipeline import (
     TimedRow,
     Union,
 )
-from windows.pipeline import (
+from experiments.papers import (
     GroupBy as TwinGroupBy,
 )
-from windows.pipeline import (
+from experiments.papers import (
     Select as TwinSelect,
 )
-from windows.pipeline.node import Node
-from windows.pipeline.strategy import Trigger
-from windows.rows import LiveRows
-from windows.select import Select
-from windows.set_operation import KINDS, SetOperation
+from experiments.papers.node import Node
+from experiments.papers.strategy import Trigger
+from filters.expressions.expression import Call, ColumnRef, Literal
+from lineage.elements import FOREVER
+from lineage.schema import Type
+from tests.unit.windows.histories import Bags, Change, History, Value, at, commits
+from windows.aggregates.aggregate import Aggregate, Kind
+from windows.delta import Delta
+from windows.operators.distinct import DeltaStar, distinct
+from windows.operators.group_by import GroupBy
+from windows.operators.intersect import IntersectStar
+from windows.operators.join import KeyPair, PairJoin
+from windows.operators.operator import Operator
+from windows.operators.select import Select
+from windows.operators.set_operation import KINDS, SetOperation
+from windows.operators.union import UnionAll
 from windows.spec import WindowSpec
-from windows.union import UnionAll
+from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.state.rows import LiveRows
 
 Spec = Any
 Bag = Counter[Value]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from api.bodies import parse_csv, parse_rows
 from api.commands import files
 from api.commands.files import FileError, Part, open_rows, schema_of
+from api.wire.bodies import parse_csv, parse_rows
 from eddy import EddyError
 from eddy.csv import CsvForm
 

@@ -1,0 +1,1 @@
+"""What every part of the service may use: limits, settings, refusals, JSON."""

@@ -1,0 +1,153 @@
+"""Which queries somebody subscribes to, on the side of the engine: reads what changed, for all subscribers at once.
+
+The engine's listener says which queries a commit touched, so a commit costs nothing for watched queries that it leaves alone.
+Their changes are read from the engine's log at the end of a group of calls, by one cursor a query. Without a watch there is no
+listener.
+
+Only the engine's thread comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+import numpy as np
+
+from api.core.parts import Part, parts_of
+from eddy import Changes, Commit, Engine, NotFoundError, Query
+
+#: Stands for a subscription; here only its identity counts.
+Reader = Hashable
+
+
+class Watches:
+    """The queries that are watched, and by whom."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._cursors: dict[int, Changes] = {}
+        #: the numbers of watched queries by their name in lower case; of one that went another may have the name already
+        self._by_name: dict[str, set[int]] = {}
+        #: who watches a query, by its number; never empty
+        self._readers: dict[int, set[Reader]] = {}
+        #: which queries somebody watches
+        self._watching: dict[Reader, set[int]] = {}
+        #: the tags whose queries somebody wants as they come
+        self._tags: dict[Reader, frozenset[str]] = {}
+        self._dirty: set[int] = set()
+        #: by number of query: whether it is watched
+        self._watched = np.zeros(1024, np.bool_)
+        self._remove: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._cursors)
+
+    def __contains__(self, query: object) -> bool:
+        return isinstance(query, Query) and query.id in self._cursors
+
+    @property
+    def follows_tags(self) -> bool:
+        """Whether anybody wants queries that are still to come."""
+        return bool(self._tags)
+
+    def wants(self, query: Query) -> bool:
+        """Whether anybody follows one of its tags."""
+        return any(tags.intersection(query.tags) for tags in self._tags.values())
+
+    def add(self, reader: Reader, queries: Iterable[Query], tags: frozenset[str]) -> None:
+        """A reader of some queries, and of those with some tags that are still to come."""
+        self._watching[reader] = set()
+        if tags:
+            self._tags[reader] = tags
+        for query in queries:
+            self._watch(reader, query, "now")
+
+    def arrived(self, query: Query, after: int) -> list[Reader]:
+        """A query has come; gives those who get its changes from commit `after` on."""
+        readers = [reader for reader, tags in self._tags.items() if tags.intersection(query.tags)]
+        for reader in readers:
+            self._watch(reader, query, after)
+        return readers
+
+    def _watch(self, reader: Reader, query: Query, since: int | str) -> None:
+        id_ = query.id
+        self._watching[reader].add(id_)
+        readers = self._readers.setdefault(id_, set())
+        readers.add(reader)
+        if id_ in self._cursors:
+            return
+        self._cursors[id_] = self._engine.changes(query, since)
+        self._by_name.setdefault(query.name.lower(), set()).add(id_)
+        if id_ >= len(self._watched):
+            self._watched = np.concatenate([self._watched, np.zeros(max(id_, len(self._watched)), np.bool_)])
+        self._watched[id_] = True
+        if since != "now":
+            self._dirty.add(id_)
+        if self._remove is None:
+            self._remove = self._engine.on_commit(self._note)
+
+    def remove(self, reader: Reader) -> None:
+        """A reader has gone."""
+        self._tags.pop(reader, None)
+        for id_ in self._watching.pop(reader, ()):
+            readers = self._readers[id_]
+            readers.discard(reader)
+            if not readers:
+                self._forget(id_)
+
+    def pause(self, reader: Reader) -> None:
+        """A reader has fallen behind: nothing is read for it until it comes back."""
+        for id_ in self._watching.get(reader, ()):
+            readers = self._readers[id_]
+            readers.discard(reader)
+            if not readers:
+                self._forget(id_)
+        if reader in self._watching:
+            self._watching[reader] = set()
+
+    def resume(self, reader: Reader, queries: Iterable[Query]) -> None:
+        """A reader has caught up with these queries."""
+        if reader in self._watching:
+            for query in queries:
+                self._watch(reader, query, "now")
+
+    def _forget(self, id_: int) -> None:
+        name = self._cursors[id_].query.name.lower()
+        self._by_name[name].discard(id_)
+        if not self._by_name[name]:
+            del self._by_name[name]
+        del self._cursors[id_], self._readers[id_]
+        self._watched[id_] = False
+        self._dirty.discard(id_)
+        if not self._cursors and self._remove is not None:
+            self._remove()
+            self._remove = None
+
+    def _note(self, commit: Commit) -> None:
+        ids, _ = commit.counts()
+        known = ids[ids < len(self._watched)]
+        self._dirty.update(known[self._watched[known]].tolist())
+
+    def collect(self) -> list[Part]:
+        """The changes of watched queries since the last time, by commit."""
+        parts: list[Part] = []
+        for id_ in sorted(self._dirty):
+            cursor = self._cursors[id_]
+            parts += parts_of(id_, cursor.query.name, cursor.arrow())
+        self._dirty.clear()
+        parts.sort(key=lambda part: part.seq)  # stable: by query within a commit
+        return parts
+
+    def cancelled(self, names: Iterable[str]) -> list[Query]:
+        """The watched queries that are gone, of those with these names in lower case; they are watched no more."""
+        gone = []
+        for id_ in sorted(id_ for name in names for id_ in self._by_name.get(name, ())):
+            query = self._cursors[id_].query
+            try:
+                self._engine.query(query)
+            except NotFoundError:
+                gone.append(query)
+                for reader in self._readers[id_]:
+                    self._watching[reader].discard(id_)
+                self._forget(id_)
+        return gone

@@ -1,0 +1,1 @@
+"""Bodies and messages of the service: reading, checking and writing them."""

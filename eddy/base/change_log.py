@@ -1,0 +1,161 @@
+"""The changes of one query with operators, as they were: operators cannot be asked about the past.
+
+    held       the changes of commits that the timeline's log still has, at most `log_rows` rows of them, and never less than
+               those of the newest commit
+    lost       commits up to this one are not held, or were never logged
+    open       whether changes are logged: from the start of the query, but those of an aggregate from its first reader on
+
+An aggregate changes with every commit, and mostly nobody asks how: what it logs unread is given up once it is
+`UNREAD_BYTES`, and begins again with its first reader (`docs/decisions/0013-aggregates-are-logged-for-readers.md`).
+
+Bytes are counted by what arrays and texts have, with a fixed addition for the objects around them: so they are the same for the
+same changes, whatever has happened to the engine in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eddy.base.log_bounds import LogBounds
+from eddy.base.packed_results import PackedResults, pack, unpack
+from eddy.base.result_log import UNREAD_BYTES, ChangeLogs
+from eddy.base.results import Results
+from filters.values.vector import Vector
+
+#: What the objects of a part take beside its cells, and those of each of its columns.
+_PART_BYTES = 512
+_COLUMN_BYTES = 256
+
+
+def size_of(part: Results) -> int:
+    """The bytes of some changes."""
+    n_bytes = _PART_BYTES + part.times.nbytes + (0 if isinstance(part.sign, int) else part.sign.nbytes)
+    return n_bytes + sum(map(_column_size, part.columns))
+
+
+def _column_size(column: Vector) -> int:
+    n_bytes = _COLUMN_BYTES + column.values.nbytes
+    codes = column.values
+    if column.nulls is not None:
+        n_bytes += column.nulls.nbytes
+        codes = codes[~column.nulls]
+    if column.dictionary is not None:
+        n_bytes += sum(map(len, column.dictionary[codes].tolist()))
+    return n_bytes
+
+
+class ChangeLog:
+    """The changes of one query by commit, oldest first; one of the logs of its timeline while anybody may read it."""
+
+    __slots__ = ("_parts", "_sizes", "_n_rows", "_among", "_bounds", "aggregate", "bytes", "lost", "read")
+
+    def __init__(self, among: ChangeLogs, bounds: LogBounds, aggregate: bool) -> None:
+        #: by commit, of those that changed anything
+        self._parts: dict[int, list[Results]] = {}
+        self._sizes: dict[int, int] = {}
+        self._n_rows = 0
+        self._among = among
+        self._bounds = bounds
+        #: whether it is given up while nobody reads it
+        self.aggregate = aggregate
+        self.bytes = 0
+        #: the last commit whose changes are gone
+        self.lost = 0
+        #: whether anybody has asked for it
+        self.read = False
+
+    def __getstate__(self) -> tuple[object, ...]:
+        return (
+            {seq: len(parts) for seq, parts in self._parts.items()},
+            pack(list(self.parts())),
+            self._sizes,
+            self._among,
+            self._bounds,
+            self.aggregate,
+            self.bytes,
+            self.lost,
+            self.read,
+        )
+
+    def __setstate__(
+        self,
+        state: tuple[dict[int, int], PackedResults | None, dict[int, int], ChangeLogs, LogBounds, bool, int, int, bool],
+    ) -> None:
+        counts, packed, self._sizes, self._among, self._bounds, self.aggregate, self.bytes, self.lost, self.read = state
+        results = iter(unpack(packed))
+        self._parts = {seq: [next(results) for _ in range(n)] for seq, n in counts.items()}
+        self._n_rows = sum(map(len, self.parts()))
+
+    @property
+    def open(self) -> bool:
+        return self in self._among.logs
+
+    @property
+    def unread(self) -> bool:
+        """Whether it may be given up: nobody has asked for it yet."""
+        return self.aggregate and not self.read
+
+    def begin(self) -> None:
+        """Log changes from now on."""
+        self._among.logs[self] = None
+
+    def close(self) -> None:
+        """Nobody reads it any more, or nobody has: let go of what there is, and log nothing."""
+        self._clear()
+        self._among.logs.pop(self, None)
+
+    def parts(self) -> Iterator[Results]:
+        """All that it has, oldest first."""
+        return (part for parts in self._parts.values() for part in parts)
+
+    def append(self, seq: int, parts: list[Results]) -> None:
+        """The changes of a commit; older ones go if there are too many."""
+        if parts and self.open:
+            size = sum(map(size_of, parts))
+            self._parts[seq], self._sizes[seq] = parts, size
+            self._n_rows += sum(map(len, parts))
+            self._count(size)
+            self._among.added += size
+            while self._n_rows > self._bounds.rows and len(self._parts) > 1:
+                self._drop(next(iter(self._parts)))
+
+    def gives_up(self, seq: int) -> bool:
+        """Whether it is too much for a log that nobody has read; then nothing is logged from commit `seq`, the last one, on."""
+        if not self.unread or self.bytes <= UNREAD_BYTES:
+            return False
+        self.close()
+        self.lost = seq
+        return True
+
+    def forget(self, gone: int) -> None:
+        """Commits up to `gone` can no longer be read."""
+        while self._parts and (oldest := next(iter(self._parts))) <= gone:
+            self._drop(oldest)
+
+    def _drop(self, seq: int) -> None:
+        self._n_rows -= sum(map(len, self._parts.pop(seq)))
+        self._count(-self._sizes.pop(seq))
+        self.lost = seq
+
+    def _count(self, n_bytes: int) -> None:
+        self.bytes += n_bytes
+        self._among.bytes += n_bytes
+
+    def _clear(self) -> None:
+        self._parts.clear()
+        self._sizes.clear()
+        self._n_rows = 0
+        self._count(-self.bytes)
+
+    def lose(self, seq: int) -> None:
+        """Changes up to a commit were not logged."""
+        self._clear()
+        self.lost = seq
+
+    def at(self, seq: int) -> list[Results]:
+        """The changes of one commit."""
+        return self._parts.get(seq, [])
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """The bytes of each commit that is held."""
+        return iter(self._sizes.items())

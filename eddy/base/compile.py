@@ -1,0 +1,31 @@
+"""Compiling the kernels: at set-up by `python -m eddy.base.compile`, else when the first engine is made."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from lineage.kernels import compile_kernels
+
+_done = False
+
+
+def ensure() -> None:
+    """Compile every kernel, or load it from the cache; says on stderr when it has to compile."""
+    global _done
+    if not _done:
+        # importing a module declares its kernels, and the engine imports all that have any
+        importlib.import_module("eddy.engine")
+        compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True), _show_progress)
+        _done = True
+
+
+def _show_progress(done: int, total: int) -> None:
+    """A line that counts, for people; whatever reads a log is told once that it takes a while."""
+    if sys.stderr.isatty():
+        print(f"\r  {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    ensure()
+    print("kernels are compiled")

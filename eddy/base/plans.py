@@ -1,0 +1,143 @@
+"""What a query's text becomes: plans, births, the stretches in which it ran, and the answer it keeps while paused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from eddy.base.results import Results
+from filters.expressions.predicate import Condition
+from filters.values.vector import ListFrame, Vector
+from queries.bound import Block, OutputColumn
+from queries.forms import Forms
+from queries.joins import Join
+from queries.nodes import GroupBy, NamedQuery, Node
+from queries.tree import walk
+from windows.spec import WindowSpec
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """The rows of an answer at a pause: all columns of the stream, the starts of their lives, their row numbers."""
+
+    vectors: list[Vector]
+    starts: np.ndarray
+    row_numbers: np.ndarray
+    n_rows: int
+
+    def frame(self) -> ListFrame:
+        return ListFrame(self.vectors, self.n_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """When a query without history was submitted or resumed: the ends of all streams then, by their number."""
+
+    ends: Mapping[int, int]
+
+    def end_of(self, stream: int) -> int:
+        """The position before which the query sees nothing; a stream that came later had no rows."""
+        return self.ends.get(stream, 0)
+
+
+#: What most queries have: no predicate module. One object for all of them.
+NO_MODULES: Mapping[str, int] = {}
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A stretch in which a query ran: commits after `after` up to `until` (None: still running).
+
+    If it was opened in a commit (submit with history, resume, replace), the first one gives it what it sees at once as + and
+    takes back what it had, net, all at the time of that commit.
+    """
+
+    after: int
+    until: int | None
+    #: the first position of the stream's rows that count
+    born: int
+    #: numbers of its predicate modules by their text, to read stored outcomes after the modules have gone
+    modules: Mapping[str, int]
+    #: the clock of the commit that opened it; None if none did
+    opened_us: int | None = None
+    #: the answer before that commit, which it takes back; None once the log no longer holds the commit
+    taken_back: Results | None = None
+
+    def covers(self, seq: int) -> bool:
+        return self.after < seq and (self.until is None or seq <= self.until)
+
+    def opened_in(self, seq: int) -> bool:
+        return self.opened_us is not None and seq == self.after + 1
+
+    def forget_taken_back(self) -> None:
+        self.taken_back = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is left of a query's text once it is bound: few and shared objects, for there are thousands of queries."""
+
+    #: the stream's name in lower case
+    stream: str
+    window: WindowSpec
+    condition: Condition
+    outputs: tuple[OutputColumn, ...]
+    #: what was assumed for the user, in words
+    defaults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """What is left of the text of a query over several inputs."""
+
+    #: the names of the streams and tables in lower case, the windows and the conditions of the inputs
+    streams: tuple[str, ...]
+    windows: tuple[WindowSpec, ...]
+    conditions: tuple[Condition, ...]
+    join: Join
+    outputs: tuple[OutputColumn, ...]
+    update_pattern: str
+    defaults: tuple[str, ...]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether its results are only added: a stream without a window, with tables."""
+        return any(window.is_stream for window in self.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class TreePlan:
+    """What is left of the text of a query with operators."""
+
+    #: the tree as it was written, before selections were pushed down: with as many blocks as its forms, in the same order
+    written: Node
+    forms: Forms
+    #: how each of its blocks is run
+    blocks: Mapping[Block, Plan | JoinPlan]
+    #: the names of the streams and tables, and of the queries, that it reads, in lower case
+    streams: tuple[str, ...]
+    queries: tuple[str, ...]
+    timeline: str
+    outputs: tuple[OutputColumn, ...]
+    defaults: tuple[str, ...]
+
+    @property
+    def root(self) -> Node:
+        """The tree as it was written, with its selections pushed down."""
+        return self.forms.forms[0].root
+
+    @property
+    def is_stream(self) -> bool:
+        return self.root.is_stream
+
+    @property
+    def opens(self) -> bool:
+        """Whether it may have rows at once, whatever its history: of tables, of other queries, or the one row without groups."""
+        return any(
+            (isinstance(node, GroupBy) and node.scalar)
+            or (isinstance(node, NamedQuery) and not node.is_stream)
+            or (isinstance(node, Block) and all(item.is_table for item in node.inputs))
+            for node in walk(self.root)
+        )

@@ -1,0 +1,137 @@
+"""Output rows of a query: columns, times and signs; their netting, and their form as an Arrow table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from filters.values.vector import Vector
+from lineage.schema import Type
+
+
+@dataclass(slots=True)
+class Results:
+    """Output rows, in order of time: vectors of the output columns, when each takes effect, and their sign, one for all or each
+    its own."""
+
+    columns: list[Vector]
+    times: np.ndarray
+    sign: int | np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def take(self, rows: np.ndarray | slice) -> Results:
+        sign = self.sign if isinstance(self.sign, int) else self.sign[rows]
+        return Results([column.take(rows) for column in self.columns], self.times[rows], sign)
+
+    @property
+    def signs(self) -> np.ndarray:
+        """+1 or -1 for each row."""
+        return np.full(len(self), self.sign, np.int8) if isinstance(self.sign, int) else self.sign.astype(np.int8)
+
+    def by_sign(self) -> list[tuple[int, Results]]:
+        """The rows of either sign, - before +, as far as there are any."""
+        if isinstance(self.sign, int):
+            return [(self.sign, self)] if len(self) else []
+        parts = [(sign, np.flatnonzero(self.sign == sign)) for sign in (-1, 1)]
+        return [
+            (sign, Results([column.take(rows) for column in self.columns], self.times[rows], sign))
+            for sign, rows in parts
+            if len(rows)
+        ]
+
+
+def net(minus: Results | None, plus: Results) -> list[Results]:
+    """The changes of a commit, - before +, without equal values: of each, the - with the latest ends and the + with the latest
+    starts remain.
+    """
+    if minus is not None and len(minus) and len(plus):
+        minus, plus = _cancel(minus, plus)
+    return [part for part in (minus, plus) if part is not None and len(part)]
+
+
+def net_by_instant(minus: Results | None, plus: Results) -> list[Results]:
+    """The same for each distinct instant of the commit alone, in order of time: what lives for a while inside it is shown."""
+    # with the time as a value among the others, only changes of one instant cancel
+    parts = net(None if minus is None else _stamped(minus), _stamped(plus))
+    if not parts:
+        return []
+    times, signs = np.concatenate([part.times for part in parts]), np.concatenate([part.signs for part in parts])
+    columns = [concatenate([part.columns[i] for part in parts]) for i in range(1, len(parts[0].columns))]
+    return [Results(columns, times, signs).take(np.lexsort((signs, times)))]
+
+
+def _stamped(results: Results) -> Results:
+    return Results([Vector(Type.TIMESTAMP, results.times), *results.columns], results.times, results.sign)
+
+
+#: How the changes of a commit are netted, by the `emit` of a query (semantics 12).
+NETTING = {"commit": net, "event": net_by_instant}
+
+
+def _cancel(minus: Results, plus: Results) -> tuple[Results, Results]:
+    minus_keys, plus_keys = keys(minus.columns), keys(plus.columns)
+    both = Counter(minus_keys) & Counter(plus_keys)
+    if not both:
+        return minus, plus
+
+    def remaining(results: Results, found: list[tuple[Any, ...]]) -> Results:
+        cancel = both.copy()
+        rows = []
+        # the earliest go first: rows are in order of time
+        for row, key in enumerate(found):
+            if cancel.get(key, 0):
+                cancel[key] -= 1
+            else:
+                rows.append(row)
+        return results.take(np.array(rows, np.int64))
+
+    return remaining(minus, minus_keys), remaining(plus, plus_keys)
+
+
+def keys(columns: list[Vector]) -> list[tuple[Any, ...]]:
+    """Rows as values that are equal exactly when SQL's DISTINCT would find them so: NULL = NULL, NaN = NaN, -0.0 = 0.0."""
+    return list(zip(*(_keys(column) for column in columns), strict=True))
+
+
+def _keys(column: Vector) -> list[Any]:
+    if column.type is Type.FLOAT:
+        values = np.where(np.isnan(column.values), np.nan, column.values + 0.0)
+        cells: list[Any] = [None if value != value else value for value in values.tolist()]
+        found = [("nan",) if cell is None else cell for cell in cells]
+        nulls = column.null_mask().tolist()
+        return [None if null else value for null, value in zip(nulls, found, strict=True)]
+    return [column.cell(row) for row in range(len(column))]
+
+
+def concatenate(vectors: list[Vector]) -> Vector:
+    """Vectors of one column end to end; they may have different dictionaries."""
+    if len(vectors) == 1:
+        return vectors[0]
+    nulls = None
+    if any(vector.nulls is not None for vector in vectors):
+        nulls = np.concatenate([vector.null_mask() for vector in vectors])
+    first = vectors[0]
+    if first.dictionary is None:
+        return Vector(first.type, np.concatenate([vector.values for vector in vectors]), nulls)
+    texts: dict[str, int] = {}
+    codes = []
+    for vector in vectors:
+        strings, places = vector.compact()
+        codes.append(np.array([texts.setdefault(text, len(texts)) for text in strings], np.int64)[places])
+    dictionary = np.empty(len(texts), object)
+    dictionary[:] = list(texts)
+    return Vector(first.type, np.concatenate(codes), nulls, dictionary)
+
+
+def to_table(names: Sequence[str], results: Results, metadata: dict[str, str]) -> pa.Table:
+    """Output rows as an Arrow table."""
+    arrays = [column.to_arrow() for column in results.columns]
+    fields = [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
+    return pa.table(arrays, schema=pa.schema(fields, metadata=metadata))

@@ -1,0 +1,1 @@
+"""Streams, tables and queries by name, and the plans of query texts."""

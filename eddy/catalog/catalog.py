@@ -1,0 +1,384 @@
+"""What an engine knows by name: streams with their timelines, tables, queries, functions.
+
+Streams, tables and queries share one namespace, in any case. Every look-up that fails says what is close.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from eddy.base.checking import changing, checking
+from eddy.base.description import Stream, Table
+from eddy.base.plans import Birth
+from eddy.query import Query
+from eddy.streams.source import Source
+from eddy.streams.table_source import TableSource
+from eddy.streams.timeline import Timeline
+from filters.expressions.expression import UserFunction
+from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, SchemaError, did_you_mean
+from lineage.numbering import Numbering
+from lineage.schema import Schema, Type, check_name
+from lineage.times import duration_us
+from queries.bound import Readable
+from queries.functions import is_reserved
+
+#: Timeline of streams without a time column.
+ARRIVAL = "arrival"
+#: Timeline of streams for which none is named, and of queries over tables alone.
+MAIN = "main"
+
+
+class Catalog:
+    """The named things of one engine."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, Source] = {}
+        self.tables: dict[str, TableSource] = {}
+        self.timelines: dict[str, Timeline] = {}
+        self.queries: dict[int, Query] = {}
+        self._query_by_name: dict[str, Query] = {}
+        #: by the name of what they read, the queries that read a query, by id
+        self._readers: dict[str, dict[int, Query]] = {}
+        self.functions: dict[str, UserFunction] = {}
+        self._next_query = 1
+        #: that of the queries which came since the last commit, and the commit
+        self._birth: tuple[int, Birth] | None = None
+        self._module_numbers = Numbering(1)
+        self._stream_numbers = Numbering()
+
+    def clear(self) -> None:
+        self.queries.clear()
+        self._query_by_name.clear()
+        self._readers.clear()
+        self.sources.clear()
+        self.tables.clear()
+        self.timelines.clear()
+
+    def draft(self) -> Catalog:
+        """A catalog of the same things, to which queries can be added for planning; it does not know who reads whom."""
+        found = copy.copy(self)
+        found.queries, found._query_by_name, found._readers = dict(self.queries), dict(self._query_by_name), {}
+        return found
+
+    # ---- streams
+
+    def create_stream(
+        self,
+        name: str,
+        columns: Mapping[str, str],
+        time: str | None,
+        lateness: Any,
+        late: str,
+        timeline: str,
+        keep: Any,
+        seq: int,
+        key: Any = None,
+        end: Any = None,
+    ) -> Source:
+        """A new stream; `seq` is the last commit, before which a new timeline has no log."""
+        with checking:
+            check_name(name, "stream")
+            self.check_free(name)
+            schema = Schema.parse(columns, name)
+            time_column = None if time is None else _time_column(schema, name, time)
+            if late not in ("adjust", "drop"):
+                raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
+            lateness_us = duration_us(lateness)
+            if lateness_us < 0:
+                raise SchemaError("lateness is negative")
+            keep_us = None if keep is None else duration_us(keep)
+            positions = () if key is None else _key_columns(schema, "stream", name, key)
+            end_column = None if end is None else _end_column(schema, name, end, time_column)
+            check_name(timeline, "timeline")
+            if time_column is None:
+                timeline = _arrival(timeline, lateness_us)
+            elif timeline == ARRIVAL:
+                raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
+        with changing:
+            line = self.timeline_from(timeline, seq)
+            number = next(self._stream_numbers)
+            source = Source(
+                name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
+                end_column,
+            )  # fmt: skip
+            self.sources[name.lower()] = source
+            line.sources.append(source)
+            if source.own_ends is not None:
+                line.keyed.append(source)
+            return source
+
+    def timeline_from(self, name: str, seq: int) -> Timeline:
+        """The timeline of that name, which is new after commit `seq` if it is not there."""
+        line = self.timelines.get(name)
+        if line is None:
+            line = self.timelines[name] = Timeline(name)
+            line.log.gone = seq
+        return line
+
+    def create_table(self, name: str, columns: Mapping[str, str], key: Any, retroactive: bool) -> TableSource:
+        with checking:
+            check_name(name, "table")
+            self.check_free(name)
+            schema = Schema.parse(columns, name)
+            positions = _key_columns(schema, "table", name, key)
+            if not isinstance(retroactive, bool):
+                raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
+        with changing:
+            table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
+            return table
+
+    def drop(self, name: str) -> None:
+        """Remove a stream or table that no query reads."""
+        with checking:
+            table = self.tables.get(name.lower()) if isinstance(name, str) else None
+            source = self.source(name) if table is None else table
+            readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
+            if readers:
+                shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
+                raise InUseError(
+                    f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
+                    detail=f"queries: {shown}", hint="cancel them first",
+                )  # fmt: skip
+        with changing:
+            if table is not None:
+                del self.tables[name.lower()]
+                return
+            source.timeline.sources.remove(source)
+            if source.own_ends is not None:
+                source.timeline.keyed.remove(source)
+            del self.sources[source.name.lower()]
+
+    def source(self, name: str) -> Source:
+        found = self.sources.get(name.lower()) if isinstance(name, str) else None
+        if found is None:
+            names = [source.name for source in self.sources.values()]
+            is_table = isinstance(name, str) and name.lower() in self.tables
+            hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), names)
+            if isinstance(name, str) and name.lower() in self._query_by_name:
+                hint = f'"{name}" is a query'
+            raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
+        return found
+
+    def table(self, name: str) -> TableSource:
+        found = self.tables.get(name.lower()) if isinstance(name, str) else None
+        if found is None:
+            names = [table.name for table in self.tables.values()]
+            is_stream = isinstance(name, str) and name.lower() in self.sources
+            hint = f'"{name}" is a stream: push gives it rows' if is_stream else did_you_mean(str(name), names)
+            raise NotFoundError(f'table "{name}" does not exist', code="unknown_table", hint=hint)
+        return found
+
+    def input(self, name: str) -> Source:
+        """The stream or table of that name, in lower case."""
+        found = self.sources.get(name)
+        return self.tables[name] if found is None else found
+
+    def inputs(self) -> list[Source]:
+        """All streams and tables."""
+        return [*self.sources.values(), *self.tables.values()]
+
+    def input_names(self) -> list[str]:
+        """What a query may read, by name."""
+        return [
+            *(source.name for source in self.inputs()),
+            *(query.name for query in itertools.islice(self.queries.values(), 1000)),
+        ]
+
+    def readable(self, name: str) -> Readable | None:
+        """What a query may read by that name."""
+        name = name.lower()
+        source = self.sources.get(name) or self.tables.get(name)
+        if source is not None:
+            return source.readable
+        query = self._query_by_name.get(name)
+        return None if query is None else query.readable
+
+    def timeline_name(self, name: str) -> str | None:
+        """The timeline of a stream or a running query; None for a table, which is on none."""
+        source = self.sources.get(name.lower())
+        if source is not None:
+            return source.timeline.name
+        query = self._query_by_name.get(name.lower())
+        return None if query is None else self.timeline_of(query).name
+
+    def timeline_of(self, query: Query) -> Timeline:
+        """The timeline that a query is on."""
+        return query.timeline or self.sources[query.stream].timeline
+
+    def timeline(self, name: str) -> Timeline:
+        found = self.timelines.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise NotFoundError(f'timeline "{name}" does not exist', hint=did_you_mean(str(name), list(self.timelines)))
+        return found
+
+    # ---- queries
+
+    def new_query(self, name: str | None) -> tuple[int, str]:
+        """The number of a new query, and its name: the given one, which must be free, or one made from the number."""
+        if name is not None:
+            check_name(name, "query")
+            self.check_free(name)
+        number = self._next_query
+        if name is None:
+            name = f"q{number}"
+            while name in self._query_by_name or name in self.sources or name in self.tables:
+                name += "_"
+        return number, name
+
+    def add_query(self, query: Query) -> None:
+        self._next_query = query.id + 1
+        self.queries[query.id] = query
+        self._query_by_name[query.name.lower()] = query
+        self.begin_reading(query)
+
+    def remove_query(self, query: Query) -> None:
+        del self.queries[query.id]
+        del self._query_by_name[query.name.lower()]
+        self.end_reading(query)
+
+    def begin_reading(self, query: Query) -> None:
+        """A query reads the queries that its text names."""
+        for name in query.reads:
+            self._readers.setdefault(name, {})[query.id] = query
+
+    def end_reading(self, query: Query) -> None:
+        """It reads them no more: it has gone, or gets another text."""
+        for name in query.reads:
+            readers = self._readers[name]
+            del readers[query.id]
+            if not readers:
+                del self._readers[name]
+
+    def readers(self, query: Query) -> list[Query]:
+        """The queries that read one by its name, the oldest first."""
+        found = self._readers.get(query.name.lower(), {})
+        return [found[id_] for id_ in sorted(found)]
+
+    def query(self, query: Query | int | str) -> Query:
+        found: Query | None = None
+        if isinstance(query, Query):
+            if self.queries.get(query.id) is not query:
+                raise NotFoundError(f'query "{query.name}" is not running here', code="unknown_query", hint="it was cancelled")
+            return query
+        if isinstance(query, str):
+            found = self._query_by_name.get(query.lower())
+        elif isinstance(query, int | np.integer) and not isinstance(query, bool):
+            found = self.queries.get(int(query))
+        if found is None:
+            names = [known.name for known in self.queries.values()]
+            raise NotFoundError(
+                f"query {query!r} does not exist", code="unknown_query", hint=did_you_mean(str(query), names[:1000])
+            )
+        return found
+
+    def check_free(self, name: str) -> None:
+        if name.lower() in self.sources:
+            raise ConflictError(f'"{name}" is already the name of a stream', code="name_taken")
+        if name.lower() in self.tables:
+            raise ConflictError(f'"{name}" is already the name of a table', code="name_taken")
+        if name.lower() in self._query_by_name:
+            raise ConflictError(f'"{name}" is already the name of a query', code="name_taken")
+
+    def birth(self, seq: int) -> Birth:
+        """The birth of a query that comes after commit `seq`, the last one; one object for all of them."""
+        if self._birth is None or self._birth[0] != seq:
+            ends = {source.number: source.store.end for source in self.sources.values() if source.store.end}
+            self._birth = seq, Birth(ends)
+        return self._birth[1]
+
+    # ---- functions
+
+    def register(self, name: str, fn: Callable[..., Any], returns: str, cost: float) -> None:
+        check_name(name, "function")
+        if not callable(fn):
+            raise EddyError(f'function "{name}" is not callable', code="bad_function")
+        if returns not in ("int", "float", "string", "bool", "timestamp"):
+            raise EddyError(
+                f'function "{name}" returns {returns!r}', code="bad_function", hint="int, float, string, bool or timestamp"
+            )
+        if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < float("inf"):
+            raise EddyError(f'function "{name}" has the cost {cost!r}', code="bad_function", hint="microseconds a row, 0 or more")
+        if is_reserved(name):
+            raise ConflictError(f'"{name}" is a word of the query language', code="name_taken")
+        if name.lower() in self.functions:
+            raise ConflictError(f'function "{name}" is already registered', code="name_taken")
+        self.functions[name.lower()] = UserFunction(name.lower(), fn, Type(returns), float(cost))
+
+
+def describe(source: Source) -> Stream:
+    """A stream as its users see it."""
+    time = None if source.time_column is None else source.schema.names[source.time_column]
+    late = "drop" if source.intake.drop_late else "adjust"
+    columns = MappingProxyType(source.schema.declared())
+    own, names = source.own_ends, source.schema.names
+    key = () if own is None or own.keys is None else tuple(names[position] for position in own.keys.columns)
+    end = None if own is None or own.end_column is None else names[own.end_column]
+    return Stream(
+        source.name, columns, time, source.timeline.name, source.intake.lateness_us, late, source.stored.keep_us, key, end
+    )  # fmt: skip
+
+
+def describe_table(table: TableSource) -> Table:
+    """A table as its users see it."""
+    names = table.schema.names
+    columns = MappingProxyType(table.schema.declared())
+    return Table(table.name, columns, tuple(names[position] for position in table.key), table.retroactive)
+
+
+def _key_columns(schema: Schema, kind: str, of: str, key: Any) -> tuple[int, ...]:
+    """The positions of the key columns of a table or stream; `key` is a name or a list of names."""
+    names = [key] if isinstance(key, str) else key
+    if not isinstance(names, list | tuple) or not names:
+        raise SchemaError(f'{kind} "{of}" has no key', code="bad_key", hint='key="id", or key=["room", "sensor"]')
+    found = []
+    for name in names:
+        column = schema.find(name) if isinstance(name, str) else None
+        if column is None:
+            hint = did_you_mean(str(name), list(schema.names))
+            raise SchemaError(f'key column "{name}" does not exist in "{of}"', code="bad_key", hint=hint)
+        found.append(schema.position(column.name))
+    if len(set(found)) < len(found):
+        raise SchemaError(f'a column is twice in the key of "{of}"', code="bad_key", hint="name each column once")
+    return tuple(found)
+
+
+def _time_column(schema: Schema, stream: str, name: str) -> int:
+    column = schema.find(name) if isinstance(name, str) else None
+    if column is None:
+        hint = did_you_mean(str(name), list(schema.names))
+        raise SchemaError(f'time column "{name}" does not exist in "{stream}"', hint=hint)
+    if column.type is not Type.TIMESTAMP:
+        raise SchemaError(f'time column "{column.name}" is of type {column.declared}', hint="declare it as timestamp")
+    return schema.position(column.name)
+
+
+def _end_column(schema: Schema, stream: str, name: Any, time_column: int | None) -> int:
+    column = schema.find(name) if isinstance(name, str) else None
+    if column is None:
+        hint = did_you_mean(str(name), list(schema.names))
+        raise SchemaError(f'end column "{name}" does not exist in "{stream}"', code="bad_end", hint=hint)
+    if column.type is not Type.TIMESTAMP:
+        fact = f'end column "{column.name}" is of type {column.declared}'
+        raise SchemaError(fact, code="bad_end", hint="declare it as timestamp")
+    position = schema.position(column.name)
+    if position == time_column:
+        fact = f'"{column.name}" is both the time and the end of a row'
+        raise SchemaError(fact, code="bad_end", hint="name another column: a row lives from its time to its end")
+    return position
+
+
+def _arrival(timeline: str, lateness_us: int) -> str:
+    """The timeline of a stream without a time column."""
+    if timeline not in (MAIN, ARRIVAL):
+        fact = f'a stream without a time column is on timeline "{ARRIVAL}"'
+        raise SchemaError(fact, hint="name its time column, or leave timeline out")
+    if lateness_us:
+        fact = "a stream without a time column has no late rows"
+        raise SchemaError(fact, hint="name its time column, or leave lateness out")
+    return ARRIVAL

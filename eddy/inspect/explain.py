@@ -1,0 +1,191 @@
+"""How a query is run, as data: what it shares with others, its route, its update pattern, its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eddy.base.plans import JoinPlan, Plan
+from eddy.catalog.catalog import MAIN, Catalog
+from eddy.joins.join_group import JoinGroup
+from eddy.query import Query
+from eddy.routing.base import Policy
+from eddy.streams.legs import Leg
+from eddy.streams.source import Source
+from eddy.streams.table_source import TableSource
+from filters.expressions.predicate import Condition, IndexAtom
+from filters.expressions.wording import say_atom, say_condition
+from filters.index.candidates import key_columns
+from windows.patterns import MONOTONIC, OPERATORS, STREAM_CASES, STRICT, window_cases, window_pattern
+from windows.spec import WindowSpec
+
+
+def explain_query(query: Query, source: Source, policy: Policy) -> dict[str, Any]:
+    """The plan of a query that was submitted."""
+    found = explain_plan(query.plan, source, policy, query.leg)
+    return {"query": query.name, "id": query.id, "state": query.state, **found}
+
+
+def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
+    """The plan that a query has or would get; `leg` is the one it is on or would share."""
+    condition = plan.condition
+    pattern = plan.window.update_pattern
+    operators = [
+        {"name": name, "predicate": predicate, "predicates": predicates}
+        for name, predicate, predicates in _modules(source, condition)
+    ]
+    return {
+        "kind": "stream" if plan.window.is_stream else "relation",
+        "stream": source.name,
+        "timeline": source.timeline.name,
+        "window": plan.window.say(source.schema.names),
+        "columns": {column.name: column.type.value for column in plan.outputs},
+        "condition": say_condition(condition, source.schema),
+        "operators": operators,
+        "modules": [operator["name"] for operator in operators],
+        "policy": policy.name,
+        "matched_by": _placement(source, condition, leg),
+        "shared_with": len(leg.queries) - (1 if leg.queries else 0) if leg is not None else 0,
+        "update_pattern": pattern,
+        "edges": [_edge(source, plan.window, plan.window.is_stream, True)],
+        "storage": _state(plan, source),
+        "defaults": list(plan.defaults),
+    }
+
+
+def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
+    """The plan of a query over several inputs; `group` is the one it is in or would join."""
+    sources = [catalog.input(name) for name in plan.streams]
+    streams = [source for source in sources if not isinstance(source, TableSource)]
+    if len(sources) == len(streams) == 1:
+        return _explain_alone(plan, streams[0], policy, group)
+    inputs = list(zip(sources, plan.windows, plan.conditions, strict=True))
+    filters = [name for source, _, condition in inputs for name, _, _ in _modules(source, condition)]
+    return {
+        "kind": "stream" if plan.is_stream else "relation",
+        "streams": [source.name for source in streams],
+        "tables": {
+            source.name: _say_table(source, plan.is_stream, bool(streams))
+            for source in sources
+            if isinstance(source, TableSource)
+        },
+        "timeline": streams[0].timeline.name if streams else MAIN,
+        "windows": [window.say(source.schema.names) for source, window, _ in inputs if not isinstance(source, TableSource)],
+        "columns": {column.name: column.type.value for column in plan.outputs},
+        "conditions": [say_condition(condition, source.schema) for source, _, condition in inputs],
+        "modules": [*filters, *_stems(plan, sources)],
+        "residuals": [str(residual.expression) for residual in plan.join.residuals],
+        "policy": policy.name,
+        "shared_with": 0 if group is None else group.slots.taken,
+        "routes": {} if group is None else group.routes(),
+        "virtual_sources": [] if group is None else group.virtual_sources(),
+        "update_pattern": plan.update_pattern,
+        "edges": [
+            *(_edge(source, window, plan.is_stream, bool(streams), "join") for source, window, _ in inputs),
+            _edge_above(plan),
+        ],
+        "storage": {
+            "own": "nothing",
+            "shared": "the rows of its inputs and their SteMs",
+            "rows_held": {source.name: source.store.end - source.store.watermark for source in sources},
+            "bytes": {source.name: source.store.bytes() + source.stems.bytes() for source in sources},
+        },
+        "defaults": list(plan.defaults),
+    }
+
+
+def _explain_alone(plan: JoinPlan, source: Source, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
+    """The plan of a query over one stream that runs as a group of one input: said as that of any query over one stream."""
+    alone = Plan(plan.streams[0], plan.windows[0], plan.conditions[0], plan.outputs, plan.defaults)
+    return explain_plan(alone, source, policy, None) | {
+        "matched_by": "a group of one input: more than the clock ends its rows",
+        "shared_with": 0 if group is None else group.slots.taken,
+        "update_pattern": plan.update_pattern,
+        "edges": [_edge(source, plan.windows[0], False, True)],
+    }
+
+
+def _counts_as_it_was(table: TableSource, is_stream: bool, with_streams: bool) -> bool:
+    return with_streams and (is_stream or not table.retroactive)
+
+
+def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
+    if _counts_as_it_was(table, is_stream, with_streams):
+        return "as it was when the last of the result's stream rows came"
+    return "as it is: a change begins and ends results at once"
+
+
+def _edge_above(plan: JoinPlan) -> dict[str, Any]:
+    """What flows from the join of all inputs to the result."""
+    return {
+        "from": "join",
+        "to": "result",
+        "update_pattern": plan.update_pattern,
+        "ends_known": plan.update_pattern != STRICT,
+        "cases": list(STREAM_CASES if plan.is_stream else OPERATORS["join"].cases),
+    }
+
+
+def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool, to: str = "result") -> dict[str, Any]:
+    """What flows from an input, and what a + or a - of the input can do."""
+    own = source.readable
+    live = isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams)
+    if is_stream:
+        pattern, cases = MONOTONIC, STREAM_CASES
+    elif live:
+        pattern, cases = STRICT, OPERATORS["join with a live table"].cases
+    elif own.is_table:
+        # a change of it does nothing to results that are there
+        pattern, cases = MONOTONIC, ()
+    else:
+        ends_early = bool(own.key), own.end is not None
+        pattern, cases = window_pattern(window, *ends_early), window_cases(window, *ends_early)
+    return {
+        "from": source.name,
+        "to": to,
+        "update_pattern": pattern,
+        "ends_known": pattern != STRICT,
+        "cases": list(cases),
+    }
+
+
+def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
+    """The SteMs that the join probes."""
+    found: dict[str, None] = {}
+    for edge in plan.join.equalities:
+        for side in (edge.left, edge.right):
+            key = ",".join(column.say(sources[side].schema.names) for column in edge.key(side))
+            found[f"{sources[side].stem_kind}:{sources[side].name}.{key}"] = None
+    for band in plan.join.bands:
+        for side, column in ((band.left, band.left_column), (band.right, band.right_column)):
+            found[f"{sources[side].stem_kind}:{sources[side].name}.{sources[side].schema.names[column.position]}"] = None
+    return list(found)
+
+
+def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:
+    """(name, predicate, other slots with predicates there) of each module the condition needs."""
+    found = []
+    for atom in condition.atoms():
+        if isinstance(atom, IndexAtom):
+            f = source.bank.index(atom.position)
+            others = 0 if f is None else source.bank.filters[f].n_predicates
+            found.append((f"filter:{source.name}.{atom.name}", say_atom(atom, source.schema), others))
+        else:
+            module = source.modules.get(str(atom))
+            name = module.name if module is not None else "predicate module"
+            found.append((name, say_atom(atom, source.schema), 0 if module is None else len(module.slots)))
+    return found
+
+
+def _placement(source: Source, condition: Condition, leg: Leg | None) -> str:
+    if condition.never:
+        return "nothing: no row can satisfy the condition"
+    if leg is not None and leg.index_column is not None:
+        return f"candidates by {source.schema.names[leg.index_column]}"
+    if leg is None and any(column in source.indexes for column in key_columns(condition, source.schema)):
+        return "candidates"
+    return "a bit in the filters of its stream"
+
+
+def _state(plan: Plan, source: Source) -> dict[str, Any]:
+    needed = "nothing" if plan.window.is_stream else "the stream's rows, shared"
+    return {"own": "nothing", "shared": needed, "rows_held": source.store.end - source.store.watermark}

@@ -1,0 +1,39 @@
+"""How a query of any kind is run, or would be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eddy.base.plans import JoinPlan, Plan, TreePlan
+from eddy.catalog.catalog import Catalog
+from eddy.inspect import explain as explaining
+from eddy.inspect.explain_tree import explain_tree
+from eddy.joins.join_query import JoinQuery
+from eddy.joins.joiner import Joiner
+from eddy.operators.tree_query import TreeQuery
+from eddy.query import Query
+from eddy.routing.base import Policy
+
+
+def explained_plan(
+    plan: Plan | JoinPlan | TreePlan, catalog: Catalog, policy: Policy, joiner: Joiner, expiry: str
+) -> dict[str, Any]:  # fmt: skip
+    """How a query of a plan would be run."""
+    if isinstance(plan, TreePlan):
+        return explain_tree(plan, catalog, policy, expiry, None)
+    if isinstance(plan, JoinPlan):
+        return explaining.explain_join(plan, catalog, policy, joiner.find(plan.join, plan.windows))
+    source = catalog.sources[plan.stream]
+    return explaining.explain_plan(plan, source, policy, source.legs.get((plan.window, plan.condition)))
+
+
+def explained_query(query: Query, catalog: Catalog, policy: Policy) -> dict[str, Any]:
+    """How a query is run."""
+    if isinstance(query, TreeQuery):
+        found = explain_tree(query.tree_plan, catalog, policy, query.expiry, query)
+        return {"query": query.name, "id": query.id, "state": query.state, **found}
+    if isinstance(query, JoinQuery):
+        found = explaining.explain_join(query.join_plan, catalog, policy, query.group)
+        found["shared_with"] -= query.slot is not None
+        return {"query": query.name, "id": query.id, "state": query.state, **found}
+    return explaining.explain_query(query, catalog.sources[query.stream], policy)

@@ -1,0 +1,548 @@
+"""The queries that join the same streams in the same way: they share one walk over the stored rows.
+
+Queries of a group differ in the widths of their windows, in the conditions on single inputs, in their births and in what they
+select (`Join.key`); windows that count rows count alike (`stems/row_ends.py`). A commit finds each match of a group once,
+whatever the number of queries, and the filters over matches say who wants it (`eddy/matching/match_filters.py`).
+
+    + of a commit    combinations with a row that came in it; found at the first input, in the order of FROM, that has such a row
+    - of a commit    combinations for which some query's part ended in it; for that query, found at the first such input
+
+Who wants a match that began: queries all of whose windows hold its rows at the end of the commit. That its life is not empty
+(semantics 26) follows; what comes and goes inside a commit is not shown, and not searched for. Where the queries of a group have
+one window length the reach of the walk alone says so. A row that something else than the clock ended
+(`eddy/lives/early_ends.py`) is older than any window. Slots number the queries of the group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eddy.joins.walk import PART_ROWS, Combinations, Reach, Rows, Walker, n_rows
+from eddy.lives.early_ends import EarlyEnds, Standing, merged
+from eddy.matching.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters, count_up_to
+from eddy.routing.base import Ledger, Policy
+from eddy.streams.legs import WindowClass
+from eddy.streams.outputs import Outputs
+from eddy.streams.source import Source
+from filters.expressions.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
+from filters.index.bank import Prepared
+from lineage.bits import clear_bit, set_bit, slots_of, words
+from lineage.elements import FOREVER
+from lineage.slots import Slots, resized
+from queries.joins import Join, KeyColumn
+from stems.frame import RowsFrame
+from windows.spec import WindowSpec
+
+if TYPE_CHECKING:
+    from eddy.joins.join_query import JoinQuery
+
+#: Bits of the matrix of a part at most, as for rows (`eddy/commit/committer.py`).
+_MAX_BITS = 1 << 25
+#: Batches of an input, all of which were wanted, until it is asked again.
+ASK_EVERY = 16
+#: Rows of probes between two entries in the ledger, where there is nothing to choose.
+LEARN_ROWS = 1 << 18
+#: After every commit there is.
+_LATEST = 2**62
+#: A guess of the cost of a probe until it is measured.
+_PROBE_COST_NS = 50.0
+
+
+#: By input, how many rows a window holds, 0 if it does not count, and of which keys.
+Counts = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Matches of one sign made ready to be listed for the queries of a mask."""
+
+    found: Combinations
+    prepared: Prepared
+    mask: np.ndarray
+    #: of matches that ended: by input, the window width of those queries
+    widths: list[int] | None
+    #: when all of them take effect, if it is not their rows that say so
+    at: int | None = None
+    #: the clock after the commit: no end is later, but of matches that no query of the mask has
+    upto: int = FOREVER
+
+
+class Before(NamedTuple):
+    """How a group stood before a commit, by input: the ends of the stores, and the oldest row that some window held."""
+
+    #: the number of the commit that is to come
+    commit: int
+    ends: list[int]
+    oldest: list[int]
+
+
+class JoinGroup:
+    """The queries of one join, and how their matches are found."""
+
+    #: whether its queries are streams
+    is_stream = False
+
+    def __init__(self, join: Join, sources: list[Source], counts: Counts, policy: Policy) -> None:
+        self.join = join
+        self.counts = counts
+        self.sources = sources
+        #: by input, what ends rows besides the clock; None where nothing does
+        self.ends = [
+            None if self.is_stream else EarlyEnds.of(source, *count) for source, count in zip(sources, counts, strict=True)
+        ]
+        self.timeline = sources[0].timeline
+        self.name = ", ".join(source.name for source in sources)
+        self.column_names = _column_names(sources)
+        self.walker = Walker(join, sources)
+        self.policy = policy
+        self.ledger = Ledger()
+        for name in self.stem_names():
+            self.ledger.add(name, _PROBE_COST_NS)
+        #: queries that run in it or can be read, paused ones included
+        self.n_users = 0
+        n_inputs = len(sources)
+        self.slots = Slots(self._assign, self._resize)
+        self.outputs = Outputs()
+        self.active = np.zeros(1, np.uint64)
+        self.results = np.zeros(64, np.int64)
+        self._leg_slots = np.zeros((n_inputs, 64), np.int32)
+        self._widths = np.zeros((n_inputs, 64), np.int64)
+        self._births = np.zeros((n_inputs, 64), np.int64)
+        #: queries by slot
+        self._members: dict[int, JoinQuery] = {}
+        #: by input, the classes of the widest and of the narrowest window
+        self._widest: list[WindowClass] = []
+        self._narrowest: list[WindowClass] = []
+        #: window widths by input -> the slots that have them
+        self._classes: list[tuple[list[int], np.ndarray]] = []
+        #: counts changes of the queries, and what was derived from them
+        self._version = 0
+        self._derived = -1
+        self._match_filters = MatchFilters(sources, 64)
+        #: what the filters were derived from: the queries, and the predicates of those streams whose regions they look at
+        self._filtered = (-1, 0)
+        self._region_sources: list[Source] = []
+        #: by input whose rows come, the order in which the others were added last
+        self._last_order = [self.walker.order(first) for first in range(n_inputs)]
+        #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
+        self._unlearned = [[0, 0, 0] for _ in sources]
+        #: by input, batches until it is asked again which of them anybody wants
+        self._unasked = [0] * n_inputs
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the queries of the group have in common."""
+        return self.join.key, self.counts, self.is_stream
+
+    def release(self) -> None:
+        """Nobody reads it any more."""
+        self.walker.release()
+        for ends in self.ends:
+            if ends is not None:
+                ends.release()
+
+    def recall(self, births: Sequence[int]) -> None:
+        """Have indexes know the rows from these positions on, by input, and ends all rows that are stored: they say which are."""
+        self.walker.recall(births)
+        for ends in self.ends:
+            if ends is not None:
+                ends.recall()
+
+    def stem_names(self) -> list[str]:
+        """By input, the name of the SteM through which it is probed (semantics 23)."""
+        names = []
+        for k, source in enumerate(self.sources):
+            columns: tuple[KeyColumn, ...] = ()
+            for edge in self.join.equalities:
+                if k in (edge.left, edge.right) and not columns:
+                    columns = edge.key(k)
+            for band in self.join.bands:
+                if k in (band.left, band.right) and not columns:
+                    columns = (band.left_column if k == band.left else band.right_column,)
+            key = ",".join(column.say(source.schema.names) for column in columns)
+            names.append(f"{source.stem_kind}:{source.name}.{key}" if columns else f"{source.stem_kind}:{source.name}")
+        return names
+
+    # ---- queries
+
+    def _assign(self, slot: int) -> None:
+        self.results[slot] = 0
+
+    def _resize(self, n_words: int) -> None:
+        n = n_words * 64
+        self.active = resized(self.active, n_words, 0)
+        self.results = resized(self.results, n, 0)
+        self.outputs.resize(n)
+        self._leg_slots, self._widths, self._births = (
+            np.array([resized(row, n, 0) for row in held]) for held in (self._leg_slots, self._widths, self._births)
+        )
+
+    def add(self, query: JoinQuery, births: tuple[int, ...]) -> int | None:
+        """A query begins to run; returns its slot, None if no match can satisfy it."""
+        if any(leg.slot is None for leg in query.legs):
+            return None
+        slot = self.slots.take()
+        for k, (leg, window) in enumerate(zip(query.legs, query.windows, strict=True)):
+            assert leg.slot is not None
+            self._leg_slots[k, slot] = leg.slot
+            self._widths[k, slot] = window.width_us
+            self._births[k, slot] = births[k]
+        set_bit(self.active, slot)
+        self._members[slot] = query
+        self.outputs.add(slot, query.id, 0)
+        for source, stem in self._first_stems():
+            source.deferral.add_stem(stem, _PROBE_COST_NS)
+        self.ledger.predicates[:] += 1
+        self._version += 1
+        return slot
+
+    def remove(self, query: JoinQuery, slot: int) -> None:
+        """A query runs no more."""
+        clear_bit(self.active, slot)
+        del self._members[slot]
+        self.outputs.remove(slot, query.id, None)
+        for source, stem in self._first_stems():
+            source.deferral.remove_stem(stem)
+        self.slots.give_back(slot)
+        self.ledger.predicates[:] -= 1
+        self._version += 1
+        self.slots.shrink()
+
+    def _first_stems(self) -> list[tuple[Source, str]]:
+        """By input, the SteM that its rows probe first; an input read alone has none to probe."""
+        orders = [(source, self.walker.order(k)) for k, source in enumerate(self.sources)]
+        return [(source, self.ledger.names[order[0]]) for source, order in orders if order]
+
+    @property
+    def _filters(self) -> MatchFilters:
+        """The filters, up to date with the queries and with the predicates of the streams; derived when they are asked for."""
+        # each only grows
+        state = self._version, sum(source.bank.version for source in self._region_sources)
+        if state != self._filtered and self.slots.taken:
+            self._unasked = [0] * len(self.sources)
+            found = self._match_filters = MatchFilters(self.sources, len(self.results))
+            counted = [ends is not None for ends in self.ends]
+            found.derive(slots_of(self.active), self._leg_slots, self._widths, self._births, counted)
+            self._region_sources = [source for k, source in enumerate(self.sources) if found.has_regions(k)]
+            self._filtered = self._version, sum(source.bank.version for source in self._region_sources)
+        return self._match_filters
+
+    def _derive(self) -> None:
+        """Bring what follows from the windows of the queries up to date."""
+        if self._derived == self._version:
+            return
+        self._derived = self._version
+        active = slots_of(self.active)
+        for of, choose in ((self._widest, np.argmax), (self._narrowest, np.argmin)):
+            slots = active[choose(self._widths[:, active], axis=1)].tolist()
+            of[:] = [self._members[slot].legs[k].window for k, slot in enumerate(slots)]
+        vectors, which = np.unique(self._widths[:, active].T, axis=0, return_inverse=True)
+        self._classes = []
+        for number, vector in enumerate(vectors.tolist()):
+            mask = np.zeros_like(self.active)
+            for slot in active[which.ravel() == number].tolist():
+                set_bit(mask, slot)
+            self._classes.append((vector, mask))
+
+    # ---- matches
+
+    def before(self, commit: int) -> Before:
+        """What a commit that is about to run has to know later."""
+        self._derive()
+        return Before(commit, self._taken(), [self._oldest(k, self.timeline.now) for k in range(len(self.sources))])
+
+    def _taken(self) -> list[int]:
+        """By input, the end of the stream's rows."""
+        return [source.store.end for source in self.sources]
+
+    def _oldest(self, k: int, clock: int) -> int:
+        """A position of an input below which no window holds a row now, at that clock."""
+        window, store, ends = self._widest[k], self.sources[k].store, self.ends[k]
+        return window.oldest if ends is None else max(
+            store.watermark,
+            store.first_after(clock - window.window.width_us),
+            ends.first_alive(Standing(clock, store.end, _LATEST)),
+        )  # fmt: skip
+
+    def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches with a row that came in a commit which took the clock to `after`."""
+        starts, ends = before.ends, self._taken()
+        if starts == ends:
+            return
+        self._try_deferred(before, batch_rows)
+        lows = [min(self._oldest(k, after), end) for k, end in enumerate(ends)]
+        for first in range(len(self.sources)):
+            begin = max(starts[first], lows[first])
+            if begin < ends[first]:
+                reach = self._reach(first, lows, starts, ends)
+                for found in self._walk(first, Reach(begin, ends[first]), reach, batch_rows):
+                    self._count_partners(found, first, min(batch_rows, ends[first] - begin))
+                    batch = self._batch(found, reach)
+                    for k in range(len(self.sources)):
+                        self._add_age(batch, found, k, reach[k].low, Standing(after, ends[k], before.commit), ALIVE)
+                    yield Part(found, batch.prepare(), self.active, None)
+
+    @staticmethod
+    def _reach(first: int, lows: list[int], starts: list[int], ends: list[int]) -> list[Reach]:
+        """Rows from before the commit of the inputs before the first, all rows of the others."""
+        reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
+        return reach + [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
+
+    def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
+        """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
+        n_inputs, taken = len(self.sources), self._taken()
+        for first in range(n_inputs):
+            leaving = self._leaving(first, before, after)
+            if n_rows(leaving):
+                lows = [self._oldest(k, after) if k < first else before.oldest[k] for k in range(n_inputs)]
+                reach = [Reach(min(low, end), end) for low, end in zip(lows, before.ends)]
+                for found in self._walk(first, leaving, reach, batch_rows):
+                    batch = self._batch(found, reach)
+                    for k in range(n_inputs):
+                        stood = Standing(clock, before.ends[k], before.commit - 1)
+                        self._add_age(batch, found, k, reach[k].low, stood, ALIVE)
+                        if k <= first:
+                            now = Standing(after, taken[k], before.commit)
+                            self._add_age(batch, found, k, reach[k].low, now, ENDED if k == first else ALIVE_TOO)
+                    prepared = batch.prepare()
+                    for widths, mask in self._classes:
+                        yield Part(found, prepared, mask, widths, upto=after)
+
+    def leaves(self, before: Before, after: int) -> bool:
+        """Whether rows from before a commit have left some window in it."""
+        return any(n_rows(self._leaving(k, before, after)) for k in range(len(self.sources)))
+
+    def _leaving(self, k: int, before: Before, after: int) -> Rows:
+        """The rows of an input from the first that some window held before a commit to the last that some holds no more; where
+        more ends rows, those that the clock ends or that something else did."""
+        low, window, end = before.oldest[k], self._narrowest[k], before.ends[k]
+        store, ends = self.sources[k].store, self.ends[k]
+        if ends is None:
+            return Reach(low, min(window.oldest, end))
+        aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
+        stood = Standing(self.timeline.now, end, before.commit - 1)
+        ended = ends.ended_between(stood, Standing(after, store.end, before.commit))
+        return merged([aged, *(rows[(low <= rows) & (rows < end)] for rows in ended)])
+
+    def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
+        """Walk from rows of an input, a batch at a time."""
+        part_rows = max(64, min(PART_ROWS, _MAX_BITS // len(self.results)))
+        if len(self.sources) == 1:
+            # nothing is probed, so what comes out is as large as what goes in
+            batch_rows = min(batch_rows, part_rows)
+        for at in range(0, n_rows(rows), batch_rows):
+            some: Rows
+            if isinstance(rows, Reach):
+                some = Reach(rows.low + at, min(rows.hi, rows.low + at + batch_rows))
+            else:
+                some = rows[at : at + batch_rows]
+            yield from self.walker.walk(first, some, self._order(first), reach, self._keep, self._visited, part_rows)
+
+    def _keep(self, found: Combinations, added: int) -> Combinations:
+        """What some query may still want; of whole matches that is seen when they are listed."""
+        bound, n_found = found.inputs, len(found)
+        if len(bound) == len(self.sources) or not n_found:
+            return found
+        # where all is wanted, it is asked now and then only
+        self._unasked[added] -= 1
+        if self._unasked[added] > 0:
+            return found
+        batch = self._filters.batch(n_found)
+        for k in bound:
+            batch.add_stored(k, found.at(k))
+        union = np.empty(words(n_found), np.uint64)
+        if batch.prepare().wanted(self.active, union):
+            self._unasked[added] = ASK_EVERY
+            return found
+        return found.take(np.flatnonzero(np.unpackbits(union.view(np.uint8), bitorder="little")[:n_found]))
+
+    # ---- functions that wait for a partner
+
+    def _try_deferred(self, before: Before, batch_rows: int) -> None:
+        """Call the functions that were deferred, for the rows of new matches that some query of theirs may want.
+
+        What comes and goes inside the commit is included: a reader of changes nets it.
+        """
+        modules = [
+            (k, source.module_by_number[module], mask)
+            for k, source in enumerate(self.sources)
+            if source.modules
+            for module, mask in self._filters.outcomes(k)
+            if source.deferral.pending(module)
+        ]
+        if not modules:
+            return
+        ends = [source.store.end for source in self.sources]
+        for first in range(len(self.sources)):
+            begin = before.ends[first]
+            reach = self._reach(first, before.oldest, before.ends, ends)
+            for low in range(begin, ends[first], batch_rows):
+                span = Reach(low, min(ends[first], low + batch_rows))
+                order = self._order(first)
+                for found in self.walker.walk(first, span, order, reach, lambda held, added: held):
+                    prepared = self._batch(found, reach, outcomes=False).prepare()
+                    for k, module, mask in modules:
+                        self._try(found, prepared, k, module, mask)
+
+    def _try(self, found: Combinations, prepared: Prepared, k: int, module: PredicateModule, mask: np.ndarray) -> None:
+        """Call a function for the rows of an input that it has not seen, in matches that are wanted as far as is known."""
+        source, positions = self.sources[k], found.at(k)
+        untried = source.gatherer.outcomes(module.number, positions) == UNTRIED
+        if not untried.any():
+            return
+        union = np.empty(words(len(found)), np.uint64)
+        if not prepared.wanted(mask & self.active, union):
+            untried &= np.unpackbits(union.view(np.uint8), bitorder="little")[: len(found)].view(np.bool_)
+        rows = np.unique(positions[untried])
+        if len(rows):
+            began = time.perf_counter_ns()
+            frame = RowsFrame([source.gatherer], [source.dictionaries], [rows])
+            outcomes = module.outcome(frame, np.ones(len(rows), np.bool_))
+            source.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
+            source.store.put_outcomes(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))
+            source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self.policy)
+
+    def _count_partners(self, found: Combinations, first: int, rows_in: int) -> None:
+        """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
+        deferral = self.sources[first].deferral
+        if len(self.sources) > 1 and deferral.counts():
+            stem = self.walker.order(first)[0]
+            n_found = min(rows_in, len(np.unique(found.at(first))))
+            deferral.probed(self.ledger.names[stem], rows_in, n_found, float(self.ledger.cost_ns[stem]), self.policy)
+
+    # ---- attributes of matches
+
+    def _batch(self, found: Combinations, reach: list[Reach], outcomes: bool = True) -> MatchBatch:
+        """Matches with what is stored with their rows and, where some query is young, their births."""
+        batch = self._filters.batch(len(found))
+        for k in range(len(self.sources)):
+            batch.add_stored(k, found.at(k), outcomes)
+            batch.add_birth(k, found.at(k), reach[k].low)
+        return batch
+
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: Standing, bound: int) -> None:
+        """The age of an input's rows, none of them before `low`, as it stood."""
+        ends, widths = self.ends[k], self._filters.widths[k]
+        if len(widths) > 1 or ends is not None:
+            store = self.sources[k].store
+            lows = np.full(len(widths), max(low, store.watermark))
+            # the wider a window, the earlier the first row that is alive in it
+            alive = store.first_after_each(at.clock - widths, lows)[::-1]
+            ranks = np.empty(len(found), np.int32)
+            count_up_to(np.ascontiguousarray(alive), found.at(k), ranks)
+            np.subtract(len(widths), ranks, out=ranks)
+            if ends is not None:
+                ranks[ends.ends_at(found.at(k), at) <= at.clock] = len(widths)
+            batch.add_age(k, ranks, bound)
+
+    def nothing(self) -> Part:
+        """A part without matches."""
+        rows: dict[int, Rows] = {k: np.zeros(0, np.int64) for k in range(len(self.sources))}
+        return Part(Combinations(rows, 0), self._filters.batch(0).prepare(), self.active, None)
+
+    def lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
+        """The times of the rows of matches by input, and the latest start of each match."""
+        lives = [source.gatherer.lives(found.at(k)) for k, source in enumerate(self.sources)]
+        return np.array([times for times, _ in lives]), np.max([starts for _, starts in lives], axis=0)
+
+    def numbers(self, found: Combinations) -> np.ndarray:
+        """The row numbers of matches, `[matches, inputs]`; of a single input `[matches]`."""
+        columns = [source.store.numbers_at(found.at(k)) for k, source in enumerate(self.sources)]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+    def early_ends(self, found: Combinations) -> np.ndarray:
+        """When something else than the clock ends the first row of each match."""
+        earliest = np.full(len(found), FOREVER)
+        for k, ends in enumerate(self.ends):
+            if ends is not None:
+                now = Standing(self.timeline.now, self.sources[k].store.end, _LATEST)
+                np.minimum(earliest, ends.ends_at(found.at(k), now), out=earliest)
+        return earliest
+
+    # ---- routing
+
+    def _order(self, first: int) -> list[int]:
+        """The order in which the other inputs are added, by the policy where there is a choice."""
+        if len(self.sources) == 2:
+            return [1 - first]
+        bound, order = {first}, []
+        while len(bound) < len(self.sources):
+            ready = np.array(self.walker.ready(bound), np.int32)
+            order.append(int(self.policy.route(self.ledger, ready)[0]) if len(ready) > 1 else int(ready[0]))
+            bound.add(order[-1])
+        self._last_order[first] = order
+        return order
+
+    def _visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
+        """A probe went so; the policy hears of it at once where it has a choice."""
+        seen = self._unlearned[added]
+        seen[0] += rows_in
+        seen[1] += rows_out
+        seen[2] += ns
+        if len(self.sources) > 2 or seen[0] >= LEARN_ROWS:
+            self.learn()
+
+    def learn(self) -> None:
+        """Hand the probes that were noted to the ledger and the policy."""
+        ledger = self.ledger
+        for k, (rows_in, rows_out, ns) in enumerate(self._unlearned):
+            if rows_in:
+                modules, taken, returned = np.array([k]), np.array([rows_in]), np.array([rows_out])
+                ledger.measure(k, rows_in, ns)
+                ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
+                self.policy.visited(ledger, modules, taken, returned)
+                self._unlearned[k] = [0, 0, 0]
+
+    def routes(self) -> dict[str, list[str]]:
+        """By the stream whose rows come, the SteMs they probed last, in order; numbered where a stream is there twice."""
+        labels = input_labels(self.sources)
+        return {labels[first]: [self.ledger.names[k] for k in self._last_order[first]] for first in range(len(labels))}
+
+    def virtual_sources(self) -> list[str]:
+        """The combinations that these routes make on the way to whole matches."""
+        labels = input_labels(self.sources)
+        found = {tuple(sorted([first, *order[:n]])) for first, order in enumerate(self._last_order) for n in range(1, len(order))}
+        return [" + ".join(labels[k] for k in inputs) for inputs in sorted(found)]
+
+    # ---- upkeep
+
+    def check(self, members: dict[int, JoinQuery]) -> None:
+        """All invariants; `members` are the queries on the slots."""
+        self.slots.check(set(members))
+        assert set(slots_of(self.active).tolist()) == set(members), "the active slots are those of queries"
+        for slot, query in members.items():
+            assert self.outputs.readers(slot) == [(query.id, 0)], "a slot lists its query"
+            assert self._leg_slots[:, slot].tolist() == [leg.slot for leg in query.legs], "a slot knows the legs of its query"
+            assert self._widths[:, slot].tolist() == [window.width_us for window in query.windows], "a slot knows its windows"
+            assert self.counts == counts_of(query.windows), "windows of a group count alike"
+        assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
+
+
+def counts_of(windows: Sequence[WindowSpec]) -> Counts:
+    """How windows count rows."""
+    return tuple((window.rows, window.partition) for window in windows)
+
+
+def input_labels(sources: list[Source]) -> list[str]:
+    """The streams of the inputs, numbered from the second input over one stream on."""
+    seen: Counter[str] = Counter()
+    labels = []
+    for source in sources:
+        seen[source.name] += 1
+        labels.append(source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}")
+    return labels
+
+
+def _column_names(sources: list[Source]) -> list[str]:
+    """The columns of all inputs; names that several have are told apart by the stream, streams by their number."""
+    common = Counter(name for source in sources for name in source.schema.names)
+    found = []
+    for source, prefix in zip(sources, input_labels(sources), strict=True):
+        found += [name if common[name] == 1 else f"{prefix}.{name}" for name in source.schema.names]
+    return found

@@ -1,0 +1,81 @@
+"""Cores: the blocks of a query with operators, as hidden queries of the shared eddy.
+
+A core holds legs on its streams as a join does (`Source.hold`): its rows are matched and kept with everybody's, but listed for
+nobody. It is read after every commit, so functions of its conditions never wait for a partner (`eddy/streams/deferral.py`).
+"""
+
+from __future__ import annotations
+
+from eddy.base.plans import Run
+from eddy.history.recall import recall
+from eddy.joins.join_query import JoinQuery
+from eddy.joins.joiner import Joiner
+from eddy.query import Query
+from eddy.reading.feed import Feed, StreamFeed
+from eddy.reading.join_feed import JoinFeed
+from eddy.streams.source import Source
+
+
+class StreamCore:
+    """A block over one stream whose rows the clock ends, or nothing."""
+
+    def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
+        self.query = query
+        self.sources = [source]
+        self._source = source
+        self.feed: Feed = StreamFeed(query, source, sends_ends)
+
+    def feed_anew(self, sends_ends: bool) -> Feed:
+        """A feed for other operators; those that read the one before read no more, or another part of the tree."""
+        self.feed = StreamFeed(self.query, self._source, sends_ends)
+        return self.feed
+
+    def start(self, seq: int, births: tuple[int, ...]) -> None:
+        """Run from the next commit on; `births` are the first positions that count, by input."""
+        source, plan = self._source, self.query.plan
+        leg = source.hold(plan.window, plan.condition, self.query.name)
+        recall(source, leg, births[0])
+        self.query.begin(leg, Run(seq, None, births[0], source.module_numbers(plan.condition)), 0)
+        source.deferral.n_readers += 1
+
+    def stop(self, seq: int) -> None:
+        """Run no more, after a commit."""
+        source, leg = self._source, self.query.leg
+        assert leg is not None, "a core that runs"
+        source.stored_from(seq)
+        self.query.end(seq, 0)
+        source.let_go(leg)
+        source.deferral.n_readers -= 1
+
+
+class JoinCore:
+    """A block over several inputs, or over one whose rows end unscheduled."""
+
+    def __init__(self, query: JoinQuery, joiner: Joiner, sends_ends: bool) -> None:
+        self.query = query
+        self.sources = query.sources
+        self._joiner = joiner
+        self.feed: Feed = JoinFeed(query, sends_ends)
+
+    def feed_anew(self, sends_ends: bool) -> Feed:
+        """A feed for other operators, which numbers its matches anew."""
+        self.feed = JoinFeed(self.query, sends_ends)
+        return self.feed
+
+    def start(self, seq: int, births: tuple[int, ...]) -> None:
+        """Run from the next commit on; `births` are the first positions that count, by input."""
+        self.query.start(seq, births, listed=False)
+        for source in self.query.sources:
+            source.deferral.n_readers += 1
+
+    def stop(self, seq: int) -> None:
+        """Run no more, after a commit."""
+        for source in self.query.sources:
+            source.deferral.n_readers -= 1
+            source.stored_from(seq)
+        self.query.stop(seq, listed=False)
+        self.query.release()
+        self._joiner.release(self.query.group)
+
+
+Core = StreamCore | JoinCore

@@ -1,0 +1,84 @@
+"""The queries with operators that run, by timeline, and what each commit does to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from eddy.base.result_log import Record
+from eddy.base.results import Results
+from eddy.lives.ranks import Ranks
+from eddy.operators.operation import Operation, Step
+from eddy.operators.shared_groups import SharedGroups
+from eddy.operators.tree_query import TreeQuery
+from eddy.streams.source import Source
+from eddy.streams.timeline import Timeline
+from windows.operators.operator import TimedOperator
+
+#: What an operator keeps of one row at most, on average: its slot, its cells, its place in tables that have just doubled.
+_STATE_BYTES = 256
+
+
+class Operations:
+    """Takes commits to the operators of an engine's queries, and to the aggregates that queries share."""
+
+    def __init__(self) -> None:
+        #: the queries that run on each timeline that has any, in the order in which they started
+        self.running: dict[Timeline, dict[TreeQuery, None]] = {}
+        self.shared = SharedGroups()
+        #: by source, operators that may keep a row of it; and what each query adds to that
+        self._keepers: Counter[Source] = Counter()
+        self._added: dict[TreeQuery, Counter[Source]] = {}
+
+    def __contains__(self, timeline: Timeline) -> bool:
+        """Whether any query with operators runs on a timeline."""
+        return timeline in self.running or timeline in self.shared
+
+    def add(self, query: TreeQuery) -> None:
+        self.running.setdefault(query.timeline, {})[query] = None
+        assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
+        n_operators = query.operation.n_operators
+        read = Counter(source for core in query.cores for source in core.sources)
+        added = self._added[query] = Counter({source: n * n_operators for source, n in read.items()})
+        self._keepers.update(added)
+
+    def remove(self, query: TreeQuery) -> None:
+        queries = self.running[query.timeline]
+        del queries[query]
+        if not queries:
+            del self.running[query.timeline]
+        # those that come to nothing go
+        self._keepers -= self._added.pop(query)
+
+    def row_bytes(self, source: Source) -> int:
+        """What the operators of all queries may keep of one row of a source."""
+        return _STATE_BYTES * self._keepers[source]
+
+    @property
+    def bytes(self) -> int:
+        """What the operators and the logs of all queries that run hold."""
+        return self.shared.bytes + sum(query.held_bytes for queries in self.running.values() for query in queries)
+
+    def timed(self, timeline: Timeline) -> list[TimedOperator]:
+        """The operators whose rows the clock ends, though no stream's window does."""
+        return [operator for _, operation in self._own(timeline) for operator in operation.timed]
+
+    def _own(self, timeline: Timeline) -> Iterator[tuple[TreeQuery, Operation]]:
+        """The queries that run operators of their own on a timeline."""
+        for query in self.running.get(timeline, ()):
+            assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
+            yield query, query.operation
+
+    def run(self, timeline: Timeline, record: Record, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
+        """What a commit that was just logged changed for each query; logged with it."""
+        step = Step(record, ranks)
+        for query, operation in self._own(timeline):
+            parts = operation.take(step)
+            query.log.append(record.seq, parts)
+            query.log.gives_up(record.seq)
+            if parts:
+                yield query, parts
+        for _, operation in self._own(timeline):
+            operation.forget()
+        for _, operation in self._own(timeline):
+            operation.reconsider(record)

@@ -1,0 +1,89 @@
+"""The shared groups of an engine, by stream and form, and what each commit does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from eddy.base.result_log import Record
+from eddy.operators.core import StreamCore
+from eddy.operators.shared_changes import CellRows, FaceChanges, changes_by_face
+from eddy.operators.shared_form import Shareable, SharedForm
+from eddy.operators.shared_group import SharedGroup
+from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.tree_query import TreeQuery
+from eddy.streams.source import Source
+from eddy.streams.timeline import Timeline
+
+#: The group, the names of the columns, the rows of a part, and their sign.
+Part = tuple[SharedGroup, tuple[str, ...], CellRows, int]
+
+
+class SharedGroups:
+    """Takes commits to the shared groups."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Timeline, dict[tuple[Source, SharedForm], SharedGroup]] = {}
+        #: gives a member operators of its own, as it was after a commit; set by whoever starts queries
+        self.make_own: Callable[[TreeQuery, Record], None] | None = None
+
+    def __contains__(self, timeline: Timeline) -> bool:
+        return timeline in self._groups
+
+    def __iter__(self) -> Iterator[SharedGroup]:
+        for groups in self._groups.values():
+            yield from groups.values()
+
+    @property
+    def bytes(self) -> int:
+        """What all groups and the logs of their members hold."""
+        return sum(group.bytes + sum(member.query.log.bytes for member in group.members.values()) for group in self)
+
+    def join(self, query: TreeQuery, shareable: Shareable, core: StreamCore) -> SharedOperation:
+        """A query becomes a member of the group of its form."""
+        (source,) = core.sources
+        groups = self._groups.setdefault(query.timeline, {})
+        group = groups.get((source, shareable.form))
+        if group is None:
+            group = groups[source, shareable.form] = SharedGroup(shareable.form, source)
+        return SharedOperation(query, shareable, core, group)
+
+    def tidy(self, timeline: Timeline, group: SharedGroup) -> None:
+        """A member has left its group, which goes if it has no other."""
+        if group.members:
+            return
+        groups = self._groups[timeline]
+        del groups[group.source, group.form]
+        if not groups:
+            del self._groups[timeline]
+
+    def run(self, timeline: Timeline, record: Record, before_seq: int, listening: bool) -> Iterator[Part]:
+        """Apply a commit that was just logged; gives what listeners get of it, and logs the rest."""
+        for group in list(self._groups.get(timeline, {}).values()):
+            if not group.admit(record):
+                assert self.make_own is not None, "somebody starts queries"
+                for member in list(group.members.values()):
+                    self.make_own(member.query, Record(before_seq, record.before, record.before))
+                continue
+            group.watch_all(listening)
+            touches = group.take(record)
+            if touches is not None and group.watched:
+                for changes in changes_by_face(group, touches):
+                    self._log(group, changes, record)
+                    if listening:
+                        for sign in (-1, 1):
+                            rows = CellRows(changes, sign, group.readers().ids)
+                            if rows.n_rows:
+                                yield group, changes.names, rows, sign
+            group.settle()
+
+    def _log(self, group: SharedGroup, changes: FaceChanges, record: Record) -> None:
+        readers = group.readers()
+        group.results[readers.numbers] += np.diff(changes.lists(1)[0])
+        for place, parts in changes.logged().items():
+            number = int(readers.numbers[place])
+            log = group.members[number].query.log
+            log.append(record.seq, parts)
+            if log.gives_up(record.seq):
+                group.unlog(number)

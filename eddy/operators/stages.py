@@ -1,0 +1,242 @@
+"""From the tree of a query to its stages: which operator runs each node, and how it finds the ends of its rows.
+
+How each edge's readers learn of ends is told by `eddy/planning/strategies.py`. Ends that are not scheduled always travel.
+Answers never depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eddy.operators.operation import FeedStage, OperatorStage, Stage
+from eddy.operators.stamp import StampStage
+from eddy.planning.join_order import JoinOrder, slides
+from eddy.planning.strategies import Strategies
+from eddy.reading.feed import Feed
+from filters.expressions.expression import ColumnRef, Expression
+from lineage.identity import ById
+from lineage.schema import Type
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
+from queries.tree import asks_for_order, remembers, union_sides, walk
+from windows import patterns
+from windows.aggregates.aggregate import Aggregate, Kind
+from windows.operators.distinct import DeltaStar, distinct
+from windows.operators.frozen_join import CommitNumber
+from windows.operators.group_by import GroupBy as GroupByOperator
+from windows.operators.intersect import IntersectStar
+from windows.operators.join import Join
+from windows.operators.recipient import Recipient, StreamRecipient
+from windows.operators.select import Select as SelectOperator
+from windows.operators.set_operation import KINDS
+from windows.operators.set_operation import SetOperation as CountOperator
+from windows.operators.slide import Slide as SlideOperator
+from windows.operators.to_stream import AnswerStream, ChangeStream
+from windows.operators.union import UnionAll
+from windows.operators.window import Window as WindowOperator
+from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
+from windows.state.rows import LiveRows
+
+
+class Builder:
+    """Makes the stages of the tree of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
+
+    def __init__(
+        self, root: Node, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], strategies: Strategies,
+        keeps_starts: bool = False,
+    ) -> None:  # fmt: skip
+        self._root = root
+        self._feed = feed
+        self._named = named
+        self._strategies = strategies
+        #: whether rows from before have the starts that they had
+        self._keeps_starts = keeps_starts
+        #: equal nodes of a plan are one object (`queries/forms.py`)
+        self.stages: ById[Node, Stage] = ById()
+        #: what a reader keeps of a node's rows
+        self.live: ById[Node, LiveRows] = ById()
+        #: inputs of joins whose rows say when they came
+        self._stamped: ById[Node, Stage] = ById()
+        #: the commit that runs
+        self._commit = CommitNumber()
+        #: whether it counts when a row began, so that none may begin again while it is there
+        self._remembers = remembers(root)
+
+    def stage(self, node: Node) -> Stage:
+        found = self.stages.get(node)
+        if found is None:
+            found = self.stages[node] = self._make(node)
+        return found
+
+    @property
+    def looks_inside(self) -> bool:
+        """Whether single events of a commit count: for a stream of changes, or for who asks when rows came."""
+        return self._remembers or any(isinstance(node, ToStream) for node in walk(self._root))
+
+    @property
+    def root(self) -> Stage:
+        return self.stage(self._root)
+
+    def recipient(self, emit: str) -> Recipient | StreamRecipient:
+        """What takes the changes of the whole query."""
+        root, types = self._root, self.root.types
+        if root.is_stream:
+            return StreamRecipient(types)
+        return Recipient(types, self._rows(root), emit=emit, values=self.root.values)
+
+    def _make(self, node: Node) -> Stage:
+        match node:
+            case Block():
+                return FeedStage(self._feed(node, self._strategies.asks_for_ends(node)), self._keeps_starts)
+            case Slide():
+                return self._slide(node, self._slid(node))
+            case Window(child=child, window=window):
+                below = self.stage(child)
+                return OperatorStage(WindowOperator(below.types, window), [below])
+            case NamedQuery():
+                found = self._named(node)
+                if not self._remembers or node.is_stream:
+                    return found
+                # it is a relation: what is given from one of its rows to an equal one has been there all the time
+                return OperatorStage(CountOperator(KINDS["except", True], found.types, [self._rows_of(node, found)]), [found])
+            case Select(child=child, condition=condition, columns=columns):
+                below = self.stage(child)
+                expressions = [column.expression for column in columns]
+                return OperatorStage(SelectOperator(condition, expressions, sends_ends=below.sends_ends), [below])
+            case Distinct(child=child):
+                return self._distinct(node)
+            case SetOperation():
+                return self._set_operation(node)
+            case GroupBy():
+                return self._group_by(node)
+            case JoinNode():
+                return self._join(node)
+            case ToStream(kind=kind, child=child):
+                below, rows = self.stage(child), self._rows(child)
+                if kind == "rstream":
+                    return OperatorStage(AnswerStream(below.types, rows, _slide_of(child)), [below])
+                return OperatorStage(ChangeStream(1 if kind == "istream" else -1, below.types, rows), [below])
+
+    def _slid(self, node: Slide) -> Stage:
+        """What a window that slides stands on; extents of a stream that are shown may hold rows from before the query."""
+        if node.of_query:
+            return self.stage(node.child)
+        assert isinstance(node.child, Block), "a stream as it is pushed is a block"
+        return FeedStage(self._feed(node.child, False), keeps_starts=True)
+
+    def _slide(self, node: Slide, below: Stage) -> Stage:
+        window = node.window
+        operator = SlideOperator(
+            below.types, window.width_us, window.slide_us, bounds=node.bounds, ends_early=below.ends_early
+        )  # fmt: skip
+        return OperatorStage(operator, [below])
+
+    def _distinct(self, node: Distinct) -> Stage:
+        below = self.stage(node.child)
+        if self._strategies.is_star(node):
+            return OperatorStage(DeltaStar(below.types, Calendar(), below.values), [below])
+        return OperatorStage(distinct(below.types, self._rows(node.child), below.values), [below])
+
+    def _set_operation(self, node: SetOperation) -> Stage:
+        if self._strategies.is_star(node):
+            left, right = (self.stage(child) for child in node.children)
+            return OperatorStage(IntersectStar(left.types, Calendar(), Calendar()), [left, right])
+        if node.kind == "union" and node.all:
+            sides = [self.stage(side) for side in union_sides(node)]
+            return OperatorStage(UnionAll(sides[0].types, sends_ends=all(side.sends_ends for side in sides)), sides)
+        children = [self.stage(child) for child in node.children]
+        types = children[0].types
+        rows = [self._rows(child) for child in node.children]
+        values = next((child.values for child in children if child.values is not None), None)
+        return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows, values), children)
+
+    def _group_by(self, node: GroupBy) -> Stage:
+        below = self.stage(node.child)
+        aggregates = [
+            Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
+            for item in node.aggregates
+        ]
+        by_value, rows = asks_for_order(node), self._rows(node.child)
+        if by_value and isinstance(rows.buffer, Fifo):
+            # in order of value ends do not ascend
+            rows.buffer = Calendar()
+        operator = GroupByOperator(below.types, node.n_keys, aggregates, rows, per_event=False, by_value=by_value)
+        return OperatorStage(operator, [below])
+
+    def _join(self, node: JoinNode) -> Stage:
+        """Each input joined to those before it."""
+        join = JoinOrder(node, self._commit)
+        children = [self._came(item, join) for item in join.inputs]
+        types = [child.types for child in children]
+        steps = join.steps(types)
+        counted = [(item, child) for item, child, frozen in zip(join.inputs, children, join.frozen) if not frozen]
+        sends = all(child.sends_ends for _, child in counted)
+        early = any(child.ends_early or not item.ends_known for item, child in counted)
+
+        def between() -> LiveRows:
+            return LiveRows(Unscheduled() if sends else Calendar(), by_id=early)
+
+        def rows(k: int) -> LiveRows:
+            found = self.live[join.inputs[k]] = self._rows_of(join.inputs[k], children[k])
+            return found
+
+        operator = Join(types, steps, rows, between, sends_ends=sends, is_stream=node.is_stream)
+        joined = OperatorStage(operator, children)
+        return OperatorStage(SelectOperator(None, join.columns(types), sends_ends=joined.sends_ends), [joined])
+
+    def _came(self, item: Node, join: JoinOrder) -> Stage:
+        """An input of a join, stamped if the join asks when its rows came."""
+        if not join.is_stamped(item):
+            return self.stage(item)
+        if item not in self._stamped:
+            self._stamped[item] = self._stamp(item)
+        return self._stamped[item]
+
+    def _stamp(self, node: Node) -> Stage:
+        """Rows of a window that slides came when they arrived, not when they are shown."""
+        if isinstance(node, Slide):
+            below = StampStage(self._slid(node), self._commit)
+            shown = self._slide(node, below)
+            if not node.bounds:
+                return shown
+            n = len(below.types)
+            places = [*range(n - 1), n, n + 1, n - 1]
+            columns: list[Expression] = [ColumnRef(shown.types[at], f"c{at}", at) for at in places]
+            return OperatorStage(SelectOperator(None, columns, sends_ends=shown.sends_ends), [shown])
+        if isinstance(node, Select) and slides(node):
+            child = self._stamp(node.child)
+            stamp = ColumnRef(Type.INT, "stamp", len(child.types) - 1)
+            columns = [*(column.expression for column in node.columns), stamp]
+            return OperatorStage(SelectOperator(node.condition, columns, sends_ends=child.sends_ends), [child])
+        return StampStage(self.stage(node), self._commit)
+
+    def _rows(self, node: Node) -> LiveRows:
+        """What an operator keeps of an input."""
+        found = self.live[node] = self._rows_of(node, self.stage(node))
+        return found
+
+    def _rows_of(self, node: Node, stage: Stage) -> LiveRows:
+        named = stage.ends_early or node.update_pattern == patterns.STRICT or not node.ends_known
+        return LiveRows(self._buffer(node, stage), by_id=named)
+
+    def _buffer(self, node: Node, stage: Stage) -> Buffer:
+        """Where the ends of an input's rows are looked for."""
+        if stage.sends_ends or node.update_pattern == patterns.MONOTONIC:
+            return Unscheduled()
+        if self._strategies.scans(node):
+            return Scan()
+        return Fifo() if self._strategies.keeps_order(node.update_pattern) else Calendar()
+
+
+def _slide_of(node: Node) -> int:
+    """The step in which a relation is looked at: that of its windows, if they have one."""
+    steps = _slides_of(node)
+    return steps.pop() if len(steps) == 1 else 0
+
+
+def _slides_of(node: Node) -> set[int]:
+    """The steps of the windows that a relation stands on; those below a stream that it makes itself are not its own."""
+    if isinstance(node, Slide):
+        return {node.window.slide_us}
+    if isinstance(node, ToStream):
+        return set()
+    return set().union(*(_slides_of(child) for child in node.children))

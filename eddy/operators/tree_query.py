@@ -1,0 +1,188 @@
+"""A query with operators: blocks that run hidden in the shared eddy, operators over them, and the changes that were logged.
+
+What its operators hold, and what it logged (`eddy/base/change_log.py`), is its own; its blocks share rows, filters and SteMs with
+everybody.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eddy.base.change_log import ChangeLog
+from eddy.base.checking import changing
+from eddy.base.log_bounds import LogBounds
+from eddy.base.plans import NO_MODULES, Kept, Plan, Run, TreePlan
+from eddy.base.result_log import Record
+from eddy.base.results import Results, net
+from eddy.operators.core import Core
+from eddy.operators.operation import Operation
+from eddy.operators.shared_operation import SharedOperation
+from eddy.query import Query, QueryHost
+from eddy.streams.timeline import Timeline
+from filters.expressions.predicate import Condition, normalise
+from queries.nodes import GroupBy
+from queries.tree import is_ordered, levels, union_bits, walk
+from windows.spec import WindowSpec
+
+
+class TreeQuery(Query):
+    """A standing query with operators; `plan` has only its columns, `tree_plan` the whole."""
+
+    #: its attributes are slots of `Query`: a text may be replaced by one of another kind
+    __slots__ = ()
+
+    def __init__(
+        self, engine: QueryHost, id_: int, name: str, sql: str, tags: tuple[str, ...], tree_plan: TreePlan, timeline: Timeline,
+        bounds: LogBounds,
+    ) -> None:  # fmt: skip
+        plan = Plan("", WindowSpec.none(), normalise(None), tree_plan.outputs, tree_plan.defaults)
+        super().__init__(engine, id_, name, sql, tags, plan)
+        self.tree_plan = tree_plan
+        self._timeline = timeline
+        #: None while it does not run
+        self.operation: Operation | SharedOperation | None = None
+        #: an aggregate is logged for those who read it
+        aggregate = not tree_plan.is_stream and any(isinstance(node, GroupBy) for node in walk(tree_plan.root))
+        self.log = ChangeLog(timeline.log.changes, bounds, aggregate)
+
+    @property
+    def timeline(self) -> Timeline:
+        return self._timeline
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return self.tree_plan.streams
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.tree_plan.queries
+
+    @property
+    def windows(self) -> tuple[WindowSpec, ...]:
+        return ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return ()
+
+    @property
+    def running(self) -> bool:
+        return self.operation is not None
+
+    @property
+    def is_stream(self) -> bool:
+        return self.tree_plan.root.is_stream
+
+    @property
+    def opens(self) -> bool:
+        return self.tree_plan.opens
+
+    @property
+    def update_pattern(self) -> str:
+        return self.tree_plan.root.update_pattern
+
+    @property
+    def ends_known(self) -> bool:
+        return self.tree_plan.root.ends_known
+
+    @property
+    def ends_early(self) -> bool:
+        return isinstance(self.operation, Operation) and self.operation.ends_early
+
+    @property
+    def levels(self) -> int:
+        return levels(self.tree_plan.root)
+
+    @property
+    def ordered(self) -> bool:
+        return is_ordered(self.tree_plan.root)
+
+    @property
+    def union_bits(self) -> int:
+        return union_bits(self.tree_plan.root)
+
+    def start(self, seq: int, operation: Operation | SharedOperation) -> None:
+        """Run from the next commit on."""
+        self.operation = operation
+        if not isinstance(operation, SharedOperation) or operation.logged:
+            self.log.begin()
+        self.runs.append(Run(seq, None, 0, NO_MODULES))
+        self.kept = None
+
+    def open(self, record: Record, taken_back: Results | None) -> tuple[Results, list[Results]]:
+        """What it sees at once in the commit that opens it, and that net of what it takes back: its changes."""
+        assert self.operation is not None, "a query that runs"
+        came = self.operation.open(record)
+        parts = net(taken_back, came)
+        self.log.append(record.seq, parts)
+        return came, parts
+
+    @changing
+    def read(self, seq: int) -> None:
+        """Somebody reads its changes after a commit, the last one."""
+        self.log.read = True
+        if self.running and not self.log.open:
+            self.log.lose(seq)
+            self.log.begin()
+            if isinstance(self.operation, SharedOperation):
+                self.operation.read()
+
+    @property
+    def unread(self) -> bool:
+        return self.log.unread
+
+    def stop(self, until: int) -> None:
+        """Stop running, after a commit."""
+        assert self.operation is not None, "a query that runs"
+        if not self.log.open:
+            self.log.lose(until)
+        self.runs[-1].until = until
+        self._results_before += self.operation.n_results
+        self.operation.stop(until)
+        self.operation = None
+
+    @property
+    def cores(self) -> list[Core]:
+        """The blocks that run hidden."""
+        return [] if self.operation is None else self.operation.cores
+
+    @property
+    def held_bytes(self) -> int:
+        """What its operators and its log hold."""
+        return self.log.bytes + (0 if self.operation is None else self.operation.bytes)
+
+    def check(self) -> None:
+        """All invariants of its operators."""
+        assert self.running == (self.kept is None), "a query runs or keeps its answer"
+        if self.operation is not None:
+            self.operation.check()
+
+    def n_results(self) -> int:
+        """Results so far."""
+        return self._results_before + (0 if self.operation is None else self.operation.n_results)
+
+
+class TreeReader:
+    """Reads one query with operators: its answer as the operators left it, and its changes as they were logged."""
+
+    def __init__(self, query: TreeQuery) -> None:
+        self._query = query
+        operation = query.operation
+        self.errors = query.errors if operation is None else operation.errors
+
+    def answer(self, clock: int) -> Results:
+        """The answer now: what is alive, or the newest results of a stream."""
+        kept, operation = self._query.kept, self._query.operation
+        if kept is not None:
+            return Results(kept.vectors, kept.starts, 1)
+        assert operation is not None, "a query runs or keeps its answer"
+        return operation.answer(clock)
+
+    def keep(self, clock: int) -> Kept:
+        """The rows of the answer, to keep over a pause."""
+        found = self.answer(clock)
+        return Kept(found.columns, found.times, np.arange(len(found)), len(found))
+
+    def changes(self, record: Record) -> list[Results]:
+        """The changes of a commit."""
+        return self._query.log.at(record.seq)

@@ -1,0 +1,118 @@
+"""The order in which the operator join takes its inputs, and what it compares at each.
+
+    what moves           in the order of FROM: streams in windows, derived relations, running queries
+    tables as they were  each met when a combination of those begins (semantics 15)
+    tables as they are   last: what they bring meets no other table anew
+
+Without a table that counts as it was the order is that of FROM.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from filters.expressions.expression import Call, ColumnRef, Expression, columns_of, replace_columns
+from lineage.schema import Type
+from queries.joins import KeyColumn
+from queries.nodes import JoinNode, Node, Select, Slide
+from queries.split import read_equality
+from queries.tree import of_tables, walk
+from windows.operators.frozen_join import CommitNumber, Stamps
+from windows.operators.join import JoinStep
+from windows.operators.join_keys import KeyPair
+
+
+class JoinOrder:
+    """The inputs of one join, ordered; `commit` is the one that runs."""
+
+    def __init__(self, node: JoinNode, commit: CommitNumber) -> None:
+        self._node = node
+        self._commit = commit
+        n = len(node.inputs)
+        self._order = list(range(n))
+        if any(node.frozen):
+            self._order.sort(key=lambda k: 1 if node.frozen[k] else 2 * of_tables(node.inputs[k]))
+        self.inputs = [node.inputs[k] for k in self._order]
+        self.frozen = [node.frozen[k] for k in self._order]
+        #: whether rows may be shown later than they came, so that they have to say when that was
+        self.stamped = any(node.frozen) and any(slides(item) for item in node.inputs)
+
+    def is_stamped(self, item: Node) -> bool:
+        return self.stamped and not of_tables(item)
+
+    def steps(self, types: Sequence[Sequence[Type]]) -> list[JoinStep]:
+        """What adds each input to those before; `types` are those of the inputs, stamps included."""
+        node, offsets = self._node, _offsets(types)
+        place = {k: at for at, k in enumerate(self._order)}
+        stamps = self._stamps(offsets)
+        terms = [] if node.condition is None else self._terms(node.condition, offsets)
+        found = []
+        for at in range(1, len(self._order)):
+            pairs = []
+            for edge in node.join.equalities:
+                ends = sorted((edge.left, edge.right), key=lambda k: place[k])
+                if place[ends[1]] == at:
+                    both = [pair if ends[0] == edge.left else pair[::-1] for pair in edge.pairs]
+                    before = offsets[place[ends[0]]]
+                    pairs += [KeyPair(self._key(ends[0], left, before), self._key(ends[1], right, 0)) for left, right in both]
+            own = [term for term in terms if max(bisect_right(offsets, ref.position) - 1 for ref in columns_of(term)) == at]
+            found.append(JoinStep(tuple(pairs), _conjunction(own), self.frozen[at], stamps if self.frozen[at] else None))
+        return found
+
+    def _key(self, k: int, column: KeyColumn, offset: int) -> Expression:
+        """A key column of an input whose columns begin at an offset."""
+        if column.expression is None:
+            return ColumnRef(column.type, self._node.inputs[k].columns[column.position].name, offset + column.position)
+        return replace_columns(column.expression, lambda ref: ColumnRef(ref.type, ref.name, offset + ref.position))
+
+    def columns(self, types: Sequence[Sequence[Type]]) -> list[Expression]:
+        """The columns of the join over the concatenation of its ordered inputs."""
+        return [self._moved(column.expression, _offsets(types)) for column in self._node.columns]
+
+    def _stamps(self, offsets: Sequence[int]) -> Stamps | None:
+        if not self.stamped:
+            return None
+        windows = [found.window for item in self.inputs if slides(item) for found in walk(item) if isinstance(found, Slide)]
+        keep_us = max(window.width_us + window.slide_us for window in windows)
+        positions = [offsets[at + 1] - 1 for at, item in enumerate(self.inputs) if self.is_stamped(item)]
+        return Stamps(tuple(positions), keep_us, self._commit)
+
+    def _terms(self, condition: Expression, offsets: Sequence[int]) -> list[Expression]:
+        """What has to hold beside equal keys."""
+        firsts = _offsets([item.columns for item in self._node.inputs])
+
+        def input_of(ref: ColumnRef) -> int:
+            return bisect_right(firsts, ref.position) - 1
+
+        terms = condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
+        return [self._moved(term, offsets) for term in terms if read_equality(term, input_of) is None]
+
+    def _moved(self, expression: Expression, offsets: Sequence[int]) -> Expression:
+        """An expression over the inputs in the order of FROM, over them in this order."""
+        firsts = _offsets([item.columns for item in self._node.inputs])
+        place = {k: at for at, k in enumerate(self._order)}
+
+        def moved(ref: ColumnRef) -> ColumnRef:
+            k = bisect_right(firsts, ref.position) - 1
+            return ColumnRef(ref.type, ref.name, offsets[place[k]] + ref.position - firsts[k])
+
+        return replace_columns(expression, moved)
+
+
+def slides(node: Node) -> bool:
+    """Whether rows of a window that slides, chosen and computed with, are what a node gives."""
+    return isinstance(node, Slide) or (isinstance(node, Select) and slides(node.child))
+
+
+def _offsets(parts: Sequence[Sequence[object]]) -> list[int]:
+    found = [0]
+    for part in parts:
+        found.append(found[-1] + len(part))
+    return found
+
+
+def _conjunction(terms: list[Expression]) -> Expression | None:
+    if len(terms) < 2:
+        return terms[0] if terms else None
+    return Call(Type.BOOL, "and", tuple(terms))

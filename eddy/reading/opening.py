@@ -1,0 +1,75 @@
+"""What a query sees of the rows from before it, and what its opening commit shows.
+
+    first_seen        the first row of a stream that counts for it: all that is stored, or what came since its birth
+    complete_since    when the last row that it misses would have left its window; of a window by keys as if it missed one of each
+    opening_parts     its answer as listeners of `on_commit` get it, in the commit that opens it
+
+A query that is opened (submitted, resumed, replaced) starts from these; `eddy/history/recall.py` makes the rows fit to be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from eddy.base.plans import Birth, Kept
+from eddy.joins.join_group import JoinGroup
+from eddy.matching.row_lists import OpeningRows
+from eddy.streams.source import Source
+from eddy.streams.table_source import TableSource
+from lineage.elements import BEGINNING
+from windows.spec import FOREVER, WindowKind, WindowSpec
+
+#: The rows of an answer over one stream, or the matches of one over several.
+Held = tuple[Source | JoinGroup, Kept]
+
+
+def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int) -> int:
+    """Position of the first row that an input may see; `seq` is the last commit. A table counts whole."""
+    if isinstance(source, TableSource):
+        return 0
+    stored = source.stored_from(seq)
+    if window.is_stream:
+        return source.store.end
+    return stored if birth is None else max(stored, birth.end_of(source.number))
+
+
+def complete_since(now: int, sources: Sequence[Source], windows: Sequence[WindowSpec], births: Sequence[int]) -> int | None:
+    """From when on no row is missing that came before the births; None: never, or there is no clock yet. Tables are whole."""
+    since = now
+    if since == BEGINNING:
+        return None
+    for source, window, born in zip(sources, windows, births, strict=True):
+        counted = window.kind is WindowKind.ROWS and not window.partition and source.store.end - born >= window.rows
+        whole = counted or window.is_stream or isinstance(source, TableSource)
+        missed = None if whole else source.store.time_before(born)
+        if missed is not None and window.width_us == FOREVER:
+            return None
+        if missed is not None:
+            since = max(since, missed + window.width_us)
+    return since
+
+
+def opening_parts(
+    query: int, left: Held | None, came: Held | None, at_us: int
+) -> list[tuple[Source | JoinGroup, OpeningRows, int]]:
+    """The parts of an opening commit: rows that left and rows that came; one that is in both answers is in neither part."""
+    parts = []
+    for sign, mine, other in ((-1, left, came), (1, came, left)):
+        if mine is not None:
+            of, kept = mine
+            rows = np.arange(kept.n_rows)
+            if other is not None and other[0].name == of.name:
+                rows = np.flatnonzero(~np.isin(_keys(kept), _keys(other[1])))
+            if len(rows):
+                parts.append((of, OpeningRows(query, kept, rows, at_us), sign))
+    return parts
+
+
+def _keys(kept: Kept) -> np.ndarray:
+    """What tells rows from each other: their numbers, of matches those of all inputs."""
+    numbers = np.ascontiguousarray(kept.row_numbers)
+    if numbers.ndim == 1:
+        return numbers
+    return numbers.view([(f"input {k}", numbers.dtype) for k in range(numbers.shape[1])]).ravel()

@@ -1,0 +1,71 @@
+"""The window papers, reproduced: per-row operators with queues, local clocks and virtual time.
+
+The engine settles every commit, so its answers never depend on how ends are found. Here nothing settles by itself: rows wait in
+queues before operators that take their time, ends are found late or travel as messages, and the answer lags and errs as the
+papers say. The operators are the printed algorithms with the errata of semantics.md corrected; they are the slow twins of the
+engine's.
+
+Build a plan of operators over sources, feed timed rows, run to a virtual time, read the answer and the counters:
+
+>>> from experiments.papers import Aggregate, GroupBy, Pipeline, Select, Service, Source, TimedRow
+>>> from windows.spec import WindowSpec
+>>> sales = Source("sales", WindowSpec.range(5))
+>>> plan = GroupBy(Select(sales, lambda row: row[0] > 4), [], [Aggregate("COUNT")])
+>>> pipeline = Pipeline(plan, "negative", service=Service(message_us=1))
+>>> pipeline.feed(sales, [TimedRow(0, (5,)), TimedRow(2, (3,)), TimedRow(4, (7,))])
+>>> pipeline.run(5)
+>>> pipeline.answer                        # the 7 came at 4 and is with the group-by, the 5 ends now
+[(1,)]
+>>> pipeline.run(20)
+>>> pipeline.answer
+[(0,)]
+>>> pipeline.delays.average_us, pipeline.operators["group-by"].counters.negative_ratio
+(3.44..., 1.0)
+
+The words of `expiry` are those of the engine, but for `auto`: `experiments/papers/strategy.py`.
+"""
+
+from experiments.papers.aggregates import Aggregate
+from experiments.papers.executor import Pipeline, Service
+from experiments.papers.operators.delta_star import DeltaStar
+from experiments.papers.operators.distinct import Distinct
+from experiments.papers.operators.group_by import GroupBy
+from experiments.papers.operators.intersect import Intersect
+from experiments.papers.operators.join import Join
+from experiments.papers.operators.minus import Minus
+from experiments.papers.operators.overwriting import OverwritingAggregate
+from experiments.papers.operators.project import Project
+from experiments.papers.operators.recipient import Recipient
+from experiments.papers.operators.select import Select
+from experiments.papers.operators.table_join import Table, TableJoin
+from experiments.papers.operators.temporal import TemporalAggregate
+from experiments.papers.operators.union import Union
+from experiments.papers.plan import distinct
+from experiments.papers.source import Retraction, Source, TimedRow
+from experiments.papers.strategy import EXPIRY, Maintenance
+
+__all__ = [
+    "EXPIRY",
+    "Aggregate",
+    "DeltaStar",
+    "Distinct",
+    "GroupBy",
+    "Intersect",
+    "Join",
+    "Maintenance",
+    "Minus",
+    "OverwritingAggregate",
+    "Pipeline",
+    "Project",
+    "Recipient",
+    "Retraction",
+    "Select",
+    "Service",
+    "Source",
+    "Table",
+    "TableJoin",
+    "TemporalAggregate",
+    "TimedRow",
+    "Union",
+    "distinct",
+]

@@ -1,0 +1,40 @@
+"""What the aggregate operators have in common: keys, aggregates, and the live rows of the input by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from experiments.papers.aggregates import Aggregate
+from experiments.papers.buffers import Buffer, Element, Values
+from experiments.papers.node import Node
+from experiments.papers.operator import Operator
+
+
+class Grouping(Operator):
+    """Rows by the values of their key columns; without keys all rows are one group."""
+
+    rule: ClassVar[str] = "group-by"
+
+    _rows: Buffer
+
+    def __init__(self, child: Node, keys: Sequence[int], aggregates: Sequence[Aggregate]) -> None:
+        super().__init__(child)
+        self._columns = tuple(keys)
+        self._aggregates = tuple(aggregates)
+
+    def _open_states(self) -> None:
+        (child,) = self.inputs
+        self._rows = self.mode.make_buffer(child.pattern, self._group, False)
+
+    @property
+    def states(self) -> Sequence[Buffer]:
+        return (self._rows,)
+
+    def _group(self, values: Values) -> Values:
+        return tuple(values[column] for column in self._columns)
+
+    def _result(self, group: Values, rows: list[Element]) -> Values:
+        """Keys and aggregates of a group with these rows."""
+        values = [row.values for row in sorted(rows, key=lambda row: row.start)]
+        return group + tuple(aggregate.of(values) for aggregate in self._aggregates)

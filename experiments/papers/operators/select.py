@@ -1,0 +1,39 @@
+"""Rows that satisfy a condition (N 5.6): no state, a row and its end go the same way.
+
+The condition reads values alone, so the end of a row meets the same answer as its beginning. A flag whose row is filtered out
+goes on as a null message; a join message always goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from experiments.papers.buffers import Element, Values
+from experiments.papers.node import Node
+from experiments.papers.operator import Operator
+
+
+class Select(Operator):
+    """`WHERE condition(values)`."""
+
+    kind: ClassVar[str] = "select"
+    rule: ClassVar[str] = "select"
+
+    def __init__(self, child: Node, condition: Callable[[Values], bool]) -> None:
+        super().__init__(child)
+        self._condition = condition
+
+    def _begin(self, element: Element, port: int) -> None:
+        if self._condition(element.values):
+            self._emit(element)
+
+    def _end(self, element: Element, port: int) -> None:
+        if self._condition(element.values):
+            self._emit_end(element)
+
+    def _end_named(self, element: Element, port: int) -> None:
+        self._end(element, port)
+
+    def _end_all(self, end: int, port: int) -> None:
+        self._emit_message(end)

@@ -1,0 +1,44 @@
+"""The rows of both inputs (N 5.3, U 2.1): no state; an id says which input a row is of.
+
+The paper has the output of two windows FIFO again. That needs windows of one length, so two weakest inputs of different lengths
+make a weak output. `UNION` without ALL is a distinct above.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from experiments.papers.buffers import Element
+from experiments.papers.node import Node
+from experiments.papers.operator import Operator
+from experiments.papers.source import Source
+from windows import patterns
+
+
+class Union(Operator):
+    """`left UNION ALL right`."""
+
+    kind: ClassVar[str] = "union"
+    rule: ClassVar[str] = "union"
+
+    def __init__(self, left: Node, right: Node) -> None:
+        super().__init__(left, right)
+
+    @property
+    def pattern(self) -> str:
+        pattern = super().pattern
+        windows = {node.window for node in self.walk() if isinstance(node, Source)}
+        return patterns.WEAK if pattern == patterns.WEAKEST and len(windows) > 1 else pattern
+
+    def _begin(self, element: Element, port: int) -> None:
+        self._emit(element._replace(id=(port, element.id)))
+
+    def _end(self, element: Element, port: int) -> None:
+        self._emit_end(element._replace(id=(port, element.id)))
+
+    def _end_named(self, element: Element, port: int) -> None:
+        self._end(element, port)
+
+    def _end_all(self, end: int, port: int) -> None:
+        # rows of the other input with this end are due as well
+        self._emit_message(end)

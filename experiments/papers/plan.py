@@ -1,0 +1,64 @@
+"""What a plan must be before it runs, and the names of its nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from experiments.papers.node import Node
+from experiments.papers.operator import Operator
+from experiments.papers.operators.delta_star import DeltaStar
+from experiments.papers.operators.distinct import Distinct
+from experiments.papers.operators.overwriting import OverwritingAggregate
+from experiments.papers.operators.recipient import Recipient
+from experiments.papers.operators.temporal import TemporalAggregate
+from experiments.papers.source import Source
+from lineage.errors import EddyError
+
+_ENDS_TRAVEL = ("negative", "negative+message", "piggyback")
+
+
+def distinct(child: Node) -> Operator:
+    """The form of distinct that an input allows: delta-star where ends are known, else two tables (U 5.4.1)."""
+    return DeltaStar(child) if child.ends_known else Distinct(child)
+
+
+def name_nodes(nodes: Sequence[Node]) -> None:
+    """Operators are named by their kind, the second of a kind with its number; sources by whoever made them."""
+    kinds: Counter[str] = Counter()
+    for node in nodes:
+        if isinstance(node, Source):
+            continue
+        if node.name:
+            raise EddyError(f'"{node.name}" is in a plan already', code="conflict", hint="an operator belongs to one pipeline")
+        kinds[node.kind] += 1
+        node.name = node.kind if kinds[node.kind] == 1 else f"{node.kind}#{kinds[node.kind]}"
+
+
+def check_plan(root: Recipient, expiry: str, compresses: bool) -> None:
+    """Refuse plans whose answers would be wrong."""
+    nodes = list(root.walk())
+    readers = Counter(id(below) for node in nodes for below in node.inputs)
+    for node in nodes:
+        if isinstance(node, Operator) and readers[id(node)] > 1:
+            raise EddyError(f'"{node.name}" has two readers', code="bad_plan", hint="only a source may be read twice")
+        for below in node.inputs:
+            if isinstance(node, DeltaStar) and not below.ends_known:
+                raise EddyError("delta-star stands above rows that may end prematurely", code="bad_plan", hint="use Distinct")
+            if isinstance(node, TemporalAggregate) and not below.ends_known:
+                raise EddyError(
+                    "a temporal aggregate stands above rows that may end prematurely", code="bad_plan", hint="use GroupBy"
+                )
+            if isinstance(below, OverwritingAggregate) and not isinstance(node, Recipient):
+                raise EddyError(
+                    "only the recipient may stand above an overwriting aggregate", code="bad_plan", hint="use GroupBy"
+                )
+    travels = expiry in _ENDS_TRAVEL
+    if compresses and travels:
+        raise EddyError(
+            f'streams are not compressed under "{expiry}"', code="bad_option", hint='"input", "direct" or "update-pattern"'
+        )
+    if travels and any(isinstance(node, TemporalAggregate) for node in nodes):
+        raise EddyError(
+            "a temporal aggregate reads rows with known ends only", code="bad_option", hint='"direct" or "update-pattern"'
+        )

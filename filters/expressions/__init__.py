@@ -1,0 +1,1 @@
+"""Expressions and predicates, and their evaluation over vectors."""

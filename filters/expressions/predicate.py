@@ -1,0 +1,276 @@
+"""A WHERE condition in the form the engine runs: conjunctions of intervals, clauses and residual expressions.
+
+    condition  =  AND over attributes   column in intervals             (grouped filters)
+               AND over `residuals`     expression is true              (predicate modules)
+               AND over `clauses`       OR of such atoms                (a bit per disjunct, as in CACQ)
+
+NOT is pushed down to the atoms first. Under AND and OR "not true" needs no third value (a WHERE keeps a row only when
+it is true), so an atom is just the set of rows for which it is true; a negated comparison is the complementary
+comparison, which leaves NULL out on both sides. A disjunction over one attribute becomes one union of intervals. A
+conjunct whose conjunctive normal form would pass `MAX_CLAUSES` clauses is kept whole as one residual.
+
+Atoms and clauses are in a canonical order: equal conditions are the same set of rows for every stream content, so they
+share a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from filters.expressions.expression import Call, ColumnRef, Expression, Literal
+from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare
+from lineage.schema import Type
+
+#: Beyond this many clauses a conjunct becomes one residual.
+MAX_CLAUSES = 64
+
+#: The comparison that is TRUE where the other is FALSE, and the one with its sides exchanged.
+NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class IndexAtom:
+    """`column in intervals`: served by the column's grouped filter.
+
+    Nobody changes one. It is not frozen because that triples what making one costs, nor a tuple because that takes more memory:
+    a query has several.
+    """
+
+    position: int
+    name: str
+    intervals: Intervals
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.intervals}"
+
+
+class ResidualAtom(NamedTuple):
+    """A boolean expression no index serves."""
+
+    expression: Expression
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+
+Atom = IndexAtom | ResidualAtom
+Clause = tuple[Atom, ...]
+
+
+class Condition(NamedTuple):
+    #: one set of values per constrained attribute, by column position
+    conjuncts: tuple[IndexAtom, ...]
+    residuals: tuple[ResidualAtom, ...]
+    #: disjunctions over several attributes; each has at least two atoms
+    clauses: tuple[Clause, ...]
+    #: no row can satisfy it
+    never: bool = False
+
+    def single(self) -> tuple[Atom, ...]:
+        """The atoms that must each be true."""
+        return (*self.conjuncts, *self.residuals)
+
+    def atoms(self) -> Iterable[Atom]:
+        """Every atom, those of clauses included."""
+        yield from self.single()
+        for clause in self.clauses:
+            yield from clause
+
+
+EVERY_ROW = Condition((), (), ())
+NO_ROW = Condition((), (), (), never=True)
+
+
+def normalise(expression: Expression | None, clauses_apart: bool = True) -> Condition:
+    """The condition of a bound boolean expression; None keeps every row.
+
+    Without `clauses_apart` a disjunction over several attributes is one residual: its outcome can be kept with a row.
+    """
+    if expression is None:
+        return EVERY_ROW
+    atoms: list[IndexAtom] = []
+    residuals: dict[str, ResidualAtom] = {}
+    clauses: dict[str, Clause] = {}
+    for conjunct in _conjuncts(expression):
+        found = _clauses(_formula(conjunct, False))
+        simplified = [(ResidualAtom(conjunct),)] if found is None else [_simplify(clause) for clause in found]
+        if not clauses_apart and any(simple is not None and len(simple) > 1 for simple in simplified):
+            simplified = [(ResidualAtom(conjunct),)]
+        for simple in simplified:
+            if simple is None:
+                continue
+            if not simple:
+                return NO_ROW
+            if len(simple) > 1:
+                ordered = tuple(sorted(simple, key=str))
+                clauses[" | ".join(map(str, ordered))] = ordered
+                continue
+            atom = simple[0]
+            if isinstance(atom, ResidualAtom):
+                residuals[str(atom)] = atom
+            else:
+                atoms.append(atom)
+    found_conjuncts = conjunction(atoms)
+    if found_conjuncts.never or not (residuals or clauses):
+        return found_conjuncts
+    ordered_clauses = tuple(clauses[key] for key in sorted(clauses))
+    return Condition(found_conjuncts.conjuncts, tuple(residuals[key] for key in sorted(residuals)), ordered_clauses)
+
+
+def conjunction(atoms: list[IndexAtom]) -> Condition:
+    """The condition that all atoms hold, atoms on one attribute met."""
+    attributes: dict[int, IndexAtom] = {}
+    for atom in atoms:
+        before = attributes.get(atom.position)
+        if before is not None:
+            atom = IndexAtom(atom.position, atom.name, before.intervals.intersect(atom.intervals))
+        if atom.intervals.empty:
+            return NO_ROW
+        attributes[atom.position] = atom
+    kept = tuple([attributes[at] for at in sorted(attributes) if not attributes[at].intervals.everything])
+    return Condition(kept, (), ()) if kept else EVERY_ROW
+
+
+def _conjuncts(expression: Expression) -> list[Expression]:
+    """The top-level conjuncts, without recursion."""
+    found: list[Expression] = []
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call) and node.op == "and":
+            stack.extend(reversed(node.args))
+        else:
+            found.append(node)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """An AND or OR of formulas in negation normal form."""
+
+    op: str
+    parts: tuple[_Formula, ...]
+
+
+_Formula = _Node | IndexAtom | ResidualAtom | bool
+
+
+def _formula(expression: Expression, negated: bool) -> _Formula:
+    """Negation normal form: NOT only inside residual atoms. The binder bounds the depth."""
+    if isinstance(expression, Call):
+        if expression.op in ("and", "or"):
+            op = expression.op if not negated else ("or" if expression.op == "and" else "and")
+            return _Node(op, tuple(_formula(arg, negated) for arg in expression.args))
+        if expression.op == "not":
+            return _formula(expression.args[0], not negated)
+    return _atom(expression, negated)
+
+
+def _atom(expression: Expression, negated: bool) -> _Formula:
+    if isinstance(expression, Literal):
+        return expression.value is (not negated)
+    if isinstance(expression, ColumnRef) and expression.type is Type.BOOL:
+        return IndexAtom(expression.position, expression.name, compare(Type.BOOL, "=", not negated))
+    if isinstance(expression, Call):
+        indexed = _indexed(expression, negated)
+        if indexed is not None:
+            return indexed
+    return ResidualAtom(Call(Type.BOOL, "not", (expression,)) if negated else expression)
+
+
+def _indexed(call: Call, negated: bool) -> IndexAtom | None:
+    """The atom when a call compares one column with constants, else None."""
+    if call.op in NEGATED:
+        left, right, op = call.args[0], call.args[1], call.op
+        if isinstance(left, Literal):
+            left, right, op = right, left, FLIPPED[op]
+        if not isinstance(left, ColumnRef) or not isinstance(right, Literal):
+            return None
+        return IndexAtom(left.position, left.name, compare(left.type, NEGATED[op] if negated else op, right.value))
+    column = call.args[0] if call.args else None
+    if not isinstance(column, ColumnRef):
+        return None
+    if call.op == "is_null":
+        return IndexAtom(column.position, column.name, NOT_NULL if negated else ONLY_NULL)
+    if call.op == "in" and all(isinstance(arg, Literal) for arg in call.args[1:]):
+        values = [arg.value for arg in call.args[1:] if isinstance(arg, Literal)]
+        found = NOTHING
+        for value in values:
+            found = found.union(compare(column.type, "=", value))
+        if negated:
+            # x NOT IN (.., NULL) is never true: it is false or unknown
+            found = NOTHING if None in values else _complement(found)
+        return IndexAtom(column.position, column.name, found)
+    return None
+
+
+def _complement(intervals: Intervals) -> Intervals:
+    """The values outside, NULL left out."""
+    spans = []
+    previous = None
+    for lo, hi in intervals.spans:
+        if lo is not None:
+            spans.append((previous, lo))
+        if hi is None:
+            return Intervals(tuple(spans))
+        previous = hi
+    spans.append((previous, None))
+    return Intervals(tuple(spans))
+
+
+def _clauses(formula: _Formula) -> list[Clause] | None:
+    """Conjunctive normal form as clauses; an empty clause is false. None beyond `MAX_CLAUSES`."""
+    if isinstance(formula, bool):
+        return [] if formula else [()]
+    if not isinstance(formula, _Node):
+        return [(formula,)]
+    parts = [_clauses(part) for part in formula.parts]
+    if formula.op == "and":
+        found: list[Clause] = []
+        for part in parts:
+            if part is None:
+                return None
+            found.extend(part)
+        return found if len(found) <= MAX_CLAUSES else None
+    product: list[Clause] = [()]
+    for part in parts:
+        if part is None or len(product) * len(part) > MAX_CLAUSES:
+            return None
+        product = [_merge(left, right) for left in product for right in part]
+    return product
+
+
+def _merge(left: Clause, right: Clause) -> Clause:
+    """The disjunction of two clauses, atoms on one attribute united."""
+    atoms = list(left)
+    for atom in right:
+        if isinstance(atom, IndexAtom):
+            for i, other in enumerate(atoms):
+                if isinstance(other, IndexAtom) and other.position == atom.position:
+                    atoms[i] = IndexAtom(atom.position, atom.name, other.intervals.union(atom.intervals))
+                    break
+            else:
+                atoms.append(atom)
+        elif atom not in atoms:
+            atoms.append(atom)
+    return tuple(atoms)
+
+
+def _simplify(clause: Clause) -> Clause | None:
+    """Drop atoms no row satisfies and unite the residual ones; None when every row satisfies the clause."""
+    if len(clause) == 1:
+        atom = clause[0]
+        if isinstance(atom, IndexAtom):
+            return None if atom.intervals.everything else () if atom.intervals.empty else clause
+        return clause
+    indexed = tuple(atom for atom in clause if isinstance(atom, IndexAtom) and not atom.intervals.empty)
+    if any(atom.intervals.everything for atom in indexed):
+        return None
+    residual = tuple(atom.expression for atom in clause if isinstance(atom, ResidualAtom))
+    if not residual:
+        return indexed
+    whole = residual[0] if len(residual) == 1 else Call(Type.BOOL, "or", residual)
+    return (*indexed, ResidualAtom(whole))

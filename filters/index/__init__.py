@@ -1,0 +1,1 @@
+"""Grouped filters: one index per attribute that serves the predicates of every query."""

@@ -1,0 +1,1 @@
+"""Columns of values: vectors, comparisons, casts, intervals."""

@@ -1,0 +1,78 @@
+"""Kernels are compiled by the set-up or the first engine, which says so, and never by a push."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from eddy.streams.timeline import ascending
+from lineage import kernels
+
+ROOT = Path(__file__).parents[4]
+PROGRAM = """
+from eddy import Engine
+from lineage import kernels
+engine = Engine()
+before = [len(kernel.signatures) for kernel, _ in kernels._declared]
+engine.create_stream("s", {"a": "int", "t": "string"})
+engine.submit("SELECT a FROM s WHERE a > 1 AND t = 'x'")
+engine.on_commit(lambda commit: commit.row_lists())
+for n in (1, 20, 300):
+    engine.push("s", {"a": list(range(n)), "t": ["x"] * n})
+assert before == [len(kernel.signatures) for kernel, _ in kernels._declared] and set(before) == {1}
+print("done")
+"""
+
+
+def run(cache: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, timeout=300, check=True
+    )
+
+
+@pytest.mark.slow
+def test_the_first_engine_on_a_machine_says_that_it_compiles_and_the_second_does_not(tmp_path: Path) -> None:
+    first, second = run(tmp_path), run(tmp_path)
+    assert "eddy: compiling kernels for this machine" in first.stderr
+    assert first.stderr.count("compiling") == 1
+    assert second.stderr == "" and first.stdout == second.stdout == "done\n"
+
+
+def test_a_kernel_refuses_arrays_it_was_not_compiled_for() -> None:
+    with pytest.raises(TypeError, match="No matching definition"):
+        ascending(np.array([1.0, 2.0]))
+
+
+def test_compiled_code_is_good_only_while_no_file_with_kernels_changes() -> None:
+    files = {file for file, _, _ in kernels._stamp()}
+    assert {Path(file).name for file in files} >= {"bits.py", "matching.py", "regions.py", "timeline.py"}
+
+
+def test_a_kernel_can_allocate_nothing_for_it_counts_no_references() -> None:
+    def allocate(n: int) -> int:
+        return len(np.zeros(n))
+
+    with pytest.raises(numba.core.errors.NumbaError, match="array passed into the function"):
+        numba.njit("int64(int64)", **kernels.OPTIONS)(allocate)
+
+
+def test_import_and_first_answer_do_without_pandas() -> None:
+    program = """
+import sys
+from eddy import Engine
+engine = Engine()
+engine.create_stream("s", {"a": "int", "x": "float", "b": "bool", "ts": "timestamp"}, time="ts")
+query = engine.submit("SELECT * FROM s [RANGE '1 hour'] WHERE a > 1")
+engine.push("s", {"a": [1, 2], "x": [0.5, None], "b": [True, False], "ts": [1, 2]})
+assert engine.answer(query).num_rows == 1
+assert "pandas" not in sys.modules
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], env=environment, timeout=300, check=True)

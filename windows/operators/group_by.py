@@ -1,0 +1,228 @@
+"""GROUP BY: one row for each group that has rows, and always one without GROUP BY (semantics 17).
+
+    output at an event = {(key, aggregates over the live rows with that key)}      NULL = NULL and NaN = NaN in keys
+
+A group's row has the group's code for its id: a change is a - and a + of that id at the event that made it. Whatever its
+inputs' ends, a group's own end is not known before it comes, so every end travels.
+
+`per_event`: whether each event shows what it changed (ISTREAM, emit="event"); without it a group is read once a commit, at the
+last event that touched it, and only the net change travels. `by_value`: whether rows that begin in one event have no order of
+their own, so that FIRST and LAST take them by value (`windows/state/value_order.py`).
+
+The work per row is in the parts (`windows/aggregates/`): the events of a commit become steps, every part walks them once and
+notes what it was at each reading, and groups whose row differs from the one shown give the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from filters.values.vector import Array, Vector
+from lineage.elements import FOREVER
+from lineage.kernels import kernel
+from lineage.schema import Type
+from windows.aggregates.aggregate import Aggregate
+from windows.aggregates.state import AggregateState
+from windows.aggregates.steps import Steps, number_readings
+from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
+from windows.operators.operator import Child, Operator
+from windows.state.growth import LEAST, fitted
+from windows.state.rows import Events, LiveRows
+from windows.state.value_order import ordered
+from windows.state.values import ValueCodes
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1])")
+def number_events(times: np.ndarray, ranks: np.ndarray, events: np.ndarray) -> None:
+    """A number for each event: equal iff time and rank are."""
+    number = np.int64(0)
+    for k in range(len(times)):
+        if k > 0 and (times[k] != times[k - 1] or ranks[k] != ranks[k - 1]):
+            number += 1
+        events[k] = number
+
+
+@kernel(
+    "void(int64[::1], int64[::1], boolean, int64[:,::1], uint8[:,::1], int64[:,::1], uint8[:,::1], uint8[::1], int64[::1],"
+    "int64[::1], int64[::1])"
+)
+def list_changes(
+    groups: np.ndarray, rows: np.ndarray, scalar: bool, cells: np.ndarray, nulls: np.ndarray, shown: np.ndarray,
+    shown_nulls: np.ndarray, exists: np.ndarray, minus: np.ndarray, plus: np.ndarray, counts: np.ndarray,
+) -> None:  # fmt: skip
+    """The readings at which a group's row ends, and those at which one begins; `counts` is how many of each."""
+    n_minus, n_plus = np.int64(0), np.int64(0)
+    for k in range(len(groups)):
+        group = groups[k]
+        stands = scalar or rows[k] > 0
+        same = stands and exists[group] != 0
+        if same:
+            for a in range(len(cells)):
+                same &= cells[a, k] == shown[a, group] and nulls[a, k] == shown_nulls[a, group]
+        if not same:
+            if exists[group] != 0:
+                minus[n_minus] = k
+                n_minus += 1
+            if stands:
+                plus[n_plus] = k
+                n_plus += 1
+                for a in range(len(cells)):
+                    shown[a, group] = cells[a, k]
+                    shown_nulls[a, group] = nulls[a, k]
+        exists[group] = stands
+    counts[0], counts[1] = n_minus, n_plus
+
+
+class GroupBy(Operator):
+    """Aggregates by the first `n_keys` columns of the input, or over all rows: that one row comes with the first commit."""
+
+    sends_ends = True
+
+    def __init__(
+        self, types: Sequence[Type], n_keys: int, aggregates: Sequence[Aggregate], rows: LiveRows, *,
+        per_event: bool = True, by_value: bool = False,
+    ) -> None:  # fmt: skip
+        self.types = (*types[:n_keys], *(aggregate.type for aggregate in aggregates))
+        self._n_keys = n_keys
+        self._rows = rows
+        self._per_event = per_event
+        self._by_value = by_value
+        self._scalar = n_keys == 0
+        #: codes of groups; a scalar aggregate has one, 0
+        self._keys = ValueCodes(types[:n_keys])
+        self._state = AggregateState(types, aggregates)
+        #: a number above that of all events so far
+        self._event = 1
+        self._reset()
+        #: whether the one row of a scalar aggregate has been sent
+        self._opened = not self._scalar
+        if self._scalar:
+            none = np.zeros(1, np.int64)
+            _, self._shown[:, :1], self._shown_nulls[:, :1] = self._state.walk(Steps(none, none, none, none, 1))
+
+    def _reset(self) -> None:
+        n = len(self._state.aggregates)
+        #: the group of each live row, by slot
+        self._group_of = np.zeros(LEAST, np.int64)
+        #: whether a group has a row in the output, and which
+        self._exists = np.zeros(LEAST, np.uint8)
+        self._shown = np.zeros((n, LEAST), np.int64)
+        self._shown_nulls = np.zeros((n, LEAST), np.uint8)
+        #: the last event that touched a group, while steps are numbered
+        self._seen = np.zeros(LEAST, np.int64)
+
+    def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
+        (delta,) = inputs
+        if self._by_value:
+            delta = Delta(ordered(delta.plus), delta.minus)
+        slots, events = self._rows.apply(delta, upto)
+        if len(events) == 0 and self._opened:
+            return empty(self.types)
+        columns = delta.plus.columns
+        if self._scalar:
+            groups = np.zeros(len(slots), np.int64)
+        else:
+            groups = self._keys.encode(columns[: self._n_keys], len(slots))
+        self._hold()
+        self._group_of[slots] = groups
+        self._state.enter(slots, groups, columns)
+        if not self._opened:
+            events = self._opening(events, upto)
+        steps = self._steps(events)
+        rows, cells, nulls = self._state.walk(steps)
+        found = self._output(events, steps, rows, cells, nulls)
+        self._settle(events.ended)
+        return found
+
+    def show_events(self) -> None:
+        self._per_event = True
+
+    def _hold(self) -> None:
+        n_groups, n_slots = self._keys.capacity, self._rows.capacity
+        self._state.hold(n_groups, n_slots)
+        self._group_of = fitted(self._group_of, n_slots)
+        self._exists = fitted(self._exists, n_groups)
+        self._shown = fitted(self._shown, n_groups)
+        self._shown_nulls = fitted(self._shown_nulls, n_groups)
+        self._seen = fitted(self._seen, n_groups)
+
+    def _opening(self, events: Events, upto: int) -> Events:
+        """The events with one before them that touches the only group and changes nothing."""
+        self._opened = True
+        return Events(
+            np.concatenate([events.times[:1] if len(events) else [upto], events.times]),
+            np.concatenate([[SCHEDULED], events.ranks]),
+            np.concatenate([[0], events.slots]),
+            np.concatenate([[0], events.signs]),
+        )
+
+    def _steps(self, events: Events) -> Steps:
+        groups = self._group_of[events.slots]
+        numbers = np.zeros(len(events), np.int64)
+        if self._per_event:
+            number_events(events.times, events.ranks, numbers)
+        readings = np.empty(len(events), np.int64)
+        n = number_readings(groups, numbers, self._seen, self._event, readings)
+        self._event += int(numbers[-1]) + 1
+        return Steps(events.slots, events.signs, groups, readings, n)
+
+    def _output(self, events: Events, steps: Steps, rows: Array, cells: Array, nulls: Array) -> Delta:
+        read = np.flatnonzero(steps.readings >= 0)
+        groups = steps.groups[read]
+        ended, begun, counts = np.empty(len(read), np.int64), np.empty(len(read), np.int64), np.zeros(2, np.int64)
+        list_changes(
+            groups, rows, self._scalar, cells, nulls, self._shown, self._shown_nulls, self._exists, ended, begun, counts
+        )  # fmt: skip
+        ended, begun = ended[: counts[0]], begun[: counts[1]]
+        at = read[ended]
+        minus = Minus(groups[ended], events.times[at], events.ranks[at])
+        at = read[begun]
+        ends = np.full(len(begun), FOREVER, np.int64)
+        columns = self._columns(groups[begun], cells[:, begun], nulls[:, begun])
+        return Delta(Plus(groups[begun], events.times[at], events.ranks[at], ends, columns), minus)
+
+    def _columns(self, groups: Array, cells: Array, nulls: Array) -> list[Vector]:
+        values = [self._state.vector(k, np.ascontiguousarray(cells[k]), nulls[k]) for k in range(len(cells))]
+        return [*self._keys.take(groups), *values]
+
+    def _settle(self, ended: Array) -> None:
+        """Let go of what the rows that ended had."""
+        self._state.leave(ended)
+        if not self._scalar:
+            self._keys.release(self._group_of[ended])
+        self._rows.settle()
+        self.errors = self._state.errors
+        if len(self._rows) == 0:
+            shown, shown_nulls, exists = self._shown[:, :1], self._shown_nulls[:, :1], self._exists[:1]
+            self._state.clear()
+            self._reset()
+            if self._scalar:
+                self._shown[:, :1], self._shown_nulls[:, :1], self._exists[:1] = shown, shown_nulls, exists
+        elif self._state.many_texts(len(self._rows)):
+            self._state.forget_texts(self._rows.live(), self._shown)
+
+    def answer(self, children: Sequence[Child], now: int) -> Delta:
+        groups = np.zeros(1, np.int64) if self._scalar else np.flatnonzero(self._exists)
+        n = len(groups)
+        columns = self._columns(groups, self._shown[:, groups], self._shown_nulls[:, groups])
+        times = np.full(n, now, np.int64)
+        return Delta(Plus(groups, times, np.zeros(n, np.int64), np.full(n, FOREVER, np.int64), columns), no_minus())
+
+    @property
+    def bytes(self) -> int:
+        arrays = (self._group_of, self._exists, self._shown, self._shown_nulls, self._seen)
+        return sum(array.nbytes for array in arrays) + self._keys.bytes + self._rows.bytes + self._state.bytes
+
+    def stats(self) -> dict[str, int]:
+        return {**super().stats(), "rows": len(self._rows), "groups": len(self._keys)}
+
+    def check(self) -> None:
+        self._rows.check()
+        self._keys.check()
+        live = self._rows.live()
+        counts = np.bincount(self._group_of[live], minlength=len(self._exists))
+        if not self._scalar:
+            assert ((counts > 0) == (self._exists != 0)).all(), "a group has a row iff it has rows"
+            assert (self._keys.references(self._keys.live()) == counts[self._keys.live()]).all(), "every row holds its group"

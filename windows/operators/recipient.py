@@ -1,0 +1,125 @@
+"""Where a query's changes arrive: the answer, and the net changes of each commit.
+
+    emit="commit"   the net change of the whole commit by value, - before +
+    emit="event"    one net change set for each instant of the commit, in event-time order, - before + in each
+    a stream        every row as it comes; the answer is its newest 1,000
+
+Between operators an end names an id, from here on a value: the value is found by the row that has the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from filters.values.vector import Array, Vector
+from lineage.schema import Type
+from windows.delta import Delta, concatenated, empty, no_minus, no_plus
+from windows.state.coded import CodedRows
+from windows.state.netting import Netting, group_stops
+from windows.state.rows import LiveRows
+from windows.state.values import ValueCodes
+
+#: How many rows of a stream are its answer.
+NEWEST = 1000
+
+
+@dataclass(slots=True)
+class Changes:
+    """Signed rows, in the order in which they are shown."""
+
+    times: Array
+    #: +1 or -1
+    signs: Array
+    columns: list[Vector]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+class Recipient:
+    """The answer of a query that is a relation."""
+
+    __slots__ = ("types", "_rows", "_by_instant", "_netting", "_nothing", "_shares")
+
+    def __init__(
+        self, types: Sequence[Type], rows: LiveRows, *, emit: str = "commit", values: ValueCodes | None = None
+    ) -> None:  # fmt: skip
+        """`values`: those of the root, which keeps them."""
+        assert emit in ("commit", "event"), f"no such way to emit: {emit}"
+        self.types = tuple(types)
+        self._rows = CodedRows(rows, ValueCodes(types) if values is None else values)
+        self._shares = values is not None
+        self._by_instant = emit == "event"
+        self._netting = Netting()
+        none = no_plus(types)
+        #: what a commit shows that changed nothing
+        self._nothing = Changes(none.times, none.times, none.columns)
+
+    def process(self, delta: Delta, upto: int) -> Changes:
+        """Take a commit's delta of the root; returns what the query shows of it."""
+        events, codes = self._rows.apply(delta, upto)
+        if not len(events):
+            return self._nothing
+        stops = group_stops(events.times) if self._by_instant else np.full(min(1, len(events)), len(events), np.int64)
+        values = self._rows.values
+        places = self._netting.remaining(codes, events.signs, stops, values.capacity)
+        found = Changes(events.times[places], events.signs[places], values.take(codes[places]))
+        self._rows.settle()
+        if not len(self._rows):
+            self._netting.shrink()
+        return found
+
+    def answer(self) -> tuple[Array, list[Vector]]:
+        """Ids and columns of the rows that are there, by id."""
+        live = self._rows.rows
+        slots = live.live()
+        slots = slots[np.argsort(live.ids[slots], kind="stable")]
+        return live.ids[slots], self._rows.take(slots)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def bytes(self) -> int:
+        return self._rows.bytes + (0 if self._shares else self._rows.values.bytes) + self._netting.bytes
+
+    def check(self) -> None:
+        self._rows.check()
+
+
+class StreamRecipient:
+    """The answer of a query that is a stream."""
+
+    __slots__ = ("types", "_newest")
+
+    def __init__(self, types: Sequence[Type]) -> None:
+        self.types = tuple(types)
+        self._newest = empty(types).plus
+
+    def process(self, delta: Delta, upto: int) -> Changes:
+        """Every row of a commit, as it comes."""
+        assert not len(delta.minus), "a stream takes nothing back"
+        plus = delta.plus
+        kept = plus.take(np.arange(max(0, len(plus) - NEWEST), len(plus)))
+        both = concatenated(self.types, [Delta(self._newest, no_minus()), Delta(kept, no_minus())]).plus
+        self._newest = both.take(np.arange(max(0, len(both) - NEWEST), len(both)))
+        return Changes(plus.times, np.ones(len(plus), np.int64), plus.columns)
+
+    def answer(self) -> tuple[Array, list[Vector]]:
+        """Ids and columns of the newest rows by (time, id)."""
+        order = np.lexsort((self._newest.ids, self._newest.times))
+        found = self._newest.take(order)
+        return found.ids, found.columns
+
+    def __len__(self) -> int:
+        return len(self._newest)
+
+    @property
+    def bytes(self) -> int:
+        return self._newest.bytes
+
+    def check(self) -> None:
+        assert len(self._newest) <= NEWEST, "only the newest are kept"

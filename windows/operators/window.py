@@ -1,0 +1,193 @@
+"""Windows over the rows of a stream that an operator makes: RANGE, NOW, UNBOUNDED, [PARTITION BY k] ROWS n, also with RANGE.
+
+    [RANGE w], [NOW]    a life known when the row comes; such rows are timed by their change and never lag
+    [ROWS n]            the row n places newer, of the same key, ends a row at its own event, - before +; of rows that come in
+                        one event only those that are still there after it are seen
+
+Rows of a key hang in a list by coming. One that ends by the clock leaves the front of its list and no longer counts: all older
+ones have ended before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from filters.values.vector import Array
+from lineage.elements import FOREVER
+from lineage.kernels import kernel
+from lineage.schema import Type
+from windows.delta import Delta, Minus, Plus, no_minus
+from windows.operators.operator import Child, TimedOperator
+from windows.spec import MAX_ROWS, WindowKind, WindowSpec
+from windows.state.due import Fifo
+from windows.state.growth import LEAST, fitted, fitted_rows
+from windows.state.rows import Events, LiveRows
+from windows.state.stored import StoredRows
+from windows.state.values import ValueCodes
+
+_NONE = -1
+
+
+@kernel(
+    "int64(int64[::1], int64[::1], int64[::1], int64, boolean, uint8[::1], int64[:,::1], int64[::1], int64[:,::1])",
+)
+def walk_newest(
+    slots: np.ndarray,
+    signs: np.ndarray,
+    codes: np.ndarray,
+    n_newest: int,
+    sends_ends: bool,
+    displaced: np.ndarray,
+    by_code: np.ndarray,
+    newer: np.ndarray,
+    ended: np.ndarray,
+) -> int:
+    """Walk rows that come and scheduled ends; `by_code[key]` is (rows, oldest, newest), `newer[slot]` the next of its key.
+
+    `displaced` marks rows that others ended; `ended` gets (slot, event, 1 if displaced) of those that the output ends.
+    """
+    n = np.int64(0)
+    for k in range(len(slots)):
+        slot = slots[k]
+        code = codes[slot]
+        if signs[k] > 0:
+            if by_code[code, 0] == 0:
+                by_code[code, 1] = slot
+            else:
+                newer[by_code[code, 2]] = slot
+            newer[slot] = _NONE
+            by_code[code, 2] = slot
+            by_code[code, 0] += 1
+            if by_code[code, 0] > n_newest:
+                oldest = by_code[code, 1]
+                by_code[code, 1] = newer[oldest]
+                by_code[code, 0] -= 1
+                displaced[oldest] = 1
+                ended[0, n] = oldest
+                ended[1, n] = k
+                ended[2, n] = 1
+                n += 1
+        elif displaced[slot] == 0:
+            by_code[code, 1] = newer[slot]
+            by_code[code, 0] -= 1
+            if sends_ends:
+                ended[0, n] = slot
+                ended[1, n] = k
+                ended[2, n] = 0
+                n += 1
+    return int(n)
+
+
+class Window(TimedOperator):
+    """A window over the rows of a stream."""
+
+    def __init__(self, types: Sequence[Type], spec: WindowSpec, *, sends_ends: bool = False) -> None:
+        assert spec.kind is not WindowKind.NONE, "a stream without a window is no relation"
+        self.types = tuple(types)
+        self.sends_ends = sends_ends
+        self._spec = spec
+        self._stored = StoredRows(types, LiveRows(Fifo(), by_id=False))
+        self._keys = ValueCodes([types[position] for position in spec.partition])
+        #: by slot: the code of a row's key, the next newer row of that key, its number by coming, and 1 if others ended it in the
+        #: commit
+        self._codes = np.zeros(LEAST, np.int64)
+        self._newer = np.zeros(LEAST, np.int64)
+        self._came = np.zeros(LEAST, np.int64)
+        self._displaced = np.zeros(LEAST, np.uint8)
+        self._n_rows = 0
+        #: by code: rows, the oldest, the newest
+        self._by_code = np.zeros((LEAST, 3), np.int64)
+
+    def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
+        (delta,) = inputs
+        assert not len(delta.minus), "a stream takes nothing back"
+        plus = self._scheduled(delta.plus)
+        slots, events = self._stored.apply(Delta(plus, no_minus()), upto)
+        codes = self._keys.encode([plus.columns[position] for position in self._spec.partition], len(plus))
+        self._fit()
+        self._codes[slots] = codes
+        self._came[slots] = np.arange(self._n_rows, self._n_rows + len(slots))
+        self._n_rows += len(slots)
+        minus, unseen = self._walked(events, upto)
+        if len(unseen):
+            plus = plus.take(~np.isin(slots, unseen))
+        self._keys.release(self._codes[self._stored.rows.ended])
+        self._stored.settle()
+        self._fit()
+        return Delta(plus, minus)
+
+    def _scheduled(self, plus: Plus) -> Plus:
+        """The rows with their ends by the clock."""
+        forever = self._spec.width_us >= FOREVER
+        ends = np.full(len(plus), FOREVER, np.int64) if forever else plus.times + self._spec.width_us
+        return Plus(plus.ids, plus.times, plus.ranks, ends, plus.columns)
+
+    def _fit(self) -> None:
+        if len(self._by_code) != self._keys.capacity:
+            self._by_code = fitted_rows(self._by_code, self._keys.capacity)
+        capacity = self._stored.rows.capacity
+        self._codes = fitted(self._codes, capacity)
+        self._newer = fitted(self._newer, capacity)
+        self._came = fitted(self._came, capacity)
+        self._displaced = fitted(self._displaced, capacity)
+
+    def _walked(self, events: Events, upto: int) -> tuple[Minus, Array]:
+        """What ends, and the rows that never were: newer ones of their own event displaced them."""
+        ended = np.empty((3, len(events)), np.int64)
+        n = walk_newest(
+            events.slots, events.signs, self._codes, self._spec.rows or MAX_ROWS, self.sends_ends, self._displaced,
+            self._by_code, self._newer, ended,
+        )  # fmt: skip
+        slots, at, displaced = ended[:, :n]
+        self._stored.rows.end(slots[displaced == 1], upto)
+        self._displaced[slots] = 0
+        first = _last_places(events.slots, events.signs > 0, slots)
+        unseen = (first >= 0) & (events.times[first] == events.times[at]) & (events.ranks[first] == events.ranks[at])
+        ids, times, ranks = self._stored.rows.ids[slots], events.times[at], events.ranks[at]
+        return Minus(ids, times, ranks).take(~unseen), slots[unseen]
+
+    def answer(self, children: Sequence[Child], now: int) -> Delta:
+        rows = self._stored.rows
+        slots = rows.live()
+        slots = slots[np.argsort(self._came[slots])]
+        n = len(slots)
+        times, ranks = np.full(n, now, np.int64), np.zeros(n, np.int64)
+        return Delta(Plus(rows.ids[slots], times, ranks, rows.ends[slots], self._stored.take(slots)), no_minus())
+
+    def most_ends(self, upto: int) -> int:
+        return 0 if self._spec.width_us >= FOREVER else len(self._stored)
+
+    def count_ends(self, upto: int) -> Callable[[int], int]:
+        rows = self._stored.rows
+        ends = np.sort(rows.ends[rows.live()])
+        return lambda clock: int(np.searchsorted(ends, clock, "right"))
+
+    @property
+    def bytes(self) -> int:
+        arrays: tuple[Array, ...] = (self._codes, self._newer, self._came, self._displaced, self._by_code)
+        return self._stored.bytes + self._keys.bytes + sum(array.nbytes for array in arrays)
+
+    def stats(self) -> dict[str, int]:
+        return {**super().stats(), "rows": len(self._stored), "keys": len(self._keys)}
+
+    def check(self) -> None:
+        self._stored.check()
+        self._keys.check()
+        live = self._stored.rows.live()
+        counts = np.bincount(self._codes[live], minlength=len(self._by_code))
+        assert (self._by_code[:, 0] == counts[: len(self._by_code)]).all(), "the rows of every key are counted"
+        assert not counts.size or counts.max() <= (self._spec.rows or MAX_ROWS), "no key has more rows than the window holds"
+
+
+def _last_places(slots: Array, chosen: Array, wanted: Array) -> Array:
+    """For each of some slots the last chosen place that has it, or -1: a commit costs what happens in it, not what is alive."""
+    if not len(wanted):
+        return np.zeros(0, np.int64)
+    places = np.flatnonzero(chosen)
+    order = np.argsort(slots[places], kind="stable")
+    ordered = slots[places][order]
+    at = np.searchsorted(ordered, wanted, "right") - 1
+    found = (at >= 0) & (ordered[np.maximum(at, 0)] == wanted) if len(ordered) else np.zeros(len(wanted), np.bool_)
+    return np.where(found, places[order[np.maximum(at, 0)]] if len(ordered) else -1, -1)

@@ -1,0 +1,60 @@
+"""The live rows of one input by slot, each with the code of its value: what operators keep that look at whole values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from filters.values.vector import Array, Vector
+from windows.delta import Delta
+from windows.state.growth import LEAST, fitted
+from windows.state.rows import Events, LiveRows
+from windows.state.values import ValueCodes
+
+
+class CodedRows:
+    """Live rows whose columns are kept once for each value."""
+
+    __slots__ = ("rows", "values", "_codes")
+
+    def __init__(self, rows: LiveRows, values: ValueCodes) -> None:
+        """Two inputs may share their values."""
+        self.rows = rows
+        self.values = values
+        #: by slot; a row has one reference
+        self._codes = np.zeros(LEAST, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def apply(self, delta: Delta, upto: int) -> tuple[Events, Array]:
+        """The events of a commit, and the code of the row of each."""
+        slots, events = self.rows.apply(delta, upto)
+        if not len(events):
+            return events, events.slots
+        self._codes = fitted(self._codes, self.rows.capacity)
+        self._codes[slots] = self.values.encode(delta.plus.columns, len(slots))
+        return events, self._codes[events.slots]
+
+    def codes(self, slots: Array) -> Array:
+        return self._codes[slots]
+
+    def take(self, slots: Array) -> list[Vector]:
+        return self.values.take(self._codes[slots])
+
+    def settle(self) -> None:
+        """The commit is done: slots of rows that ended, and values that no row has, are free."""
+        self.values.release(self._codes[self.rows.ended])
+        self.rows.settle()
+        self._codes = fitted(self._codes, self.rows.capacity)
+
+    @property
+    def bytes(self) -> int:
+        """Without the values, which may be shared."""
+        return self.rows.bytes + self._codes.nbytes
+
+    def check(self) -> None:
+        self.rows.check()
+        self.values.check()
+        counts = np.bincount(self._codes[self.rows.live()], minlength=self.values.capacity)
+        assert (self.values.references(self.values.live()) >= counts[self.values.live()]).all(), "every row has a reference"
+        assert (counts[self.values.live()] > 0).sum() == (counts > 0).sum(), "every row's value is alive"

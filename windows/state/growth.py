@@ -1,0 +1,43 @@
+"""Arrays of state that follow a capacity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from filters.values.vector import Array
+
+#: Capacity of what is empty.
+LEAST = 16
+
+
+def room_for(needed: int, capacity: int) -> int:
+    """A capacity of at least `needed`, doubled from the present one."""
+    capacity = max(capacity, LEAST)
+    while capacity < needed:
+        capacity *= 2
+    return capacity
+
+
+def fitted(array: Array, capacity: int, fill: int = 0) -> Array:
+    """The array if its last axis has that capacity, else a copy that has; new places hold `fill`."""
+    have = array.shape[-1]
+    if have == capacity:
+        return array
+    shape = (*array.shape[:-1], capacity)
+    # zeroed memory is not touched before it is used
+    copy = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
+    kept = min(have, capacity)
+    copy[..., :kept] = array[..., :kept]
+    return copy
+
+
+def fitted_rows(array: Array, capacity: int, fill: int = 0) -> Array:
+    """The same for the first axis."""
+    have = len(array)
+    if have == capacity:
+        return array
+    shape = (capacity, *array.shape[1:])
+    copy = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
+    kept = min(have, capacity)
+    copy[:kept] = array[:kept]
+    return copy
