@@ -26,6 +26,7 @@ from tests.reference.frozen_steps import make_frozen_script
 from tests.reference.in_process import InProcess, in_process
 from tests.reference.leaf_model import LeafModel, reads
 from tests.reference.payload import encode
+from tests.reference.seeds import seeds
 from tests.reference.tree_sql import as_sql
 from tests.reference.values import Row, canonical_row
 from tests.reference.window_harness import MakeEngine, WindowHarness
@@ -151,17 +152,17 @@ def run(script: WindowScript, seed: int, make: Callable[[WindowScript, int], Tra
     return harness
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(range(40), 10))
 def test_a_row_is_matched_exactly_when_the_model_lets_it_into_a_leaf(seed: int) -> None:
     assert min(run(make_window_script(seed, 30), seed).n_verdicts.values()) > 0
 
 
-@pytest.mark.parametrize("seed", range(500, 516))
+@pytest.mark.parametrize("seed", seeds(range(500, 516), 6))
 def test_the_same_holds_without_keys_and_ends(seed: int) -> None:
     assert min(run(make_window_script(seed, 30, plain=True), seed).n_verdicts.values()) > 0
 
 
-@pytest.mark.parametrize("seed", range(600, 616))
+@pytest.mark.parametrize("seed", seeds(range(600, 616), 6))
 def test_the_same_holds_beside_tables_that_change(seed: int) -> None:
     assert min(run(make_frozen_script(seed, 25, plain=seed % 2 == 0), seed).n_verdicts.values()) > 0
 

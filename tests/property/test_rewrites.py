@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -23,6 +21,8 @@ from queries.syntax import MAX_SELECTS
 from queries.tree import walk
 from tests.property.test_trees_duckdb import KNOWN, rows, texts
 from tests.reference.comparison import compared
+from tests.reference.oracle import asked
+from tests.reference.seeds import amount
 from tests.reference.tree_answer import answer
 
 Contents = dict[str, list[tuple[Any, ...]]]
@@ -49,7 +49,7 @@ def forms(root: Node) -> dict[str, Node]:
     }
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=amount(50, long=120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts(), rows, rows)
 def test_every_form_of_a_random_tree_has_the_same_answer(
     sql: str, table: list[tuple[Any, ...]], stream: list[tuple[Any, ...]]
@@ -91,14 +91,8 @@ SELECTED = [
 
 def both(sql: str, contents: Contents, form: Node) -> tuple[Counter[Any], Counter[Any]]:
     """The answer of a form of a text's tree, and DuckDB's of the text."""
-    connection = duckdb.connect()
-    for name, found in contents.items():
-        connection.execute(f"CREATE TABLE {name} (i BIGINT, j BIGINT, s VARCHAR)")
-        if found:
-            connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", found)
-    theirs = connection.execute(re.sub(r"\[.*?\]", "", sql)).fetchall()
     compared()
-    return bag(form, contents), Counter(theirs)
+    return bag(form, contents), Counter(asked(sql, contents))
 
 
 @pytest.mark.parametrize(

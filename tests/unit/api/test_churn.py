@@ -99,6 +99,6 @@ def test_adding_and_cancelling_a_thousand_queries_leaves_memory_flat() -> None:
     check(1000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_adding_and_cancelling_ten_thousand_queries_leaves_memory_flat() -> None:
     check(10_000)
