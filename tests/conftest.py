@@ -25,6 +25,7 @@ from hypothesis import settings
 
 from eddy.base.compile import ensure
 from tests.reference.seeds import LONG, QUICK_SEEDS
+from tests.reference.tally import Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,10 @@ if os.environ.get("CI"):
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 ensure()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Tally())
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,6 +21,7 @@ from api.core.holdings import Holdings
 from api.core.inbox import Item
 from eddy import EddyError, Engine
 from storage.directory import DataDirectory
+from tests.reference.comparison import compared
 from tests.reference.seeds import seeds
 from tests.reference.simulated_disk import DiskState, SimulatedDisk
 
@@ -190,6 +191,7 @@ def check(calls: list[Call], seed: int, points: int, group: int, snapshot_every:
         holdings, clock = recover(directory, lambda clock: Engine(clock=clock))
         found = held(holdings)
         holdings.engine.check()
+        compared()
         fits = [n for n in range(acknowledged, len(expected)) if expected[n] == found]
         assert fits, f"crash at {point} of {len(disk.points)}: not what {acknowledged} or more calls make"
         known = {(one.kind, one.name) for one in directory.catalog.definitions()}
@@ -214,6 +216,7 @@ def go_on(holdings: Holdings, clock: Clock, calls: list[Call], n: int) -> None:
                 carry_out(one, its_clock, again)
             except EddyError:
                 pass
+    compared()
     assert with_changes(twin) == with_changes(holdings)
 
 

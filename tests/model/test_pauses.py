@@ -123,9 +123,9 @@ def test_random_queries_are_right_at_every_cut(seed: int, monkeypatch: pytest.Mo
         for label, query in relations.items():
             for change in engine.changes(query.handle, since=seq - 1):
                 if change.seq == seq:
-                    harness._add(query, change.sign, harness._value(query, change))
+                    harness.add(query, change.sign, harness.value(query, change))
             expected = harness.model.answer(harness.player.numbers[label])
-            harness._same_bag(query, f"changes up to {seq}", list(query.total.elements()), expected)
+            harness.same_bag(query, f"changes up to {seq}", list(query.total.elements()), expected)
     assert relations
     engine.check()
 

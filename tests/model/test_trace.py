@@ -21,7 +21,7 @@ from eddy import Engine, NotFoundError
 from eddy.operators.tree_query import TreeQuery
 from eddy.state.state import dump_state
 from queries.nodes import Block, GroupBy, Slide
-from tests.reference.comparison import Mismatch
+from tests.reference.comparison import Mismatch, compared, near
 from tests.reference.frozen_steps import make_frozen_script
 from tests.reference.in_process import InProcess, in_process
 from tests.reference.leaf_model import LeafModel, reads
@@ -30,7 +30,6 @@ from tests.reference.seeds import seeds
 from tests.reference.tree_sql import as_sql
 from tests.reference.values import Row, canonical_row
 from tests.reference.window_harness import MakeEngine, WindowHarness
-from tests.reference.window_oracle import near
 from tests.reference.window_script import Step, StreamPlan, WindowScript
 from tests.reference.window_steps import make_window_script, random_row
 from tests.reference.workload import MS
@@ -112,6 +111,7 @@ class TraceHarness(WindowHarness):
             raise Mismatch(f"verdicts of {sorted(expected)} are due, and {found} has others")
         for name, takes in expected.items():
             matched = name in found["matched"]
+            compared()
             if takes is not None and matched != takes:
                 raise Mismatch(f"{sql[name]}\n  {found['row']}\n  {arrived}\n  expected {takes}\n  {found}")
             if (name in found["refused"]) + (name in found["waiting"]) + matched != 1:
@@ -130,6 +130,7 @@ class TraceHarness(WindowHarness):
                 rows = [canonical_row(row) for row in zip(*(column.to_pylist() for column in answer.columns))]
                 key = canonical_row(last["group"].values())
                 got = [] if last["row"] is None else [canonical_row(last["row"].values())]
+                compared()
                 if not near(got, [row for row in rows if row[: len(key)] == key]):
                     raise Mismatch(f"{query.sql}\n  told: {last}\n  answer: {rows}")
                 self.n_groups += 1

@@ -133,11 +133,11 @@ def test_the_scripts_hold_every_operator_and_window_with_answers_that_change() -
 
 
 def slide_takes_rows_of_the_boundary(self: Any, boundary: float) -> list[Any]:
-    return [row for row in self._rows if boundary - self._window.width <= row.t and row.start <= boundary]
+    return [row for row in self.rows if boundary - self._window.width <= row.t and row.start <= boundary]
 
 
 def rows_return(self: Any, boundary: float) -> list[Any]:
-    alive = [row for row in self._rows if not row.gone]
+    alive = [row for row in self.rows if not row.gone]
     return alive[-self._window.rows :] if self._window.rows and not self._window.partition else alive
 
 

@@ -26,6 +26,7 @@ from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS
 from filters.values.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
 from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
+from tests.reference.comparison import compared
 from tests.reference.seeds import amount
 
 COLUMNS = [
@@ -332,6 +333,7 @@ def ask(connection: Any, rows: list[tuple[Any, ...]], expression: Expression) ->
     if expression.type is Type.TIMESTAMP:
         value = f"epoch_us({value})"
     found = connection.execute(f"SELECT {value} FROM given_rows ORDER BY n").fetchall()
+    compared(len(found))
     return [row[0] for row in found]
 
 
@@ -399,6 +401,7 @@ def test_an_int_and_a_float_compare_as_real_numbers(rows: list[tuple[Any, ...]],
             continue
         below = not math.isnan(a) and (math.isnan(b) or a < b)
         equal = a == b
+        compared()
         expected = {"=": equal, "<>": not equal, "<": below, "<=": below or equal, ">": not below and not equal, ">=": not below}
         assert cell is expected[op]
 
@@ -423,5 +426,6 @@ def test_int_arithmetic_is_exact_or_null(op: str, pairs: list[tuple[int, int]]) 
     frame = ListFrame([vector_of(Type.INT, [a for a, _ in pairs]), vector_of(Type.INT, [b for _, b in pairs])])
     found = cells_of(evaluate(Call(Type.INT, op, (COLUMNS[0], COLUMNS[1])), frame))
     exact = [{"+": a + b, "-": a - b, "*": a * b}[op] for a, b in pairs]
+    compared(len(pairs))
     assert found == [value if KEY_MIN <= value <= KEY_MAX else None for value in exact]
     assert frame.errors == found.count(None)

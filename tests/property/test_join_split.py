@@ -25,6 +25,7 @@ from queries.bound import Readable
 from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
 from queries.parser import parse
 from queries.split import split
+from tests.reference.comparison import compared
 from tests.reference.join_keys import join_keys
 from tests.reference.seeds import amount
 
@@ -217,6 +218,7 @@ def test_the_parts_are_true_together_exactly_where_the_condition_is(case: Case, 
     vectors = vectors_of(columns, rows)
     expected = true_rows(condition, ListFrame(vectors, len(rows)))
     found = split_rows(join, widths, vectors, rows)
+    compared(len(rows))
     wrong = np.flatnonzero(found != expected)
     assert len(wrong) == 0, (str(condition), join, rows[wrong[0]], bool(expected[wrong[0]]))
 
@@ -288,4 +290,5 @@ def test_bands_are_exact_at_the_ends_of_the_range(text: str) -> None:
     vectors = vectors_of(columns, rows)
     assert bound.join is not None and bound.condition is not None
     expected = true_rows(bound.condition, ListFrame(vectors))
+    compared(len(rows))
     assert split_rows(bound.join, [1, 1], vectors, rows).tolist() == expected.tolist()

@@ -15,6 +15,7 @@ from filters.expressions.predicate import MAX_CLAUSES, Atom, Condition, IndexAto
 from filters.values.intervals import float_key
 from filters.values.vector import ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
+from tests.reference.comparison import compared
 from tests.reference.seeds import amount
 
 TYPES = [Type.INT, Type.FLOAT, Type.STRING, Type.BOOL]
@@ -130,6 +131,7 @@ def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(
     rows = random_rows(columns, seed)
     frame = frame_of(columns, rows)
     condition = normalise(expression)
+    compared(len(rows))
     assert condition_rows(condition, rows, frame).tolist() == true_rows(expression, frame).tolist(), str(condition)
 
 

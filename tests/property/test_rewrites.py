@@ -20,6 +20,7 @@ from queries.rewrites import Rewritten, pulled_up, pushed_down, simplified
 from queries.syntax import MAX_SELECTS
 from queries.tree import walk
 from tests.property.test_trees_duckdb import KNOWN, rows, texts
+from tests.reference.comparison import compared
 from tests.reference.oracle import asked
 from tests.reference.seeds import amount
 from tests.reference.tree_answer import answer
@@ -58,6 +59,7 @@ def test_every_form_of_a_random_tree_has_the_same_answer(
     root, contents = bound(sql), {"t": table, "r": stream}
     expected = bag(root, contents)
     for name, form in forms(root).items():
+        compared()
         assert bag(form, contents) == expected, f"{name}: {sql}"
         assert [(column.name, column.type) for column in form.columns] == [(c.name, c.type) for c in root.columns]
 
@@ -89,6 +91,7 @@ SELECTED = [
 
 def both(sql: str, contents: Contents, form: Node) -> tuple[Counter[Any], Counter[Any]]:
     """The answer of a form of a text's tree, and DuckDB's of the text."""
+    compared()
     return bag(form, contents), Counter(asked(sql, contents))
 
 

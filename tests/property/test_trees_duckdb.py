@@ -21,6 +21,7 @@ from queries.nodes import JoinNode, Node
 from queries.parser import parse
 from queries.syntax import MAX_SELECTS
 from queries.tree import walk
+from tests.reference.comparison import compared
 from tests.reference.oracle import asked
 from tests.reference.seeds import amount
 from tests.reference.tree_answer import answer
@@ -159,6 +160,7 @@ def both(sql: str, contents: dict[str, list[tuple[Any, ...]]]) -> tuple[Node, li
     """The tree of a text, its answer, and DuckDB's."""
     node = bind(parse(sql), KNOWN.get)
     ours = answer(node, lambda leaf: contents[leaf.name])
+    compared()
     return node, sorted(ours, key=repr), sorted(asked(sql, contents), key=repr)
 
 

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from lineage.errors import StorageError
 from storage.disk import Data, Disk, File
+from tests.reference.comparison import compared
 from tests.reference.simulated_disk import DiskState, SimulatedDisk
 
 E = TypeVar("E")
@@ -93,6 +94,7 @@ def _crashed(state: DiskState, loss: int, seed: int) -> SimulatedDisk:
 
 
 def _recover(trial: Trial[E], disk: SimulatedDisk, expected: E, where: str) -> Timeline[E]:
+    compared()
     try:
         return trial.recover(disk, expected)
     except (Lost, StorageError) as error:
