@@ -134,14 +134,13 @@ def _bar(pace: ReplayPace) -> Iterator[Callable[[ReplayProgress], None]]:
         yield lambda progress: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import ReplayProgress as Bar
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     words = TextColumn("{task.fields[words]}")
     columns = (TextColumn("replay"), BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn())
     looked = 0.0
     # on stderr: what is printed on stdout stays clean
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("replay", total=None, words="")
 
         def tell(progress: ReplayProgress) -> None:
