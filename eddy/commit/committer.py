@@ -165,12 +165,11 @@ class Committer:
         if joins:
             self._join(joins, before, after)
         timeline.now = after
-        record = Record(self.seq, before, after)
-        timeline.log.append(record)
+        timeline.log.append(self.seq, before, after)
         for source, _ in released:
             source.ends.append(self.seq, source.store.end)
         if operating:
-            self._operate(timeline, record, Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]))
+            self._operate(timeline, Record(self.seq, before, after), Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]))
         if self._more:
             self._end_parts()
         if self.retention.crowded(timeline, released) or heartbeat or not self.seq % _SETTLE_EVERY:
@@ -194,10 +193,9 @@ class Committer:
         for group, standing in joins:
             self._join([(group, standing)], group.timeline.now, group.timeline.now)
         for timeline in table.readers:
-            record = Record(self.seq, timeline.now, timeline.now)
-            timeline.log.append(record)
+            timeline.log.append(self.seq, timeline.now, timeline.now)
             if timeline in self.operations:
-                self._operate(timeline, record, Ranks([], changes_table=True))
+                self._operate(timeline, Record(self.seq, timeline.now, timeline.now), Ranks([], changes_table=True))
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
         for timeline in table.readers:
@@ -264,7 +262,7 @@ class Committer:
         if joins:
             self._join(joins, now, now)
             self._end_parts()
-        timeline.log.append(Record(self.seq, now, now))
+        timeline.log.append(self.seq, now, now)
         if not self.seq % _SETTLE_EVERY:
             self.retention.trim(timeline, self.seq)
         self.total_ns += time.perf_counter_ns() - began
@@ -347,9 +345,12 @@ class Committer:
                 times = times[first:stop]
             numbers = numbers + first if isinstance(numbers, int) else numbers[first:stop]
             page, at = store.append(rows.cells, rows.nulls, first, stop, times, before, numbers)
-            source.derived.build(page, at, at + stop - first)
-            source.stems.build(page, at, at + stop - first)
-            source.row_ends.build(page, at, at + stop - first)
+            if source.derived.columns:
+                source.derived.build(page, at, at + stop - first)
+            if source.stems.users:
+                source.stems.build(page, at, at + stop - first)
+            if source.row_ends.held:
+                source.row_ends.build(page, at, at + stop - first)
             if source.legs or source.held:
                 self._match_slice(source, page, at, stop - first, after, final and stop == last)
             first = stop

@@ -21,9 +21,10 @@ from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import Rows, Timeline
 
-#: Rows that a stream without a log may have beyond what is kept of it, and the part of those it holds, before they go.
-_SLACK_ROWS = 4096
+#: A log is cut back when it is above its bounds by the 2**-3rd part: cutting costs more than a small push.
 _SLACK_SHIFT = 3
+#: Rows of a stream without a log that go when they are more than this, and than that part of the rows held.
+_SLACK_ROWS = 4096
 
 
 class Retention:
@@ -34,22 +35,21 @@ class Retention:
 
     def crowded(self, timeline: Timeline, released: Iterable[tuple[Source, Rows]]) -> bool:
         """Whether a commit that took these rows calls for a trim; to be asked once, when all is logged."""
-        log, bounds = timeline.log, self.bounds
-        found = False
+        log, bounds, found = timeline.log, self.bounds, False
         for source, rows in released:
-            store = source.store
-            taken = store.end - source.logged_from
-            if source.logged:
+            taken = source.store.end - source.logged_from
+            if source.legs or source.logged:
                 log.charged += rows.n_rows * source.row_bytes
-                found |= taken > bounds.rows + bounds.slack_rows
-            else:
-                found |= taken > max(_SLACK_ROWS, (store.end - store.watermark) >> _SLACK_SHIFT)
-        return found or log.charged + log.changes.added > bounds.slack_bytes
+                found |= taken > bounds.rows + (bounds.rows >> _SLACK_SHIFT)
+            elif taken > _SLACK_ROWS:
+                found |= taken > (source.store.end - source.store.watermark) >> _SLACK_SHIFT
+        return found or log.charged + log.changes.added > bounds.bytes >> _SLACK_SHIFT
 
     def crowded_by(self, table: TableSource, log: ResultLog) -> bool:
         """The same for the versions of a table."""
-        too_many = table.versions.n_closed_since(log.gone) > self.bounds.rows + self.bounds.slack_rows
-        return too_many or log.changes.added > self.bounds.slack_bytes
+        bounds = self.bounds
+        too_many = table.versions.n_closed_since(log.gone) > bounds.rows + (bounds.rows >> _SLACK_SHIFT)
+        return too_many or log.changes.added > bounds.bytes >> _SLACK_SHIFT
 
     def trim(self, timeline: Timeline, seq: int) -> None:
         """Bound the log after commit `seq`, and forget rows that neither a window nor the log needs."""

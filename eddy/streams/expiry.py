@@ -72,8 +72,10 @@ class Expiry:
 
     def over_until(self) -> int:
         """The largest time whose rows are over by the clock of the timeline wherever they could count."""
-        self.windows()
-        now = self._source.timeline.now
+        source = self._source
+        if self._version != source.version:
+            self.windows()
+        now = source.timeline.now
         return BEGINNING if now == BEGINNING or self._longest_us == FOREVER else now - self._longest_us
 
     def move(self, clock: int) -> Left | None:
