@@ -131,7 +131,7 @@ class Committer:
             if newest > after:
                 after = newest
         self._failure = None
-        leaving = [source for source in timeline.sources if source.keeps_ids] if after > before else None
+        leaving = [source for source in timeline.sources if source.placement.keeps_ids] if after > before else None
         cuts = cuts_of(timeline, leaving, released, after, self.operations.timed(timeline)) if leaving else None
         if cuts is not None:
             while (cut := cuts.next(released)) is not None:
@@ -153,7 +153,7 @@ class Committer:
         operating = timeline in self.operations
         self._more = bool(joins) or operating
         if leaving:
-            self._expire(leaving, after, any(source.legs for source, _ in released))
+            self._expire(leaving, after, any(source.placement.legs for source, _ in released))
         retracted: dict[Source, Retractions] = {}
         if timeline.keyed:
             released, retracted = take_out(released, before)
@@ -167,9 +167,13 @@ class Committer:
         timeline.now = after
         timeline.log.append(self.seq, before, after)
         for source, _ in released:
-            source.ends.append(self.seq, source.store.end)
+            source.log.ends.append(self.seq, source.store.end)
         if operating:
-            self._operate(timeline, Record(self.seq, before, after), Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]))
+            self._operate(
+                timeline,
+                Record(self.seq, before, after),
+                Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]),
+            )
         if self._more:
             self._end_parts()
         if self.retention.crowded(timeline, released) or heartbeat or not self.seq % _SETTLE_EVERY:
@@ -286,7 +290,7 @@ class Committer:
 
     def _leaving_rows(self, source: Source) -> int:
         """Rows of a batch of those that leave: several batches of those that come, for window lengths have rows in common."""
-        n_lists = max(source.slots.n_words * 64, source.slots.taken + source.dense_outputs.n_more)
+        n_lists = max(source.placement.slots.n_words * 64, source.placement.slots.taken + source.placement.dense_outputs.n_more)
         return max(1, min(_LEAVING_BATCHES * self.batch_rows, _MAX_BITS // n_lists))
 
     # ---- rows that come
@@ -303,12 +307,12 @@ class Committer:
                 self._take_slice(source, rows, first, last, before, after, last == rows.n_rows)
             return
         slices = list(self._slices(released))
-        final = max((k for k, piece in enumerate(slices) if piece.source.legs), default=-1)
+        final = max((k for k, piece in enumerate(slices) if piece.source.placement.legs), default=-1)
         for k, piece in enumerate(slices):
             self._take_slice(piece.source, piece.rows, piece.first, piece.last, before, after, k == final)
 
     def _slice_rows(self, source: Source) -> int:
-        most = _MAX_BITS // (source.slots.n_words * 64)
+        most = _MAX_BITS // (source.placement.slots.n_words * 64)
         return self.batch_rows if self.batch_rows <= most else max(1, most)
 
     def _slices(self, released: list[tuple[Source, Rows]]) -> Iterator[_Slice]:
@@ -351,15 +355,15 @@ class Committer:
                 source.stems.build(page, at, at + stop - first)
             if source.row_ends.held:
                 source.row_ends.build(page, at, at + stop - first)
-            if source.legs or source.held:
+            if source.placement.legs or source.placement.held:
                 self._match_slice(source, page, at, stop - first, after, final and stop == last)
             first = stop
 
     def _match_slice(self, source: Source, page: Page, at: int, n_rows: int, after: int, final: bool) -> None:
         """Match rows just stored; legs whose windows they have already left again do not list them."""
-        class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
+        class_first = self._first_alive(source, page, at, n_rows, after) if source.placement.keeps_ids else None
         lineage = self.eddy.match(source, page, TupleBatch(page.cells, page.nulls, at, n_rows))
-        if not source.legs:
+        if not source.placement.legs:
             return
         rows = MatchedRows(source, page, at, n_rows, lineage, self._buffers, class_first)
         if self.listeners:
@@ -379,7 +383,7 @@ class Committer:
                 k = int(np.searchsorted(times, dead_until, "right"))
                 window.oldest = page.base + at + k
                 if found is None:
-                    found = np.zeros(source.classes.n_numbers, np.int32)
+                    found = np.zeros(source.placement.classes.n_numbers, np.int32)
                 found[window.number] = k
         return found
 

@@ -37,9 +37,9 @@ class Retention:
         """Whether a commit that took these rows calls for a trim; to be asked once, when all is logged."""
         log, bounds, found = timeline.log, self.bounds, False
         for source, rows in released:
-            taken = source.store.end - source.logged_from
-            if source.legs or source.logged:
-                log.charged += rows.n_rows * source.row_bytes
+            taken = source.store.end - source.log.first
+            if source.placement.legs or source.log.read:
+                log.charged += rows.n_rows * source.log.row_bytes
                 found |= taken > bounds.rows + (bounds.rows >> _SLACK_SHIFT)
             elif taken > _SLACK_ROWS:
                 found |= taken > (source.store.end - source.store.watermark) >> _SLACK_SHIFT
@@ -56,11 +56,11 @@ class Retention:
         log, sources = timeline.log, timeline.sources
         drop = max(0, len(log) - MAX_COMMITS)
         for source in sources:
-            if not source.logged:
-                source.unlog()
-            elif source.store.end - source.logged_from > self.bounds.rows:
+            if not source.log.read:
+                source.log.first = source.store.end
+            elif source.store.end - source.log.first > self.bounds.rows:
                 # commits go until what is left holds no more than the bound, but never the one just made
-                drop = max(drop, log.n_until(source.ends.reaching(source.store.end - self.bounds.rows)))
+                drop = max(drop, log.n_until(source.log.ends.reaching(source.store.end - self.bounds.rows)))
         for table in timeline.tables:
             if table.versions.n_closed_since(log.gone) > self.bounds.rows:
                 gone = table.versions.commit_with(table.versions.n_closed_until(seq) - self.bounds.rows)
@@ -96,7 +96,7 @@ def bytes_kept(timeline: Timeline) -> int:
 
 def _logged(timeline: Timeline) -> list[Source]:
     """The streams whose rows are kept for the log."""
-    return [source for source in timeline.sources if source.logged]
+    return [source for source in timeline.sources if source.log.read]
 
 
 def _fitting(timeline: Timeline, drop: int, bound: int) -> int:
@@ -134,7 +134,7 @@ def _forget(timeline: Timeline, n_commits: int, spared_bytes: int) -> None:
     log.drop(n_commits)
     clock = log.clock_before(0, timeline.now)
     for source in timeline.sources:
-        source.log_dropped(log.gone)
-        settle(source, clock, 0 if source.logged else spared_bytes // row_bytes(source))
+        source.log.drop(log.gone)
+        settle(source, clock, 0 if source.log.read else spared_bytes // row_bytes(source))
     for table in timeline.tables:
         table.forget_versions()

@@ -223,14 +223,14 @@ class JoinGroup:
     def _filters(self) -> MatchFilters:
         """The filters, up to date with the queries and with the predicates of the streams; derived when they are asked for."""
         # each only grows
-        state = self._version, sum(source.bank.version for source in self._region_sources)
+        state = self._version, sum(source.modules.bank.version for source in self._region_sources)
         if state != self._filtered and self.slots.taken:
             self._unasked = [0] * len(self.sources)
             found = self._match_filters = MatchFilters(self.sources, len(self.results))
             counted = [ends is not None for ends in self.ends]
             found.derive(slots_of(self.active), self._leg_slots, self._widths, self._births, counted)
             self._region_sources = [source for k, source in enumerate(self.sources) if found.has_regions(k)]
-            self._filtered = self._version, sum(source.bank.version for source in self._region_sources)
+            self._filtered = self._version, sum(source.modules.bank.version for source in self._region_sources)
         return self._match_filters
 
     def _derive(self) -> None:
@@ -370,9 +370,9 @@ class JoinGroup:
         What comes and goes inside the commit is included: a reader of changes nets it.
         """
         modules = [
-            (k, source.module_by_number[module], mask)
+            (k, source.modules.by_number[module], mask)
             for k, source in enumerate(self.sources)
-            if source.modules
+            if source.modules.by_text
             for module, mask in self._filters.outcomes(k)
             if source.deferral.pending(module)
         ]
@@ -404,7 +404,7 @@ class JoinGroup:
             began = time.perf_counter_ns()
             frame = RowsFrame([source.gatherer], [source.dictionaries], [rows])
             outcomes = module.outcome(frame, np.ones(len(rows), np.bool_))
-            source.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
+            source.modules.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
             source.store.put_outcomes(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))
             source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self.policy)
 

@@ -159,7 +159,7 @@ def _found(name: str) -> Any:
 
 
 def _stores_what_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_found("eddy.streams.source:Source"), "stored_from", lambda self, seq: self.store.watermark)
+    monkeypatch.setattr(_found("eddy.streams.stored:Stored"), "settle", lambda self, seq: self._source.store.watermark)
 
 
 def _oldest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
