@@ -83,6 +83,6 @@ def _outcome(source: Source, atom: Atom, page: Page, at: int, stop: int, wanted:
         frame = PageFrame(page, source.schema, source.dictionaries, slice(at, stop))
         outcome = module.outcome(frame, untried)
         stored[untried] = np.where(outcome[untried], TRUE, NOT_TRUE)
-        source.store.keep_outcome(page, at, module.number, stored)
+        source.store.outcomes.keep(page, at, module.number, stored)
     found: np.ndarray = stored == TRUE
     return found

@@ -76,8 +76,8 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
         "residuals": [str(residual.expression) for residual in plan.join.residuals],
         "policy": policy.name,
         "shared_with": 0 if group is None else group.slots.taken,
-        "routes": {} if group is None else group.routes(),
-        "virtual_sources": [] if group is None else group.virtual_sources(),
+        "routes": {} if group is None else group.probes.routes(),
+        "virtual_sources": [] if group is None else group.probes.virtual_sources(),
         "update_pattern": plan.update_pattern,
         "edges": [
             *(_edge(source, window, plan.is_stream, bool(streams), "join") for source, window, _ in inputs),

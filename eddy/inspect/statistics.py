@@ -122,8 +122,8 @@ def _stems(committer: Committer) -> dict[str, dict[str, Any]]:
     for group in committer.joiner.groups.values():
         if len(group.sources) == 1:
             continue  # nothing is probed
-        group.learn()
-        ledger = group.ledger
+        group.probes.learn()
+        ledger = group.probes.ledger
         for number, name in enumerate(ledger.names):
             entry = _module(ledger, number)
             before = found.get(name)

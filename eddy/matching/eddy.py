@@ -186,7 +186,7 @@ class Eddy:
                     self._scratch = np.zeros(words(n_rows), np.uint64)
                 began = time.perf_counter_ns()
                 outcomes, rows_in, rows_out = run.query_major(rows_of, n_rows, frame, self._scratch)
-                source.store.keep_outcome(page, batch.first, run.number, outcomes)
+                source.store.outcomes.keep(page, batch.first, run.number, outcomes)
                 self._visited(source, run, rows_in, rows_out, time.perf_counter_ns() - began)
             else:
                 prepared.fill(placement.active, rows_of, run, fresh=False)
@@ -217,7 +217,7 @@ class Eddy:
                 if isinstance(run, PredicateModule):
                     began = time.perf_counter_ns()
                     outcomes, rows_in, rows_out = run.row_major(lin, n_rows, frame)
-                    source.store.keep_outcome(page, batch.first, run.number, outcomes)
+                    source.store.outcomes.keep(page, batch.first, run.number, outcomes)
                     self._visited(source, run, rows_in, rows_out, time.perf_counter_ns() - began)
                 else:
                     bank.row_major(batch, run, active, lin, ranks, fresh=False)

@@ -143,7 +143,7 @@ class Modules:
 
     def _free_number(self, number: int) -> None:
         """Nobody reads the outcomes of a module that went any more."""
-        self._store.drop_outcomes(number)
+        self._store.outcomes.drop(number)
         self.ledger.remove(number)
 
     def numbers_of(self, condition: Condition) -> Mapping[str, int]:
