@@ -523,7 +523,7 @@ class Outcomes:
             self._of(page, module)[positions[which] - page.base] = outcomes[which]
 
     def drop(self, module: int) -> None:
-        """Nobody asks for the outcomes of a module any more: its number may be used again."""
+        """Forget the outcomes of a module: its number may be used again."""
         for page in self._store.pages:
             if page.outcomes.pop(module, None) is not None:
                 self._store.version += 1

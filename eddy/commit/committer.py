@@ -219,7 +219,7 @@ class Committer:
         self.joiner.run(joins, before, after, self.batch_rows, self._buffers, deliver)
 
     def _end_parts(self) -> None:
-        """No part is to come; the one before did not know."""
+        """Send an empty last part: the part before did not know that it was the last."""
         self._more = False
         if self._part:
             self._send("", (), NoRows(), 1, True)
@@ -289,7 +289,7 @@ class Committer:
                 self._deliver(source, LeavingRows(source, batch, lineage, self._buffers), -1, final and batch.last)
 
     def _leaving_rows(self, source: Source) -> int:
-        """Rows of a batch of those that leave: several batches of those that come, for window lengths have rows in common."""
+        """Return the maximum rows in one expiry batch: more than of rows that come, for windows have rows in common."""
         n_lists = max(source.placement.slots.n_words * 64, source.placement.slots.taken + source.placement.dense_outputs.n_more)
         return max(1, min(_LEAVING_BATCHES * self.batch_rows, _MAX_BITS // n_lists))
 
@@ -388,7 +388,7 @@ class Committer:
         return found
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Deliver to one more listener; returns what ends it."""
+        """Deliver to one more listener; returns a function that removes it."""
         number = next(self._registrations)
         self.listeners[number] = listener
 

@@ -205,7 +205,7 @@ class JoinGroup:
     # ---- matches
 
     def before(self, commit: int) -> Before:
-        """What a commit that is about to run has to know later."""
+        """Record the state of the inputs before a commit."""
         self._windows.derive(self._version, self.active, self._widths, self._members)
         return Before(commit, self._taken(), [self._oldest(k, self.timeline.now) for k in range(len(self.sources))])
 
@@ -271,8 +271,7 @@ class JoinGroup:
         return any(n_rows(self._leaving(k, before, after)) for k in range(len(self.sources)))
 
     def _leaving(self, k: int, before: Before, after: int) -> Rows:
-        """The rows of an input from the first that some window held before a commit to the last that some holds no more; where
-        more ends rows, those that the clock ends or that something else did."""
+        """Positions of an input that left at least one query's window in this commit, by time or early end."""
         low, window, end = before.oldest[k], self._windows.narrowest[k], before.ends[k]
         store, ends = self.sources[k].store, self.ends[k]
         if ends is None:
@@ -297,7 +296,7 @@ class JoinGroup:
             yield from self.walker.walk(first, some, self.probes.order(first), reach, self._keep, self.probes.visited, part_rows)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
-        """What some query may still want; of whole matches that is seen when they are listed."""
+        """Keep the partial matches that some query may still want; whole matches are filtered when they are listed."""
         bound, n_found = found.inputs, len(found)
         if len(bound) == len(self.sources) or not n_found:
             return found

@@ -120,7 +120,7 @@ class Modules:
         self._count_predicate(module.number, 1)
 
     def _count_predicate(self, module: int, by: int) -> None:
-        """A module applies one predicate more or less; the first and the last change what rows visit."""
+        """Count a predicate of a module up or down; the first and the last change what rows visit."""
         predicates = self.ledger.predicates
         n = int(predicates[module]) + by
         predicates[module] = n
@@ -142,7 +142,7 @@ class Modules:
                 self._free_number(module.number)
 
     def _free_number(self, number: int) -> None:
-        """Nobody reads the outcomes of a module that went any more."""
+        """Free the number of a module whose outcomes are no longer read."""
         self._store.outcomes.drop(number)
         self.ledger.remove(number)
 
@@ -173,7 +173,7 @@ class Modules:
         return self._ready
 
     def ready_filters(self) -> np.ndarray:
-        """The grouped filters among them."""
+        """Numbers of the grouped filters that apply any predicate."""
         if self._derived_version != self.version:
             self._derive()
         return self._ready_filters

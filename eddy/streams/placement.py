@@ -135,7 +135,7 @@ class Placement:
         return found
 
     def let_go(self, leg: Leg, logged: bool = False) -> None:
-        """An input of a join reads its leg no more."""
+        """Release the leg of an input of a join."""
         leg.window.n_logged -= logged
         self.n_logged_joins -= logged
         leg.n_joins -= 1
@@ -146,13 +146,13 @@ class Placement:
             self._tidy(leg.window)
 
     def add_reader(self, leg: Leg, query: LegReader) -> None:
-        """One more query reads a leg."""
+        """Add a query to the readers of a leg."""
         leg.add(query)
         if leg.slot is not None:
             self._outputs_of(leg).add(leg.slot, query.id, query.born)
 
     def remove_reader(self, leg: Leg, query: LegReader) -> None:
-        """A query reads a leg no more; a leg without readers goes."""
+        """Remove a query from the readers of a leg; a leg without readers is dropped."""
         leg.remove(query)
         if leg.slot is not None:
             heir = leg.some_query() if leg.queries else None
@@ -164,7 +164,7 @@ class Placement:
         return self.dense_outputs if leg.index_column is None else self.sparse_outputs
 
     def _drop_leg(self, leg: Leg) -> None:
-        """Nobody asks for the leg any more: free its slots and predicates."""
+        """Drop a leg without readers: free its slots and predicates."""
         del self.legs[leg.key]
         for column in key_columns(leg.condition, self._schema):
             self._fixing[column].pop(leg, None)
@@ -173,7 +173,7 @@ class Placement:
         self._tidy(leg.window)
 
     def _tidy(self, window: WindowClass) -> None:
-        """A leg of a window class has gone: so may the class, and room for slots."""
+        """After a leg of a window class went: drop the class if it is empty, and give back room for slots."""
         if not window.n_legs and not window.n_held:
             self.classes.remove(window)
             self._modules.version += 1
@@ -208,7 +208,7 @@ class Placement:
         return found
 
     def _keep_ids(self) -> None:
-        """Legs have come or gone: see whether anybody needs region ids."""
+        """Decide again whether region ids are kept with rows, after legs came or went."""
         keeps = self._stores_ids and (self.classes.any_ends or bool(self.held))
         self._modules.version += keeps != self.keeps_ids
         self.keeps_ids = keeps

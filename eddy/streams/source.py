@@ -115,7 +115,7 @@ class Source:
     # ---- upkeep
 
     def compact_dictionaries(self) -> None:
-        """Throw out strings that no row held, waiting or asked for uses, once they are the larger part."""
+        """Remove the strings that no row or query uses, once they are the larger part of a dictionary."""
         rows_held = self.store.end - self.store.watermark + self.intake.n_waiting
         for column, dictionary in enumerate(self.dictionaries):
             if dictionary is None or len(dictionary) < 65_536 or len(dictionary) < 4 * rows_held:
