@@ -241,7 +241,7 @@ class Engine:
     def has_arrivals(self) -> bool:
         """Whether time has to pass for streams without a time column: there are rows whose windows end by the clock alone."""
         line = self._catalog.timelines.get(ARRIVAL)
-        return line is not None and any(source.keeps_ids for source in line.sources)
+        return line is not None and any(source.placement.keeps_ids for source in line.sources)
 
     def stream(self, name: str) -> Stream:
         """The stream of that name, in any case."""
@@ -584,7 +584,7 @@ class Engine:
                 self._eddy.policy = chosen
                 self._committer.joiner.route_by(chosen)
                 for source in self._catalog.inputs():
-                    source.route = None
+                    source.modules.route = None
 
     def limit(
         self, *, state_bytes: int | None = None, max_ahead: Any = None, log_rows: int | None = None, log_bytes: int | None = None

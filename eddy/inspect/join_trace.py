@@ -20,8 +20,8 @@ from eddy.base.results import keys
 from eddy.inspect.trace_leaves import Leaf, Since
 from eddy.inspect.trace_lives import LATEST, clock_after, commits_of, there
 from eddy.inspect.trace_subject import Subject
-from eddy.joins.join_group import input_labels
 from eddy.joins.join_query import JoinQuery
+from eddy.joins.probes import input_labels
 from eddy.joins.table_group import Counting, TableGroup
 from eddy.joins.walk import Combinations, Reach, Walker
 from eddy.lives.early_ends import Standing

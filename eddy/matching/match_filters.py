@@ -64,7 +64,7 @@ class Region:
     def __init__(self, source: Source, filter_: int) -> None:
         self.source = source
         self.filter = filter_
-        self.n_regions = source.bank.filters[filter_].n_regions
+        self.n_regions = source.modules.bank.filters[filter_].n_regions
 
     def ranks(self, positions: np.ndarray, out: np.ndarray) -> None:
         self.source.ranks_at(self.filter, positions, out)
@@ -261,7 +261,7 @@ class _Bounds:
 
     def of_bank(self, source: Source, slots: np.ndarray) -> list[tuple[int, Region | Outcome]]:
         """The filters of a stream on which the legs on these slots have predicates."""
-        bank = source.bank
+        bank = source.modules.bank
         _, _, multi, multi_ranks = bank.bounds()
         found: list[tuple[int, Region | Outcome]] = []
         for f in range(len(bank.filters)):
@@ -281,7 +281,7 @@ class _Bounds:
     def of_modules(self, source: Source, slots: np.ndarray) -> list[tuple[int, Region | Outcome]]:
         """The predicate modules of a stream that the legs on these slots have."""
         found: list[tuple[int, Region | Outcome]] = []
-        for module in source.modules.values():
+        for module in source.modules.by_text.values():
             has = (module.interested[slots >> 6] >> (slots & 63).astype(np.uint64)) & np.uint64(1)
             if has.any():
                 low = has.astype(np.int32)

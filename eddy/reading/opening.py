@@ -29,7 +29,7 @@ def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int
     """Position of the first row that an input may see; `seq` is the last commit. A table counts whole."""
     if isinstance(source, TableSource):
         return 0
-    stored = source.stored_from(seq)
+    stored = source.stored.settle(seq)
     if window.is_stream:
         return source.store.end
     return stored if birth is None else max(stored, birth.end_of(source.number))

@@ -98,7 +98,7 @@ class Reader:
 
     def _newest(self, end: int) -> int:
         """The position from which a stream query has its newest results."""
-        first = max(self._run.born, self.source.logged_from, self.source.store.watermark)
+        first = max(self._run.born, self.source.log.first, self.source.store.watermark)
         found = 0
         for page, at, stop in reversed(list(self.source.store.slices(first, end))):
             offsets = [offsets for _, offsets in self._found(page.base + at, page.base + stop)]

@@ -45,7 +45,7 @@ class Table:
             columns = [np.array([row[c] for row in rows], np.float64 if c == 1 else np.int64) for c in range(3)]
             page, first = self.store.append(columns, [None] * 3, at, stop, self.commit, self.commit, self.n_versions + at)
             self.stems.build(page, first, first + stop - at)
-            self.store.keep_outcome(page, first, 5, np.array([1 + row[2] % 2 for row in rows[at:stop]], np.uint8))
+            self.store.outcomes.keep(page, first, 5, np.array([1 + row[2] % 2 for row in rows[at:stop]], np.uint8))
             at = stop
         self.n_versions += len(rows)
 

@@ -283,12 +283,12 @@ def test_no_address_of_memory_is_in_a_state() -> None:
     engine = make_engine()
     submit_all(engine)
     feed(engine, 10, 0, 8)
-    pages = [page for source in engine._catalog.inputs() for page in source.store.pages()]
+    pages = [page for source in engine._catalog.inputs() for page in source.store.pages]
     addresses = {page.address for page in pages} | {page.times_address for page in pages}
     other = reload(engine)
     writer = Writer()
     writer.write(other)
-    addresses |= {page.address for source in other._catalog.inputs() for page in source.store.pages()}
+    addresses |= {page.address for source in other._catalog.inputs() for page in source.store.pages}
     assert addresses
     for array in writer.arrays._arrays:
         if array.dtype == np.int64:
