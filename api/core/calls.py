@@ -23,7 +23,7 @@ from api.core.holdings import Holdings, KeptReceipt
 from api.wire.bodies import CSV, JSON, BodyError, Keys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
 from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError
 from eddy.base.checking import changed_nothing, changing, checking
-from eddy.catalog.catalog import Catalog, describe, describe_table
+from eddy.catalog.definitions import stream_definition, table_definition
 from eddy.csv import CsvRows
 from eddy.preparing import Asked
 from eddy.streams.screening import without
@@ -104,13 +104,6 @@ def apply(holdings: Holdings, call: Call) -> Done:
 # ---- streams and tables
 
 
-def stream_options(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `create_stream` that a definition gives."""
-    return {
-        name: definition[name] for name in ("time", "lateness", "late", "timeline", "keep", "key", "end") if name in definition
-    }
-
-
 def _create_stream(holdings: Holdings, call: Call) -> Done:
     name, definition = call.header["name"], call.header["definition"]
     with checking:
@@ -120,8 +113,7 @@ def _create_stream(holdings: Holdings, call: Call) -> Done:
         holdings.define("stream", stream.name, definition)
         return Done({"created": True, "stream": stream})
     with checking:
-        scratch = {"time": None, "lateness": 0, "late": "adjust", "timeline": "main", "keep": None, "seq": 0} | definition
-        if describe(Catalog().create_stream(known.name, **scratch)) != known:
+        if stream_definition(known.name, **definition) != known:
             fact = f'stream "{known.name}" exists with another definition'
             raise ConflictError(fact, code="other_definition", hint="drop it first")
     return Done({"created": False, "stream": known}, False)
@@ -136,7 +128,7 @@ def _create_table(holdings: Holdings, call: Call) -> Done:
         holdings.define("table", table.name, definition)
         return Done({"created": True, "table": table})
     with checking:
-        if describe_table(Catalog().create_table(known.name, **({"retroactive": False} | definition))) != known:
+        if table_definition(known.name, **definition) != known:
             fact = f'table "{known.name}" exists with another definition'
             raise ConflictError(fact, code="other_definition", hint="drop it first")
     return Done({"created": False, "table": known}, False)

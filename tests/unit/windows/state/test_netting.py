@@ -1,4 +1,4 @@
-"""Changes of equal values cancel: the kernel finds what its slow twin finds, for rows of every type and for each instant alone."""
+"""Changes of equal values cancel as the slow twin says, for rows of every type and for each instant alone."""
 
 from __future__ import annotations
 
