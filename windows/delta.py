@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.values.vector import Array, Vector, assemble
+from filters.values.vector import Array, Vector, end_to_end
 from lineage.kernels import kernel
 from lineage.schema import Type
 
@@ -126,13 +126,6 @@ def _joined(types: Sequence[Type], pluses: Sequence[Plus]) -> Plus:
         [end_to_end(type, [plus.columns[k] for plus in pluses]) for k, type in enumerate(types)],
         np.concatenate([plus.effective_times for plus in pluses]) if any(p.effective is not None for p in pluses) else None,
     )
-
-
-def end_to_end(type: Type, vectors: Sequence[Vector]) -> Vector:
-    """Vectors of one type one after the other."""
-    at = np.cumsum([0, *(len(vector) for vector in vectors)])
-    pieces = [(np.arange(start, start + len(vector)), vector) for start, vector in zip(at.tolist(), vectors)]
-    return assemble(type, int(at[-1]), pieces)
 
 
 @kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")

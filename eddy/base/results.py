@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from filters.values.vector import Vector, merged_texts, strings_array
+from filters.values.vector import Vector, end_to_end
 from lineage.schema import Type
 from windows.state.netting import uncancelled
 
@@ -62,8 +62,13 @@ def net_by_instant(minus: Results | None, plus: Results) -> list[Results]:
     if not parts:
         return []
     times, signs = np.concatenate([part.times for part in parts]), np.concatenate([part.signs for part in parts])
-    columns = [concatenate([part.columns[i] for part in parts]) for i in range(1, len(parts[0].columns))]
+    columns = joined_columns([part.columns[1:] for part in parts])
     return [Results(columns, times, signs).take(np.lexsort((signs, times)))]
+
+
+def joined_columns(parts: Sequence[Sequence[Vector]]) -> list[Vector]:
+    """Return the columns of parts, of which there are some, end to end."""
+    return [end_to_end(columns[0].type, columns) for columns in zip(*parts, strict=True)]
 
 
 def _stamped(results: Results) -> Results:
@@ -72,20 +77,6 @@ def _stamped(results: Results) -> Results:
 
 #: How the changes of a commit are netted, by the `emit` of a query (semantics 12).
 NETTING = {"commit": net, "event": net_by_instant}
-
-
-def concatenate(vectors: list[Vector]) -> Vector:
-    """Vectors of one column end to end; they may have different dictionaries."""
-    if len(vectors) == 1:
-        return vectors[0]
-    nulls = None
-    if any(vector.nulls is not None for vector in vectors):
-        nulls = np.concatenate([vector.null_mask() for vector in vectors])
-    first = vectors[0]
-    if first.dictionary is None:
-        return Vector(first.type, np.concatenate([vector.values for vector in vectors]), nulls)
-    texts, codes = merged_texts(vectors)
-    return Vector(first.type, np.concatenate(codes), nulls, strings_array(texts))
 
 
 def to_table(names: Sequence[str], results: Results, metadata: dict[str, str]) -> pa.Table:

@@ -31,8 +31,8 @@ from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import user_functions_of
 from lineage.elements import BEGINNING
 from lineage.numbering import Numbering
+from stems.commit_spans import OPEN
 from stems.frame import RowsFrame
-from stems.table import OPEN
 
 #: Before anything ended a row: partners are looked for among all that are held.
 _ANY = Standing(BEGINNING, 0, 0)

@@ -21,6 +21,7 @@ O(rows); the size of a dictionary matters only up to a small multiple of the row
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -226,7 +227,7 @@ def merged_texts(vectors: Sequence[Vector]) -> tuple[list[str], list[Array]]:
     return list(places), found
 
 
-def assemble(type: Type, n: int, pieces: Sequence[tuple[Array, Vector]]) -> Vector:
+def assemble(type: Type, n: int, pieces: Sequence[tuple[Array | slice, Vector]]) -> Vector:
     """One vector of `n` rows from pieces, each with the rows it fills; rows in no piece are NULL."""
     nulls = np.ones(n, np.bool_)
     values = np.zeros(n, DTYPES[type])
@@ -246,6 +247,14 @@ def assemble(type: Type, n: int, pieces: Sequence[tuple[Array, Vector]]) -> Vect
         nulls[rows] = piece.null_mask()
         values[rows] = found
     return Vector(type, values, nulls if nulls.any() else None, dictionary)
+
+
+def end_to_end(type: Type, vectors: Sequence[Vector]) -> Vector:
+    """Return the rows of some vectors one after the other, as `type`; they may have different dictionaries."""
+    if len(vectors) == 1:
+        return vectors[0].widened(type)
+    at = [0, *itertools.accumulate(len(vector) for vector in vectors)]
+    return assemble(type, at[-1], [(slice(*span), vector) for span, vector in zip(itertools.pairwise(at), vectors)])
 
 
 def settle(type: Type, values: Array, nulls: Mask | None, failed: Mask, frame: Frame) -> Vector:

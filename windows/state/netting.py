@@ -87,7 +87,7 @@ def group_stops(*keys: Array) -> Array:
 
 def uncancelled(minus: Sequence[Vector], plus: Sequence[Vector]) -> tuple[Array, Array]:
     """Return the rows of `minus` and those of `plus` that remain when rows of equal values cancel: the last of each value."""
-    columns = [_end_to_end(pair) for pair in zip(minus, plus, strict=True)]
+    columns = [_joined(pair) for pair in zip(minus, plus, strict=True)]
     values = ValueCodes([column.type for column in columns])
     codes = values.encode(columns, len(columns[0]))
     n_minus = len(minus[0])
@@ -99,7 +99,7 @@ def uncancelled(minus: Sequence[Vector], plus: Sequence[Vector]) -> tuple[Array,
     return places[:n], places[n:] - n_minus
 
 
-def _end_to_end(pair: tuple[Vector, Vector]) -> Vector:
+def _joined(pair: tuple[Vector, Vector]) -> Vector:
     """One column of both; texts as numbers, for they are only compared."""
     nulls = None
     if pair[0].nulls is not None or pair[1].nulls is not None:
