@@ -27,7 +27,8 @@ from eddy.base.description import Receipt, Stream, Table, TableReceipt
 from eddy.base.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.base.results import Results, to_table
 from eddy.base.turn import Turn
-from eddy.catalog.catalog import ARRIVAL, Catalog, describe, describe_table
+from eddy.catalog.catalog import Catalog, describe, describe_table
+from eddy.catalog.definitions import ARRIVAL
 from eddy.catalog.planner import Planner
 from eddy.changes import Changes
 from eddy.commit.committer import Committer

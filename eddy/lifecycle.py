@@ -20,7 +20,8 @@ from eddy.base.checking import changing, checking
 from eddy.base.plans import JoinPlan, Plan, Run, TreePlan
 from eddy.base.result_log import Record
 from eddy.base.results import Results
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.catalog.planner import Planner
 from eddy.catalog.replacing import check_replaces
 from eddy.commit.committer import Committer, Part

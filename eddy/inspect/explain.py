@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eddy.base.plans import JoinPlan, Plan
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.joins.join_group import JoinGroup
 from eddy.query import Query
 from eddy.routing.base import Policy

@@ -129,20 +129,20 @@ def _columns(leaf: Leaf, source: Source, positions: np.ndarray) -> Rows:
 
 
 def rows_like(columns: Sequence[Vector], values: Sequence[Vector]) -> np.ndarray:
-    """The rows whose cells are these values, one cell each: NULL = NULL, NaN = NaN."""
+    """Return which rows have these values, one cell each: NULL = NULL, NaN = NaN."""
     found = np.ones(len(columns[0]), np.bool_)
     for column, value in zip(columns, values):
         cell, nulls = value.cell(0), column.null_mask()
         if cell is None:
             found &= nulls
         elif column.dictionary is not None:
-            codes = np.flatnonzero([text == cell for text in column.dictionary])
-            found &= np.isin(column.values, codes) & ~nulls
+            texts, places = column.compact()
+            found &= np.array([text == cell for text in texts])[places] & ~nulls
         elif cell != cell:
             found &= np.isnan(column.values) & ~nulls
         else:
             found &= (column.values == cell) & ~nulls
-    return np.flatnonzero(found)
+    return found
 
 
 def aggregated(item: Aggregate, columns: Sequence[Vector], rows: np.ndarray) -> Any:

@@ -97,7 +97,6 @@ class MatchFilters:
         #: by input, the window widths, ascending, and the numbers of the three bounds of the age; no numbers where positions tell
         self.widths: list[np.ndarray] = []
         self._ages: list[list[int]] = []
-        self._widest = self._narrowest = np.zeros(0, np.int64)
         #: by input, the births, ascending, and the number of the attribute
         self.births: list[np.ndarray] = []
         self._births: list[int] = []
@@ -130,19 +129,10 @@ class MatchFilters:
             self.births.append(np.unique(births[k, active]))
             n_births = len(self.births[k])
             self._births.append(bounds.add(np.searchsorted(self.births[k], births[k, active]) + 1, n_births + 1, n_births + 1))
-        self._widest = np.array([distinct[-1] for distinct in self.widths])
-        self._narrowest = np.array([distinct[0] for distinct in self.widths])
         self.low, self.high, multi, multi_ranks = bounds.arrays()
         self._multi = multi, multi_ranks
         self._regions = bounds.regions
         self._places = {}
-
-    def widest(self) -> np.ndarray:
-        """By input, the largest window width."""
-        return self._widest
-
-    def narrowest(self) -> np.ndarray:
-        return self._narrowest
 
     # ---- batches of matches
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from eddy.base.plans import Kept
 from eddy.base.result_log import Record
-from eddy.base.results import NETTING, Results, concatenate
+from eddy.base.results import NETTING, Results, joined_columns
 from eddy.query import Query
 from eddy.streams.source import Source
 from filters.expressions.evaluate import evaluate
-from filters.values.vector import Frame, ListFrame, Vector
+from filters.values.vector import Frame, ListFrame, Vector, end_to_end
 from stems.frame import PageFrame, condition_rows
 from stems.row_store import Page
 
@@ -81,7 +81,7 @@ class Reader:
         if not parts:
             empty = ListFrame([Vector.constant(column.type, None, 0) for column in self.source.schema.columns], 0)
             return Results(self.project(empty), np.zeros(0, np.int64), sign)
-        columns = [concatenate([part.columns[i] for part in parts]) for i in range(len(parts[0].columns))]
+        columns = joined_columns([part.columns for part in parts])
         return Results(columns, np.concatenate([part.times for part in parts]), sign)
 
     # ---- answers
@@ -120,10 +120,7 @@ class Reader:
             starts.append(self._since_opened(page.elements(offsets, self.window.width_us).starts, 1))
             numbers.append(page.rows_of(0, page.n_rows)[offsets])
         times = np.concatenate(starts)
-        vectors = [
-            concatenate(parts) if parts else Vector.constant(column.type, None, 0)
-            for parts, column in zip(columns, self.source.schema.columns, strict=True)
-        ]
+        vectors = [end_to_end(column.type, parts) for parts, column in zip(columns, self.source.schema.columns, strict=True)]
         return Kept(vectors, times, np.concatenate(numbers), len(times))
 
     # ---- changes

@@ -32,7 +32,7 @@ from eddy.reading.join_reader import JoinReader, Span
 from eddy.reading.reader import NEWEST
 from eddy.streams.timeline import effect_time
 from lineage.elements import BEGINNING, FOREVER, Elements
-from stems.table import OPEN
+from stems.commit_spans import OPEN
 
 #: Matches, and when each takes effect.
 Found = tuple[Combinations, np.ndarray]

@@ -95,6 +95,7 @@ CLASSES: dict[str, str] = {
     "queries.joins": "BandEdge EqualityEdge Join JoinResidual KeyColumn",
     "queries.nodes": "Aggregate Distinct GroupBy JoinNode NamedQuery Select SetOperation Slide ToStream Window",
     "queries.rewrites": "Rewrite",
+    "stems.commit_spans": "CommitSpans",
     "stems.derived": "DerivedColumn DerivedColumns TextValues",
     "stems.gathering": "Gatherer",
     "stems.hash_index": "HashIndex",
@@ -150,7 +151,7 @@ CLASSES: dict[str, str] = {
     "windows.operators.to_stream": "AnswerStream ChangeStream",
     "windows.operators.union": "UnionAll",
     "windows.state.values": "ValueCodes",
-    "windows.operators.versions": "Versions",
+    "windows.operators.versions": "KeyedVersions",
     "windows.operators.window": "Window",
 }
 

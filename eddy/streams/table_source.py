@@ -28,8 +28,9 @@ from eddy.streams.version_ranks import VersionRanks
 from lineage.ingest import Ingested
 from lineage.schema import Schema
 from queries.bound import Readable
+from stems.commit_spans import OPEN
 from stems.keys import Keys
-from stems.table import OPEN, Versions
+from stems.table import Versions
 
 
 @dataclass(slots=True, eq=False)

@@ -22,7 +22,7 @@ from stems.row_store import PAGE_ROWS, RowStore
 ensure()
 
 SCHEMA = Schema.parse({"s": "string", "x": "float", "n": "int", "at": "timestamp[us]"}, "t")
-S, X, N, AT = (ColumnRef(column.type, column.name, k) for k, column in enumerate(SCHEMA.columns))
+S, X, N, _ = (ColumnRef(column.type, column.name, k) for k, column in enumerate(SCHEMA.columns))
 
 
 def number(value: int) -> Literal:

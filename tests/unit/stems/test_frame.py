@@ -18,6 +18,7 @@ from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from stems.frame import PageFrame, condition_rows, interval_rows
 from stems.row_store import RowStore
+from tests.reference.dictionaries import encode_list
 
 ensure()
 
@@ -46,7 +47,7 @@ class Stored:
         for name, column, dictionary in zip(SCHEMA.names, SCHEMA.columns, self.dictionaries):
             values = [row[name] for row in self.rows]
             if dictionary is not None:
-                cells.append(dictionary.encode_list(values))
+                cells.append(encode_list(dictionary, values))
             else:
                 dtype = np.float64 if column.type is Type.FLOAT else np.int64
                 cells.append(np.array([0 if value is None else value for value in values], dtype))

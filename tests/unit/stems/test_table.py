@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from lineage.schema import Schema
+from stems.commit_spans import OPEN
 from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.row_store import RowStore
-from stems.table import OPEN, Versions
+from stems.table import Versions
 from tests.reference.limits import make_small
 
 SCHEMA = Schema.parse({"k": "int", "x": "float", "v": "int"}, "t")
