@@ -16,13 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lineage.bits import transpose, words
-
-#: Which queries read which slots (`eddy/streams/outputs.py`), as the listing kernels take it: `query_of[slot]`,
-#: `first_of[slot]`, further ones as `more_slot`, `more_query`, `more_first`, and their number; then `stop_of[slot]` and
-#: `shift_of[slot]`, where a slot reads a segment of the batch only: the first row behind it, and what is added to its row
-#: numbers. Empty `first_of`: from the first row on; empty `stop_of`: to the last one.
-OutputArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]
+from lineage.bits import OutputArrays, transpose, words
 
 
 class Unlisted(Protocol):

@@ -27,6 +27,13 @@ FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Spare room that `list_rows` needs behind the last row number (it stores eight at a time).
 SPARE = 8
 
+#: Which queries read which slots (`eddy/outputs.py`), as the listing kernels take it: `query_of[slot]`, `first_of[slot]`, further
+#: ones as `more_slot`, `more_query`, `more_first`, and their number; then `stop_of[slot]` and `shift_of[slot]`, where a slot
+#: reads a segment of the batch only: the first row behind it, and what is added to its row numbers. Empty `first_of`: from
+#: the first row on; empty `stop_of`: to the last one.
+OutputArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]
+OUTPUTS = "Tuple((int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int32[::1], int32[::1]))"
+
 
 def words(n: int) -> int:
     """How many 64-bit words hold n bits."""
@@ -207,22 +214,14 @@ def cut_rows(bits: np.ndarray, n_words: Number, first: Number, stop: Number, fou
 
 @inline
 def next_output(
-    legs: np.ndarray,
-    query_of: np.ndarray,
-    first_of: np.ndarray,
-    more_slot: np.ndarray,
-    more_query: np.ndarray,
-    more_first: np.ndarray,
-    n_more: Number,
-    word: Number,
-    left: Number,
-    more: Number,
-) -> Number:
+    legs: Number, outputs: Number, n_more: Number, word: Number, left: Number, more: Number
+) -> Number:  # fmt: skip
     """The next query on a slot of the mask `legs`: (slot, query, first row that counts) and where the walk is.
 
     At its end the slot is -1. The walk starts with (0, legs[0], 0) and goes over the slots' first queries, then over
     the `more_*`: there `more` > 0.
     """
+    query_of, first_of, more_slot, more_query, more_first, _, _, _ = outputs
     while left == 0 and word + 1 < len(legs):
         word += 1
         left = legs[word]
@@ -239,22 +238,12 @@ def next_output(
     return np.int64(-1), np.int64(0), np.int64(0), word, left, more
 
 
-@kernel(
-    "int64(uint64[:,::1], int64, uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int32[::1], "
-    "int32[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
-)
+@kernel(f"int64(uint64[:,::1], int64, uint64[::1], {OUTPUTS}, int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])")
 def list_rows(
     rows_of: np.ndarray,
     n_words: int,
     legs: np.ndarray,
-    query_of: np.ndarray,
-    first_of: np.ndarray,
-    more_slot: np.ndarray,
-    more_query: np.ndarray,
-    more_first: np.ndarray,
-    n_more: int,
-    stop_of: np.ndarray,
-    shift_of: np.ndarray,
+    outputs: OutputArrays,
     listed: np.ndarray,
     offsets: np.ndarray,
     rows: np.ndarray,
@@ -271,10 +260,9 @@ def list_rows(
     at = np.int64(0)
     n = 0
     word, left, more = 0, legs[0], 0
+    _, _, _, _, _, n_more, stop_of, shift_of = outputs
     while True:
-        slot, query, first, word, left, more = next_output(
-            legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
-        )
+        slot, query, first, word, left, more = next_output(legs, outputs, n_more, word, left, more)
         if slot < 0:
             break
         stop: Number = np.int64(n_words << 6)

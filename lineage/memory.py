@@ -19,6 +19,11 @@ from numba.extending import intrinsic
 from lineage.kernels import Number, inline
 
 
+@inline
+def address_of(array: Number) -> Number:
+    return np.int64(array.ctypes.data)
+
+
 def _place(builder: Any, address: Any, index: Any, bits: int) -> Any:
     pointer = builder.inttoptr(address, ir.IntType(bits).as_pointer())
     return builder.gep(pointer, [index])

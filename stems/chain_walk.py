@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, inline, kernel
-from lineage.memory import load_int64, load_uint32, store_int64, store_uint32
-from stems.key_search import AHEAD, begin_search, prefetch_cells, search_columns, search_word
+from lineage.memory import address_of, load_int64, load_uint32, store_int64, store_uint32
+from stems.key_search import AHEAD, begin_search, prefetch_cells, search_columns, search_word, table_of
 from stems.key_table import COUNT_BITS
-from stems.links import BLOCK_HEADER, DELETED, NO_OLDER, SEALED, address_of, block_address, load_link, prefetch_link, ring_of
+from stems.links import BLOCK_HEADER, DELETED, NO_OLDER, SEALED, block_address, load_link, prefetch_link, ring_of
 
 U64 = np.uint64
 
@@ -25,17 +25,14 @@ FAR = 64
 
 
 @kernel(
-    "void(int64[::1], int64[:,::1], uint8[::1], boolean, int64, int64[:,::1], int64, int64, int64, int64[::1], int64, int64, "
-    "int64[:,::1], int64[::1], int32[::1], int64[::1], int64[::1])"
+    "void(int64[::1], int64[:,::1], uint8[::1], int64[:,::1], int64, int64, int64[::1], int64, int64, int64[:,::1], "
+    "int64[::1], int32[::1], int64[::1], int64[::1])"
 )
 def find_heads(
     words: np.ndarray,
     columns: np.ndarray,
     usable: np.ndarray,
-    all_usable: bool,
-    n_keys: int,
     directory: np.ndarray,
-    shift: int,
     watermark: int,
     low: int,
     pages: np.ndarray,
@@ -51,9 +48,11 @@ def find_heads(
 
     `begins` is scratch for the places of `2 * AHEAD` keys.
     """
-    table = (address_of(directory), shift)
+    table = table_of(directory)
     stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
     key_at = address_of(columns)
+    n_keys = len(words)
+    all_usable = len(usable) == 0
     several = len(compared) > 0
     compared_until = n_keys if len(pages) else 0
     for i in range(min(2 * AHEAD, n_keys)):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, inline, kernel
-from lineage.memory import load_int64, load_uint32, store_int64, store_uint32
-from stems.key_search import AHEAD, begin_search, prefetch_cells, reuse_dead, search_columns, search_word, segment_of
+from lineage.memory import address_of, load_int64, load_uint32, store_int64, store_uint32
+from stems.key_search import AHEAD, begin_search, prefetch_cells, reuse_dead, search_columns, search_word, segment_of, table_of
 from stems.key_table import COUNT_BITS, COUNT_MASK, NO_ROWS
 from stems.links import (
     BLOCK_HEADER,
@@ -17,7 +17,6 @@ from stems.links import (
     DELETED,
     NO_OLDER,
     SEALED,
-    address_of,
     block_address,
     load_link,
     ring_of,
@@ -63,19 +62,16 @@ def seal(position: Number, number: Number, block: Number, links: Number, waterma
 
 
 @kernel(
-    "int64(int64[::1], int64[:,::1], uint8[::1], boolean, int64, int64, int64, int64[:,::1], int64, int64, int64[::1], "
-    "int64[::1], int64[::1], int64, int64[::1], int64, int64, int64[:,::1], int64[::1])"
+    "int64(int64[::1], int64[:,::1], uint8[::1], int64, int64, int64[:,::1], int64, int64[::1], int64[::1], int64[::1], "
+    "int64, int64[::1], int64, int64, int64[:,::1], int64[::1])"
 )
 def build_chains(
     words: np.ndarray,
     columns: np.ndarray,
     usable: np.ndarray,
-    all_usable: bool,
     start: int,
-    n_rows: int,
     first: int,
     directory: np.ndarray,
-    shift: int,
     watermark: int,
     link_pages: np.ndarray,
     block_pages: np.ndarray,
@@ -89,15 +85,18 @@ def build_chains(
 ) -> int:
     """Put the rows `start ..` at the positions `first + start ..` in front of the chains of their keys.
 
-    Returns `n_rows`; or the row at which the segment of its key was full; or `-1 - row` where a block is needed and there is
-    no memory for one (`next_block` is the number of the next and the number that memory ends at). The row is not built then.
+    Returns how many rows there are; or the row at which the segment of its key was full; or `-1 - row` where a block is needed
+    and there is no memory for one (`next_block` is the number of the next and the number that memory ends at). The row is not
+    built then.
     `begins` is scratch for the places of `2 * AHEAD` keys.
     """
     links = ring_of(link_pages)
     blocks = ring_of(block_pages)
-    table = (address_of(directory), shift)
+    table = table_of(directory)
     stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
     key_at = address_of(columns)
+    n_rows = len(words)
+    all_usable = len(usable) == 0
     several = len(compared) > 0
     for i in range(start, min(start + 2 * AHEAD, n_rows)):
         begins[U64(i & (2 * AHEAD - 1))] = begin_search(words[U64(i)], table)
@@ -151,17 +150,15 @@ def join_distance(near: Number, far: Number) -> Number:
 
 
 @kernel(
-    "void(int64[::1], int64[::1], int64[:,::1], uint8[::1], int64, int64[:,::1], int64, int64, int64[::1], int64[::1], "
-    "int64[::1], int64, int64, int64[:,::1])"
+    "void(int64[::1], int64[::1], int64[:,::1], uint8[::1], int64[:,::1], int64, int64[::1], int64[::1], int64[::1], int64, "
+    "int64, int64[:,::1])"
 )
 def delete_rows(
     positions: np.ndarray,
     words: np.ndarray,
     columns: np.ndarray,
     usable: np.ndarray,
-    n_rows: int,
     directory: np.ndarray,
-    shift: int,
     watermark: int,
     link_pages: np.ndarray,
     block_pages: np.ndarray,
@@ -173,16 +170,18 @@ def delete_rows(
     """Mark rows as deleted and take them out of their chains where that is near."""
     links = ring_of(link_pages)
     blocks = ring_of(block_pages)
-    table = (address_of(directory), shift)
+    table = table_of(directory)
     stored = (address_of(pages), origin, page_bits, address_of(compared), len(compared))
     key_at = address_of(columns)
+    n_rows = len(words)
+    all_usable = len(usable) == 0
     for i in range(n_rows):
         p = positions[i]
         link = load_link(links, p)
         if link & DELETED:
             continue
         store_link(links, p, link | DELETED)
-        if usable[i] == 0:
+        if not all_usable and usable[i] == 0:
             continue
         if link & SEALED:
             block = block_address(blocks, link & NO_OLDER)

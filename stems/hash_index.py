@@ -91,9 +91,9 @@ class HashIndex:
         done = 0
         while True:
             done = build_chains(
-                keys.words, keys.columns, keys.usable, not len(keys.usable), done, n_rows, first, self._table.directory,
-                self._table.shift, watermark, self._links.addresses, self._blocks.addresses, self._next_block, self._seal_at,
-                pages, origin, self.store.page_bits, self._compared, self._begins,
+                keys.words, keys.columns, keys.usable, done, first, self._table.directory, watermark, self._links.addresses,
+                self._blocks.addresses, self._next_block, self._seal_at, pages, origin, self.store.page_bits, self._compared,
+                self._begins,
             )  # fmt: skip
             if done == n_rows:
                 break
@@ -121,11 +121,10 @@ class HashIndex:
         origin, pages = self.store.page_addresses()
         for page, which in self.store.by_page(positions):
             keys = self._keys_of_rows(page, positions[which] - page.base)
-            usable = keys.usable if len(keys.usable) else np.ones(len(keys), np.uint8)
             delete_rows(
-                np.ascontiguousarray(positions[which]), keys.words, keys.columns, usable, len(keys), self._table.directory,
-                self._table.shift, self.store.watermark, self._links.addresses, self._blocks.addresses, pages, origin,
-                self.store.page_bits, self._compared,
+                np.ascontiguousarray(positions[which]), keys.words, keys.columns, keys.usable, self._table.directory,
+                self.store.watermark, self._links.addresses, self._blocks.addresses, pages, origin, self.store.page_bits,
+                self._compared,
             )  # fmt: skip
 
     def _keys_of_rows(self, page: Page, offsets: np.ndarray) -> Keys:
@@ -160,8 +159,8 @@ class HashIndex:
         rows = np.empty(n_keys, np.int32)
         progress = np.empty(4, np.int64)
         find_heads(
-            keys.words, keys.columns, keys.usable, not len(keys.usable), n_keys, self._table.directory, self._table.shift,
-            self.store.watermark, low, pages, origin, self.store.page_bits, self._compared, heads, rows, progress, self._begins,
+            keys.words, keys.columns, keys.usable, self._table.directory, self.store.watermark, low, pages, origin,
+            self.store.page_bits, self._compared, heads, rows, progress, self._begins,
         )  # fmt: skip
         return heads, rows, progress
 

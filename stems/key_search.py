@@ -13,13 +13,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from lineage.bits import trailing_zeros
 from lineage.kernels import Number, inline
-from lineage.memory import load_int64, prefetch
+from lineage.memory import address_of, load_int64, prefetch
 from lineage.order_keys import order_key
 from stems.key_table import COUNT_BITS, HEADER, directory_index, first_place, hash_word
 
 #: Half of how many rows before its turn the place of a key is asked for from memory; a power of two.
 AHEAD = 16
+
+
+@inline
+def table_of(directory: Number) -> Number:
+    """What searches take of a directory of `2 ** depth` entries."""
+    return address_of(directory), np.int64(63) - np.int64(trailing_zeros(np.uint64(len(directory))))
 
 
 @inline

@@ -29,7 +29,7 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, inline
-from lineage.memory import load_int64, load_uint32, prefetch, store_uint32
+from lineage.memory import address_of, load_int64, load_uint32, prefetch, store_uint32
 
 DELETED = 1 << 31
 SEALED = 1 << 30
@@ -45,11 +45,6 @@ BLOCK_WORDS = 128
 BLOCK_HEADER = 6
 BLOCK_ROWS = BLOCK_WORDS - BLOCK_HEADER
 BLOCK_BITS = 7
-
-
-@inline
-def address_of(array: np.ndarray) -> Number:
-    return np.int64(array.ctypes.data)
 
 
 @inline

@@ -74,7 +74,7 @@ class LeavingRows:
         else:
             n_words = words(batch.n_rows)
             n = list_rows(
-                lineage.rows_of(batch.n_rows), n_words, source.legs_mask, *arrays, buffers.listed, buffers.offsets, buffers.rows,
+                lineage.rows_of(batch.n_rows), n_words, source.legs_mask, arrays, buffers.listed, buffers.offsets, buffers.rows,
                 BYTE_BITS, buffers.words(n_words),
             )  # fmt: skip
         offsets = buffers.offsets[: n + 1]

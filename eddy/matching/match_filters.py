@@ -29,6 +29,7 @@ from eddy.streams.source import Source
 from filters.expressions.residual import TRUE
 from filters.index.bank import Layout, Places, Pool, Prepared
 from filters.index.cuts import NO_LIMIT
+from filters.index.matching import BoundArrays
 from filters.index.regions import find_rank
 from lineage.bits import words
 from lineage.kernels import kernel
@@ -101,13 +102,13 @@ class MatchFilters:
         self.births: list[np.ndarray] = []
         self._births: list[int] = []
         self._regions: list[int] = []
-        self._multi: tuple[np.ndarray, ...] = ()
+        self._multi = np.zeros((0, 4), np.int64), np.zeros((0, 2), np.int32)
         #: by route and words of a batch, the route as kernels take it, and where the sets of its attributes lie
         self._places: dict[tuple[tuple[int, ...], int], tuple[np.ndarray, Places]] = {}
         self._pool = Pool()
 
-    def multi(self) -> tuple[np.ndarray, ...]:
-        return self._multi
+    def bounds(self) -> BoundArrays:
+        return self.low, self.high, *self._multi
 
     # ---- the queries
 
@@ -131,7 +132,8 @@ class MatchFilters:
             self._births.append(bounds.add(np.searchsorted(self.births[k], births[k, active]) + 1, n_births + 1, n_births + 1))
         self._widest = np.array([distinct[-1] for distinct in self.widths])
         self._narrowest = np.array([distinct[0] for distinct in self.widths])
-        self.low, self.high, self._multi = bounds.arrays()
+        self.low, self.high, multi, multi_ranks = bounds.arrays()
+        self._multi = multi, multi_ranks
         self._regions = bounds.regions
         self._places = {}
 
@@ -243,8 +245,8 @@ class _Bounds:
         self._low: list[np.ndarray] = []
         self._high: list[np.ndarray] = []
         self.regions: list[int] = []
-        #: predicates of several intervals: where their ranks begin, and the ranks
-        self._multi_at = [np.zeros(1, np.int64)]
+        #: predicates of several intervals (filter and slot are those in the bank, which nobody reads), and their ranks
+        self._multi = [np.zeros((0, 4), np.int64)]
         self._multi_ranks = [np.zeros((0, 2), np.int32)]
         self._n_multi = self._n_ranks = 0
 
@@ -260,7 +262,7 @@ class _Bounds:
     def of_bank(self, source: Source, slots: np.ndarray) -> list[tuple[int, Region | Outcome]]:
         """The filters of a stream on which the legs on these slots have predicates."""
         bank = source.bank
-        _, _, multi_at, multi_ranks = bank.multi()
+        _, _, multi, multi_ranks = bank.bounds()
         found: list[tuple[int, Region | Outcome]] = []
         for f in range(len(bank.filters)):
             low, high = bank.low[f, slots], bank.high[f, slots]
@@ -269,10 +271,10 @@ class _Bounds:
                 high[several] += self._n_multi
                 region = Region(source, f)
                 found.append((self.add(low, high, region.n_regions), region))
-        if found and len(multi_at) > 1:
-            self._multi_at.append(multi_at[1:] + self._n_ranks)
+        if found and len(multi):
+            self._multi.append(multi + np.array([0, 0, self._n_ranks, self._n_ranks]))
             self._multi_ranks.append(multi_ranks)
-            self._n_multi += len(multi_at) - 1
+            self._n_multi += len(multi)
             self._n_ranks += len(multi_ranks)
         return found
 
@@ -293,7 +295,6 @@ class _Bounds:
         n_regions = len(distinct) + 1
         return [self.add(0, outlived, n_regions), self.add(0, outlived, n_regions), self.add(outlived, n_regions, n_regions)]
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        none = np.zeros(0, np.int32)
-        multi = (none, none, np.concatenate(self._multi_at), np.concatenate(self._multi_ranks))
-        return np.array(self._low, np.int32), np.array(self._high, np.int32), multi
+    def arrays(self) -> BoundArrays:
+        multi, ranks = np.concatenate(self._multi), np.concatenate(self._multi_ranks)
+        return np.array(self._low, np.int32), np.array(self._high, np.int32), multi, ranks

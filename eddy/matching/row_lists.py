@@ -17,8 +17,8 @@ from eddy.matching.eddy import FEW_ROWS
 from eddy.streams.outputs import Outputs
 from filters.index.candidates import group_pairs
 from filters.values.vector import Frame
-from lineage.batch import Lineage, OutputArrays
-from lineage.bits import BYTE_BITS, SPARE, count_rows, list_rows, trailing_zeros, words
+from lineage.batch import Lineage
+from lineage.bits import BYTE_BITS, SPARE, OutputArrays, count_rows, list_rows, trailing_zeros, words
 from lineage.kernels import kernel
 from stems.frame import PageFrame
 from stems.row_store import Page
@@ -269,9 +269,7 @@ class MatchedRows:
                 rows_of, n_words = lineage.to_query_major(), words(n_rows)
                 buffers.room(count_rows(rows_of, n_words, legs, outputs.more_slot, outputs.n_more) + SPARE, n_lists)
                 scratch = buffers.words(n_words)
-                n = list_rows(
-                    rows_of, n_words, legs, *arrays, buffers.listed, buffers.offsets, buffers.rows, BYTE_BITS, scratch
-                )  # fmt: skip
+                n = list_rows(rows_of, n_words, legs, arrays, buffers.listed, buffers.offsets, buffers.rows, BYTE_BITS, scratch)
         offsets = buffers.offsets[: n + 1]
         return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.batch import OutputArrays
+from lineage.bits import OutputArrays
 from lineage.kernels import kernel
 from lineage.slots import resized
 

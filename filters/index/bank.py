@@ -14,18 +14,39 @@ predicate on the attribute are 1 in every row, so a submit touches only the tabl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from filters.index.cuts import NO_LIMIT, Cuts
 from filters.index.grouped import GroupedFilter
-from filters.index.matching import BY_SEARCH, GIVEN, SCAN, TABLE, list_queries, match_any, match_queries, match_rows, work_words
+from filters.index.matching import (
+    BY_SEARCH,
+    GIVEN,
+    SCAN,
+    TABLE,
+    BoundArrays,
+    list_queries,
+    match_any,
+    match_queries,
+    match_rows,
+    work_words,
+)
 from filters.index.regions import CELL_STRING, KeyTable
-from filters.index.row_sets import MAX_PREFIX, lay_out, prefix_sets, prefix_sets_by_table, rank_order, ranks_of_ids
+from filters.index.row_sets import (
+    BELOW_AT,
+    MAX_PREFIX,
+    N_REGIONS,
+    SETS_AT,
+    lay_out,
+    prefix_sets,
+    prefix_sets_by_table,
+    rank_order,
+    ranks_of_ids,
+)
 from filters.values.intervals import Intervals
-from lineage.batch import OutputArrays, TupleBatch
-from lineage.bits import BYTE_BITS, FULL, U64, clear_bit_of, set_bit, set_bit_of, words
+from lineage.batch import TupleBatch
+from lineage.bits import BYTE_BITS, FULL, U64, OutputArrays, clear_bit_of, set_bit, set_bit_of, words
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.ragged import Ragged
@@ -88,11 +109,11 @@ class FilterBank:
         self._plan = np.zeros((0, 4), np.int32)
         self._n_scanning = 0
         self._strings: list[int] = []
-        self._multi: tuple[np.ndarray, ...] | None = None
+        self._multi: tuple[np.ndarray, np.ndarray] | None = None
         #: where the sets of batches of so many words lie
         self._places: dict[int, Places] = {}
-        #: the arguments of `match_rows` that only change with the predicates; None when they did
-        self._few: Any = None
+        #: what `match_rows` takes that only changes with the predicates; None when they did
+        self._few: tuple[np.ndarray, ...] | None = None
         #: rows in, rows out, bits cleared per filter, by the row-major kernel
         self.visits = np.zeros((0, 3), np.int64)
         #: counts changes of predicates and of the ranks that stand for them
@@ -340,38 +361,27 @@ class FilterBank:
         if few is None:
             cuts, rows = self._cuts, self._rows
             few = self._few = (
-                self._plan, cuts.keys, cuts.at, cuts.n, rows.data, rows.at, self.table, self.low, self.high, self.interested,
-                *self.multi(),
+                self._plan, cuts.keys, cuts.at, cuts.n, rows.data, rows.at, self.table, self.interested, *self.bounds(),
             )  # fmt: skip
-        call: Any = match_rows  # mypy cannot count a starred tuple
-        call(
-            batch.cells, batch.nulls, batch.has_nulls, batch.first, batch.n_rows, route, fresh, given, active, ranks, *few, lin,
+        match_rows(
+            batch.cells, batch.nulls, batch.has_nulls, batch.first, batch.n_rows, route, fresh, given, active, ranks, few, lin,
             self.visits, results,
         )  # fmt: skip
 
-    def multi(self) -> tuple[np.ndarray, ...]:
-        """The predicates of several intervals as the kernels take them: filters, slots, where ranks begin, ranks."""
-        return self._multi or self._build_multi()
+    def bounds(self) -> BoundArrays:
+        """The predicates as the kernels take them."""
+        return self.low, self.high, *(self._multi or self._build_multi())
 
-    def _build_multi(self) -> tuple[np.ndarray, ...]:
+    def _build_multi(self) -> tuple[np.ndarray, np.ndarray]:
         """Number the predicates of several intervals, and put the numbers into `high`."""
-        filters: list[int] = []
-        slots: list[int] = []
-        at: list[int] = [0]
+        multi: list[tuple[int, int, int, int]] = []
         ranks: list[list[int]] = []
         for f, filter_ in enumerate(self.filters):
             for slot, pairs in filter_.multi.items():
-                self.high[f, slot] = NO_LIMIT + 1 + len(filters)
-                filters.append(f)
-                slots.append(slot)
+                self.high[f, slot] = NO_LIMIT + 1 + len(multi)
+                multi.append((f, slot, len(ranks), len(ranks) + len(pairs)))
                 ranks.extend(pairs)
-                at.append(len(ranks))
-        self._multi = (
-            np.array(filters, np.int32),
-            np.array(slots, np.int32),
-            np.array(at, np.int64),
-            np.array(ranks, np.int32).reshape(-1, 2),
-        )
+        self._multi = np.array(multi, np.int64).reshape(-1, 4), np.array(ranks, np.int32).reshape(-1, 2)
         return self._multi
 
     # ---- upkeep
@@ -430,10 +440,7 @@ class FilterBank:
 class RankBounds(Protocol):
     """The predicates of slots as bounds of ranks (`grouped.py`): of a stream's bank, or of the matches of a join."""
 
-    low: np.ndarray
-    high: np.ndarray
-
-    def multi(self) -> tuple[np.ndarray, ...]: ...
+    def bounds(self) -> BoundArrays: ...
 
 
 class Prepared:
@@ -449,12 +456,10 @@ class Prepared:
 
     def fill(self, active: np.ndarray, rows_of: np.ndarray, route: np.ndarray | None = None, fresh: bool = True) -> None:
         """`match_queries` over the route, or over the part of it that is given."""
-        bank, layout = self._bank, self._layout
-        multi, places = bank.multi(), layout.places
+        layout = self._layout
         match_queries(
-            active, layout.n_rows, places.n_words, self._route if route is None else route, fresh, bank.low, bank.high,
-            places.n_regions, self._has_nulls, places.by_order, layout.sets, places.sets_at, layout.below, places.below_at,
-            layout.order, multi[2], multi[3], rows_of, layout.work,
+            active, self._route if route is None else route, fresh, self._bank.bounds(), layout.n_rows, self._has_nulls,
+            layout.places.arrays, layout.sets, layout.below, layout.order, rows_of, layout.work,
         )  # fmt: skip
 
     def lists(
@@ -462,41 +467,35 @@ class Prepared:
         rows: np.ndarray,
     ) -> int:  # fmt: skip
         """`list_queries` over the whole route."""
-        bank, layout = self._bank, self._layout
-        multi, places = bank.multi(), layout.places
+        layout = self._layout
         return list_queries(
-            legs, *outputs, layout.n_rows, places.n_words, self._route, bank.low, bank.high, places.n_regions, self._has_nulls,
-            places.by_order, layout.sets, places.sets_at, layout.below, places.below_at, layout.order, multi[2], multi[3],
-            results, listed, offsets, rows, BYTE_BITS, layout.work,
+            legs, outputs, self._route, self._bank.bounds(), layout.n_rows, self._has_nulls, layout.places.arrays, layout.sets,
+            layout.below, layout.order, results, listed, offsets, rows, BYTE_BITS, layout.work,
         )  # fmt: skip
 
     def wanted(self, active: np.ndarray, union: np.ndarray) -> bool:
         """Leave in `union` the rows that some slot of the mask wants; returns whether that is all of them."""
-        bank, layout = self._bank, self._layout
-        multi, places = bank.multi(), layout.places
+        layout = self._layout
         return match_any(
-            active, layout.n_rows, places.n_words, self._route, bank.low, bank.high, places.n_regions, self._has_nulls,
-            places.by_order, layout.sets, places.sets_at, layout.below, places.below_at, layout.order, multi[2], multi[3],
-            union, layout.work,
+            active, self._route, self._bank.bounds(), layout.n_rows, self._has_nulls, layout.places.arrays, layout.sets,
+            layout.below, layout.order, union, layout.work,
         )  # fmt: skip
 
 
 class Places:
     """Where the sets of each attribute lie, for batches of so many words of rows; `regions` is how many each attribute has."""
 
-    __slots__ = ("n_words", "regions", "n_regions", "by_order", "sets_at", "below_at", "sets_from", "below_from")
+    __slots__ = ("n_words", "regions", "arrays", "sets_from", "below_from")
 
     def __init__(self, regions: list[int], n_words: int) -> None:
         self.n_words = n_words
-        n = len(regions)
         self.regions = regions
-        self.n_regions = np.array(self.regions, np.int64)
-        self.by_order = np.empty(n, np.uint8)
-        self.sets_at = np.empty(n + 1, np.int64)
-        self.below_at = np.empty(n + 1, np.int64)
-        lay_out(self.n_regions, MAX_PREFIX, n_words, self.by_order, self.sets_at, self.below_at)
-        self.sets_from = self.sets_at.tolist()
-        self.below_from = self.below_at.tolist()
+        #: as `filters/row_sets.py` has them
+        self.arrays = np.zeros((4, len(regions) + 1), np.int64)
+        self.arrays[N_REGIONS, :-1] = regions
+        lay_out(MAX_PREFIX, n_words, self.arrays)
+        self.sets_from = self.arrays[SETS_AT].tolist()
+        self.below_from = self.arrays[BELOW_AT].tolist()
 
 
 class Layout:

@@ -13,18 +13,20 @@ the number of regions or rows that match. It needs no table, and the sets of all
 attribute in rank order the nearest set is taken and the rows between changed bit by bit; a narrow range there is a short stretch
 of that order, and is listed by sorting it.
 
-A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, its intervals are
-`multi_ranks[multi_at[m]:multi_at[m+1]]`.
+A predicate of several intervals has number m: its `high` is `NO_LIMIT + 1 + m`, `multi[m]` is (filter, slot, first, last), and
+its intervals are `multi_ranks[first:last]`.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from filters.index.cuts import NO_LIMIT
 from filters.index.regions import CELL_FLOAT, find_rank
-from filters.index.row_sets import STRIDE
-from lineage.bits import FULL, ONE, U64, count_ones, cut_rows, emit_rows, next_output, trailing_zeros
+from filters.index.row_sets import BELOW_AT, BY_ORDER, N_REGIONS, SETS_AT, STRIDE
+from lineage.bits import FULL, ONE, OUTPUTS, U64, OutputArrays, count_ones, cut_rows, emit_rows, next_output, trailing_zeros
 from lineage.kernels import Number, inline, kernel
 from lineage.order_keys import order_key
 
@@ -41,6 +43,31 @@ GIVEN = 1
 TABLE = 0
 SCAN = 1
 
+#: The predicates of slots as bounds of ranks: see `Bounds`.
+BoundArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+BOUNDS = "Tuple((int32[:,::1], int32[:,::1], int64[:,::1], int32[:,::1]))"
+
+
+class Bounds(NamedTuple):
+    """The predicates of slots as bounds of ranks, inside kernels."""
+
+    #: `[filter, slot]`
+    low: np.ndarray
+    high: np.ndarray
+    multi: np.ndarray
+    multi_ranks: np.ndarray
+
+
+class RowSets(NamedTuple):
+    """The sets of rows of a batch (`filters/row_sets.py`), inside kernels."""
+
+    n_rows: int
+    has_nulls: bool
+    places: np.ndarray
+    sets: np.ndarray
+    below: np.ndarray
+    order: np.ndarray
+
 
 def work_words(n_words: int, n_filters: int) -> int:
     """Words of scratch that matching query-major needs: two sets of rows, and the parts of a query with their flips."""
@@ -48,35 +75,29 @@ def work_words(n_words: int, n_filters: int) -> int:
 
 
 @inline
-def gather_parts(
-    slot: Number,
-    n_words: int,
-    route: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    n_regions: np.ndarray,
-    has_nulls: bool,
-    by_order: np.ndarray,
-    sets_at: np.ndarray,
-    parts: np.ndarray,
-    flips: np.ndarray,
-) -> Number:
+def words_of(n_rows: Number) -> Number:
+    return (n_rows + 63) >> 6
+
+
+@inline
+def gather_parts(slot: Number, route: Number, bounds: Number, batch: Number, parts: Number, flips: Number) -> Number:
     """The prefix sets whose AND, each after XOR with its flip, is what the slot's single intervals admit; returns how many.
 
     Without a branch: which filters a query has, and on which side it is bounded, no predictor can know.
     """
     n = 0
+    n_words = words_of(batch.n_rows)
     for r in range(len(route)):
         f = U64(route[r])
-        lo = np.int64(low[f, slot])
-        hi = np.int64(high[f, slot])
-        stored = (hi <= NO_LIMIT) & (by_order[f] == 0)
-        parts[U64(n)] = U64(sets_at[f] + lo * n_words)
+        lo = np.int64(bounds.low[f, slot])
+        hi = np.int64(bounds.high[f, slot])
+        stored = (hi <= NO_LIMIT) & (batch.places[BY_ORDER, f] == 0)
+        parts[U64(n)] = U64(batch.places[SETS_AT, f] + lo * n_words)
         flips[U64(n)] = FULL
         n += stored & (lo > 0)
-        parts[U64(n)] = U64(sets_at[f] + hi * n_words)
+        parts[U64(n)] = U64(batch.places[SETS_AT, f] + hi * n_words)
         flips[U64(n)] = U64(0)
-        n += stored & (hi < n_regions[f] - 1 + has_nulls)
+        n += stored & (hi < batch.places[N_REGIONS, f] - 1 + batch.has_nulls)
     return n
 
 
@@ -121,62 +142,39 @@ def toggle_rows(order: np.ndarray, at: Number, start: Number, stop: Number, bits
 
 
 @inline
-def interval_bits(
-    f: Number,
-    lo: Number,
-    hi: Number,
-    n_rows: int,
-    n_words: int,
-    by_order: np.ndarray,
-    sets: np.ndarray,
-    sets_at: np.ndarray,
-    below: np.ndarray,
-    below_at: np.ndarray,
-    order: np.ndarray,
-    bits: np.ndarray,
-) -> None:
+def interval_bits(f: Number, lo: Number, hi: Number, batch: Number, bits: Number) -> None:
     """Change the bits of the rows with lo <= rank < hi: of those below `hi`, and of those below `lo` back.
 
     In rank order a prefix set is the nearest one stored, with the rows between changed one by one.
     """
     under: Number = np.int64(lo)
     upto: Number = np.int64(hi)
-    if by_order[f]:
-        start, stop = np.int64(below[below_at[f] + lo]), np.int64(below[below_at[f] + hi])
+    n_rows, n_words, sets, below, order = batch.n_rows, words_of(batch.n_rows), batch.sets, batch.below, batch.order
+    if batch.places[BY_ORDER, f]:
+        start, stop = np.int64(below[batch.places[BELOW_AT, f] + lo]), np.int64(below[batch.places[BELOW_AT, f] + hi])
         under = min((start + STRIDE // 2) // STRIDE, n_rows // STRIDE)
         upto = min((stop + STRIDE // 2) // STRIDE, n_rows // STRIDE)
         toggle_rows(order, f * n_rows, start, under * STRIDE, bits)
         toggle_rows(order, f * n_rows, stop, upto * STRIDE, bits)
-    a, b = U64(sets_at[f] + under * n_words), U64(sets_at[f] + upto * n_words)
+    a, b = U64(batch.places[SETS_AT, f] + under * n_words), U64(batch.places[SETS_AT, f] + upto * n_words)
     for w in range(n_words):
         bits[w] ^= sets[a + U64(w)] ^ sets[b + U64(w)]
 
 
 @inline
-def order_bits(
-    f: Number,
-    lo: Number,
-    hi: Number,
-    n_rows: int,
-    n_words: int,
-    sets: np.ndarray,
-    sets_at: np.ndarray,
-    below: np.ndarray,
-    below_at: np.ndarray,
-    order: np.ndarray,
-    bits: np.ndarray,
-) -> None:
+def order_bits(f: Number, lo: Number, hi: Number, batch: Number, bits: Number) -> None:
     """Leave in `bits` the rows with lo <= rank < hi of an attribute in rank order; those behind the last row are anything."""
-    start, stop = np.int64(below[below_at[f] + lo]), np.int64(below[below_at[f] + hi])
+    n_rows, n_words, sets, below, order = batch.n_rows, words_of(batch.n_rows), batch.sets, batch.below, batch.order
+    start, stop = np.int64(below[batch.places[BELOW_AT, f] + lo]), np.int64(below[batch.places[BELOW_AT, f] + hi])
     under: Number = min((start + STRIDE // 2) // STRIDE, n_rows // STRIDE)
-    a = U64(sets_at[f] + under * n_words)
+    a = U64(batch.places[SETS_AT, f] + under * n_words)
     if stop == n_rows:
         # no row is above: so it is for all comparisons with > and >=
         for w in range(n_words):
             bits[w] = ~sets[a + U64(w)]
     else:
         upto: Number = min((stop + STRIDE // 2) // STRIDE, n_rows // STRIDE)
-        b = U64(sets_at[f] + upto * n_words)
+        b = U64(batch.places[SETS_AT, f] + upto * n_words)
         for w in range(n_words):
             bits[w] = sets[a + U64(w)] ^ sets[b + U64(w)]
         toggle_rows(order, f * n_rows, stop, upto * STRIDE, bits)
@@ -184,88 +182,78 @@ def order_bits(
 
 
 @inline
+def has_order(route: Number, places: Number) -> Number:
+    """Whether some filter of the route is in rank order."""
+    found = False
+    for r in range(len(route)):
+        found |= places[BY_ORDER, route[r]] != 0
+    return found
+
+
+@inline
 def query_bits(
     slot: Number,
-    n_rows: int,
-    n_words: int,
     word_first: Number,
     n_used: Number,
-    route: np.ndarray,
+    route: Number,
     fresh: Number,
-    low: np.ndarray,
-    high: np.ndarray,
-    n_regions: np.ndarray,
-    has_nulls: bool,
-    by_order: np.ndarray,
-    sets: np.ndarray,
-    sets_at: np.ndarray,
-    below: np.ndarray,
-    below_at: np.ndarray,
-    order: np.ndarray,
-    multi_at: np.ndarray,
-    multi_ranks: np.ndarray,
+    bounds: Number,
+    batch: Number,
     uneven: Number,
-    bits: np.ndarray,
-    work: np.ndarray,
+    bits: Number,
+    work: Number,
 ) -> None:
     """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there.
 
     Only `n_used` words of rows from word `word_first` on are looked at. `uneven`: some filter is in rank order, or some predicate
     has several intervals; then all words have to be.
     """
+    n_words = words_of(batch.n_rows)
     scratch = work[n_words : 2 * n_words]
     parts = work[2 * n_words : 2 * n_words + MIN_PARTS + 2 * len(route)]
     flips = work[2 * n_words + MIN_PARTS + 2 * len(route) :]
-    n_parts = gather_parts(slot, n_words, route, low, high, n_regions, has_nulls, by_order, sets_at, parts, flips)
-    intersect_parts(parts, flips, n_parts, n_used, fresh, sets[word_first:], bits)
+    n_parts = gather_parts(slot, route, bounds, batch, parts, flips)
+    intersect_parts(parts, flips, n_parts, n_used, fresh, batch.sets[word_first:], bits)
     # the first of them may leave its rows where those of all predicates go
     alone = (fresh != 0) & (n_parts == 0)
     for r in range(len(route) if uneven else 0):
         f = np.int64(route[r])
-        lo = np.int64(low[f, slot])
-        hi = np.int64(high[f, slot])
-        if (hi <= NO_LIMIT and by_order[f] == 0) or (lo == 0 and hi == NO_LIMIT):
+        lo = np.int64(bounds.low[f, slot])
+        hi = np.int64(bounds.high[f, slot])
+        if (hi <= NO_LIMIT and batch.places[BY_ORDER, f] == 0) or (lo == 0 and hi == NO_LIMIT):
             continue
         found = bits if alone else scratch
-        multi = hi - NO_LIMIT - 1
-        if multi < 0:
-            order_bits(f, lo, hi, n_rows, n_words, sets, sets_at, below, below_at, order, found)
+        several = hi - NO_LIMIT - 1
+        if several < 0:
+            order_bits(f, lo, hi, batch, found)
         else:
             for w in range(n_words):
                 found[w] = 0
-            for k in range(multi_at[multi], multi_at[multi + 1]):
-                lo, hi = np.int64(multi_ranks[k, 0]), np.int64(multi_ranks[k, 1])
-                interval_bits(f, lo, hi, n_rows, n_words, by_order, sets, sets_at, below, below_at, order, found)
+            for k in range(bounds.multi[several, 2], bounds.multi[several, 3]):
+                interval_bits(f, np.int64(bounds.multi_ranks[k, 0]), np.int64(bounds.multi_ranks[k, 1]), batch, found)
         if not alone:
             for w in range(n_words):
                 bits[w] &= scratch[w]
         alone = False
-    if n_rows & 63 and word_first + n_used == n_words:
-        bits[n_used - 1] &= (ONE << U64(n_rows & 63)) - ONE
+    if batch.n_rows & 63 and word_first + n_used == n_words:
+        bits[n_used - 1] &= (ONE << U64(batch.n_rows & 63)) - ONE
 
 
 @kernel(
-    "void(uint64[::1], int64, int64, int32[::1], int64, int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
-    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], uint64[::1])"
+    f"void(uint64[::1], int32[::1], int64, {BOUNDS}, int64, boolean, int64[:,::1], uint64[::1], int32[::1], int32[::1], "
+    "uint64[:,::1], uint64[::1])"
 )
 def match_queries(
     active: np.ndarray,
-    n_rows: int,
-    n_words: int,
     route: np.ndarray,
     fresh: int,
-    low: np.ndarray,
-    high: np.ndarray,
-    n_regions: np.ndarray,
+    bounds: BoundArrays,
+    n_rows: int,
     has_nulls: bool,
-    by_order: np.ndarray,
+    places: np.ndarray,
     sets: np.ndarray,
-    sets_at: np.ndarray,
     below: np.ndarray,
-    below_at: np.ndarray,
     order: np.ndarray,
-    multi_at: np.ndarray,
-    multi_ranks: np.ndarray,
     rows_of: np.ndarray,
     work: np.ndarray,
 ) -> None:
@@ -273,50 +261,41 @@ def match_queries(
 
     `fresh`: start from all rows; otherwise from the bits that are there. `work` is scratch of `work_words`.
     """
-    uneven = len(multi_at) > 1
-    for r in range(len(route)):
-        uneven |= by_order[route[r]] != 0
+    limits = Bounds(*bounds)
+    batch = RowSets(n_rows, has_nulls, places, sets, below, order)
+    n_words = words_of(n_rows)
+    uneven = has_order(route, places) or len(limits.multi) > 0
     for word in range(len(active)):
         left = active[word]
         while left:
             slot = word * 64 + np.int64(trailing_zeros(left))
             left &= left - ONE
-            bits = rows_of[slot]
-            query_bits(
-                slot, n_rows, n_words, 0, n_words, route, fresh, low, high, n_regions, has_nulls, by_order, sets, sets_at, below,
-                below_at, order, multi_at, multi_ranks, uneven, bits, work,
-            )  # fmt: skip
+            query_bits(slot, 0, n_words, route, fresh, limits, batch, uneven, rows_of[slot], work)
 
 
 @kernel(
-    "boolean(uint64[::1], int64, int64, int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], "
-    "uint64[::1], int64[::1], int32[::1], int64[::1], int32[::1], int64[::1], int32[:,::1], uint64[::1], uint64[::1])"
+    f"boolean(uint64[::1], int32[::1], {BOUNDS}, int64, boolean, int64[:,::1], uint64[::1], int32[::1], int32[::1], "
+    "uint64[::1], uint64[::1])"
 )
 def match_any(
     active: np.ndarray,
-    n_rows: int,
-    n_words: int,
     route: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    n_regions: np.ndarray,
+    bounds: BoundArrays,
+    n_rows: int,
     has_nulls: bool,
-    by_order: np.ndarray,
+    places: np.ndarray,
     sets: np.ndarray,
-    sets_at: np.ndarray,
     below: np.ndarray,
-    below_at: np.ndarray,
     order: np.ndarray,
-    multi_at: np.ndarray,
-    multi_ranks: np.ndarray,
     union: np.ndarray,
     work: np.ndarray,
 ) -> bool:
     """The rows that any slot of the mask `active` has; stops as soon as that is every row, and says so."""
+    limits = Bounds(*bounds)
+    batch = RowSets(n_rows, has_nulls, places, sets, below, order)
+    n_words = words_of(n_rows)
     bits = work[:n_words]
-    uneven = len(multi_at) > 1
-    for r in range(len(route)):
-        uneven |= by_order[route[r]] != 0
+    uneven = has_order(route, places) or len(limits.multi) > 0
     for w in range(n_words):
         union[w] = 0
     last = FULL if n_rows & 63 == 0 else (ONE << U64(n_rows & 63)) - ONE
@@ -325,10 +304,7 @@ def match_any(
         while left:
             slot = word * 64 + np.int64(trailing_zeros(left))
             left &= left - ONE
-            query_bits(
-                slot, n_rows, n_words, 0, n_words, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below,
-                below_at, order, multi_at, multi_ranks, uneven, bits, work,
-            )  # fmt: skip
+            query_bits(slot, 0, n_words, route, 1, limits, batch, uneven, bits, work)
             missing = U64(0)
             for w in range(n_words):
                 union[w] |= bits[w]
@@ -339,24 +315,19 @@ def match_any(
 
 
 @inline
-def narrow_filter(
-    slot: Number,
-    route: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    by_order: np.ndarray,
-    below: np.ndarray,
-    below_at: np.ndarray,
-) -> Number:
+def narrow_filter(slot: Number, route: Number, bounds: Number, batch: Number) -> Number:
     """The filter in rank order that holds the slot's only predicate, one interval with few rows; -1 when it is not so."""
     found = np.int64(-1)
     for r in range(len(route)):
         f = route[r]
-        lo = low[f, slot]
-        hi = high[f, slot]
+        lo = bounds.low[f, slot]
+        hi = bounds.high[f, slot]
         if lo == 0 and hi == NO_LIMIT:
             continue
-        if found >= 0 or by_order[f] == 0 or hi >= NO_LIMIT or below[below_at[f] + hi] - below[below_at[f] + lo] > NARROW:
+        if found >= 0 or batch.places[BY_ORDER, f] == 0 or hi >= NO_LIMIT:
+            return np.int64(-1)
+        at = batch.places[BELOW_AT, f]
+        if batch.below[at + hi] - batch.below[at + lo] > NARROW:
             return np.int64(-1)
         found = np.int64(f)
     return found
@@ -384,35 +355,20 @@ def sort_rows(
 
 
 @kernel(
-    "int64(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int32[::1], int32[::1], int64, int64, "
-    "int32[::1], int32[:,::1], int32[:,::1], int64[::1], boolean, uint8[::1], uint64[::1], int64[::1], int32[::1], int64[::1], "
-    "int32[::1], int64[::1], int32[:,::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
+    f"int64(uint64[::1], {OUTPUTS}, int32[::1], {BOUNDS}, int64, boolean, int64[:,::1], uint64[::1], int32[::1], int32[::1], "
+    "int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
 )
 def list_queries(
     legs: np.ndarray,
-    query_of: np.ndarray,
-    first_of: np.ndarray,
-    more_slot: np.ndarray,
-    more_query: np.ndarray,
-    more_first: np.ndarray,
-    n_more: int,
-    stop_of: np.ndarray,
-    shift_of: np.ndarray,
-    n_rows: int,
-    n_words: int,
+    outputs: OutputArrays,
     route: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    n_regions: np.ndarray,
+    bounds: BoundArrays,
+    n_rows: int,
     has_nulls: bool,
-    by_order: np.ndarray,
+    places: np.ndarray,
     sets: np.ndarray,
-    sets_at: np.ndarray,
     below: np.ndarray,
-    below_at: np.ndarray,
     order: np.ndarray,
-    multi_at: np.ndarray,
-    multi_ranks: np.ndarray,
     results: np.ndarray,
     listed: np.ndarray,
     offsets: np.ndarray,
@@ -425,20 +381,20 @@ def list_queries(
     The rows of each slot of the mask `legs` are added to its `results`, unless slots read segments. With empty `offsets` that is
     all. `work` is scratch of `work_words`.
     """
+    limits = Bounds(*bounds)
+    batch = RowSets(n_rows, has_nulls, places, sets, below, order)
+    n_words = words_of(n_rows)
     at: Number = np.int64(0)
     n = 0
     bits = work[:n_words]
     word, left, more = 0, legs[0], 0
+    in_order = has_order(route, places)
+    uneven = in_order or len(limits.multi) > 0
+    _, _, _, _, _, n_more, stop_of, shift_of = outputs
     n_more = n_more if len(offsets) else 0
-    in_order = False
-    for r in range(len(route)):
-        in_order |= by_order[route[r]] != 0
-    uneven = in_order or len(multi_at) > 1
     segmented = len(stop_of) > 0
     while True:
-        slot, query, first, word, left, more = next_output(
-            legs, query_of, first_of, more_slot, more_query, more_first, n_more, word, left, more
-        )
+        slot, query, first, word, left, more = next_output(legs, outputs, n_more, word, left, more)
         if slot < 0:
             break
         word_first = np.int64(0)
@@ -452,10 +408,10 @@ def list_queries(
             if not uneven:
                 word_first = first >> 6
                 n_used = ((stop + 63) >> 6) - word_first
-        f = narrow_filter(slot, route, low, high, by_order, below, below_at) if in_order else np.int64(-1)
+        f = narrow_filter(slot, route, limits, batch) if in_order else np.int64(-1)
         if f >= 0:
-            lowest = np.int64(below[below_at[f] + low[f, slot]])
-            highest = np.int64(below[below_at[f] + high[f, slot]])
+            lowest = np.int64(below[places[BELOW_AT, f] + limits.low[f, slot]])
+            highest = np.int64(below[places[BELOW_AT, f] + limits.high[f, slot]])
             if more == 0 and not segmented:
                 results[slot] += highest - lowest
             if len(offsets):
@@ -466,10 +422,7 @@ def list_queries(
                     n += 1
                     at = end
             continue
-        query_bits(
-            slot, n_rows, n_words, word_first, n_used, route, 1, low, high, n_regions, has_nulls, by_order, sets, sets_at, below,
-            below_at, order, multi_at, multi_ranks, uneven, bits, work,
-        )  # fmt: skip
+        query_bits(slot, word_first, n_used, route, 1, limits, batch, uneven, bits, work)
         found = np.int64(0)
         for w in range(n_used):
             found += np.int64(count_ones(bits[w]))
@@ -490,10 +443,17 @@ def list_queries(
     return n
 
 
+#: What changes with the predicates only, as `match_rows` takes it: `plan`, cuts, where those of each filter begin and how many
+#: there are, table rows, where those of each filter begin, `table`, `interested`, and the bounds.
+PREDICATES = (
+    "Tuple((int32[:,::1], int64[::1], int64[::1], int64[::1], int32[::1], int64[::1], uint64[:,::1], uint64[:,::1], "
+    "int32[:,::1], int32[:,::1], int64[:,::1], int32[:,::1]))"
+)
+
+
 @kernel(
-    "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, int64, uint64[::1], int32[:,::1], int32[:,::1], "
-    "int64[::1], int64[::1], int64[::1], int32[::1], int64[::1], uint64[:,::1], int32[:,::1], int32[:,::1], uint64[:,::1], "
-    "int32[::1], int32[::1], int64[::1], int32[:,::1], uint64[:,::1], int64[:,::1], int64[::1])"
+    f"void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int32[::1], int64, int64, uint64[::1], int32[:,::1], {PREDICATES}, "
+    "uint64[:,::1], int64[:,::1], int64[::1])"
 )
 def match_rows(
     cells: np.ndarray,
@@ -506,20 +466,7 @@ def match_rows(
     all_given: int,
     active: np.ndarray,
     given: np.ndarray,
-    plan: np.ndarray,
-    cuts: np.ndarray,
-    cuts_at: np.ndarray,
-    n_cuts_of: np.ndarray,
-    table_rows: np.ndarray,
-    rows_at: np.ndarray,
-    table: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    interested: np.ndarray,
-    multi_filter: np.ndarray,
-    multi_slot: np.ndarray,
-    multi_at: np.ndarray,
-    multi_ranks: np.ndarray,
+    predicates: tuple[np.ndarray, ...],
     lin: np.ndarray,
     visits: np.ndarray,
     results: np.ndarray,
@@ -529,6 +476,7 @@ def match_rows(
     `plan[f]` = (column, cell kind, how ranks come, table or scan); `all_given`: all ranks are. `fresh`: start from `active`, else
     from `lin`. Bits left are added to `results` unless it is empty.
     """
+    plan, cuts, cuts_at, n_cuts_of, table_rows, rows_at, table, interested, low, high, multi, multi_ranks = predicates
     n_words = len(active)
     for i in range(n_rows):
         if fresh:
@@ -571,11 +519,11 @@ def match_rows(
                         after = before & admitted
                     cleared += np.int64(count_ones(before))
                     lin[i, w] = after
-                for m in range(len(multi_filter)):
-                    if multi_filter[m] == f:
-                        slot: Number = np.int64(multi_slot[m])
+                for m in range(len(multi)):
+                    if multi[m, 0] == f:
+                        slot = multi[m, 1]
                         inside = False
-                        for k in range(multi_at[m], multi_at[m + 1]):
+                        for k in range(multi[m, 2], multi[m, 3]):
                             inside |= (multi_ranks[k, 0] <= rank) & (rank < multi_ranks[k, 1])
                         if not inside:
                             lin[i, slot >> 6] &= ~(ONE << U64(slot & 63))

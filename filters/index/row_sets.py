@@ -25,21 +25,21 @@ MAX_PREFIX = 768
 STRIDE = 16
 
 
-@kernel("void(int64[::1], int64, int64, uint8[::1], int64[::1], int64[::1])")
-def lay_out(
-    n_regions: np.ndarray,
-    max_prefix: int,
-    n_words: int,
-    by_order: np.ndarray,
-    sets_at: np.ndarray,
-    below_at: np.ndarray,
-) -> None:
-    """Where the sets of each attribute begin, and the counts of those in rank order; the last entries are the totals."""
-    sets_at[0] = below_at[0] = 0
-    for f in range(len(n_regions)):
-        by_order[f] = n_regions[f] > max_prefix
-        sets_at[f + 1] = sets_at[f] + (n_words * 64 // STRIDE + 1 if by_order[f] else n_regions[f] + 1) * n_words
-        below_at[f + 1] = below_at[f] + (n_regions[f] + 1 if by_order[f] else 0)
+#: Rows of places `[4, attributes + 1]`: how many regions an attribute has, whether it is in rank order, where its sets begin, and
+#: where its `below` begins. The last column is the totals of the last two.
+N_REGIONS, BY_ORDER, SETS_AT, BELOW_AT = range(4)
+
+
+@kernel("void(int64, int64, int64[:,::1])")
+def lay_out(max_prefix: int, n_words: int, places: np.ndarray) -> None:
+    """Fill places in from the regions."""
+    places[SETS_AT, 0] = places[BELOW_AT, 0] = 0
+    for f in range(places.shape[1] - 1):
+        n_regions = places[N_REGIONS, f]
+        by_order = n_regions > max_prefix
+        places[BY_ORDER, f] = by_order
+        places[SETS_AT, f + 1] = places[SETS_AT, f] + (n_words * 64 // STRIDE + 1 if by_order else n_regions + 1) * n_words
+        places[BELOW_AT, f + 1] = places[BELOW_AT, f] + (n_regions + 1 if by_order else 0)
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1])")

@@ -40,6 +40,10 @@ KINDS = {
     ("intersect", False): INTERSECT,
 }
 
+#: The events of one side, in order: times, ranks, codes of the rows' values, signs.
+SideEvents = tuple[Array, Array, Array, Array]
+_SIDE = "UniTuple(int64[::1], 4)"
+
 
 @inline
 def _copies(kind: Number, n: Number, m: Number) -> Number:
@@ -63,19 +67,10 @@ def copies_of(kind: int, n: int, m: int) -> int:
 
 @inline
 def _count_side(
-    side: Number,
-    at: Number,
-    time: Number,
-    rank: Number,
-    times: np.ndarray,
-    ranks: np.ndarray,
-    codes: np.ndarray,
-    signs: np.ndarray,
-    by_code: np.ndarray,
-    touched: np.ndarray,
-    n_touched: Number,
+    side: Number, at: Number, time: Number, rank: Number, events: Number, by_code: Number, touched: Number, n_touched: Number
 ) -> Number:
     """Count the rows that an event brings or ends on one side; returns the first of a later event, and the values touched."""
+    times, ranks, codes, signs = events
     while at < len(codes) and times[at] == time and ranks[at] == rank:
         code = codes[at]
         by_code[code, side] += signs[at]
@@ -88,19 +83,13 @@ def _count_side(
 
 
 @kernel(
-    "void(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
-    "int64[:,::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1])"
+    f"void(int64, {_SIDE}, {_SIDE}, int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1],"
+    "int64[::1])"
 )
 def count_events(
     kind: int,
-    left_times: np.ndarray,
-    left_ranks: np.ndarray,
-    left_codes: np.ndarray,
-    left_signs: np.ndarray,
-    right_times: np.ndarray,
-    right_ranks: np.ndarray,
-    right_codes: np.ndarray,
-    right_signs: np.ndarray,
+    left_events: SideEvents,
+    right_events: SideEvents,
     by_code: np.ndarray,
     by_id: np.ndarray,
     free: np.ndarray,
@@ -114,6 +103,8 @@ def count_events(
 
     `by_id[id]` is (id below, code + 1 or 0). `plus` and `minus` get (id, time, rank), `plus` the code as well.
     """
+    left_times, left_ranks, left_codes, _ = left_events
+    right_times, right_ranks, right_codes, _ = right_events
     n_plus = np.int64(0)
     n_minus = np.int64(0)
     left = np.int64(0)
@@ -129,12 +120,8 @@ def count_events(
         time = left_times[left] if on_left else right_times[right]
         rank = left_ranks[left] if on_left else right_ranks[right]
         n_touched = np.int64(0)
-        left, n_touched = _count_side(
-            0, left, time, rank, left_times, left_ranks, left_codes, left_signs, by_code, touched, n_touched
-        )
-        right, n_touched = _count_side(
-            1, right, time, rank, right_times, right_ranks, right_codes, right_signs, by_code, touched, n_touched
-        )
+        left, n_touched = _count_side(0, left, time, rank, left_events, by_code, touched, n_touched)
+        right, n_touched = _count_side(1, right, time, rank, right_events, by_code, touched, n_touched)
         for j in range(n_touched):
             code = touched[j]
             by_code[code, 4] = 0
@@ -215,7 +202,7 @@ class SetOperation(Operator):
         sizes = np.zeros(2, np.int64)
         left, right = ((event.times, event.ranks, codes, event.signs) for event, codes in self._two_sides(events, values))
         count_events(
-            self._kind, *left, *right, self._by_code, self._by_id, self._numbers.free, self._numbers.header, touched, plus, minus,
+            self._kind, left, right, self._by_code, self._by_id, self._numbers.free, self._numbers.header, touched, plus, minus,
             sizes,
         )  # fmt: skip
         # copies, for what was made room for is more

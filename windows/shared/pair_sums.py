@@ -65,15 +65,23 @@ def add_pairs(
 
 
 @kernel(
-    "int64(int64[::1], int64[::1], int64, int64, int64, int64[::1], int64[:,::1], int64, int64[::1], int64[::1], int64[::1],"
-    "int64[::1], int64, int64[::1], int64, int64, int64[::1], int64[::1])"
+    "int64(int64[::1], int64[:,:,::1], int64, int64[::1], int64[:,::1], int64[::1], int64[::1], int64[:,:,:,::1], int64[:,::1],"
+    "int64, int64[:,:,::1], int64[::1])"
 )
 def capture_pairs(
-    cells: np.ndarray, records: np.ndarray, n_groups: int, width: int, n_planes: int, shown_place: np.ndarray,
-    columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray, scratch: np.ndarray, shown: np.ndarray,
-    n_places: int, list: np.ndarray, capacity: int, n: int, best: np.ndarray, extreme_counts: np.ndarray,
+    cells: np.ndarray, all_records: np.ndarray, n_planes: int, shown_place: np.ndarray, columns: np.ndarray, work: np.ndarray,
+    scratch: np.ndarray, shown_cells: np.ndarray, lists: np.ndarray, n: int, bests: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """List the records that are not as shown, with what was shown and what is, and show them; `work` begins with zeros."""
+    """List the records that are not as shown, with what was shown and what is, and show them.
+
+    `work` begins with zeros, `scratch` with the measures of a run.
+    """
+    _, n_groups, width = all_records.shape
+    _, n_places, n_measures, _ = shown_cells.shape
+    capacity = lists.shape[1]
+    records, shown, list, best = all_records.reshape(-1), shown_cells.reshape(-1), lists.reshape(-1), bests.reshape(-1)
+    fresh = scratch[: n_measures * LANES]
+    scratch = scratch[n_measures * LANES :]
     n_extremes = len(extreme_counts)
     for start in range(0, len(cells), LANES):
         n_lanes = min(LANES, len(cells) - start)
@@ -218,11 +226,10 @@ class PairSums:
         planes = self._planes
         shown.room(n + len(cells), n)
         work = np.zeros(LANES * (planes.n + 1), np.int64)
-        fresh, scratch = np.empty(planes.n_measures * LANES, np.int64), np.empty(planes.scratch, np.int64)
+        scratch = np.empty(planes.n_measures * LANES + planes.scratch, np.int64)
         return capture_pairs(
-            cells, self._records.reshape(-1), self.n_groups, self.width, planes.n, shown_place, planes.fields,
-            planes.n_measures, work, fresh, scratch, shown.cells.reshape(-1), shown.n_places, shown.list.reshape(-1),
-            shown.list.shape[1], n, self.extremes.best.reshape(-1), planes.extreme_counts,
+            cells, self._records, planes.n, shown_place, planes.fields, work, scratch, shown.cells, shown.list, n,
+            self.extremes.best, planes.extreme_counts,
         )  # fmt: skip
 
     @property

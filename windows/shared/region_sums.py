@@ -24,7 +24,7 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.kernels import Number, inline, kernel
-from lineage.memory import prefetch
+from lineage.memory import address_of, prefetch
 from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
 from windows.shared.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from windows.shared.planes import Planes
@@ -36,12 +36,12 @@ from windows.state.growth import LEAST, fitted, room_for
 _AHEAD = 8
 
 
-@kernel("void(int64[::1], int64[::1], int64[::1], int64, int64, int64, int64[::1], int64, uint8[::1])")
-def scatter(
-    groups: np.ndarray, regions: np.ndarray, vectors: np.ndarray, width: int, n_planes: int, n_regions: int, acc: np.ndarray,
-    address: int, touched: np.ndarray,
-) -> None:  # fmt: skip
-    """Add row vectors to the planes of their cells, and note the pages; `address` is that of `acc`."""
+@kernel("void(int64[::1], int64[::1], int64[:,::1], int64[:,:,:,::1], uint8[::1])")
+def scatter(groups: np.ndarray, regions: np.ndarray, vectors: np.ndarray, acc_cells: np.ndarray, touched: np.ndarray) -> None:
+    """Add row vectors to the planes of their cells, and note the pages."""
+    _, n_regions, n_planes, _ = acc_cells.shape
+    acc = acc_cells.reshape(-1)
+    address = address_of(acc)
     n = len(groups)
     for i in range(n):
         if i + _AHEAD < n:
@@ -53,7 +53,7 @@ def scatter(
         at = (page * n_regions + regions[i]) * n_planes * LANES + groups[i] % LANES
         touched[page] = 1
         for plane in range(n_planes):
-            acc[at + plane * LANES] += vectors[i * width + plane]
+            acc[at + plane * LANES] += vectors[i, plane]
 
 
 @inline
@@ -99,21 +99,28 @@ def _capture(
 
 
 @kernel(
-    "int64(int64[::1], int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
-    "int64, int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64, int64, int64, int64,"
-    "int64[::1], int64, int64[::1], int64[::1], int64[::1])"
+    "int64(int64[:,:,:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1],"
+    "int64[::1], int64[:,:,:,::1], int64[:,::1], int64, int64[:,:,:,::1], int64[::1], int64[::1])"
 )
 def walk_regions(
-    acc: np.ndarray, n_planes: int, n_regions: int, pages: np.ndarray, order: np.ndarray, saves: np.ndarray, lows: np.ndarray,
-    highs: np.ndarray, places: np.ndarray, columns: np.ndarray, n_measures: int, work: np.ndarray, fresh: np.ndarray,
-    scratch: np.ndarray, shown: np.ndarray, n_places: int, list: np.ndarray, capacity: int, acc_address: int, shown_address: int,
-    n: int, best: np.ndarray, n_cells: int, trees: np.ndarray, extreme_counts: np.ndarray, firsts: np.ndarray,
+    acc_cells: np.ndarray, pages: np.ndarray, order: np.ndarray, saves: np.ndarray, lows: np.ndarray, highs: np.ndarray,
+    places: np.ndarray, columns: np.ndarray, work: np.ndarray, scratch: np.ndarray, shown_cells: np.ndarray, lists: np.ndarray,
+    n: int, bests: np.ndarray, trees: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
     """List the cells that changed, of queries in order of `highs`, behind the n that are listed; returns how many are then.
 
     Bounds are places in `order`. `saves` are the different lower bounds above 0, ascending; `lows[j]` is the number of query j's,
-    or -1. `work` is a run of zeros, then the running sums, a difference, and the running sums at each save.
+    or -1. `work` is a run of zeros, then the running sums, a difference, and the running sums at each save. `scratch` begins with
+    the measures of a run.
     """
+    _, n_regions, n_planes, _ = acc_cells.shape
+    _, n_places, n_measures, _ = shown_cells.shape
+    n_cells = bests.shape[1] * n_regions * LANES
+    capacity = lists.shape[1]
+    acc, shown, list, best = acc_cells.reshape(-1), shown_cells.reshape(-1), lists.reshape(-1), bests.reshape(-1)
+    acc_address, shown_address = address_of(acc), address_of(shown)
+    fresh = scratch[: n_measures * LANES]
+    scratch = scratch[n_measures * LANES :]
     size = n_planes * LANES
     difference, saved = LANES + size, LANES + 2 * size
     sums = work[LANES:]
@@ -138,13 +145,15 @@ def walk_regions(
             _advance(acc, acc_address, base, n_planes, order, place, highs[j], sums)
             place = highs[j]
             at = np.int64(LANES)
+            first = np.int64(0)
             if lows[j] >= 0:
                 at = np.int64(difference)
+                first = saves[lows[j]]
                 low = saved + lows[j] * size
                 for plane in range(n_planes):
                     subtract_lanes(work, at + plane * LANES, sums, plane * LANES, work, low + plane * LANES)
             read_measures(work, at, 0, columns, fresh, scratch)
-            read_trees(trees, extreme_counts, len(order), firsts[j], highs[j], fresh, n_measures - len(extreme_counts))
+            read_trees(trees, extreme_counts, len(order), first, highs[j], fresh, n_measures - len(extreme_counts))
             cell = (places[j] << np.int64(32)) + pages[p] * LANES
             n = _capture(fresh, n_measures, shown, showing + places[j] * row, cell, list, capacity, n)
     return int(n)
@@ -184,10 +193,7 @@ class RegionSums:
 
     def add(self, groups: Array, regions: Array, vectors: Array) -> None:
         """Rows come or go; there is room for their groups and regions."""
-        scatter(
-            groups, regions, vectors.reshape(-1), vectors.shape[1], self._planes.n, self.n_regions, self._acc.reshape(-1),
-            self._acc.ctypes.data, self._touched,
-        )  # fmt: skip
+        scatter(groups, regions, vectors, self._acc, self._touched)
 
     def touched(self) -> Array:
         """The pages that changed since this was last asked."""
@@ -223,12 +229,10 @@ class RegionSums:
         lows = np.where(first > 0, np.searchsorted(saves, first), -1)
         trees = np.empty(self.extremes.n * 2 * len(order) * LANES, np.int64)
         work = np.empty(LANES + (2 + len(saves)) * planes.n * LANES, np.int64)
-        fresh, scratch = np.empty(planes.n_measures * LANES, np.int64), np.empty(planes.scratch, np.int64)
+        scratch = np.empty(planes.n_measures * LANES + planes.scratch, np.int64)
         return walk_regions(
-            self._acc.reshape(-1), planes.n, self.n_regions, pages, order, saves, lows, last, places[by_last], planes.fields,
-            planes.n_measures, work, fresh, scratch, shown.cells.reshape(-1), shown.n_places, shown.list.reshape(-1),
-            shown.list.shape[1], self._acc.ctypes.data, shown.cells.ctypes.data, n, self.extremes.best.reshape(-1),
-            self.extremes.best[:1].size, trees, planes.extreme_counts, first,
+            self._acc, pages, order, saves, lows, last, places[by_last], planes.fields, work, scratch, shown.cells, shown.list, n,
+            self.extremes.best, trees, planes.extreme_counts,
         )  # fmt: skip
 
     @property

@@ -71,7 +71,7 @@ def _find_id(id: Number, ids: Number, table: Number, shift: Number) -> Number:
 
 @kernel(
     "void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, boolean,"
-    "int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])"
+    "int64[::1], int64[::1], uint8[::1], int64[::1], int64[:,::1], int64[::1], int64[::1])"
 )
 def walk_events(
     order: np.ndarray,
@@ -86,14 +86,14 @@ def walk_events(
     ends: np.ndarray,
     alive: np.ndarray,
     table: np.ndarray,
-    event_times: np.ndarray,
-    event_ranks: np.ndarray,
-    event_slots: np.ndarray,
-    signs: np.ndarray,
+    found: np.ndarray,
     early: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Apply due ends, explicit ends and beginnings (numbered through in that sequence) in the order given."""
+    """Apply due ends, explicit ends and beginnings (numbered through in that sequence) in the order given.
+
+    `found` gets times, ranks, slots and signs: the fields of `Events`.
+    """
     shift = table_shift(table)
     n = np.int64(0)
     n_early = np.int64(0)
@@ -126,10 +126,10 @@ def walk_events(
                 table[_find_id(ids[slot], ids, table, shift)] = entry_of(_hash_id(ids[slot]), slot)
         if slot >= 0:
             alive[slot] = sign > 0
-            event_times[n] = times[place]
-            event_ranks[n] = ranks[place]
-            event_slots[n] = slot
-            signs[n] = sign
+            found[0, n] = times[place]
+            found[1, n] = ranks[place]
+            found[2, n] = slot
+            found[3, n] = sign
             n += 1
     counts[_EVENTS] = n
     counts[_EARLY] = n_early
@@ -195,8 +195,7 @@ class LiveRows:
         counts = np.zeros(3, np.int64)
         walk_events(
             order, _joined([times for times, _ in runs]), _joined([ranks for _, ranks in runs]), due, minus.ids,
-            slots, upto, self._by_id, self.ids, self.ends, self.alive, self._table, found[0],
-            found[1], found[2], found[3], early, counts,
+            slots, upto, self._by_id, self.ids, self.ends, self.alive, self._table, found, early, counts,
         )  # fmt: skip
         n, n_early, dropped = counts.tolist()
         self.dropped += dropped

@@ -340,6 +340,7 @@ def probe_articles(
     return total
 
 
+# 17 arguments: the buffers of a walk one by one, as in `probe_articles`, and what every query has of its own
 @kernel
 def probe_quotes(
     codes: np.ndarray,

@@ -142,7 +142,7 @@ def test_list_rows_and_count_rows_give_each_query_its_rows(density: float, n_row
     firsts = (first_of, more_first) if from_first else (NO_FIRST, NO_FIRST)
     outputs = (query_of, firsts[0], more_slot, more_query, firsts[1], n_more, NO_FIRST, NO_FIRST)
     scratch = np.zeros(words(n_rows), np.uint64)
-    n = list_rows(rows_of, words(n_rows), legs, *outputs, listed, offsets, rows, BYTE_BITS, scratch)
+    n = list_rows(rows_of, words(n_rows), legs, outputs, listed, offsets, rows, BYTE_BITS, scratch)
     found = {int(listed[j]): rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)}
     assert found == expected and n == len(expected), "queries without rows are not listed"
     assert offsets[0] == 0 and offsets[n] == total
@@ -155,7 +155,7 @@ def test_list_rows_reads_only_the_words_it_is_told() -> None:
     offsets, listed = np.zeros(2, np.int64), np.zeros(1, np.int64)
     legs, first_of = np.array([1 << 7], np.uint64), np.full(64, 60, np.int32)
     outputs = (np.arange(64), first_of, NO_FIRST, np.zeros(0, np.int64), NO_FIRST, 0, NO_FIRST, NO_FIRST)
-    assert list_rows(rows_of, 1, legs, *outputs, listed, offsets, rows, BYTE_BITS, np.zeros(1, np.uint64)) == 1
+    assert list_rows(rows_of, 1, legs, outputs, listed, offsets, rows, BYTE_BITS, np.zeros(1, np.uint64)) == 1
     assert listed.tolist() == [7] and rows[: offsets[1]].tolist() == [60, 61, 62, 63]
 
 
@@ -183,5 +183,5 @@ def test_a_slot_that_reads_a_segment_lists_its_rows_only_and_by_their_numbers_th
     offsets, listed = np.zeros(n_slots + 44, np.int64), np.zeros(n_slots + 43, np.int64)
     outputs = (np.arange(n_slots), first_of, more_slot, more_query, more_first, 43, stop_of, shift_of)
     legs, scratch = np.full(2, ~np.uint64(0)), np.zeros(words(n_rows), np.uint64)
-    n = list_rows(packed(bits), words(n_rows), legs, *outputs, listed, offsets, found_rows, BYTE_BITS, scratch)
+    n = list_rows(packed(bits), words(n_rows), legs, outputs, listed, offsets, found_rows, BYTE_BITS, scratch)
     assert {int(listed[j]): found_rows[offsets[j] : offsets[j + 1]].tolist() for j in range(n)} == expected
