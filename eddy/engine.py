@@ -1,9 +1,9 @@
 """The engine: streams, queries and rows for one program. The facade of the contract; the work is done by its parts.
 
-    rows     push -> lineage/ingest (types) -> eddy/timeline (order) -> eddy/committer (commit) -> stems, eddy, listeners
+    rows     push -> lineage/ingest (types) -> eddy/streams (order) -> eddy/commit -> stems, eddy/matching, listeners
     names    eddy/catalog (streams, timelines, queries, functions)
-    queries  submit -> eddy/planner (parse, bind, normal form) -> eddy/source (a leg on a slot)
-    reading  answer, changes -> eddy/reader
+    queries  submit -> eddy/catalog (parse, bind, normal form) -> eddy/lifecycle (a leg on a slot, or operators)
+    reading  answer, changes -> eddy/reading
 
 The engine does no I/O, starts no thread, and takes its clock and seed from outside: a seed and a log of calls replay any
 run's answers and changes. One thread at a time may use it; a second one, or a listener that calls back, gets an error.
@@ -40,7 +40,7 @@ from eddy.inspect.trace_leaves import reads_stream
 from eddy.lifecycle import Lifecycle
 from eddy.matching.commit import Commit
 from eddy.matching.eddy import Eddy
-from eddy.operators.readers import reader_of
+from eddy.operators.readers import check_held, lost_until, make_reader
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, check_expiry
 from eddy.query import Query
@@ -50,7 +50,7 @@ from eddy.streams.screening import screen
 from eddy.streams.source import Source
 from eddy.streams.timeline import Rows, Timeline
 from lineage.elements import BEGINNING
-from lineage.errors import ConflictError, EddyError, GoneError, RowError
+from lineage.errors import ConflictError, EddyError, RowError
 from lineage.ingest import Ingested
 from lineage.times import ahead_hint, duration_us, to_datetime, to_iso, to_us
 
@@ -459,7 +459,7 @@ class Engine:
         with self._turn:
             found = self._catalog.query(query)
             now = self._catalog.timeline_of(found).now
-            reader = reader_of(found, self._catalog)
+            reader = make_reader(found, self._catalog)
             results = reader.answer(now)
             found.errors = reader.errors
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
@@ -479,34 +479,14 @@ class Engine:
                 return Changes(found, self._fetch, seq, False)
             assert isinstance(since, int)
             if since == 0:
-                since = self._lost_until(found)
-            self._check_held(found, since)
+                since = lost_until(found, self._catalog)
+            check_held(found, since, self._catalog)
             return Changes(found, self._fetch, min(since, seq), False)
 
     def _check_since(self, since: str | int) -> None:
         numbered = isinstance(since, int) and not isinstance(since, bool) and since >= 0
         if not numbered and since not in ("snapshot", "now"):
             raise EddyError(f"since is {since!r}", code="bad_option", hint='"snapshot", "now" or the number of a commit')
-
-    def _lost_until(self, query: Query) -> int:
-        """The last commit whose changes of a query can no longer be read."""
-        lost = query.lost_until
-        for version in (*query.earlier, query):
-            if isinstance(version, TreeQuery):
-                lost = max(lost, version.log.lost)
-            gone = self._catalog.timeline_of(version).log.gone
-            for run in version.runs:
-                if run.after < gone:
-                    lost = max(lost, gone if run.until is None else min(gone, run.until))
-        return lost
-
-    def _check_held(self, query: Query, since: int) -> None:
-        lost = self._lost_until(query)
-        if since < lost:
-            raise GoneError(
-                f"the log no longer holds the changes after commit {since}", detail=f"it holds those after commit {lost}",
-                hint='start again with since="snapshot"',
-            )  # fmt: skip
 
     def _fetch(self, cursor: Changes) -> tuple[list[tuple[int, Results]], int]:
         with self._turn:
@@ -515,14 +495,15 @@ class Engine:
             found: list[tuple[int, Results]] = []
             errors = 0
             if cursor.snapshot:
-                reader = reader_of(query, self._catalog)
+                reader = make_reader(query, self._catalog)
                 results = reader.answer(self._catalog.timeline_of(query).now)
                 found = [(seq, results)] if len(results) else []
                 errors = reader.errors
             else:
-                self._check_held(query, cursor.seq)
+                check_held(query, cursor.seq, self._catalog)
                 for version in (*query.earlier, query):
-                    reader, records = reader_of(version, self._catalog), self._catalog.timeline_of(version).log.after(cursor.seq)
+                    reader = make_reader(version, self._catalog)
+                    records = self._catalog.timeline_of(version).log.after(cursor.seq)
                     found += [(record.seq, part) for record in records for part in reader.changes(record)]
                     errors += reader.errors
             query.errors = errors

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eddy.base.checking import changing, checking
-from eddy.base.plans import JoinPlan, Plan, Run, TreePlan
-from eddy.base.result_log import Record
+from eddy.base.plans import JoinPlan, Plan, QueryRun, TreePlan
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.catalog.catalog import MAIN, Catalog
 from eddy.catalog.planner import Planner
@@ -30,20 +30,20 @@ from eddy.joins.join_query import JoinQuery
 from eddy.joins.table_group import TableGroup
 from eddy.joins.table_query import TableQuery
 from eddy.matching.result_rows import ResultRows
-from eddy.operators.building import Building
 from eddy.operators.completeness import tree_complete_since
 from eddy.operators.core import Core, JoinCore, StreamCore
 from eddy.operators.operation import FeedStage, Operation, QueryStage, Stage
-from eddy.operators.readers import reader_of
-from eddy.operators.replanning import Pace, Replanner
+from eddy.operators.query_builder import QueryBuilder
+from eddy.operators.readers import make_reader
+from eddy.operators.replanning import Replanner, ReplanPace
 from eddy.operators.shared_form import Shareable, shareable
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, Ready, prepare
 from eddy.query import Query
-from eddy.reading.feed import StreamFeed
 from eddy.reading.join_feed import JoinFeed
 from eddy.reading.opening import Held, complete_since, first_seen, opening_parts
+from eddy.reading.stream_feed import StreamFeed
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import effect_time
@@ -69,7 +69,7 @@ class Lifecycle:
         #: what a query that says nothing has
         self.expiry = expiry
         #: when the way in which a query is run is changed
-        self.pace = Pace()
+        self.pace = ReplanPace()
         committer.operations.shared.make_own = self._make_own
 
     # ---- from the outside
@@ -117,7 +117,7 @@ class Lifecycle:
             if not query.running:
                 raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
             self._check_unread(query, "paused")
-            kept = reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
+            kept = make_reader(query, self._catalog).keep(self._catalog.timeline_of(query).now)
         with changing:
             self._end_run(query)
             query.kept = kept
@@ -198,7 +198,7 @@ class Lifecycle:
         return kind(self._engine, number, name, sql, tags, plan, group)
 
     def _start(self, query: Query) -> None:
-        """Run from the next commit on, over what the query may see now."""
+        """Run a query from the next commit on, over the rows it may see now."""
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
             shared = shareable(query.tree_plan) if query.emit == "commit" and query.expiry == "auto" else None
@@ -217,7 +217,7 @@ class Lifecycle:
         source = sources[0]
         leg = source.leg(query.window, query.plan.condition, query.name)
         recall(source, leg, births[0])
-        run = Run(seq, None, births[0], source.module_numbers(leg.condition))
+        run = QueryRun(seq, None, births[0], source.module_numbers(leg.condition))
         query.begin(leg, run, source.leg_results(leg))
         source.add_reader(leg, query)
 
@@ -236,7 +236,7 @@ class Lifecycle:
         core.start(self._committer.seq, births)
         return self._committer.operations.shared.join(query, shared, core)
 
-    def _make_own(self, query: TreeQuery, record: Record) -> None:
+    def _make_own(self, query: TreeQuery, record: LoggedCommit) -> None:
         """Give a query that shared its aggregates operators of its own, which stand as they would after a commit."""
         shared = query.operation
         assert isinstance(shared, SharedOperation), "a query that shares"
@@ -251,7 +251,7 @@ class Lifecycle:
 
     def _operation(self, query: TreeQuery, born: tuple[int, ...] | None) -> Operation:
         """The operators of a query, over cores that run from the next commit on; `born`: of its only core, None: find out."""
-        building = Building(query, self._core, self._named_stage)
+        building = QueryBuilder(query, self._core, self._named_stage)
         forms, found = query.tree_plan.forms.forms, building.cores
         replanner = Replanner(forms, query.expiry, self.pace, building.build, partial(self._readers, query))
         births = {
@@ -278,7 +278,7 @@ class Lifecycle:
         if isinstance(query, TreeQuery):
             if isinstance(query.operation, SharedOperation):
                 # who reads it wants to see single events
-                self._make_own(query, Record(self._committer.seq, query.timeline.now, query.timeline.now))
+                self._make_own(query, LoggedCommit(self._committer.seq, query.timeline.now, query.timeline.now))
             assert isinstance(query.operation, Operation), "only running queries are read"
             return QueryStage(query.operation.root)
         if isinstance(query, JoinQuery):
@@ -313,14 +313,14 @@ class Lifecycle:
         """The answer that a query is about to take back, none if it is a stream, and its rows."""
         if query.is_stream:
             return None, None
-        return reader_of(query, self._catalog).answer(self._catalog.timeline_of(query).now), self._rows_of(query)
+        return make_reader(query, self._catalog).answer(self._catalog.timeline_of(query).now), self._rows_of(query)
 
     def _rows_of(self, query: Query) -> Held | None:
         """The rows or matches of the answer of a relation; None if nobody listens, or operators made them."""
         if not self._committer.listeners or query.is_stream or isinstance(query, TreeQuery):
             return None
         of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
-        return of, query.kept or reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
+        return of, query.kept or make_reader(query, self._catalog).keep(self._catalog.timeline_of(query).now)
 
     def _sources(self, query: Query) -> list[Source]:
         return [self._catalog.input(name) for name in query.streams]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from eddy.base.plans import Birth, Kept, Plan, Run
+from eddy.base.plans import Birth, Kept, Plan, QueryRun
 from eddy.streams.legs import Leg
 from eddy.streams.timeline import Timeline
 from filters.expressions.predicate import Condition
@@ -69,7 +69,7 @@ class Query:
         #: None while paused or after cancel
         self.leg: Leg | None = None
         #: the stretches in which it ran that the log still reaches, oldest first; never empty
-        self.runs: list[Run] = []
+        self.runs: list[QueryRun] = []
         #: the answer it keeps while paused
         self.kept: Kept | None = None
         self.complete_since_us: int | None = None
@@ -189,7 +189,7 @@ class Query:
         """The first position of the stream's rows that count now."""
         return self.runs[-1].born
 
-    def begin(self, leg: Leg, run: Run, leg_results: int) -> None:
+    def begin(self, leg: Leg, run: QueryRun, leg_results: int) -> None:
         """Start to run on a leg that has had `leg_results` results so far."""
         self.leg = leg
         # not appended: that leaves room for more, of which most queries never have any

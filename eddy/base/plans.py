@@ -47,7 +47,7 @@ NO_MODULES: Mapping[str, int] = {}
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class QueryRun:
     """A stretch in which a query ran: commits after `after` up to `until` (None: still running).
 
     If it was opened in a commit (submit with history, resume, replace), the first one gives it what it sees at once as + and

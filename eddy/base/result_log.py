@@ -35,7 +35,7 @@ UNREAD_BYTES = 256 << 10
 COMMIT_BYTES = 40
 
 
-class Record(NamedTuple):
+class LoggedCommit(NamedTuple):
     """One commit: its number, and the clock before and after."""
 
     seq: int
@@ -138,16 +138,16 @@ class ResultLog:
     def __len__(self) -> int:
         return len(self._seqs)
 
-    def append(self, record: Record) -> None:
+    def append(self, record: LoggedCommit) -> None:
         assert not self._seqs or self._seqs[-1] < record.seq, "commits are numbered upwards"
         self._seqs.append(record.seq)
         self._before.append(record.before)
         self._after.append(record.after)
 
-    def after(self, seq: int) -> list[Record]:
+    def after(self, seq: int) -> list[LoggedCommit]:
         """The commits held that come after commit `seq`."""
         n = bisect_right(self._seqs, seq)
-        return list(map(Record, self._seqs[n:], self._before[n:], self._after[n:]))
+        return list(map(LoggedCommit, self._seqs[n:], self._before[n:], self._after[n:]))
 
     def n_until(self, seq: int) -> int:
         """How many of the commits held come up to commit `seq`."""

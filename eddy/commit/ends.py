@@ -37,7 +37,7 @@ Released = list[tuple[Source, Rows]]
 Count = Callable[[int], int]
 
 
-class Cuts:
+class CommitCuts:
     """The instants at which one call is cut."""
 
     def __init__(self, timeline: Timeline, sources: Sequence[Source], after: int, others: list[Count]) -> None:
@@ -79,7 +79,7 @@ class Cuts:
 
 def cuts_of(
     timeline: Timeline, sources: Sequence[Source], released: Released, after: int, operators: Sequence[TimedOperator]
-) -> Cuts | None:
+) -> CommitCuts | None:
     """How a call that takes the clock to `after` is cut; None if it is one commit."""
     arriving = dict(released)
     most = 0
@@ -92,7 +92,7 @@ def cuts_of(
         return None
     others = [operator.count_ends(after) for operator in operators]
     others += [_own_ends(source.own_ends, timeline.now, after) for source in sources if source.own_ends is not None]
-    cuts = Cuts(timeline, sources, after, others)
+    cuts = CommitCuts(timeline, sources, after, others)
     return cuts if cuts.n_ends(released) > MAX_ENDS else None
 
 

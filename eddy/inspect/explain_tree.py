@@ -15,7 +15,7 @@ from eddy.base.plans import JoinPlan, TreePlan
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.explain import explain_join, explain_plan
 from eddy.operators.operation import Operation
-from eddy.operators.replanning import Pace, Replanner, first_choice, fixed_reason
+from eddy.operators.replanning import Replanner, ReplanPace, first_choice, fixed_reason
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.flows import Flows
@@ -86,7 +86,7 @@ class _Shown:
         self._expiry = expiry
         self._flows = Flows() if replanner is None else replanner.seen_now()
         forms = plan.forms.forms
-        self.choice = first_choice(forms, expiry, self._flows, Pace()) if replanner is None else replanner.built.choice
+        self.choice = first_choice(forms, expiry, self._flows, ReplanPace()) if replanner is None else replanner.built.choice
         self.root = self.choice.form.root
         self.nodes = self.choice.form.nodes
         self.numbers = {id(node): k for k, node in enumerate(self.nodes)}
@@ -99,7 +99,7 @@ class _Shown:
             for form in forms.forms
         }
         fixed = fixed_reason(self._plan.root) if self._expiry == "auto" else f'expiry is "{self._expiry}"'
-        pace = Pace() if replanner is None else replanner.pace
+        pace = ReplanPace() if replanner is None else replanner.pace
         return {
             "form": self.choice.form.name,
             "cost_ns": costs,

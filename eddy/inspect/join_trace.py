@@ -24,7 +24,7 @@ from eddy.joins.join_group import input_labels
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.table_group import Counting, TableGroup
 from eddy.joins.walk import Combinations, Reach, Walker
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.reading.join_reader import JoinReader
 from eddy.streams.source import Source
 from filters.expressions.evaluate import true_rows
@@ -35,7 +35,7 @@ from stems.frame import RowsFrame
 from stems.table import OPEN
 
 #: Before anything ended a row: partners are looked for among all that are held.
-_ANY = Standing(BEGINNING, 0, 0)
+_ANY = CommitPoint(BEGINNING, 0, 0)
 
 
 def waits_for(leaf: Leaf, inputs: Sequence[int], subject: Subject, later: Sequence[Since]) -> dict[str, Any] | None:

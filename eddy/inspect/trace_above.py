@@ -25,13 +25,13 @@ import numpy as np
 
 from eddy.base.results import keys
 from eddy.catalog.catalog import Catalog
-from eddy.inspect.trace_leaves import Leaf, Step
+from eddy.inspect.trace_leaves import Leaf, PathStep
 from eddy.inspect.trace_lives import LATEST, standing
-from eddy.inspect.trace_rows import LOOKED_AT, Allowance, Rows, aggregated, rows_like, rows_now, selected
+from eddy.inspect.trace_rows import LOOKED_AT, Allowance, TracedRows, aggregated, rows_like, rows_now, selected
 from eddy.inspect.trace_subject import Subject
 from eddy.joins.join_query import JoinQuery
 from eddy.lives.window_rows import WindowRows
-from eddy.operators.readers import reader_of
+from eddy.operators.readers import make_reader
 from eddy.query import Query
 from filters.expressions.evaluate import evaluate, true_rows
 from filters.expressions.expression import ColumnRef, Expression, columns_of, replace_columns, user_functions_of
@@ -120,7 +120,7 @@ class _Climb:
             return None
         return [evaluate(expression, frame) for expression in expressions]
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: PathStep) -> None:
         match step.node:
             case Slide() as node:
                 self._tell_step(node)
@@ -182,7 +182,7 @@ class _Climb:
             self._facts.append({word: f"{shown} is not true" + (f", {told}" if told else "")})
             self._values = None
             return
-        self._values = selected(Select(node.child, None, node.columns), Rows(values, 1)).columns
+        self._values = selected(Select(node.child, None, node.columns), TracedRows(values, 1)).columns
 
     def _tell_group(self, node: GroupBy) -> None:
         values, self._values = self._values, None
@@ -230,7 +230,7 @@ class _Climb:
     def _is_shown(self, query: Query) -> bool | None:
         assert self._values is not None
         now = self._catalog.timeline_of(query).now
-        found = reader_of(query, self._catalog).answer(now)
+        found = make_reader(query, self._catalog).answer(now)
         if not self._allowance.take(len(found)):
             return None
         if not found.columns:

@@ -41,7 +41,7 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """A node above a leaf, in the query that it is a part of, and the number of the child that leads to the leaf."""
 
     node: Node
@@ -66,7 +66,7 @@ class Leaf:
     #: the queries by whose names it is read, the one that it is part of first
     through: tuple[Query, ...]
     #: what stands above it, from below
-    path: tuple[Step, ...]
+    path: tuple[PathStep, ...]
 
     @cached_property
     def join(self) -> Join | None:
@@ -139,7 +139,7 @@ class _Finder:
         self._catalog = catalog
         self._owner = owner
 
-    def of_query(self, query: Query, through: tuple[Query, ...], above: tuple[Step, ...], by_event: bool) -> Iterator[Leaf]:
+    def of_query(self, query: Query, through: tuple[Query, ...], above: tuple[PathStep, ...], by_event: bool) -> Iterator[Leaf]:
         """The leaves of a query, below what stands above it in others."""
         if not reads_stream(query, self._source, self._catalog):
             return
@@ -155,7 +155,7 @@ class _Finder:
 
     def _of_node(
         self, node: Node, query: TreeQuery, running: Iterator[tuple[Block, Query]], through: tuple[Query, ...],
-        above: tuple[Step, ...], by_event: bool,
+        above: tuple[PathStep, ...], by_event: bool,
     ) -> Iterator[Leaf]:  # fmt: skip
         """The leaves below a node; `running` are the blocks that run, in the order in which the tree has them."""
         if isinstance(node, NamedQuery):
@@ -171,4 +171,4 @@ class _Finder:
             return
         looks_inside = by_event or (isinstance(node, ToStream) and node.kind != "rstream")
         for number, child in enumerate(node.children):
-            yield from self._of_node(child, query, running, through, (Step(node, number, query), *above), looks_inside)
+            yield from self._of_node(child, query, running, through, (PathStep(node, number, query), *above), looks_inside)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from eddy.base.result_log import ResultLog
-from eddy.lives.early_ends import EarlyEnds, Standing
+from eddy.lives.early_ends import CommitPoint, EarlyEnds
 from eddy.lives.window_rows import WindowRows
 from eddy.streams.source import Source
 from lineage.elements import BEGINNING
@@ -49,12 +49,12 @@ def commit_at(log: ResultLog, time: int) -> int:
     return LATEST if found is None else found
 
 
-def standing(source: Source, commit: int) -> Standing:
+def standing(source: Source, commit: int) -> CommitPoint:
     """How a stream stood after a commit."""
     if commit >= LATEST:
-        return Standing(BEGINNING, source.store.end, LATEST)
+        return CommitPoint(BEGINNING, source.store.end, LATEST)
     commit = max(commit, source.timeline.log.gone)
-    return Standing(BEGINNING, source.end_at(commit), commit)
+    return CommitPoint(BEGINNING, source.end_at(commit), commit)
 
 
 def there(

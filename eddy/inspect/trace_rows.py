@@ -15,7 +15,7 @@ import numpy as np
 from eddy.inspect.trace_leaves import Leaf
 from eddy.inspect.trace_lives import LATEST
 from eddy.joins.join_query import JoinQuery
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.lives.window_rows import WindowRows
 from eddy.streams.source import Source
 from filters.expressions.evaluate import evaluate, true_rows
@@ -29,7 +29,7 @@ from stems.frame import RowsFrame, condition_rows
 LOOKED_AT = 250_000
 
 
-class Rows(NamedTuple):
+class TracedRows(NamedTuple):
     """Columns of some rows; there may be none, where rows are only counted."""
 
     columns: list[Vector]
@@ -53,7 +53,7 @@ class Allowance:
         return True
 
 
-def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> Rows | None:
+def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> TracedRows | None:
     """The rows of a node over a leaf now; None if they are not looked up: too many, functions of the user, another kind of
     node."""
     if any(user_functions_of(expression) for expression in _expressions(node)):
@@ -79,13 +79,13 @@ def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> Ro
     return None
 
 
-def selected(node: Select, below: Rows) -> Rows:
+def selected(node: Select, below: TracedRows) -> TracedRows:
     """The rows of a Select over others."""
     if node.condition is not None:
         kept = np.flatnonzero(true_rows(node.condition, ListFrame(*below)))
-        below = Rows([column.take(kept) for column in below.columns], len(kept))
+        below = TracedRows([column.take(kept) for column in below.columns], len(kept))
     frame = ListFrame(*below)
-    return Rows([evaluate(column.expression, frame) for column in node.columns], below.n_rows)
+    return TracedRows([evaluate(column.expression, frame) for column in node.columns], below.n_rows)
 
 
 def _expressions(node: Node) -> list[Expression]:
@@ -101,7 +101,7 @@ def _positions(leaf: Leaf, source: Source, allowance: Allowance) -> np.ndarray |
         return None
     run, store, now = query.runs[-1], source.store, source.timeline.now
     rows = WindowRows(source, window.width_us, query.group.ends[0] if isinstance(query, JoinQuery) else None)
-    at = Standing(now, store.end, LATEST)
+    at = CommitPoint(now, store.end, LATEST)
     low = min(max(rows.first_alive(at), run.born, store.watermark), store.end)
     if not allowance.take(store.end - low):
         return None
@@ -120,9 +120,9 @@ def _positions(leaf: Leaf, source: Source, allowance: Allowance) -> np.ndarray |
     return low + np.flatnonzero(found)
 
 
-def _columns(leaf: Leaf, source: Source, positions: np.ndarray) -> Rows:
+def _columns(leaf: Leaf, source: Source, positions: np.ndarray) -> TracedRows:
     frame = RowsFrame([source.gatherer], [source.dictionaries], [positions])
-    return Rows([evaluate(column.expression, frame) for column in leaf.query.outputs], len(positions))
+    return TracedRows([evaluate(column.expression, frame) for column in leaf.query.outputs], len(positions))
 
 
 # ---- groups

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eddy.base.plans import JoinPlan, Plan, Run
+from eddy.base.plans import JoinPlan, Plan, QueryRun
 from eddy.history.recall import recall
 from eddy.joins.join_group import JoinGroup
 from eddy.query import Query, QueryHost
@@ -22,7 +22,7 @@ from windows.spec import WindowSpec
 
 
 @dataclass(slots=True, eq=False)
-class JoinRun(Run):
+class JoinRun(QueryRun):
     """A stretch in which a join ran; by input, the first position that counts and the predicate modules."""
 
     births: tuple[int, ...] = ()
@@ -79,8 +79,8 @@ class JoinQuery(Query):
         return self.join_plan.update_pattern
 
     def start(self, seq: int, births: tuple[int, ...], listed: bool = True) -> None:
-        """Run from the next commit on; `births` are the first positions that count, by input. One that is not listed takes no
-        part in the group's walks."""
+        """Run from the next commit on; `births` are the first positions that count, by input. A query that is not `listed` takes
+        no part in the group's walks."""
         plan = self.join_plan
         self.legs = [
             source.hold(window, condition, self.name, listed)

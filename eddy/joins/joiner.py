@@ -12,7 +12,7 @@ from eddy.joins.join_group import Before, JoinGroup, counts_of
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.match_rows import MatchRows
 from eddy.joins.table_group import TableGroup
-from eddy.matching.row_lists import Buffers
+from eddy.matching.row_lists import ListBuffers
 from eddy.routing.base import Policy
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
@@ -85,7 +85,7 @@ class Joiner:
         return [(group, group.before(commit)) for group in groups if group.slots.taken]
 
     def run(
-        self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: Buffers,
+        self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: ListBuffers,
         deliver: Deliver | None,
     ) -> None:  # fmt: skip
         """Find what a commit from one clock to another changed, - before + for each group.

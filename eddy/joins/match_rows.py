@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.joins.join_group import JoinGroup, Part
-from eddy.matching.row_lists import Buffers, RowLists
+from eddy.matching.row_lists import ListBuffers, RowLists
 from filters.values.vector import Frame, ListFrame
 from lineage.bits import SPARE
 
@@ -20,7 +20,7 @@ class MatchRows:
 
     __slots__ = ("_group", "_part", "_parts", "_buffers", "_lists")
 
-    def __init__(self, group: JoinGroup, parts: Iterator[Part], buffers: Buffers, part: Part | None = None) -> None:
+    def __init__(self, group: JoinGroup, parts: Iterator[Part], buffers: ListBuffers, part: Part | None = None) -> None:
         """The part given, or else the next of `parts`, taken when somebody asks."""
         self._group = group
         self._parts = parts

@@ -26,7 +26,7 @@ import numpy as np
 
 from eddy.joins.join_group import Before, JoinGroup, Part, counts_of
 from eddy.joins.walk import Combinations, Reach, Rows
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.matching.match_filters import ALIVE
 from eddy.routing.base import Policy
 from eddy.streams.source import Source
@@ -139,7 +139,7 @@ class TableGroup(JoinGroup):
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
-                    self._add_age(batch, found, k, reach[k].low, Standing(after, before.ends[k], before.commit - 1), ALIVE)
+                    self._add_age(batch, found, k, reach[k].low, CommitPoint(after, before.ends[k], before.commit - 1), ALIVE)
                 yield Part(found, batch.prepare(), self.active, [FOREVER] * len(reach), effect_time(after))
 
     def leaves(self, before: Before, after: int) -> bool:

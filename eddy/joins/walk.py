@@ -133,7 +133,7 @@ class _Step:
     bands: tuple[BandEdge, ...]
 
 
-class _Walk(NamedTuple):
+class _WalkTask(NamedTuple):
     """What one walk was asked for."""
 
     reach: list[Reach]
@@ -217,7 +217,7 @@ class Walker:
         if not order:
             yield from [begun] if len(begun) else []
         else:
-            yield from self._extend(begun, self._steps_of(first, tuple(order)), _Walk(reach, keep, visited, part_rows), 0)
+            yield from self._extend(begun, self._steps_of(first, tuple(order)), _WalkTask(reach, keep, visited, part_rows), 0)
 
     def ready(self, bound: set[int]) -> list[int]:
         """The inputs that may be added next to those bound: those an equality leads to, else a band, else any."""
@@ -236,7 +236,7 @@ class Walker:
             bound.add(order[-1])
         return order
 
-    def _extend(self, held: Combinations, steps: list[_Step], walk: _Walk, depth: int) -> Iterator[Combinations]:
+    def _extend(self, held: Combinations, steps: list[_Step], walk: _WalkTask, depth: int) -> Iterator[Combinations]:
         """Add the inputs of the steps from `depth` on, of which there is one at least."""
         if not len(held):
             return
@@ -257,7 +257,7 @@ class Walker:
         walk.visited(step.added, len(held), rows_out, ns + time.perf_counter_ns() - began)
 
     def _partners(
-        self, held: Combinations, step: _Step, walk: _Walk, depth: int
+        self, held: Combinations, step: _Step, walk: _WalkTask, depth: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
         """(combination, position) pairs of an input that one edge admits, in parts."""
         low, hi = walk.reach[step.added]

@@ -35,7 +35,7 @@ def merged(lists: list[np.ndarray]) -> np.ndarray:
     return once
 
 
-class Standing(NamedTuple):
+class CommitPoint(NamedTuple):
     """How a stream stood after a commit: the clock, the end of its rows, and the number of the commit."""
 
     clock: int
@@ -82,12 +82,12 @@ class EarlyEnds:
         """Whether rows leave in the order in which they came: then those from `first_alive` on are in, and no others."""
         return self._own is None and self._displaced is not None and not self._displaced.partition
 
-    def first_alive(self, at: Standing) -> int:
+    def first_alive(self, at: CommitPoint) -> int:
         """A position below which every row had been ended."""
         first = 0 if self._own is None else self._own.first_alive()
         return first if self._displaced is None else max(first, self._displaced.first_alive(at.taken))
 
-    def ends_at(self, positions: np.ndarray, at: Standing) -> np.ndarray:
+    def ends_at(self, positions: np.ndarray, at: CommitPoint) -> np.ndarray:
         """The ends of rows held, in any order."""
         if self._own is None:
             assert self._displaced is not None
@@ -95,7 +95,7 @@ class EarlyEnds:
         ends = self._own.ends_at(positions, at.commit)
         return ends if self._displaced is None else np.minimum(ends, self._displaced.ends_at(positions, at.taken))
 
-    def end_ranks(self, positions: np.ndarray, times: np.ndarray, at: Standing, ranks: Ranks) -> np.ndarray:
+    def end_ranks(self, positions: np.ndarray, times: np.ndarray, at: CommitPoint, ranks: Ranks) -> np.ndarray:
         """In which event of the last commit rows were ended at these times, by a row or a retraction; FOREVER where none did."""
         found = np.full(len(positions), FOREVER)
         if self._displaced is not None:
@@ -111,7 +111,7 @@ class EarlyEnds:
         """Whether the commit, which is the last one, ended rows by key or by retractions."""
         return self._own is not None and len(self._own.lowered_in(commit)) > 0
 
-    def ended_between(self, before: Standing, after: Standing) -> list[np.ndarray]:
+    def ended_between(self, before: CommitPoint, after: CommitPoint) -> list[np.ndarray]:
         """Rows from before a commit, the last one, that it may have ended, in lists that ascend; all that it did are in one."""
         found = []
         if self._displaced is not None:
@@ -122,7 +122,7 @@ class EarlyEnds:
             found.append(self._scheduled_between(self._by_end, before, after))
         return found
 
-    def _scheduled_between(self, index: SortedIndex, before: Standing, after: Standing) -> np.ndarray:
+    def _scheduled_between(self, index: SortedIndex, before: CommitPoint, after: CommitPoint) -> np.ndarray:
         """The rows from before that were to end between two clocks."""
         due = Ranges(np.array([before.clock + 1]), np.array([min(after.clock, FOREVER)]))
         probe = index.probe(due, self._source.store.watermark, before.taken)

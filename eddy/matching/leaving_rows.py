@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.lives.leaving import LeavingBatch
-from eddy.matching.row_lists import Buffers, RowLists, join_lists, list_pairs
+from eddy.matching.row_lists import ListBuffers, RowLists, join_lists, list_pairs
 from eddy.streams.legs import WindowClass
 from eddy.streams.outputs import FIRST
 from eddy.streams.source import Source
@@ -23,7 +23,7 @@ class LeavingRows:
 
     __slots__ = ("n_rows", "_source", "_batch", "_lineage", "_buffers", "_lists")
 
-    def __init__(self, source: Source, batch: LeavingBatch, lineage: Lineage, buffers: Buffers) -> None:
+    def __init__(self, source: Source, batch: LeavingBatch, lineage: Lineage, buffers: ListBuffers) -> None:
         self.n_rows = batch.n_part_rows
         self._source = source
         self._batch = batch

@@ -98,7 +98,7 @@ def keep_pairs(
     return kept
 
 
-class Buffers:
+class ListBuffers:
     """Pooled arrays for row lists, shared by all parts of an engine."""
 
     __slots__ = ("rows", "offsets", "listed", "uncounted", "_pairs", "_words")
@@ -112,9 +112,9 @@ class Buffers:
         #: where results go that are not to be counted
         self.uncounted = np.zeros(64, np.int64)
 
-    def __reduce__(self) -> tuple[type[Buffers], tuple[()]]:
+    def __reduce__(self) -> tuple[type[ListBuffers], tuple[()]]:
         """Whoever loads it makes new ones: nothing here outlives a call."""
-        return Buffers, ()
+        return ListBuffers, ()
 
     def room(self, n_rows: int, n_lists: int) -> None:
         if len(self.rows) < n_rows:
@@ -200,8 +200,9 @@ class MatchedRows:
     __slots__ = ("n_rows", "_source", "_page", "_at", "_lineage", "_buffers", "_class_first", "_lists")
 
     def __init__(
-        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: Buffers, class_first: np.ndarray | None
-    ) -> None:
+        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: ListBuffers,
+        class_first: np.ndarray | None,
+    ) -> None:  # fmt: skip
         self.n_rows = n_rows
         self._source = source
         self._page = page
@@ -288,8 +289,8 @@ def join_lists(dense: RowLists | None, sparse: RowLists | None) -> RowLists:
 
 
 def list_pairs(
-    lineage: Lineage, outputs: Outputs, first_of: np.ndarray | None, stop_of: np.ndarray, shift_of: np.ndarray, buffers: Buffers,
-    first_since: Callable[[int, int], int] | None,
+    lineage: Lineage, outputs: Outputs, first_of: np.ndarray | None, stop_of: np.ndarray, shift_of: np.ndarray,
+    buffers: ListBuffers, first_since: Callable[[int, int], int] | None,
 ) -> RowLists:  # fmt: skip
     """Lists of the pairs of a batch, of the rows that count for each slot (None: all).
 

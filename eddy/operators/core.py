@@ -6,13 +6,13 @@ nobody. It is read after every commit, so functions of its conditions never wait
 
 from __future__ import annotations
 
-from eddy.base.plans import Run
+from eddy.base.plans import QueryRun
 from eddy.history.recall import recall
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.joiner import Joiner
 from eddy.query import Query
-from eddy.reading.feed import Feed, StreamFeed
 from eddy.reading.join_feed import JoinFeed
+from eddy.reading.stream_feed import Feed, StreamFeed
 from eddy.streams.source import Source
 
 
@@ -35,11 +35,11 @@ class StreamCore:
         source, plan = self._source, self.query.plan
         leg = source.hold(plan.window, plan.condition, self.query.name)
         recall(source, leg, births[0])
-        self.query.begin(leg, Run(seq, None, births[0], source.module_numbers(plan.condition)), 0)
+        self.query.begin(leg, QueryRun(seq, None, births[0], source.module_numbers(plan.condition)), 0)
         source.deferral.n_readers += 1
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         source, leg = self._source, self.query.leg
         assert leg is not None, "a core that runs"
         source.stored_from(seq)
@@ -69,7 +69,7 @@ class JoinCore:
             source.deferral.n_readers += 1
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         for source in self.query.sources:
             source.deferral.n_readers -= 1
             source.stored_from(seq)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
 from eddy.operators.core import Core
 from eddy.planning.edge_counts import EdgeCounts
-from eddy.reading.feed import Feed
+from eddy.reading.stream_feed import Feed
 from eddy.streams.timeline import effect_time
 from lineage.elements import BEGINNING
 from lineage.schema import Type
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from eddy.operators.replanning import Built, Replanner
 
 
-class Step(NamedTuple):
+class CommitStep(NamedTuple):
     """One commit, as the stages see it: what was logged, and the order of the rows it took."""
 
-    record: Record
+    record: LoggedCommit
     ranks: Ranks
 
 
@@ -63,27 +63,27 @@ class Stage(ABC):
         """Whether a - may come for its rows; found once, for what is read by name may be read in many places."""
         return self.sends_ends or any(child.ends_early for child in self.children)
 
-    def delta(self, step: Step) -> Delta:
+    def delta(self, step: CommitStep) -> Delta:
         """What a commit did to its rows; computed when it is first asked for."""
         if self._delta is None or self._seq != step.record.seq:
             self._seq, self._delta = step.record.seq, self._process(step)
             self.counts.add(self._delta, self.sends_ends)
         return self._delta
 
-    def opened(self, record: Record) -> Delta:
+    def opened(self, record: LoggedCommit) -> Delta:
         """What it has at once, as +, in the commit that opens its query; computed when it is first asked for."""
         if self._delta is None or self._seq != record.seq:
             self._seq, self._delta = record.seq, self._open(record)
         return self._delta
 
     @abstractmethod
-    def _process(self, step: Step) -> Delta: ...
+    def _process(self, step: CommitStep) -> Delta: ...
 
     @abstractmethod
-    def _open(self, record: Record) -> Delta: ...
+    def _open(self, record: LoggedCommit) -> Delta: ...
 
     @abstractmethod
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         """Its rows after a commit, as + at its clock."""
 
     def forget(self) -> None:
@@ -148,18 +148,18 @@ class FeedStage(Stage):
     def sends_ends(self) -> bool:
         return self.feed.sends_ends
 
-    def _process(self, step: Step) -> Delta:
+    def _process(self, step: CommitStep) -> Delta:
         found = self.feed.delta(step.record, step.ranks)
         if step.record.after == BEGINNING:
             # tables have changed, and there is no clock: to a reader that is time 0, here it is before all times
             found.plus.times[:] = found.minus.times[:] = BEGINNING
         return found
 
-    def _open(self, record: Record) -> Delta:
+    def _open(self, record: LoggedCommit) -> Delta:
         found = self.feed.snapshot(record)
         return found if self._keeps_starts else at_once(found, record)
 
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         return at_once(self.feed.snapshot(record), record)
 
 
@@ -202,10 +202,10 @@ class OperatorStage(Stage):
     def sends_ends(self) -> bool:
         return self.operator.sends_ends
 
-    def _process(self, step: Step) -> Delta:
+    def _process(self, step: CommitStep) -> Delta:
         return self.operator.process([child.delta(step) for child in self.children], step.record.after)
 
-    def _open(self, record: Record) -> Delta:
+    def _open(self, record: LoggedCommit) -> Delta:
         now = record.after
         found = self.operator.process([child.opened(record) for child in self.children], now)
         if isinstance(self.operator, AnswerStream):
@@ -218,7 +218,7 @@ class OperatorStage(Stage):
             return self.operator.answer([], now)
         return found
 
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         children = [partial(child.answer, record) for child in self.children]
         return self.operator.answer(children, record.after)
 
@@ -247,13 +247,13 @@ class QueryStage(Stage):
     def show_events(self) -> None:
         self._root.show_events()
 
-    def _process(self, step: Step) -> Delta:
+    def _process(self, step: CommitStep) -> Delta:
         return self._root.delta(step)
 
-    def _open(self, record: Record) -> Delta:
+    def _open(self, record: LoggedCommit) -> Delta:
         return self.answer(record)
 
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         if self._answered is None or self._answered[0] != record.seq:
             self._answered = record.seq, self._root.answer(record)
         return self._answered[1]
@@ -284,23 +284,23 @@ class Operation:
         #: those of its operators whose rows the clock ends
         self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
 
-    def open(self, record: Record) -> Results:
+    def open(self, record: LoggedCommit) -> Results:
         """What the query sees at once, in the commit that opens it."""
         self._opened = record.seq
         self._received(self.root.opened(record), record)
         return self.answer(record.after)
 
-    def take(self, step: Step) -> list[Results]:
+    def take(self, step: CommitStep) -> list[Results]:
         """What a commit that was just logged changes for the query."""
         return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
 
-    def reconsider(self, record: Record) -> None:
+    def reconsider(self, record: LoggedCommit) -> None:
         """Run the query in another way from the next commit on, if that is better by now."""
         built = self.replanner.step(record)
         if built is not None:
             self._rebuild(built, record)
 
-    def _rebuild(self, built: Built, record: Record) -> None:
+    def _rebuild(self, built: Built, record: LoggedCommit) -> None:
         """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
         errors, n_rows = self.errors, len(self._recipient)
         self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
@@ -310,7 +310,7 @@ class Operation:
         self._errors_before += errors - self.errors
         self.forget()
 
-    def _received(self, delta: Delta, record: Record) -> list[Results]:
+    def _received(self, delta: Delta, record: LoggedCommit) -> list[Results]:
         found = self._recipient.process(delta, record.after)
         self.n_results += int(np.count_nonzero(found.signs > 0))
         times = np.where(found.times == BEGINNING, 0, found.times)
@@ -351,7 +351,7 @@ class Operation:
             stage.check()
 
 
-def at_once(delta: Delta, record: Record) -> Delta:
+def at_once(delta: Delta, record: LoggedCommit) -> Delta:
     """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
     plus = delta.plus
     n = len(plus)

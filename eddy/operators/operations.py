@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
-from eddy.operators.operation import Operation, Step
+from eddy.operators.operation import CommitStep, Operation
 from eddy.operators.shared_groups import SharedGroups
 from eddy.operators.tree_query import TreeQuery
 from eddy.streams.source import Source
@@ -69,9 +69,9 @@ class Operations:
             assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
             yield query, query.operation
 
-    def run(self, timeline: Timeline, record: Record, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
+    def run(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
         """What a commit that was just logged changed for each query; logged with it."""
-        step = Step(record, ranks)
+        step = CommitStep(record, ranks)
         for query, operation in self._own(timeline):
             parts = operation.take(step)
             query.log.append(record.seq, parts)

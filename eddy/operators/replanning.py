@@ -1,7 +1,7 @@
 """Deciding again while a query runs, and going from one choice to another between two commits.
 
-Every `Pace.every` commits the stages' counts become flows, and the cheapest choice is compared with the one that runs. If it is
-better by the margin, the operators are built anew over the same blocks and opened with the blocks' rows as they are after the
+Every `ReplanPace.every` commits the stages' counts become flows, and the cheapest choice is compared with the one in use. If it
+is better by the margin, the operators are built anew over the same blocks and opened with the blocks' rows as they are after the
 commit, with the starts that those had. Nothing of that is seen outside: the answer is the same rows, and no change is logged.
 
     exact        contents by value, counts, sums, extremes, scheduled ends; FIRST and LAST over one stream, whose rows come back
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.operators.operation import Stage
 from eddy.planning.flows import Flow, Flows, alive_of
 from eddy.planning.plan_choice import Choice, chosen
@@ -34,7 +34,7 @@ from windows.state.rows import LiveRows
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ReplanPace:
     """When a choice is changed."""
 
     #: commits between two decisions
@@ -63,7 +63,7 @@ class Replanner:
     """What one query was seen to do, and what it runs."""
 
     def __init__(
-        self, forms: tuple[Form, ...], word: str, pace: Pace, build: Callable[[Choice, bool], Built],
+        self, forms: tuple[Form, ...], word: str, pace: ReplanPace, build: Callable[[Choice, bool], Built],
         readers: Callable[[], list[str]],
     ) -> None:  # fmt: skip
         self.forms = forms
@@ -81,7 +81,7 @@ class Replanner:
         self._until = pace.every
         self.built = build(first_choice(forms, word, self.flows, pace), False)
 
-    def step(self, record: Record) -> Built | None:
+    def step(self, record: LoggedCommit) -> Built | None:
         """Count one commit more; new stages, not opened yet, if another choice is better now."""
         self._n_commits += 1
         self._elapsed_us += record.after - record.before
@@ -141,7 +141,7 @@ class Replanner:
         return every[(at + 1) % len(every)]
 
 
-def first_choice(forms: tuple[Form, ...], word: str, flows: Flows, pace: Pace) -> Choice:
+def first_choice(forms: tuple[Form, ...], word: str, flows: Flows, pace: ReplanPace) -> Choice:
     """What a query begins with: nothing is known of its rows."""
     return chosen(forms, flows, None, pace.margin) if word == "auto" else Choice(forms[0], Strategies(word, forms[0].facts))
 

@@ -33,7 +33,7 @@ _SPREAD = frozenset({"variance", "stddev"})
 _SHARED = _SUMMED | {"count", "min", "max"}
 
 
-class Shown(NamedTuple):
+class ShownAggregate(NamedTuple):
     """One aggregate of a face: over a value column of the form, None for rows."""
 
     kind: Kind
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
 class Face:
     """What a query shows of a group: a row of keys and aggregates, if `having` is true of it, as `columns`."""
 
-    aggregates: tuple[Shown, ...]
+    aggregates: tuple[ShownAggregate, ...]
     having: Expression | None
     #: None: keys and aggregates as they are
     columns: tuple[Expression, ...] | None
@@ -118,7 +118,7 @@ def _values(aggregates: tuple[Aggregate, ...], columns: Sequence[Expression]) ->
 
 def _face(root: object, grouped: GroupBy, places: list[int]) -> Face | None:
     aggregates = tuple(
-        Shown(Kind(item.kind), None if item.argument is None else places.index(item.argument), item.type)
+        ShownAggregate(Kind(item.kind), None if item.argument is None else places.index(item.argument), item.type)
         for item in grouped.aggregates
     )
     if not isinstance(root, Select):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.operators.shared_form import Face, SharedForm
 from eddy.streams.source import Source
 from filters.values.vector import DTYPES, Array, Vector
@@ -226,7 +226,7 @@ class SharedGroup:
             self._apply(positions, np.ones(len(positions), np.int64), self._values([part]))
         self.sums.settle(first)
 
-    def admit(self, record: Record) -> bool:
+    def admit(self, record: LoggedCommit) -> bool:
         """Find the groups of the rows of a commit that was just logged. False if they are too many: then nothing has changed."""
         first, last = self._arrivals(record)
         self._hold_ring(last - self.low)
@@ -237,12 +237,12 @@ class SharedGroup:
         self.codes.release(self._groups[np.arange(first, last) & self._mask])
         return False
 
-    def _arrivals(self, record: Record) -> tuple[int, int]:
+    def _arrivals(self, record: LoggedCommit) -> tuple[int, int]:
         """The rows of a commit that live at all: those that lag so far that they were over when they came do not."""
         store = self.source.store
         return max(self.end, store.first_after(record.before - self.form.window.width_us)), store.end
 
-    def take(self, record: Record) -> Touches | None:
+    def take(self, record: LoggedCommit) -> Touches | None:
         """Apply a commit that was admitted; None if no row came or went."""
         store, width = self.source.store, self.form.window.width_us
         first, last = self._arrivals(record)

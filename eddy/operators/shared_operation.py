@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.operators.core import Core, StreamCore
 from eddy.operators.shared_changes import Projected
@@ -56,7 +56,7 @@ class SharedOperation:
         """Its changes have a reader from now on."""
         self.group.log(self.number)
 
-    def open(self, record: Record) -> Results:
+    def open(self, record: LoggedCommit) -> Results:
         """What the query sees at once, in the commit that opens it."""
         found = self.answer(record.after)
         self.group.results[self.number] += len(found)

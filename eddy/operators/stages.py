@@ -12,7 +12,7 @@ from eddy.operators.operation import FeedStage, OperatorStage, Stage
 from eddy.operators.stamp import StampStage
 from eddy.planning.join_order import JoinOrder, slides
 from eddy.planning.strategies import Strategies
-from eddy.reading.feed import Feed
+from eddy.reading.stream_feed import Feed
 from filters.expressions.expression import ColumnRef, Expression
 from lineage.identity import ById
 from lineage.schema import Type

@@ -11,8 +11,8 @@ import numpy as np
 from eddy.base.change_log import ChangeLog
 from eddy.base.checking import changing
 from eddy.base.log_bounds import LogBounds
-from eddy.base.plans import NO_MODULES, Kept, Plan, Run, TreePlan
-from eddy.base.result_log import Record
+from eddy.base.plans import NO_MODULES, Kept, Plan, QueryRun, TreePlan
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results, net
 from eddy.operators.core import Core
 from eddy.operators.operation import Operation
@@ -106,10 +106,10 @@ class TreeQuery(Query):
         self.operation = operation
         if not isinstance(operation, SharedOperation) or operation.logged:
             self.log.begin()
-        self.runs.append(Run(seq, None, 0, NO_MODULES))
+        self.runs.append(QueryRun(seq, None, 0, NO_MODULES))
         self.kept = None
 
-    def open(self, record: Record, taken_back: Results | None) -> tuple[Results, list[Results]]:
+    def open(self, record: LoggedCommit, taken_back: Results | None) -> tuple[Results, list[Results]]:
         """What it sees at once in the commit that opens it, and that net of what it takes back: its changes."""
         assert self.operation is not None, "a query that runs"
         came = self.operation.open(record)
@@ -183,6 +183,6 @@ class TreeReader:
         found = self.answer(clock)
         return Kept(found.columns, found.times, np.arange(len(found)), len(found))
 
-    def changes(self, record: Record) -> list[Results]:
+    def changes(self, record: LoggedCommit) -> list[Results]:
         """The changes of a commit."""
         return self._query.log.at(record.seq)

@@ -1,4 +1,4 @@
-"""The feed of a query over several inputs, or over one whose rows end unscheduled (`eddy/reading/feed.py`).
+"""The feed of a query over several inputs, or over one whose rows end unscheduled (`eddy/reading/stream_feed.py`).
 
 A match begins with the latest of its rows, in the event of that row, and ends with the first that leaves: by the clock, or in the
 event of the row that displaces it, or of the retraction or table change that ends it.
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.table_query import TableQuery
 from eddy.joins.walk import Combinations
 from eddy.lives.ranks import Ranks
-from eddy.reading.feed import Feed
 from eddy.reading.join_reader import JoinReader
+from eddy.reading.stream_feed import Feed
 from eddy.reading.table_reader import TableReader
 from eddy.streams.table_source import TableSource
 from filters.values.vector import Vector
@@ -40,7 +40,7 @@ class JoinFeed(Feed):
         #: whether it has given anything: rows there before are then numbered
         self._running = False
 
-    def delta(self, record: Record, ranks: Ranks) -> Delta:
+    def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         reader = self._reader()
         self._running = True
         if not self.sends_ends:
@@ -51,7 +51,7 @@ class JoinFeed(Feed):
         self.errors += reader.errors
         return found
 
-    def snapshot(self, record: Record) -> Delta:
+    def snapshot(self, record: LoggedCommit) -> Delta:
         reader = self._reader()
         plus = self._plus(reader, reader.alive(record), None) if not self._query.is_stream else no_plus(self.types)
         self.errors += reader.errors
@@ -62,7 +62,7 @@ class JoinFeed(Feed):
         return Delta(plus, no_minus())
 
     def _shown(
-        self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: Record, ranks: Ranks
+        self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: LoggedCommit, ranks: Ranks
     ) -> Iterator[tuple[Combinations, np.ndarray, np.ndarray]]:  # fmt: skip
         """Matches with their times and the ranks of their ends, without those that ended in an event before they began."""
         before, _ = reader.stood(record)
@@ -120,7 +120,7 @@ class JoinFeed(Feed):
             return None
         return self._query.sources[0].store.elements_at(found.at(0), 0).ends
 
-    def _minus(self, reader: JoinReader, record: Record, ranks: Ranks) -> Minus:
+    def _minus(self, reader: JoinReader, record: LoggedCommit, ranks: Ranks) -> Minus:
         found = list(self._shown(reader, reader.ended(record, True), record, ranks))
         none = np.zeros(0, np.int64)
         ids = np.concatenate([none, *(self._codes(matches) for matches, _, _ in found)])

@@ -35,8 +35,8 @@ import numpy as np
 
 from eddy.base import compile as kernels
 from eddy.engine import Engine
-from eddy.state.state_arrays import Table, loaded
-from eddy.state.state_graph import NotAllowed, NotDumpable, Reader, TableReader, Writer
+from eddy.state.state_arrays import ArrayTable, loaded
+from eddy.state.state_graph import GraphReader, GraphWriter, NotAllowed, NotDumpable, PlainReader
 from lineage.errors import EddyError
 
 #: The number of the shapes that the objects of a state have.
@@ -69,7 +69,7 @@ def _written(engine: Engine) -> tuple[bytes, bytes, list[Buffer]]:
             "an engine with registered functions cannot be dumped", code="not_dumpable", detail=f"functions: {named}",
             hint="functions are code: keep their queries in an engine without snapshots",
         )  # fmt: skip
-    writer = Writer()
+    writer = GraphWriter()
     try:
         kinds, graph = writer.write(engine)
     except NotDumpable as error:
@@ -92,8 +92,8 @@ def load_state(
     kernels.ensure()
     with _uncollected():
         try:
-            kinds, *fields = TableReader(io.BytesIO(described)).load()
-            engine = Reader(graph, loaded(Table(*fields), views[1:]), kinds).read()
+            kinds, *fields = PlainReader(io.BytesIO(described)).load()
+            engine = GraphReader(graph, loaded(ArrayTable(*fields), views[1:]), kinds).read()
         except NotAllowed as error:
             raise _bad(f"the state names {error}, which no state holds") from error
         except (pickle.UnpicklingError, LookupError, TypeError, ValueError, AttributeError, ImportError, EOFError) as error:

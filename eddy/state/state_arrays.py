@@ -36,7 +36,7 @@ Place = tuple[int, int, str, tuple[int, ...], tuple[int, ...] | None, bool]
 
 
 @dataclass(slots=True)
-class Table:
+class ArrayTable:
     """Where each array is, and the stretches that are no buffers."""
 
     places: list[Place] = field(default_factory=list)
@@ -60,12 +60,12 @@ class Arrays:
             self._arrays.append(array)
         return found
 
-    def lay_out(self) -> tuple[Table, list[bytes | memoryview]]:
+    def lay_out(self) -> tuple[ArrayTable, list[bytes | memoryview]]:
         """Where all arrays are, the small stretches, and the buffers: copies."""
         by_root: dict[int, list[int]] = {}
         for number, array in enumerate(self._arrays):
             by_root.setdefault(id(_root(array)), []).append(number)
-        table = Table([(0, 0, "", (), None, True)] * len(self._arrays))
+        table = ArrayTable([(0, 0, "", (), None, True)] * len(self._arrays))
         stretches: list[Array | memoryview] = []
         for members in by_root.values():
             if len(members) == 1 and self._arrays[members[0]].dtype != object:
@@ -74,7 +74,7 @@ class Arrays:
                 self._lay_out_shared(table, stretches, members)
         return table, _buffers(stretches)
 
-    def _lay_out_one(self, table: Table, stretches: list[Array | memoryview], number: int) -> None:
+    def _lay_out_one(self, table: ArrayTable, stretches: list[Array | memoryview], number: int) -> None:
         """An array that shares its memory with no other."""
         array = self._arrays[number]
         if 0 in array.strides and array.size > 1:
@@ -90,7 +90,7 @@ class Arrays:
         flat = contiguous.reshape(-1).view(np.uint8)
         stretches.append(flat if contiguous is array else flat.data)
 
-    def _lay_out_shared(self, table: Table, stretches: list[Array | memoryview], members: list[int]) -> None:
+    def _lay_out_shared(self, table: ArrayTable, stretches: list[Array | memoryview], members: list[int]) -> None:
         """Arrays of one memory: one stretch for each part of it that they have."""
         bounds = sorted((*np.lib.array_utils.byte_bounds(self._arrays[number]), number) for number in members)
         at = 0
@@ -119,7 +119,7 @@ class Arrays:
             stretches.append(stretch.data)
 
     def _lay_out_texts(
-        self, table: Table, stretches: list[Array | memoryview], together: list[int], first: int, last: int
+        self, table: ArrayTable, stretches: list[Array | memoryview], together: list[int], first: int, last: int
     ) -> None:
         size = np.dtype(object).itemsize
         texts: list[str | None] = [None] * ((last - first) // size)
@@ -169,7 +169,7 @@ def _used(stretch: Array) -> int:
     return 8 * n
 
 
-def loaded(table: Table, buffers: Sequence[Any]) -> list[Array]:
+def loaded(table: ArrayTable, buffers: Sequence[Any]) -> list[Array]:
     """The arrays of a table, in memory of their own."""
     small = np.frombuffer(buffers[0], np.uint8)
     at, large = 0, iter(buffers[1:])
@@ -213,7 +213,7 @@ def _nbytes(place: Place) -> int:
     return size
 
 
-def _load_texts(table: Table, stretch: int, users: list[int], arrays: list[Array]) -> None:
+def _load_texts(table: ArrayTable, stretch: int, users: list[int], arrays: list[Array]) -> None:
     texts = table.texts[stretch]
     owner = np.empty(len(texts), object)
     owner[:] = texts

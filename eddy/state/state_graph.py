@@ -64,7 +64,7 @@ def is_ours(kind: Any) -> bool:
     return isinstance(kind, type) and (kind.__module__, kind.__qualname__) in NAMES
 
 
-# What a state names where the loader has to do something; `Reader.find_class` gives its own.
+# What a state names where the loader has to do something; `GraphReader.find_class` gives its own.
 
 
 def array(number: int) -> Array:
@@ -99,7 +99,7 @@ def scalar(dtype: str, data: bytes) -> Any:
 _MADE: dict[str, Callable[..., Any]] = {made.__name__: made for made in (array, hub, method, scalar)}
 
 
-class Writer(pickle.Pickler):
+class GraphWriter(pickle.Pickler):
     """Writes the graph below an engine; `arrays` are those it met."""
 
     def __init__(self) -> None:
@@ -195,8 +195,8 @@ def _way_of_values(kind: type) -> Callable[[Any], Any] | None:
     return lambda obj: (kind, values(obj))
 
 
-class Reader(pickle.Unpickler):
-    """Reads what a `Writer` wrote."""
+class GraphReader(pickle.Unpickler):
+    """Reads what a `GraphWriter` wrote."""
 
     def __init__(self, graph: bytes | memoryview, arrays: Sequence[Array], kinds: Sequence[object]) -> None:
         super().__init__(io.BytesIO(graph))
@@ -225,7 +225,7 @@ class ClassName(NamedTuple):
     name: str
 
 
-class TableReader(pickle.Unpickler):
+class PlainReader(pickle.Unpickler):
     """Reads a pickle of plain containers and names of classes."""
 
     def find_class(self, module: str, name: str) -> Any:

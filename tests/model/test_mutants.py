@@ -353,12 +353,12 @@ def _no_or(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("changes of equal value stand side by side")
 def _no_net(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.reading.reader"), "_cancel", lambda minus, plus: (minus, plus))
+    monkeypatch.setattr(module("eddy.reading.stream_reader"), "_cancel", lambda minus, plus: (minus, plus))
 
 
 @breaks("a stream query's answer is not cut to its newest")
 def _no_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.reading.reader"), "NEWEST", 1 << 40)
+    monkeypatch.setattr(module("eddy.reading.stream_reader"), "NEWEST", 1 << 40)
 
 
 @breaks("listeners are not told what a resumed query takes back")

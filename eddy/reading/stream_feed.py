@@ -1,7 +1,7 @@
 """Feeds: what a commit did to the rows of a select-project-join query, as a `Delta` for the operators that read it.
 
 The query is a block of a query with operators, which runs hidden, or one that is read by its name. What a feed gives is derived
-from the row stores, as answers are (`eddy/reading/reader.py`), so it owns nothing but the numbers of matches.
+from the row stores, as answers are (`eddy/reading/stream_reader.py`), so it owns nothing but the numbers of matches.
 
     sends_ends = False    + carry their scheduled ends and no - comes: whoever reads finds the ends by himself
     sends_ends = True     every end comes as -: rows end unscheduled (a row count, a retraction, a table change), or
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.lives.ranks import Ranks
 from eddy.query import Query
 from eddy.streams.source import Source
@@ -40,11 +40,11 @@ class Feed(ABC):
     errors: int = 0
 
     @abstractmethod
-    def delta(self, record: Record, ranks: Ranks) -> Delta:
+    def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         """What a commit that was just logged did."""
 
     @abstractmethod
-    def snapshot(self, record: Record) -> Delta:
+    def snapshot(self, record: LoggedCommit) -> Delta:
         """All rows alive after a commit, with the starts that they had, rank 0; of a stream none."""
 
 
@@ -57,7 +57,7 @@ class StreamFeed(Feed):
         self._query = query
         self._source = source
 
-    def delta(self, record: Record, ranks: Ranks) -> Delta:
+    def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         store, width = self._source.store, self._query.window.width_us
         began = self._begun(ranks.first(self._source), store.end, ranks)
         if not self.sends_ends:
@@ -65,7 +65,7 @@ class StreamFeed(Feed):
         ended = self._ended(store.first_after(record.before - width), store.first_after(record.after - width))
         return Delta(began.plus, ended)
 
-    def snapshot(self, record: Record) -> Delta:
+    def snapshot(self, record: LoggedCommit) -> Delta:
         window, store, end = self._query.window, self._source.store, self._source.end_at(record.seq)
         if window.is_stream:
             return self._begun(end, end, None)

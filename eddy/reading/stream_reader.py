@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.base.plans import Kept
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import NETTING, Results, concatenate
 from eddy.query import Query
 from eddy.streams.source import Source
@@ -24,7 +24,7 @@ from stems.row_store import Page
 NEWEST = 1000
 
 
-class Reader:
+class StreamReader:
     """Reads one query over its source."""
 
     def __init__(self, query: Query, source: Source) -> None:
@@ -128,7 +128,7 @@ class Reader:
 
     # ---- changes
 
-    def changes(self, record: Record) -> list[Results]:
+    def changes(self, record: LoggedCommit) -> list[Results]:
         """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:

@@ -11,12 +11,12 @@ from eddy.operators.replanning import Built
 from eddy.operators.stages import Builder
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.plan_choice import Choice
-from eddy.reading.feed import Feed
+from eddy.reading.stream_feed import Feed
 from queries.bound import Block
 from queries.nodes import NamedQuery
 
 
-class Building:
+class QueryBuilder:
     """Builds one query; `start_core` starts a block that has no core yet, `named` finds the stage of a query read by name."""
 
     def __init__(
