@@ -105,16 +105,16 @@ class Engine:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the caller's clocks, and the turn that somebody has now (`eddy/state/state.py`)."""
+        """The attributes but the caller's clocks and the current turn (`eddy/state/state.py`)."""
         return {name: value for name, value in vars(self).items() if name not in ("_clock", "_wall", "_turn")}
 
     def _restart(self, clock: Callable[[], Any] | None, wall: Callable[[], Any] | None) -> None:
-        """Be ready for calls after `__getstate__` and back."""
+        """Set clocks and turn after loading a state."""
         self._clock, self._wall = clock, wall
         self._turn = Turn()
 
     def close(self) -> None:
-        """Let go of all state; every later call but this one is an error."""
+        """Drop all state; every later call but this one raises."""
         if self._turn.closed:
             return
         with self._turn:
@@ -151,12 +151,12 @@ class Engine:
             return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, keep, seq, key, end))
 
     def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> Table:
-        """Declare a table; `retroactive`: its changes also touch results that stand, not only those of later rows."""
+        """Declare a table; `retroactive`: its changes also affect existing results, not only those of later rows."""
         with self._turn:
             return describe_table(self._catalog.create_table(name, columns, key, retroactive))
 
     def upsert(self, table: str, rows: Any) -> TableReceipt:
-        """Give a table rows, which take the place of those with their keys: all of them, or none and an error."""
+        """Insert rows into a table, or replace those with the same keys: all of them, or none and an error."""
         with self._turn:
             with checking:
                 found = self._catalog.table(table)
@@ -167,7 +167,7 @@ class Engine:
             return change.receipt
 
     def delete(self, table: str, keys: Any) -> TableReceipt:
-        """Take rows out of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
+        """Delete rows of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
         with self._turn:
             with checking:
                 found = self._catalog.table(table)
@@ -202,7 +202,7 @@ class Engine:
                             self._lives.forget_version(query, version)
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
-        """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
+        """Make a Python function callable in queries; `cost` is the cost of a row, in microseconds.
 
         It must give the same result for the same arguments: in a SELECT list it is called whenever a row is read.
         """
@@ -227,7 +227,7 @@ class Engine:
         return self._committer.seq
 
     def skip_to(self, seq: int) -> None:
-        """Number the commits from now on after `seq`: those up to it were made elsewhere, or are not to be numbered again."""
+        """Number later commits after `seq`: commits up to it were made elsewhere, or must not be numbered again."""
         with self._turn:
             self._committer.seq = max(self._committer.seq, seq)
 
@@ -239,7 +239,7 @@ class Engine:
 
     @property
     def has_arrivals(self) -> bool:
-        """Whether time has to pass for streams without a time column: there are rows whose windows end by the clock alone."""
+        """Whether time must pass for streams without a time column: some of their rows end by the clock alone."""
         line = self._catalog.timelines.get(ARRIVAL)
         return line is not None and any(source.keeps_ids for source in line.sources)
 
@@ -271,21 +271,22 @@ class Engine:
         emit: str = "commit",
         expiry: str | None = None,
     ) -> Query:
-        """Start a query; it is in effect when this returns, for the rows taken from now on.
+        """Start a query; when this returns it is in effect for all rows taken from now on.
 
-        With `history="window"` also for the rows that are still stored: a commit gives it what it sees of them at once.
-        With `emit="event"` its changes are net within each instant of a commit, not over the whole of it.
+        With `history="window"` also for the rows still stored: a commit gives the first answer over them. With `emit="event"` its
+        changes are net within each instant of a commit, not over the whole of it.
         """
         with self._turn:
             return self._lives.submit([Asked(sql, name, params, tags, history, emit, expiry)])[0]
 
     def submit_many(self, asked: Sequence[Asked]) -> list[Query]:
-        """Start several queries, of which later ones may read earlier ones: all or, with an error that says which, none."""
+        """Start several queries, of which later ones may read earlier ones: all, or none and an error that says which is
+        wrong."""
         with self._turn:
             return self._lives.submit(asked)
 
     def readers(self, query: Query | int | str) -> list[Query]:
-        """The queries that read one by its name, the oldest first."""
+        """The queries that read a query by its name, the oldest first."""
         return self._catalog.readers(self._catalog.query(query))
 
     def cancel(self, query: Query | int | str) -> None:
@@ -299,12 +300,12 @@ class Engine:
             self._lives.pause(self._found(query))
 
     def resume(self, query: Query | int | str) -> None:
-        """Start a paused query as if it were new; one commit takes the answer it kept back, net of what it sees at once."""
+        """Start a paused query as if it were new; one commit takes the kept answer back, net of the first new answer."""
         with self._turn:
             self._lives.resume(self._found(query))
 
     def replace(self, query: Query | int | str, sql: str, *, params: Mapping[str, Any] | None = None) -> None:
-        """Give a running query another text with the same columns; one commit takes the old answer to the new one."""
+        """Give a running query another text with the same columns; one commit leads from the old answer to the new one."""
         with self._turn:
             self._lives.replace(self._found(query), sql, params)
 
@@ -315,7 +316,7 @@ class Engine:
     # ---- rows
 
     def push(self, stream: str, rows: Any) -> Receipt:
-        """Give a stream rows: all of them, or none and an error."""
+        """Push rows into a stream: all of them, or none and an error."""
         with self._turn:
             with checking:
                 source = self._catalog.source(stream)
@@ -327,12 +328,12 @@ class Engine:
             return receipt
 
     def released(self, stream: str, row: int) -> bool:
-        """Whether a row of a stream, by its number, and all before it are taken: none waits for stragglers."""
+        """Whether a row of a stream, by its number, and all rows before it are stored: none waits for late rows."""
         with self._turn:
             return self._catalog.source(stream).intake.released(row)
 
     def screen(self, name: str, rows: Any) -> tuple[Any, list[RowError]]:
-        """The rows that a stream or table would take of some, and the errors of the others; changes nothing."""
+        """Split rows into those a stream or table would take and the errors of the others; changes nothing."""
         with self._turn:
             if isinstance(name, str) and name.lower() in self._catalog.tables:
                 return screen(rows, self._catalog.table(name).check_rows)
@@ -344,7 +345,7 @@ class Engine:
             return screen(rows, check)
 
     def push_many(self, rows: Mapping[str, Any]) -> dict[str, Receipt]:
-        """Give several streams of one timeline rows, in one commit, merged by time."""
+        """Push rows into several streams of one timeline in one commit, merged by time."""
         with self._turn:
             with checking:
                 if not isinstance(rows, Mapping) or not rows:
@@ -388,7 +389,7 @@ class Engine:
         return self._clock_us() if self._wall is None else to_us(self._wall())
 
     def _check_room(self, source: Source, checked: Ingested) -> None:
-        """Raise if so many rows would be too many to hold, or their times are too far ahead."""
+        """Raise if there is no room for so many rows, or their times are too far ahead."""
         self._check_times(source, checked)
         source.intake.check_room(checked.n_rows)
         self._cap.charge_rows(source, checked.n_rows)
@@ -401,8 +402,8 @@ class Engine:
             self._check_ahead(int(times[latest]), source.timeline, latest, source.schema.names[source.time_column])
 
     def _check_ahead(self, time_us: int, timeline: Timeline, row: int | None = None, column: str | None = None) -> None:
-        """Raise if a time is further past the wall clock than it may be: it would end every window at once. The timeline of
-        arrivals has a clock of its own, which may be ahead of the wall's."""
+        """Raise if a time is too far past the wall clock: it would end every window at once. The timeline of arrivals has a clock
+        of its own, which may be ahead of the wall clock."""
         if self._max_ahead_us is None:
             return
         clock = max(self._wall_us(), self._clock_us()) if timeline.name == ARRIVAL else self._wall_us()
@@ -413,12 +414,12 @@ class Engine:
             )  # fmt: skip
 
     def _spare(self) -> int:
-        """The bytes that `_forget` lets go of, at least."""
+        """A lower bound of the bytes that `_forget` frees."""
         versions = sum(table.store.row_bytes() * table.n_needless() for table in self._catalog.tables.values())
         return versions + sum(map(self._committer.spare, self._catalog.timelines.values()))
 
     def _forget(self) -> None:
-        """Let go of rows that no window holds: the log goes where a push needs its room."""
+        """Drop the log and all rows outside every window, to make room for a push."""
         for line in self._catalog.timelines.values():
             self._committer.retention.forget_log(line)
         for table in self._catalog.tables.values():
@@ -426,7 +427,7 @@ class Engine:
 
     @changing
     def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
-        """Take checked rows in."""
+        """Hand checked rows to the stream's intake; returns the rows it releases, and the receipt."""
         source.ingestor.commit(checked)
         if source.time_column is None:
             return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now, source.expiry.over_until())
@@ -436,7 +437,7 @@ class Engine:
         return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, times, source.expiry.over_until())
 
     def advance(self, time: Any, timeline: str = "main") -> None:
-        """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""
+        """Promise that no later row of a timeline has a smaller time. A time below its clock does nothing."""
         with self._turn:
             with checking:
                 line = self._catalog.timeline(timeline)
@@ -510,7 +511,7 @@ class Engine:
             return found, seq
 
     def on_commit(self, fn: Callable[[Commit], None]) -> Callable[[], None]:
-        """Call `fn` with each part of each commit from now on; returns what removes it."""
+        """Call `fn` with each part of each commit from now on; returns a function that removes the listener."""
         with self._turn:
             if not callable(fn):
                 raise EddyError(f"{fn!r} is not callable", code="bad_option")
@@ -519,7 +520,7 @@ class Engine:
     # ---- looking inside
 
     def explain(self, sql_or_query: Query | int | str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """How a query is run, or would be with these `params`: shared modules, update pattern, state, defaults."""
+        """The way a query runs, or would with these `params`: shared modules, update pattern, state, defaults."""
         with self._turn:
             policy = self._eddy.policy
             if isinstance(sql_or_query, str) and len(sql_or_query.split(None, 1)) > 1:
@@ -547,7 +548,7 @@ class Engine:
             return statistics.collect(self._eddy, self._committer, self._catalog)
 
     def totals(self) -> dict[str, Any]:
-        """How much there is of everything; takes no longer with more queries, unlike `stats`."""
+        """Counts of streams, rows, queries and bytes; the cost does not depend on the number of queries, unlike `stats`."""
         with self._turn:
             return statistics.totals(self._committer, self._catalog) | {"bytes": self._cap.held()}
 
@@ -557,7 +558,7 @@ class Engine:
             return statistics.own_bytes(self._catalog.query(query))
 
     def route_by(self, policy: str) -> None:
-        """Route by another policy, from the next batch on; what modules cost and clear stays known."""
+        """Route by another policy from the next batch on; statistics of modules are kept."""
         with self._turn:
             with checking:
                 chosen = make(policy, self._seed)
@@ -570,7 +571,7 @@ class Engine:
     def limit(
         self, *, state_bytes: int | None = None, max_ahead: Any = None, log_rows: int | None = None, log_bytes: int | None = None
     ) -> None:  # fmt: skip
-        """Other bounds from now on, as for a new engine; bytes and rows stay as they are if none are given.
+        """Set new bounds, as for a new engine; bytes and rows keep theirs if none are given.
 
         A log is cut back to its bounds with its next commits.
         """

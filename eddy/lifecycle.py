@@ -1,4 +1,4 @@
-"""The lives of an engine's queries: submitted, paused, resumed, replaced, cancelled.
+"""The lifecycle of an engine's queries: submit, pause, resume, replace, cancel.
 
     submit     plan (`eddy/catalog/planner.py`) -> a query of its kind -> started over what it may see
     start      it runs from the next commit on
@@ -84,7 +84,7 @@ class Lifecycle:
             return [self._submit(one, names) for one in ready]
 
     def _submit(self, ready: Ready, names: set[str]) -> Query:
-        """Start a query; `names` are those of the call."""
+        """Start one query; `names` are the names in the same call."""
         asked, plan = ready.asked, ready.plan
         if isinstance(plan, TreePlan) and names.intersection(plan.queries):
             # what it reads runs only now, and how that is run is known
@@ -157,7 +157,7 @@ class Lifecycle:
             self._open(query, before, left)
 
     def forget_version(self, query: Query, version: Query) -> None:
-        """What a query was under an earlier text can no longer be read."""
+        """Release an earlier version of a query, which can no longer be read."""
         if version in query.earlier:
             query.forget_version(version)
             self._release(version)
@@ -172,7 +172,7 @@ class Lifecycle:
             )  # fmt: skip
 
     def _readers(self, query: Query) -> list[str]:
-        """The queries that read one by its name."""
+        """The names of the queries that read a query by its name."""
         return [other.name for other in self._catalog.readers(query)]
 
     # ---- starting
@@ -180,7 +180,7 @@ class Lifecycle:
     def _make(
         self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan | TreePlan, looks_back: bool
     ) -> Query:  # fmt: skip
-        """A query of a plan; `looks_back`: it may see rows from before it starts."""
+        """A query object of a plan; `looks_back`: it may see rows from before its start."""
         if isinstance(plan, Plan):
             return Query(self._engine, number, name, sql, tags, plan)
         if isinstance(plan, TreePlan):
@@ -228,7 +228,7 @@ class Lifecycle:
     # ---- operators
 
     def _shared_operation(self, query: TreeQuery, shared: Shareable) -> SharedOperation:
-        """A query's place among those that share their aggregates."""
+        """Make a query a member of the shared group of its form."""
         hidden = Query(self._engine, query.id, query.name, query.sql, (), shared.plan)
         core = StreamCore(hidden, self._catalog.sources[shared.plan.stream], False)
         births = self._births(query, core.sources, hidden.windows)
@@ -237,7 +237,7 @@ class Lifecycle:
         return self._committer.operations.shared.join(query, shared, core)
 
     def _make_own(self, query: TreeQuery, record: LoggedCommit) -> None:
-        """Give a query that shared its aggregates operators of its own, which stand as they would after a commit."""
+        """Replace a query's membership in a shared group by operators of its own, in their state after a commit."""
         shared = query.operation
         assert isinstance(shared, SharedOperation), "a query that shares"
         operation = self._operation(query, (shared.core.query.born,))
@@ -250,10 +250,10 @@ class Lifecycle:
         self._committer.operations.add(query)
 
     def _operation(self, query: TreeQuery, born: tuple[int, ...] | None) -> Operation:
-        """The operators of a query, over cores that run from the next commit on; `born`: of its only core, None: find out."""
-        building = QueryBuilder(query, self._core, self._named_stage)
-        forms, found = query.tree_plan.forms.forms, building.cores
-        replanner = Replanner(forms, query.expiry, self.pace, building.build, partial(self._readers, query))
+        """The operators of a query, over cores that run from the next commit on; `born`: births of its only core, if known."""
+        builder = QueryBuilder(query, self._core, self._named_stage)
+        forms, found = query.tree_plan.forms.forms, builder.cores
+        replanner = Replanner(forms, query.expiry, self.pace, builder.build, partial(self._readers, query))
         births = {
             block: born or self._births(query, core.sources, core.query.windows) for block, core in found.items()
         }  # fmt: skip
@@ -273,7 +273,7 @@ class Lifecycle:
         return JoinCore(joined, self._committer.joiner, sends_ends)
 
     def _named_stage(self, node: NamedQuery) -> Stage:
-        """The result of a running query."""
+        """A stage that gives the result of a running query."""
         query = self._catalog.query(node.name)
         if isinstance(query, TreeQuery):
             if isinstance(query.operation, SharedOperation):
@@ -288,7 +288,7 @@ class Lifecycle:
     # ---- opening
 
     def _open(self, query: Query, before: Results | None, left: Held | None) -> None:
-        """The commit that gives a query what it sees at once, net of the answer it had `before`; `left` are its rows."""
+        """Commit a query's first answer, net of the answer it had `before`; `left` are the rows of that answer."""
         timeline, run = self._catalog.timeline_of(query), query.runs[-1]
         now = run.opened_us = timeline.now
         at_us = effect_time(now)
@@ -310,13 +310,13 @@ class Lifecycle:
         self._committer.show(query, timeline, parts)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:
-        """The answer that a query is about to take back, none if it is a stream, and its rows."""
+        """The answer that a query is about to take back (None for a stream), and its rows."""
         if query.is_stream:
             return None, None
         return make_reader(query, self._catalog).answer(self._catalog.timeline_of(query).now), self._rows_of(query)
 
     def _rows_of(self, query: Query) -> Held | None:
-        """The rows or matches of the answer of a relation; None if nobody listens, or operators made them."""
+        """The rows or matches of a relation's answer; None without listeners, and for results of operators."""
         if not self._committer.listeners or query.is_stream or isinstance(query, TreeQuery):
             return None
         of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
@@ -353,7 +353,7 @@ class Lifecycle:
         sources[0].remove_reader(leg, query)
 
     def _end_run(self, query: Query) -> None:
-        """Stop a query whose run can still be read."""
+        """Stop a query, keeping its run readable."""
         if not isinstance(query, TreeQuery):
             for source, window, condition in zip(self._sources(query), query.windows, query.conditions, strict=True):
                 if not isinstance(source, TableSource):
@@ -361,7 +361,7 @@ class Lifecycle:
         self._stop(query)
 
     def _release(self, query: Query) -> None:
-        """A query, or what it was, is read no more."""
+        """Free a query, or an earlier version, that can no longer be read."""
         if isinstance(query, JoinQuery):
             query.release()
             self._committer.joiner.release(query.group)

@@ -1,4 +1,4 @@
-"""The mark of an error that came before anything was changed.
+"""Marks on errors: whether anything had changed when an error was raised.
 
     with checking:          what is raised in here changed nothing: reading what a call says, checking it, looking things up
     with changing:          what is raised in here came while, or after, something was changed, whatever is checked inside;
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Part:
-    """A part of a call, whose errors are marked."""
+    """A stretch of a call whose errors are marked."""
 
     __slots__ = ("_before",)
 
@@ -65,5 +65,5 @@ def changed_nothing(error: BaseException) -> bool:
 
 
 def came_late(error: BaseException) -> bool:
-    """Whether an error is known to have come when something was changed already."""
+    """Whether an error is known to have come after something had changed."""
     return getattr(error, "came_before", None) is False

@@ -1,4 +1,4 @@
-"""Where a call that ends very many rows is cut into several commits (semantics 11).
+"""Cutting a call that ends very many rows into several commits (semantics 11).
 
 An end is one of
 
@@ -48,7 +48,7 @@ class CommitCuts:
         self._others = others
 
     def next(self, released: Released) -> int | None:
-        """The clock at which the next commit ends; None when the rest will do with one. `released`: what is left to take."""
+        """The clock at which the next commit ends; None if the rest is one commit. `released`: the rows not yet stored."""
         now, step = self._timeline.now, min(STEP_ENDS, MAX_ENDS)
         before = sum(count(now) for count in self._others)
 
@@ -68,11 +68,11 @@ class CommitCuts:
         return low if low < self._after else None
 
     def n_ends(self, released: Released) -> int:
-        """The ends of the whole call."""
+        """The number of ends in the whole call."""
         return self._leaving(released, self._after) + sum(count(self._after) for count in self._others)
 
     def _leaving(self, released: Released, clock: int) -> int:
-        """The rows that leave windows over streams."""
+        """The number of rows that leave windows over streams."""
         arriving = dict(released)
         return sum(source.expiry.ends_until(clock, arriving.get(source)) for source in self._sources)
 
@@ -80,7 +80,7 @@ class CommitCuts:
 def cuts_of(
     timeline: Timeline, sources: Sequence[Source], released: Released, after: int, operators: Sequence[TimedOperator]
 ) -> CommitCuts | None:
-    """How a call that takes the clock to `after` is cut; None if it is one commit."""
+    """The cuts of a call that takes the clock to `after`; None if it is one commit."""
     arriving = dict(released)
     most = 0
     for source in sources:

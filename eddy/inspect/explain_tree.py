@@ -1,4 +1,4 @@
-"""How a query with operators is run, as data: its operators, what flows on each edge between them, and what each keeps.
+"""`explain` of queries with operators: the operators, the flow on each edge, and the state of each, as data.
 
 plan        the form of the tree that runs and what every form would cost; rewrites that were taken or refused, and why;
             whether the choice may change
@@ -39,7 +39,7 @@ EARLY = ", early ones as negative rows"
 
 
 def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, query: TreeQuery | None) -> dict[str, Any]:
-    """The plan that a query has or would get."""
+    """The plan of a query, or of a text not submitted."""
     operation = None if query is None else query.operation
     shown = _Shown(plan, expiry, operation.replanner if isinstance(operation, Operation) else None)
     blocks = {
@@ -78,7 +78,7 @@ def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> di
 
 
 class _Shown:
-    """The choice that is told of: the one that runs, or the one that a text would begin with."""
+    """The choice that is shown: the running one, or the first one of a text not submitted."""
 
     def __init__(self, plan: TreePlan, expiry: str, replanner: Replanner | None) -> None:
         self._plan = plan
@@ -92,7 +92,7 @@ class _Shown:
         self.numbers = {id(node): k for k, node in enumerate(self.nodes)}
 
     def plan(self) -> dict[str, Any]:
-        """The forms, what they cost, and why they are or are not taken."""
+        """The forms, their costs, and the reasons for taking or refusing each."""
         forms, replanner = self._plan.forms, self._replanner
         costs = {
             form.name: self._ns(self.choice if form == self.choice.form else Choice(form, self._strategies(form)))

@@ -1,4 +1,4 @@
-"""Whether a row was there: the moments at which rows begin, and their lives as they stood then.
+"""Moments of a trace: when rows begin, and their lives as known then.
 
 A **moment** is an instant of a commit, after all its events (semantics 5). What begins at a moment `(s, c)`, a row, a
 combination of rows, an extent, is there if each of its rows is:
@@ -36,7 +36,7 @@ def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:
 
 
 def clock_after(log: ResultLog, commit: int) -> int:
-    """The clock after a commit; if that is logged no more, the first one that is."""
+    """The clock after a commit; after the first logged one, if that is newer."""
     n = log.n_until(commit)
     if n:
         return log.clock_after(n - 1)
@@ -44,13 +44,13 @@ def clock_after(log: ResultLog, commit: int) -> int:
 
 
 def commit_at(log: ResultLog, time: int) -> int:
-    """The commit in which the clock reached a time; after every commit there is, if it has not."""
+    """The commit in which the clock reached a time; beyond all commits if it has not."""
     found = log.reaching(time)
     return LATEST if found is None else found
 
 
 def standing(source: Source, commit: int) -> CommitPoint:
-    """How a stream stood after a commit."""
+    """The state of a stream after a commit."""
     if commit >= LATEST:
         return CommitPoint(BEGINNING, source.store.end, LATEST)
     commit = max(commit, source.timeline.log.gone)
@@ -60,7 +60,7 @@ def standing(source: Source, commit: int) -> CommitPoint:
 def there(
     source: Source, width_us: int, ends: EarlyEnds | None, positions: np.ndarray, instants: np.ndarray, commits: np.ndarray
 ) -> np.ndarray:
-    """Which rows of one input were there at moments that are not before they came."""
+    """For each row of one input, whether it was there at its moment, which is not before it came."""
     rows = WindowRows(source, width_us, ends)
     last = rows.lives(positions, standing(source, LATEST)).ends
     found: np.ndarray = last > instants

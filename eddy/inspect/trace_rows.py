@@ -1,4 +1,4 @@
-"""The rows that a block over one stream, and what stands right above it, has now: found again in the row store.
+"""The current rows of a block over one stream, and of the nodes right above it: read again from the row store.
 
 `trace` tells by them what a group is. A trace reads at most `LOOKED_AT` rows for that, over all queries; what would take more is
 not looked up, and says so.
@@ -30,14 +30,14 @@ LOOKED_AT = 250_000
 
 
 class TracedRows(NamedTuple):
-    """Columns of some rows; there may be none, where rows are only counted."""
+    """Columns of rows; without columns where rows are only counted."""
 
     columns: list[Vector]
     n_rows: int
 
 
 class Allowance:
-    """What one trace may still read."""
+    """The number of rows that one trace may still read."""
 
     def __init__(self) -> None:
         self._left = LOOKED_AT
@@ -45,7 +45,7 @@ class Allowance:
         self.n_refused = 0
 
     def take(self, n_rows: int) -> bool:
-        """Whether so many rows may be read; then they are."""
+        """Take so many rows off the allowance; returns whether they were left."""
         if n_rows > self._left:
             self.n_refused += 1
             return False
@@ -54,8 +54,7 @@ class Allowance:
 
 
 def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> TracedRows | None:
-    """The rows of a node over a leaf now; None if they are not looked up: too many, functions of the user, another kind of
-    node."""
+    """The current rows of a node over a leaf; None if they are too many, need user functions, or the node is of another kind."""
     if any(user_functions_of(expression) for expression in _expressions(node)):
         return None
     if isinstance(node, Block):
@@ -80,7 +79,7 @@ def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> Tr
 
 
 def selected(node: Select, below: TracedRows) -> TracedRows:
-    """The rows of a Select over others."""
+    """The rows of a Select over given rows."""
     if node.condition is not None:
         kept = np.flatnonzero(true_rows(node.condition, ListFrame(*below)))
         below = TracedRows([column.take(kept) for column in below.columns], len(kept))
@@ -94,7 +93,7 @@ def _expressions(node: Node) -> list[Expression]:
 
 
 def _positions(leaf: Leaf, source: Source, allowance: Allowance) -> np.ndarray | None:
-    """The rows of a leaf over one stream that are in its window now."""
+    """The positions of a leaf's rows in its window now; None if they are too many."""
     query = leaf.query
     (window,) = query.windows
     if window.is_stream or leaf.join is not None:
@@ -129,7 +128,7 @@ def _columns(leaf: Leaf, source: Source, positions: np.ndarray) -> TracedRows:
 
 
 def rows_like(columns: Sequence[Vector], values: Sequence[Vector]) -> np.ndarray:
-    """The rows whose cells are these values, one cell each: NULL = NULL, NaN = NaN."""
+    """The rows whose cells equal the values, one for each column: NULL = NULL, NaN = NaN."""
     found = np.ones(len(columns[0]), np.bool_)
     for column, value in zip(columns, values):
         cell, nulls = value.cell(0), column.null_mask()
@@ -146,7 +145,7 @@ def rows_like(columns: Sequence[Vector], values: Sequence[Vector]) -> np.ndarray
 
 
 def aggregated(item: Aggregate, columns: Sequence[Vector], rows: np.ndarray) -> Any:
-    """What an aggregate is over some rows, which are in the order in which they came; as `Vector.cell` gives values."""
+    """The value of an aggregate over rows in their order of arrival, as `Vector.cell` gives values."""
     if item.filter is not None:
         kept = columns[item.filter]
         rows = rows[kept.values[rows].astype(np.bool_) & ~kept.null_mask()[rows]]

@@ -1,4 +1,4 @@
-"""A query that runs in a group: its legs, its births, and the group whose walks it shares.
+"""Queries that run in a join group: their legs, births, and the group whose walks they share.
 
 It has several inputs, or one whose rows are ended by more than the clock.
 
@@ -23,14 +23,14 @@ from windows.spec import WindowSpec
 
 @dataclass(slots=True, eq=False)
 class JoinRun(QueryRun):
-    """A stretch in which a join ran; by input, the first position that counts and the predicate modules."""
+    """A run of a join; by input, the first position that counts and the predicate modules."""
 
     births: tuple[int, ...] = ()
     modules_of: tuple[Mapping[str, int], ...] = ()
 
 
 class JoinQuery(Query):
-    """A standing query over several streams; `plan` is that of its first input alone, `join_plan` the whole."""
+    """A standing query over several inputs; `plan` is that of its first input alone, `join_plan` the whole."""
 
     #: its attributes are slots of `Query`: a query may become one of several inputs, or of one again
     __slots__ = ()
@@ -96,7 +96,7 @@ class JoinQuery(Query):
         self.kept = None
 
     def stop(self, until: int, listed: bool = True) -> None:
-        """Stop running, after a commit."""
+        """Stop running, after commit `until`."""
         self.runs[-1].until = until
         self._results_before = self.results(self._group_results())
         if self.slot is not None:
@@ -107,12 +107,12 @@ class JoinQuery(Query):
         self.legs = []
 
     def release(self) -> None:
-        """It has been cancelled: let go of what it held over pauses."""
+        """Give back what was held over pauses, once the query is cancelled."""
 
     def _group_results(self) -> int:
-        """What the group has counted on its slot."""
+        """The group's result count on the query's slot."""
         return 0 if self.slot is None else int(self.group.results[self.slot])
 
     def n_results(self) -> int:
-        """Matches so far."""
+        """The number of matches so far."""
         return self.results(self._group_results())

@@ -1,4 +1,4 @@
-"""Which rows of a stream the window of one input holds, now or after a commit that is logged.
+"""The rows of a stream in the window of one input, now or after a logged commit.
 
     [RANGE w], [NOW]            a range of positions that ends with the newest row
     [ROWS n]                    the same: starts ascend with position, so the newest n are alive
@@ -24,7 +24,7 @@ _BEFORE_ALL = CommitPoint(0, 0, 0)
 
 
 class WindowRows:
-    """The rows in one window of one stream, by its width and what else ends them; that is None if only the clock does."""
+    """The rows in one window of one stream; `ends` is None if only the clock ends them."""
 
     __slots__ = ("_source", "_width", "_ends")
 
@@ -34,24 +34,24 @@ class WindowRows:
         self._ends = ends
 
     def first_alive(self, at: CommitPoint) -> int:
-        """A position below which no row was alive; if rows leave in order, all from it on were."""
+        """A position below which no row was alive; if rows leave in order, every row from it on was alive."""
         first = self._source.store.first_after(at.clock - self._width)
         return first if self._ends is None else max(first, self._ends.first_alive(at))
 
     def keep_alive(self, mask: np.ndarray, first: int, at: CommitPoint) -> np.ndarray:
-        """Leave in a mask of the positions from `first` on, which is at least `first_alive`, only rows that had not ended."""
+        """Clear from a mask of the positions from `first` on, which is at least `first_alive`, the rows that had ended."""
         if self._ends is None or self._ends.in_order:
             return mask
         kept: np.ndarray = mask & (self._ends.ends_at(np.arange(first, first + len(mask)), at) > at.clock)
         return kept
 
     def first_staying(self, at: CommitPoint) -> int:
-        """A position from which on no row's life had ended; if rows leave in order, all before it had."""
+        """A position from which on no row had ended; if rows leave in order, every row before it had."""
         scattered = self._ends is not None and not self._ends.in_order
         return at.taken if scattered else self.first_alive(at)
 
     def keep_leaving(self, mask: np.ndarray, first: int, at: CommitPoint) -> np.ndarray:
-        """Leave in a mask of the positions from `first` on, up to `first_staying`, only rows whose life had ended."""
+        """Clear from a mask of the positions from `first` up to `first_staying` the rows that had not ended."""
         if self._ends is None or self._ends.in_order:
             return mask
         rows = first + np.flatnonzero(mask)
@@ -60,8 +60,8 @@ class WindowRows:
         return left
 
     def end_ranks(self, positions: np.ndarray, times: np.ndarray, at: CommitPoint, ranks: Ranks) -> np.ndarray:
-        """In which event of the last commit rows ended at these times: SCHEDULED if the clock or their own column ended them,
-        FOREVER where they did not end then."""
+        """The rank, in the last commit, of the event that ended each row at these times: SCHEDULED for the clock or the row's own
+        column, FOREVER where the row did not end then."""
         if self._ends is None:
             found = np.full(len(positions), FOREVER)
         else:
@@ -72,7 +72,7 @@ class WindowRows:
         return found
 
     def scheduled(self, positions: np.ndarray) -> np.ndarray:
-        """When rows at positions held end, unless something ends them before."""
+        """The scheduled ends of rows at held positions."""
         ends: np.ndarray = self.lives(positions, _BEFORE_ALL).ends
         return ends
 

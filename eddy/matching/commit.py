@@ -1,4 +1,4 @@
-"""What listeners of `on_commit` get: the shared result rows of a commit, once, with lists of rows per query.
+"""Parts of a commit for the listeners of `on_commit`: the shared result rows once, with lists of rows per query.
 
 A large commit comes in parts. A part is a stretch of rows of one stream, or of matches of one join, with one sign: rows that
 joined answers (+1), or rows that left them (-1); a row that left windows of several lengths is there once for each, for its ends

@@ -17,7 +17,7 @@ from eddy.streams.source import Source
 
 
 class StreamCore:
-    """A block over one stream whose rows the clock ends, or nothing."""
+    """A block over one stream whose rows end by the clock, or never."""
 
     def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
         self.query = query
@@ -26,7 +26,7 @@ class StreamCore:
         self.feed: Feed = StreamFeed(query, source, sends_ends)
 
     def feed_anew(self, sends_ends: bool) -> Feed:
-        """A feed for other operators; those that read the one before read no more, or another part of the tree."""
+        """Make a new feed; the previous one must no longer be used, or feeds another part of the tree."""
         self.feed = StreamFeed(self.query, self._source, sends_ends)
         return self.feed
 
@@ -58,7 +58,7 @@ class JoinCore:
         self.feed: Feed = JoinFeed(query, sends_ends)
 
     def feed_anew(self, sends_ends: bool) -> Feed:
-        """A feed for other operators, which numbers its matches anew."""
+        """Make a new feed, which numbers its matches anew."""
         self.feed = JoinFeed(self.query, sends_ends)
         return self.feed
 

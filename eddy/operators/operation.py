@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class CommitStep(NamedTuple):
-    """One commit, as the stages see it: what was logged, and the order of the rows it took."""
+    """One commit as the stages see it: its log entry, and the order of its rows."""
 
     record: LoggedCommit
     ranks: Ranks
 
 
 class Stage(ABC):
-    """One node; `delta` is that of the last commit."""
+    """A running node of a tree; `delta` is its change in the last commit."""
 
     def __init__(self) -> None:
         self._seq = -1
@@ -60,18 +60,18 @@ class Stage(ABC):
 
     @cached_property
     def ends_early(self) -> bool:
-        """Whether a - may come for its rows; found once, for what is read by name may be read in many places."""
+        """Whether a - may come for its rows; computed once, for a query read by name may be read in many places."""
         return self.sends_ends or any(child.ends_early for child in self.children)
 
     def delta(self, step: CommitStep) -> Delta:
-        """What a commit did to its rows; computed when it is first asked for."""
+        """The changes of its rows in a commit; computed on the first call."""
         if self._delta is None or self._seq != step.record.seq:
             self._seq, self._delta = step.record.seq, self._process(step)
             self.counts.add(self._delta, self.sends_ends)
         return self._delta
 
     def opened(self, record: LoggedCommit) -> Delta:
-        """What it has at once, as +, in the commit that opens its query; computed when it is first asked for."""
+        """Its rows in the commit that opens the query, as +; computed on the first call."""
         if self._delta is None or self._seq != record.seq:
             self._seq, self._delta = record.seq, self._open(record)
         return self._delta
@@ -87,18 +87,18 @@ class Stage(ABC):
         """Its rows after a commit, as + at its clock."""
 
     def forget(self) -> None:
-        """Nobody asks for the delta of the last commit any more."""
+        """Drop the delta of the last commit."""
         self._delta = None
 
     def show_events(self) -> None:
-        """Somebody looks inside commits from now on: at this stage, and so at all below it."""
+        """Keep single events of a commit from now on, here and in all stages below."""
         if not self._shows_events:
             self._shows_events = True
             for child in self.children:
                 child.show_events()
 
     def stages(self) -> list[Stage]:
-        """This stage and all below it that are its query's own, each once, children first."""
+        """This stage and the query's own stages below it, each once, children first."""
         found: dict[Stage, None] = {}
         for child in self.children:
             found.update(dict.fromkeys(child.stages()))
@@ -111,7 +111,7 @@ class Stage(ABC):
 
     @property
     def values(self) -> ValueCodes | None:
-        """The values of its rows, where they are kept: one copy for all who read it (semantics 33)."""
+        """The shared copy of its rows' values, where a buffer keeps them (semantics 33)."""
         return None
 
     @property
@@ -264,7 +264,7 @@ class QueryStage(Stage):
 
 
 class Operation:
-    """A query's operators over its cores, and its answer."""
+    """The operators of a query over its cores, and its answer."""
 
     def __init__(self, cores: list[Core], replanner: Replanner) -> None:
         self.cores = cores
@@ -285,23 +285,23 @@ class Operation:
         self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
 
     def open(self, record: LoggedCommit) -> Results:
-        """What the query sees at once, in the commit that opens it."""
+        """The first answer, in the commit that opens the query."""
         self._opened = record.seq
         self._received(self.root.opened(record), record)
         return self.answer(record.after)
 
     def take(self, step: CommitStep) -> list[Results]:
-        """What a commit that was just logged changes for the query."""
+        """The query's changes in a commit that was just logged."""
         return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
 
     def reconsider(self, record: LoggedCommit) -> None:
-        """Run the query in another way from the next commit on, if that is better by now."""
+        """Switch to another form or strategy from the next commit on, if it has become cheaper."""
         built = self.replanner.step(record)
         if built is not None:
             self._rebuild(built, record)
 
     def _rebuild(self, built: Built, record: LoggedCommit) -> None:
-        """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
+        """Switch to new stages, filled with the blocks' rows after a commit; the answer does not change."""
         errors, n_rows = self.errors, len(self._recipient)
         self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
         self.ends_early = self.root.ends_early
@@ -317,17 +317,17 @@ class Operation:
         return [Results(found.columns, times, found.signs)] if len(found) else []
 
     def answer(self, clock: int) -> Results:
-        """The rows alive, or the newest of a stream, as + at the clock."""
+        """The live rows, or the newest rows of a stream, as + at the clock."""
         _, columns = self._recipient.answer()
         return Results(columns, np.full(len(self._recipient), effect_time(clock)), 1)
 
     def forget(self) -> None:
-        """The commit is over: nobody asks for its deltas any more."""
+        """Drop the deltas of the last commit."""
         for stage in self.root.stages():
             stage.forget()
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         for core in self.cores:
             core.stop(seq)
 
@@ -338,7 +338,7 @@ class Operation:
 
     @property
     def n_operators(self) -> int:
-        """Those of its own that may keep rows, the recipient among them."""
+        """The number of the query's own operators that may keep rows, the recipient included."""
         return 1 + sum(isinstance(stage, OperatorStage) for stage in self.root.stages())
 
     @property
@@ -352,7 +352,7 @@ class Operation:
 
 
 def at_once(delta: Delta, record: LoggedCommit) -> Delta:
-    """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
+    """Older rows as if all came in one event at the clock, in their order of arrival."""
     plus = delta.plus
     n = len(plus)
     return Delta(Plus(plus.ids, np.full(n, record.after), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())

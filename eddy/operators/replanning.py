@@ -1,4 +1,4 @@
-"""Deciding again while a query runs, and going from one choice to another between two commits.
+"""Replanning of a running query: a cheaper choice replaces the current one between two commits.
 
 Every `ReplanPace.every` commits the stages' counts become flows, and the cheapest choice is compared with the one in use. If it
 is better by the margin, the operators are built anew over the same blocks and opened with the blocks' rows as they are after the
@@ -35,7 +35,7 @@ from windows.state.rows import LiveRows
 
 @dataclass(frozen=True, slots=True)
 class ReplanPace:
-    """When a choice is changed."""
+    """How often a choice is reconsidered, and how much cheaper another must be."""
 
     #: commits between two decisions
     every: int = 256
@@ -60,7 +60,7 @@ class Built:
 
 
 class Replanner:
-    """What one query was seen to do, and what it runs."""
+    """The measured flows of one query, and the choice that runs."""
 
     def __init__(
         self, forms: tuple[Form, ...], word: str, pace: ReplanPace, build: Callable[[Choice, bool], Built],
@@ -82,7 +82,7 @@ class Replanner:
         self.built = build(first_choice(forms, word, self.flows, pace), False)
 
     def step(self, record: LoggedCommit) -> Built | None:
-        """Count one commit more; new stages, not opened yet, if another choice is better now."""
+        """Count one commit; returns new stages, not opened yet, if another choice is better now."""
         self._n_commits += 1
         self._elapsed_us += record.after - record.before
         self._until -= 1
@@ -107,7 +107,7 @@ class Replanner:
         return self.built
 
     def seen_now(self) -> Flows:
-        """The flows with what the stages counted lately."""
+        """The flows, updated with the recent counts of the stages."""
         found = self.flows.copy()
         if self._n_commits:
             form = self.built.choice.form
@@ -127,7 +127,7 @@ class Replanner:
         return Flow(rate, counts.premature / n, size)
 
     def _forget(self) -> None:
-        """Let what was long ago count less."""
+        """Halve the counts, so that recent commits weigh more."""
         self._n_commits /= 2
         self._elapsed_us /= 2
         for stage in self.built.stages.values():
@@ -142,12 +142,12 @@ class Replanner:
 
 
 def first_choice(forms: tuple[Form, ...], word: str, flows: Flows, pace: ReplanPace) -> Choice:
-    """What a query begins with: nothing is known of its rows."""
+    """The choice for the start of a query, before any row was counted."""
     return chosen(forms, flows, None, pace.margin) if word == "auto" else Choice(forms[0], Strategies(word, forms[0].facts))
 
 
 def rotation(forms: tuple[Form, ...]) -> list[Choice]:
-    """Every form under every strategy, all its edges alike."""
+    """Every form with every strategy, all edges of a form alike."""
     found = []
     for form in forms:
         nodes = frozenset(range(len(form.nodes)))
@@ -159,7 +159,7 @@ def rotation(forms: tuple[Form, ...]) -> list[Choice]:
 
 
 def fixed_reason(root: Node) -> str:
-    """Why the operators of a tree cannot be built anew from the rows that are alive; empty if they can."""
+    """The reason why the operators of a tree cannot be rebuilt from live rows; empty if they can."""
     for node in walk(root):
         if node.is_stream or isinstance(node, ToStream | Window):
             return "a stream has no past to build from"

@@ -41,7 +41,7 @@ class SharedOperation:
 
     @property
     def n_results(self) -> int:
-        """Results so far, of the commits in which it was watched."""
+        """The number of results so far, in commits in which it was watched."""
         return int(self.group.results[self.number])
 
     @property
@@ -53,11 +53,11 @@ class SharedOperation:
         return self.group.sums.path(self.number)
 
     def read(self) -> None:
-        """Its changes have a reader from now on."""
+        """Note that its changes have a reader from now on."""
         self.group.log(self.number)
 
     def open(self, record: LoggedCommit) -> Results:
-        """What the query sees at once, in the commit that opens it."""
+        """The first answer, in the commit that opens the query."""
         found = self.answer(record.after)
         self.group.results[self.number] += len(found)
         return found
@@ -72,7 +72,7 @@ class SharedOperation:
         return Results(columns, np.full(len(rows), effect_time(clock)), 1)
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         self.group.leave(self.number)
         self.core.stop(seq)
 

@@ -1,4 +1,4 @@
-"""Rows that say in which commit they came, as a last column: for tables that count as they were then (semantics 15).
+"""Stamps: rows with the number of their commit as a last column, for joins with tables as they were then (semantics 15).
 
 Rows that were there before the query came in the commit that opened it (semantics 16).
 """
@@ -14,7 +14,7 @@ from windows.operators.frozen_join import CommitNumber
 
 
 class StampStage(Stage):
-    """The rows of a stage with their commit."""
+    """The rows of a stage, each with its commit number."""
 
     def __init__(self, child: Stage, commit: CommitNumber) -> None:
         super().__init__()

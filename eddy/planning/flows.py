@@ -1,4 +1,4 @@
-"""What flows through the nodes of a query's tree, a commit: seen where stages run, estimated where they do not.
+"""Rates of rows through the nodes of a query's tree, per commit: measured where stages run, estimated elsewhere.
 
     rate        rows that begin
     premature   rows that end before they are scheduled to, or have no scheduled end
@@ -24,7 +24,7 @@ from windows.spec import WindowKind
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One edge."""
+    """The rows on one edge, per commit."""
 
     rate: float
     premature: float
@@ -33,7 +33,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class OutputShare:
-    """What goes out of a node, as shares of what could: of the rate, of the size, and of the output that ends early."""
+    """The output of a node relative to its largest possible output: rate, size, and the share that ends early."""
 
     rate: float
     size: float
@@ -47,7 +47,7 @@ _PARTNERS = 1.0
 
 
 def default_share(node: Node, inputs: Sequence[Flow]) -> OutputShare:
-    """Of a node of which nothing is known."""
+    """The share assumed for a node before anything was measured."""
     match node:
         case Select(condition=condition):
             share = 1.0 if condition is None else 0.5
@@ -79,7 +79,7 @@ def potential(node: Node, inputs: Sequence[Flow]) -> tuple[float, float]:
 
 
 class Flows:
-    """What was seen of the form that runs, and what follows for the others."""
+    """Measured flows of the form that runs, and estimates for the other forms."""
 
     def __init__(self) -> None:
         #: by node of the first form, or of another one if no node of the first has its rows
@@ -94,7 +94,7 @@ class Flows:
         return found
 
     def see(self, form: Form, flows: ById[Node, Flow]) -> None:
-        """What the stages of a form carried lately."""
+        """Record the measured flows of a form's stages."""
         self._estimated = ById()
         self.seen = ById((form.standing_for(node), flows[node]) for node in form.nodes if node in flows)
         for node in form.nodes:
@@ -106,7 +106,7 @@ class Flows:
                     self._shares[form.part_like(node)] = share
 
     def flow(self, form: Form, node: Node) -> Flow:
-        """What flows, or would, out of a node of a form."""
+        """The measured or estimated flow out of a node of a form."""
         found = self.seen.get(form.standing_for(node)) or self._estimated.get(node)
         if found is None:
             found = self._estimated[node] = self._estimate(form, node)
@@ -125,7 +125,7 @@ class Flows:
 
 
 def alive_of(block: Block, rate: float, elapsed_us: float) -> float:
-    """Rows alive of a block of one stream that nobody keeps: as many as come in the width of its window (Little's law)."""
+    """Estimated live rows of a block over one stream without a buffer: rate times window width (Little's law)."""
     window = block.inputs[0].window
     if len(block.inputs) > 1 or not window.ends or elapsed_us <= 0:
         return DEFAULT.size

@@ -28,7 +28,7 @@ from windows.state.values import ValueCodes
 
 
 class JoinFeed(Feed):
-    """Reads one query over several inputs."""
+    """A feed of one query over several inputs, or over one whose rows end unscheduled."""
 
     def __init__(self, query: JoinQuery, sends_ends: bool) -> None:
         self.types = tuple(column.type for column in query.outputs)
@@ -64,7 +64,7 @@ class JoinFeed(Feed):
     def _shown(
         self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: LoggedCommit, ranks: Ranks
     ) -> Iterator[tuple[Combinations, np.ndarray, np.ndarray]]:  # fmt: skip
-        """Matches with their times and the ranks of their ends, without those that ended in an event before they began."""
+        """Matches with their times and the ranks of their ends, without matches that ended before they began."""
         before, _ = reader.stood(record)
         for matches, times in found:
             if ranks.changes_table:
@@ -95,9 +95,9 @@ class JoinFeed(Feed):
         return plus.take(np.lexsort((*np.concatenate(orders, axis=1)[::-1], plus.ranks, plus.times)))
 
     def _order(self, found: Combinations) -> np.ndarray:
-        """What tells the first of several matches of one event: the row numbers of their parts.
+        """The order of matches of one event: by the row numbers of their rows.
 
-        Rows that were there before the query may all begin with it: those of one stream come by their own times, as they will
+        Rows from before the query may all begin with it: rows of one stream are then ordered by their own times, as they will
         end.
         """
         numbers = [found.at(k) for k in range(len(self._query.sources))]
@@ -107,7 +107,7 @@ class JoinFeed(Feed):
         return np.stack([self._query.sources[stream].store.elements_at(numbers[stream], 0).ends, *numbers])
 
     def _ranks(self, found: Combinations, ranks: Ranks | None) -> np.ndarray:
-        """In which event each match begins: that of its last row."""
+        """The rank of each match's beginning: that of its last row."""
         latest = np.zeros(len(found), np.int64)
         if ranks is not None:
             for k, source in enumerate(self._query.sources):
@@ -115,7 +115,7 @@ class JoinFeed(Feed):
         return latest
 
     def _effective(self, found: Combinations) -> np.ndarray | None:
-        """The times by which a window holds the rows of one stream; those of a stream that the query makes follow from starts."""
+        """The times by which a window holds the rows of one stream; None where they follow from starts."""
         if self._query.is_stream or len(self._query.sources) > 1 or isinstance(self._query, TableQuery):
             return None
         return self._query.sources[0].store.elements_at(found.at(0), 0).ends

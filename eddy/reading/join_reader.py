@@ -1,4 +1,4 @@
-"""Reading one query over several inputs: its answer, and its changes in a logged commit.
+"""The reader of a query over several inputs: its answer, and its changes in a logged commit.
 
 Like `eddy/reading/stream_reader.py` it derives all from the row stores: a match lives from the latest start of its rows to their
 earliest end, so which rows can take part follows from times, and the walker finds the combinations among them.
@@ -33,7 +33,7 @@ _LATEST = 2**62
 
 
 class JoinReader:
-    """Reads one join."""
+    """Reads the answer and the changes of one join."""
 
     def __init__(self, query: JoinQuery) -> None:
         self.query = query
@@ -53,12 +53,12 @@ class JoinReader:
     # ---- rows of an input
 
     def _alive(self, k: int, at: CommitPoint, end: int) -> Span:
-        """The positions of an input from the first that was alive up to `end`; none from before the query's birth."""
+        """The positions of an input from the first live row, but not before the query's birth, up to `end`."""
         first = self._rows_of[k].first_alive(at)
         return min(max(first, self._run.births[k]), end), end
 
     def _satisfying(self, k: int, span: Span, at: CommitPoint) -> np.ndarray:
-        """For each position of a span, whether its row satisfies the conditions of the input alone and had not ended."""
+        """For each position of a span, whether its row satisfies the input's own conditions and had not ended."""
         source = self._sources[k]
         found = np.zeros(span[1] - span[0], np.bool_)
         for page, start, stop in source.store.slices(*span):
@@ -71,8 +71,8 @@ class JoinReader:
     def _matches(
         self, first: int, spans: list[Span], at: list[CommitPoint], leaving: CommitPoint | None = None
     ) -> Iterator[Combinations]:  # fmt: skip
-        """The combinations of rows within the spans of their inputs that had not ended, starting from one input: of that, if it
-        is given how that stood later, only rows whose life had ended by then."""
+        """The combinations of rows within the spans of their inputs that had not ended, starting from input `first`; with
+        `leaving`, only of rows of that input that had ended at that later point."""
         masks = [self._satisfying(k, span, at[k]) for k, span in enumerate(spans)]
         if leaving is not None:
             masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], leaving)
@@ -86,7 +86,7 @@ class JoinReader:
         yield from walker.walk(first, reach[first], walker.order(first), reach, keep)
 
     def _lives(self, found: Combinations, at: list[CommitPoint]) -> tuple[list[Elements], Elements]:
-        """The lives of the rows by input, and of the matches, as the inputs stood."""
+        """The lives of the rows by input, and of the matches, at the given points."""
         lives = []
         for k, (rows, stood) in enumerate(zip(self._rows_of, at, strict=True)):
             lives.append(rows.lives(found.at(k), stood))
@@ -102,7 +102,7 @@ class JoinReader:
         return Results(columns, np.zeros(0, np.int64), 1)
 
     def _results(self, parts: list[tuple[Combinations, np.ndarray]], sign: int) -> Results:
-        """Output rows of matches that take effect at the given times, in order of time."""
+        """Output rows of matches with their times, in order of time."""
         times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
         found = self._joined([matches for matches, _ in parts]).take(np.argsort(times, kind="stable"))
         columns = self.project(self.query.group.walker.frame(found)).columns
@@ -116,7 +116,7 @@ class JoinReader:
     # ---- answers
 
     def _answer(self, at: list[CommitPoint]) -> list[tuple[Combinations, np.ndarray]]:
-        """The matches that were alive, and their starts, none before the run was opened."""
+        """The live matches and their starts, at least the time at which the run was opened."""
         spans = [self._alive(k, stood, stood.taken) for k, stood in enumerate(at)]
         fewest = min(range(len(spans)), key=lambda k: spans[k][1] - spans[k][0])
         return [(found, self._starts(found, at)) for found in self._matches(fewest, spans, at)]
@@ -129,7 +129,7 @@ class JoinReader:
         return self._answer(self._now(clock))
 
     def _now(self, clock: int) -> list[CommitPoint]:
-        """How the inputs stand now, at that clock."""
+        """The state of the inputs now, at that clock."""
         return [CommitPoint(clock, source.store.end, _LATEST) for source in self._sources]
 
     def answer(self, clock: int) -> Results:
@@ -151,7 +151,7 @@ class JoinReader:
     # ---- changes
 
     def changes(self, record: LoggedCommit) -> list[Results]:
-        """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
+        """The net changes of a commit: - first, then +, each in order of time; with `emit="event"` for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []
@@ -162,20 +162,20 @@ class JoinReader:
         return self._net(self._results(self.ended(record), -1), self._results(self.begun(record), 1))
 
     def alive(self, record: LoggedCommit) -> list[tuple[Combinations, np.ndarray]]:
-        """The matches after a commit, and their starts, none before the run was opened."""
+        """The live matches after a commit and their starts, at least the time at which the run was opened."""
         return self._answer(self.stood(record)[1])
 
     def scheduled(self, found: Combinations) -> np.ndarray:
-        """When matches end, unless something ends them before."""
+        """The scheduled ends of matches."""
         ends: np.ndarray = np.min([rows.scheduled(found.at(k)) for k, rows in enumerate(self._rows_of)], axis=0)
         return ends
 
     def lives(self, found: Combinations, record: LoggedCommit) -> Elements:
-        """The lives of matches, as far as they were known after a commit."""
+        """The lives of matches, as known after a commit."""
         return self._lives(found, self.stood(record)[1])[1]
 
     def end_ranks(self, found: Combinations, times: np.ndarray, record: LoggedCommit, ranks: Ranks) -> np.ndarray:
-        """In which event of its instant each match ends: that of the first of its rows to leave."""
+        """The rank of the event that ends each match: that of the first of its rows to leave."""
         stood = self.stood(record)[1]
         first = np.full(len(found), FOREVER)
         for k, rows in enumerate(self._rows_of):
@@ -183,7 +183,7 @@ class JoinReader:
         return first
 
     def begun(self, record: LoggedCommit, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
-        """Matches with a row that came in the commit, and their starts; `by_event`: also those that ended at the same instant."""
+        """Matches with a row of the commit, and their starts; `by_event`: also those that ended at the same instant."""
         found = []
         before, after = self.stood(record)
         for first in range(len(self._sources)):
@@ -204,13 +204,13 @@ class JoinReader:
         return found
 
     def stood(self, record: LoggedCommit) -> tuple[list[CommitPoint], list[CommitPoint]]:
-        """How the inputs stood before and after a commit."""
+        """The state of the inputs before and after a commit."""
         seq = record.seq
         before = [CommitPoint(record.before, source.end_at(seq - 1), seq - 1) for source in self._sources]
         return before, [CommitPoint(record.after, source.end_at(seq), seq) for source in self._sources]
 
     def ended(self, record: LoggedCommit, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
-        """Matches whose life ends in the commit, and their ends; `by_event`: also those that began at the same instant."""
+        """Matches that end in the commit, and their ends; `by_event`: also those that began at the same instant."""
         found = []
         before, after = self.stood(record)
         for first in range(len(self._sources)):
@@ -229,10 +229,10 @@ class JoinReader:
         return found
 
     def there(self, found: Combinations, at: list[CommitPoint]) -> np.ndarray:
-        """Which matches have rows from before alone.
+        """For each match, whether all its rows are older than the commit.
 
-        Such a match was alive after the commit before. If it began at the clock and a row displaces it at the same, its life
-        in event time is empty now, but it was shown.
+        Such a match was alive after the previous commit. If it began at the clock and a row displaces it at the same instant, its
+        life in event time is empty now, but it was shown.
         """
         there = np.ones(len(found), np.bool_)
         for k, stood in enumerate(at):

@@ -1,4 +1,4 @@
-"""Feeds: what a commit did to the rows of a select-project-join query, as a `Delta` for the operators that read it.
+"""Feeds: the changes of a select-project-join query's rows in a commit, as a `Delta` for operators.
 
 The query is a block of a query with operators, which runs hidden, or one that is read by its name. What a feed gives is derived
 from the row stores, as answers are (`eddy/reading/stream_reader.py`), so it owns nothing but the numbers of matches.
@@ -32,7 +32,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 
 class Feed(ABC):
-    """Reads one query, commit by commit."""
+    """The rows of one query for operators, commit by commit."""
 
     types: tuple[Type, ...]
     sends_ends: bool
@@ -41,15 +41,15 @@ class Feed(ABC):
 
     @abstractmethod
     def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
-        """What a commit that was just logged did."""
+        """The changes of the rows in a commit that was just logged."""
 
     @abstractmethod
     def snapshot(self, record: LoggedCommit) -> Delta:
-        """All rows alive after a commit, with the starts that they had, rank 0; of a stream none."""
+        """All live rows after a commit, with their own starts, rank 0; none for a stream."""
 
 
 class StreamFeed(Feed):
-    """A query over one stream whose rows the clock ends, or nothing."""
+    """A feed of a query over one stream whose rows end by the clock, or never."""
 
     def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
         self.types = tuple(column.type for column in query.outputs)
@@ -72,7 +72,7 @@ class StreamFeed(Feed):
         return self._begun(store.first_after(record.after - window.width_us) if window.ends else 0, end, None)
 
     def _found(self, first: int, last: int) -> Iterator[tuple[Page, np.ndarray]]:
-        """Pages and offsets of the rows in first..last that satisfy the query, came after its birth and live at all."""
+        """Pages and offsets of the rows in first..last that satisfy the query, came after its birth and were in its window."""
         query, source, run = self._query, self._source, self._query.runs[-1]
         for page, at, stop in source.store.slices(max(first, run.born), last):
             mask = condition_rows(query.plan.condition, source.store, page, at, stop, source.dictionaries, run.modules)

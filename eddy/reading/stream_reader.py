@@ -1,4 +1,4 @@
-"""Reading one query: the rows of its answer, and its changes in a logged commit.
+"""The reader of a query over one stream: the rows of its answer, and its changes in a logged commit.
 
 Everything is derived from the row store (see `eddy/base/result_log.py`): which positions matter follows from times, which of them
 satisfy the query from stored cells and outcomes, the output columns from the stored cells.
@@ -25,7 +25,7 @@ NEWEST = 1000
 
 
 class StreamReader:
-    """Reads one query over its source."""
+    """Reads the answer and the changes of one query over its source."""
 
     def __init__(self, query: Query, source: Source) -> None:
         self.query = query
@@ -40,7 +40,7 @@ class StreamReader:
     # ---- positions
 
     def oldest_alive(self, clock: int, end: int) -> int:
-        """The first position alive in the query's window at a clock, of the rows before `end`."""
+        """The first position in the query's window at a clock, of the rows before `end`."""
         if self.window.is_stream or not self.window.ends:
             return min(self._run.born, end)
         return min(self.source.store.first_after(clock - self.window.width_us), end)
@@ -71,7 +71,7 @@ class StreamReader:
         return self._join(parts, sign)
 
     def _since_opened(self, times: np.ndarray, sign: int) -> np.ndarray:
-        """Times of changes: what a query sees from before it was opened joins when it is."""
+        """Times of changes; a + from before the run was opened takes effect at its opening."""
         opened = self._run.opened_us
         return times if opened is None or sign < 0 else np.maximum(times, opened)
 
@@ -87,7 +87,7 @@ class StreamReader:
     # ---- answers
 
     def answer(self, clock: int) -> Results:
-        """The answer now: what is alive, or the newest results of a stream."""
+        """The answer now: the live rows, or the newest results of a stream."""
         query, end = self.query, self.source.store.end
         if query.kept is not None:
             kept = query.kept
@@ -97,7 +97,7 @@ class StreamReader:
         return self.results(self._newest(end), end, 1)
 
     def _newest(self, end: int) -> int:
-        """The position from which a stream query has its newest results."""
+        """The first position of a stream query's newest results."""
         first = max(self._run.born, self.source.logged_from, self.source.store.watermark)
         found = 0
         for page, at, stop in reversed(list(self.source.store.slices(first, end))):
@@ -129,7 +129,7 @@ class StreamReader:
     # ---- changes
 
     def changes(self, record: LoggedCommit) -> list[Results]:
-        """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
+        """The net changes of a commit: - first, then +, each in order of time; with `emit="event"` for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []

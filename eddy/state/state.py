@@ -53,7 +53,7 @@ Buffer = bytes | memoryview
 
 
 def dump_state(engine: Engine) -> list[Buffer]:
-    """The state of an engine; the parts are copies, and the engine may go on at once."""
+    """The state of an engine as parts; they are copies, so the engine may be used at once."""
     with engine._turn, _uncollected():
         described, graph, others = _written(engine)
     head = _HEADER.pack(MAGIC, LAYOUT, len(others), len(described), len(graph))
@@ -62,7 +62,7 @@ def dump_state(engine: Engine) -> list[Buffer]:
 
 
 def _written(engine: Engine) -> tuple[bytes, bytes, list[Buffer]]:
-    """The table, the graph and the other parts."""
+    """The table of arrays, the object graph and the other parts."""
     if engine._catalog.functions:
         named = ", ".join(sorted(engine._catalog.functions)[:10])
         raise EddyError(
@@ -83,7 +83,7 @@ def _written(engine: Engine) -> tuple[bytes, bytes, list[Buffer]]:
 def load_state(
     parts: Sequence[Any], *, clock: Callable[[], Any] | None = None, wall: Callable[[], Any] | None = None
 ) -> Engine:  # fmt: skip
-    """An engine that goes on where the one that was dumped stood; clocks as for `Engine`.
+    """An engine that continues from a dumped state; clocks as for `Engine`.
 
     Raises `EddyError`, `other_layout` or `bad_state`, if these are not the parts of a state of this layout.
     """
@@ -105,7 +105,7 @@ def load_state(
 
 
 def _checked(parts: list[memoryview]) -> tuple[memoryview, memoryview]:
-    """The table and the graph of a state whose parts are whole; raises if they are not, before anything is made of them."""
+    """The table and the graph of a state, once all parts are found whole; raises before anything is made of them if not."""
     first = parts[0] if parts else memoryview(b"")
     if len(first) < _HEADER.size or bytes(first[: len(MAGIC)]) != MAGIC:
         raise _bad("these bytes are not the state of an engine")
@@ -141,7 +141,7 @@ def _digest(*pieces: Buffer) -> bytes:
 
 
 def _sum(part: Buffer) -> int:
-    """The sum of the words of a buffer: as quick as memory, unlike a digest."""
+    """The sum of a buffer's words: as quick as memory, unlike a digest."""
     whole = len(part) & ~7
     words = np.frombuffer(part, np.uint64, whole >> 3)
     return (int(words.sum(dtype=np.uint64)) + int.from_bytes(part[whole:], "little")) & (2**64 - 1)
@@ -149,7 +149,7 @@ def _sum(part: Buffer) -> int:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the collector, which would walk the objects again and again while they are made."""
+    """Switch the garbage collector off, which would walk the objects again and again while they are made."""
     enabled = gc.isenabled()
     gc.disable()
     try:

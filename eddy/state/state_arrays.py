@@ -1,4 +1,4 @@
-"""The arrays of an engine's state, on their way into buffers and back.
+"""The arrays of an engine's state: laid out in buffers, and loaded again.
 
 Arrays are taken out of the object graph and numbered (`Arrays.number`); when all are known, they are laid out in **stretches** of
 memory: an array that shares no memory with another has a stretch to itself, those that do (a dictionary and the views that
@@ -37,7 +37,7 @@ Place = tuple[int, int, str, tuple[int, ...], tuple[int, ...] | None, bool]
 
 @dataclass(slots=True)
 class ArrayTable:
-    """Where each array is, and the stretches that are no buffers."""
+    """The place of each array, and the stretches that have no buffer."""
 
     places: list[Place] = field(default_factory=list)
     #: bytes of each stretch, and its texts if it has some
@@ -61,7 +61,7 @@ class Arrays:
         return found
 
     def lay_out(self) -> tuple[ArrayTable, list[bytes | memoryview]]:
-        """Where all arrays are, the small stretches, and the buffers: copies."""
+        """The table of all arrays, the small stretches, and the buffers: copies."""
         by_root: dict[int, list[int]] = {}
         for number, array in enumerate(self._arrays):
             by_root.setdefault(id(_root(array)), []).append(number)
@@ -75,7 +75,7 @@ class Arrays:
         return table, _buffers(stretches)
 
     def _lay_out_one(self, table: ArrayTable, stretches: list[Array | memoryview], number: int) -> None:
-        """An array that shares its memory with no other."""
+        """Lay out an array that shares its memory with no other."""
         array = self._arrays[number]
         if 0 in array.strides and array.size > 1:
             # one value for many rows stays that
@@ -91,7 +91,7 @@ class Arrays:
         stretches.append(flat if contiguous is array else flat.data)
 
     def _lay_out_shared(self, table: ArrayTable, stretches: list[Array | memoryview], members: list[int]) -> None:
-        """Arrays of one memory: one stretch for each part of it that they have."""
+        """Lay out arrays that share memory: one stretch for each contiguous part that they use."""
         bounds = sorted((*np.lib.array_utils.byte_bounds(self._arrays[number]), number) for number in members)
         at = 0
         while at < len(bounds):
@@ -136,7 +136,7 @@ class Arrays:
 
 
 def _root(array: Array) -> Any:
-    """What owns the memory of an array."""
+    """The object that owns an array's memory."""
     root: Any = array
     while isinstance(root, np.ndarray) and root.base is not None:
         root = root.base
@@ -144,7 +144,7 @@ def _root(array: Array) -> Any:
 
 
 def _buffers(stretches: list[Array | memoryview]) -> list[bytes | memoryview]:
-    """The small stretches as one buffer, and each of the others; those that are arrays are the engine's memory, and copied."""
+    """The small stretches as one buffer, and each large one as its own; the engine's arrays are copied."""
     small = bytearray()
     buffers: list[bytes | memoryview] = []
     for stretch in stretches:
@@ -159,7 +159,7 @@ def _buffers(stretches: list[Array | memoryview]) -> list[bytes | memoryview]:
 
 
 def _used(stretch: Array) -> int:
-    """The bytes of a stretch without the zeros at its end."""
+    """The bytes of a stretch up to the zeros at its end."""
     words = stretch[: len(stretch) & ~7].view(np.uint64)
     n = len(words)
     if stretch[8 * n :].any():
@@ -170,7 +170,7 @@ def _used(stretch: Array) -> int:
 
 
 def loaded(table: ArrayTable, buffers: Sequence[Any]) -> list[Array]:
-    """The arrays of a table, in memory of their own."""
+    """The arrays of a table, each stretch in memory of its own."""
     small = np.frombuffer(buffers[0], np.uint8)
     at, large = 0, iter(buffers[1:])
     users: list[list[int]] = [[] for _ in table.sizes]
@@ -191,7 +191,7 @@ def loaded(table: ArrayTable, buffers: Sequence[Any]) -> list[Array]:
 
 
 def _load(places: list[Place], users: list[int], size: int, filled: Array, arrays: list[Array]) -> None:
-    """The arrays of one stretch, whose first bytes are given and whose others are zeros."""
+    """Load the arrays of one stretch from its first bytes; the rest are zeros."""
     make: Any = np.empty if len(filled) == size else np.zeros
     # the array that has all of it owns the memory, as it did
     whole = next((k for k in users if places[k][1] == 0 and places[k][4] is None and _nbytes(places[k]) == size), -1)

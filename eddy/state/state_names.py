@@ -1,4 +1,4 @@
-"""The names that a state may hold: classes by their module, and methods by the class that defines them.
+"""The names a state may hold: classes by their module, and methods by the class that defines them.
 
 Reading a state calls what it names. So the names are written down one by one, and nothing in this list reaches a socket, a file
 or a process (`tests/unit/eddy/state/test_state_names.py`). Who adds a class whose objects are part of an engine adds it here: a

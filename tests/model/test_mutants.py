@@ -258,14 +258,14 @@ def module(path: str) -> Any:
 @breaks("a query sees rows taken before its birth")
 def _births(monkeypatch: pytest.MonkeyPatch) -> None:
     lifecycle = module("eddy.lifecycle")
-    made = lifecycle.Run
+    made = lifecycle.QueryRun
 
     def unborn(*args: Any, **options: Any) -> Any:
         run = made(*args, **options)
         run.born = 0
         return run
 
-    monkeypatch.setattr(lifecycle, "Run", unborn)
+    monkeypatch.setattr(lifecycle, "QueryRun", unborn)
 
 
 @breaks("a row at the old end of its window is still in it")

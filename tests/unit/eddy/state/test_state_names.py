@@ -125,7 +125,7 @@ _ATTACK = r"""
 import os, pickle, resource, sys, tempfile, warnings
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 warnings.simplefilter("ignore")
-from eddy.state.state_graph import NotAllowed, Reader, GraphWriter
+from eddy.state.state_graph import NotAllowed, GraphReader, GraphWriter
 from eddy.state.state_names import METHODS, NAMES, OTHERS
 from tests.unit.eddy.rich import feed, make_engine, submit_all
 
@@ -184,7 +184,7 @@ def audit(event, given):
 sys.addaudithook(audit)
 refused = 0
 for about, code in programs.items():
-    reader = Reader(b"\x80\x04" + code + b".", [], [])
+    reader = GraphReader(b"\x80\x04" + code + b".", [], [])
     reader._made["hub"] = hubs.__getitem__
     at[0] = about
     try:
