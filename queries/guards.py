@@ -1,6 +1,6 @@
 """Bounds on the text of a query, checked before anything else reads it.
 
-A query is a small text from an untrusted client, so its cost is bounded first (promises.md A2):
+A query is a small text from an untrusted client, so its cost is bounded first:
 
     length   <= 64 KiB of UTF-8
     lexemes  <= 2,000

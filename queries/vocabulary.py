@@ -1,6 +1,6 @@
 """Words of SQL that the language does not have, and what is said when one is used.
 
-*Later* words are planned (contract.md section 4); *never* words are not. Both are refused by name with the code
+*Later* words are planned (contract 4); *never* words are not. Both are refused by name with the code
 `not_supported`: a word that is not understood must never pass for a column or an alias.
 """
 

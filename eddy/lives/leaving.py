@@ -7,7 +7,7 @@ for all of them. A part of the commit names a row once for every length that it 
     segment   the rows of the batch that left windows of one length, one behind the other
     part      the segments behind each other, widest window first: row k of a segment is row `shift + k` of the part
 
-So the kernels run once for a batch, whatever the number of lengths, and list each query from its own segment (design 7).
+So the kernels run once for a batch, whatever the number of lengths, and list each query from its own segment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How fast this machine is while a case runs whose bar is a time (decision 7).
 
-Design 12 gives 51 M rows/s for the bare filter kernel at 128 queries on the machine of its bars. Such a case runs our bare kernel
+The bars were set on a machine on which the bare filter kernel had 51 M rows/s at 128 queries. Such a case runs our bare kernel
 beside its calls and shows by how much it is slower here and now: a remark for whoever reads the time, never part of a verdict.
 """
 

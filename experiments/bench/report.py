@@ -33,7 +33,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A target of design 12 and whether it is met."""
+    """A bar and whether it is met."""
 
     text: str
     met: bool

@@ -1,4 +1,4 @@
-"""The workloads of design 12: queries, batches of rows that rotate, and the SQL of each query.
+"""The workloads of the bars: queries, batches of rows that rotate, and the SQL of each query.
 
     filters     5 int attributes in [0, 100); each query compares each with probability .5, one of < <= > >=
     floats      the same with uniform float values in [0, 100) and distinct float constants

@@ -23,7 +23,7 @@ from filters.expressions.expression import Call, ColumnRef, Expression, Literal
 from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare
 from lineage.schema import Type
 
-#: Beyond this many clauses a conjunct becomes one residual (design 4).
+#: Beyond this many clauses a conjunct becomes one residual.
 MAX_CLAUSES = 64
 
 #: The comparison that is TRUE where the other is FALSE, and the one with its sides exchanged.

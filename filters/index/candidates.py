@@ -12,7 +12,7 @@ A string key is the code of its text. A text that no row has brought yet has no 
 until `learn_strings` sees the text come. So a query never adds to a dictionary.
 
 Slots here are a page of their own: these queries are in no bit matrix. A key of NULL matches nothing. Cost per row: one hash
-look-up and the entries of that value. It wins over bits below some 40 candidates a row (design 3).
+look-up and the entries of that value. It wins over bits below some 40 candidates a row.
 """
 
 from __future__ import annotations

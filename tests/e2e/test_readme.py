@@ -1,4 +1,4 @@
-"""The README's blocks with the command line and the client do what it says, as pasted; only the address is another."""
+"""The blocks of README and guide for command line and client do what they say, as pasted; only the address is another."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import sys
 from pathlib import Path
 
 from tests.e2e.serving import ROOT, serving
-from tests.unit.test_docs import README, blocks
+from tests.unit.test_docs import GUIDE, README, blocks
+
+
+def found_blocks() -> list[tuple[str, str, int, bool]]:
+    """The blocks of both documents."""
+    return blocks(README.read_text()) + blocks(GUIDE.read_text())
 
 
 def client_blocks() -> list[tuple[int, str, str, str]]:
     """(line, language, text, what it prints) of the blocks that need a service and are not for curl."""
-    found = blocks(README.read_text())
+    found = found_blocks()
     result = []
     for (language, body, line, _), (after, shown, _, directly) in zip(found, found[1:]):
         wanted = "eddy.client" in body if language == "python" else language == "bash" and "./eddyctl " in body
@@ -22,10 +27,10 @@ def client_blocks() -> list[tuple[int, str, str, str]]:
     return result
 
 
-def test_every_block_prints_what_the_readme_says(tmp_path: Path) -> None:
+def test_every_block_prints_what_the_documents_say(tmp_path: Path) -> None:
     found = client_blocks()
     assert [language for _, language, _, _ in found] == ["bash", "python"]
-    assert sum("eddy.client" in body for language, body, _, _ in blocks(README.read_text()) if language == "python") == 1
+    assert sum("eddy.client" in body for language, body, _, _ in found_blocks() if language == "python") == 1
     command = tmp_path / "eddyctl"
     command.write_text(f'#!/usr/bin/env bash\nexec "{sys.executable}" -m api.cli "$@"\n')
     command.chmod(0o755)
@@ -35,4 +40,4 @@ def test_every_block_prints_what_the_readme_says(tmp_path: Path) -> None:
         for line, language, text, shown in found:
             words = ["bash", "-e", "-c", text] if language == "bash" else [sys.executable, "-c", text]
             done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
-            assert (done.stdout, done.stderr, done.returncode) == (shown, "", 0), f"README.md line {line}"
+            assert (done.stdout, done.stderr, done.returncode) == (shown, "", 0), f"block at line {line}"

@@ -1,4 +1,4 @@
-"""Every curl block of the README does what it says, as pasted and as often as one likes; only the port is another."""
+"""Every curl block of README and guide does what it says, as pasted and as often as one likes; only the port is another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from api.opening import curls
 from tests.e2e.serving import Server, serving, until
-from tests.unit.test_docs import README, blocks
+from tests.e2e.test_readme import found_blocks
 
 ADDRESS = "127.0.0.1:8000"
 
@@ -34,7 +34,7 @@ def _rows(url: str) -> list[object]:
 
 def curl_blocks() -> list[tuple[int, str]]:
     """(line, text) of every block that calls curl."""
-    return [(line, body) for language, body, line, _ in blocks(README.read_text()) if language == "bash" and "curl " in body]
+    return [(line, body) for language, body, line, _ in found_blocks() if language == "bash" and "curl " in body]
 
 
 def paste(server: Server, text: str) -> str:
@@ -49,9 +49,9 @@ def paste(server: Server, text: str) -> str:
 @pytest.mark.slow
 def test_every_block_runs_as_pasted_and_again(server: Server) -> None:
     found = curl_blocks()
-    assert len(found) >= 3, "README.md has curl blocks"
+    assert len(found) >= 3, "the documents have curl blocks"
     for line, text in found * 2:
-        assert ADDRESS in text, f"README.md line {line}: the block asks another server"
+        assert ADDRESS in text, f"block at line {line}: it asks another server"
         paste(server, text)
 
 

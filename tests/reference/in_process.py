@@ -20,6 +20,7 @@ from api.app import make_app
 from api.base.limits import Limits
 from api.core.service import Service
 from api.edge.tokens import Tokens
+from storage.directory import DataDirectory
 from tests.reference.asgi import ask
 
 T = TypeVar("T")
@@ -65,12 +66,14 @@ class InProcess:
 
 
 @contextmanager
-def in_process(limits: Limits | None = None, tokens: Tokens | None = None) -> Iterator[InProcess]:
-    """A service that has started, and stops at the end."""
+def in_process(
+    limits: Limits | None = None, tokens: Tokens | None = None, directory: DataDirectory | None = None
+) -> Iterator[InProcess]:
+    """A service that has started, and stops at the end; with a directory it keeps what it is told."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    found = InProcess(Service(None, limits or Limits()), loop, tokens)
+    found = InProcess(Service(directory, limits or Limits()), loop, tokens)
     try:
         found.do(found.service.start())
         yield found

@@ -1,4 +1,7 @@
-"""The documents cannot rot: their file names exist, their programs print what they say, and docstring examples hold."""
+"""The documents cannot rot: their programs print what they say, docstring examples hold, and they stay short.
+
+That names and citations lead somewhere is looked at by `tests/unit/test_citations.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guide.md"
+CONTRACT = ROOT / "docs" / "contract.md"
+#: Documents with programs.
+PROGRAMS = (README, GUIDE, CONTRACT)
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 GLOSSARY = ROOT / "docs" / "glossary.md"
 PACKAGES = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy", "storage", "api", "pipeline")
@@ -60,53 +67,71 @@ def programs(text: str) -> list[tuple[int, str, str | None]]:
     return result
 
 
-def printed(program: str, line: int) -> str:
-    """Run a block in its own namespace; a traceback names the line in README.md."""
+def printed(program: str, line: int, document: Path) -> str:
+    """Run a block in its own namespace; a traceback names the line in the document."""
     out = io.StringIO()
-    code = compile("\n" * line + program, str(README), "exec")
+    code = compile("\n" * line + program, str(document), "exec")
     with contextlib.redirect_stdout(out):
         exec(code, {"__name__": "__readme__"})
     return out.getvalue()
 
 
 def test_the_architecture_names_only_files_that_exist() -> None:
-    names = named_paths(text_of(ARCHITECTURE))
+    text = text_of(ARCHITECTURE)
+    names = [*named_paths(text), *re.findall(r"\b(?:\w+/)+\w+\.py\b", text)]
     assert names, "docs/architecture.md names no file between backticks"
     missing = sorted({name for name in names if not (ROOT / name).exists() and not (ARCHITECTURE.parent / name).exists()})
     assert not missing, f"docs/architecture.md names files that do not exist: {', '.join(missing)}"
 
 
-def test_the_readme_programs_print_what_it_says() -> None:
-    found = programs(text_of(README))
-    assert found, "README.md holds no ```python block"
-    assert any(shown is not None for _, _, shown in found), "no ```python block of README.md is followed by a ```text block"
+@pytest.mark.parametrize("document", PROGRAMS, ids=lambda path: path.name)
+def test_the_programs_of_a_document_print_what_it_says(document: Path) -> None:
+    found = programs(text_of(document))
+    assert found, f"{document.name} holds no ```python block"
     for line, program, shown in found:
-        out = printed(program, line)
+        out = printed(program, line, document)
         if shown is not None:
-            assert out == shown, f"README.md line {line}: the block prints\n{out}"
+            assert out == shown, f"{document.name} line {line}: the block prints\n{out}"
+
+
+def test_programs_are_followed_by_what_they_print() -> None:
+    shown = {document.name: [text is not None for _, _, text in programs(text_of(document))] for document in PROGRAMS}
+    assert shown == {"README.md": [True], "guide.md": [True] * 8, "contract.md": [False]}
+
+
+def test_a_newcomer_sees_the_picture_and_the_numbers_first() -> None:
+    lines = text_of(README).splitlines()
+    assert len(lines) <= 160
+    first = "\n".join(lines[:60])
+    assert "[ eddy ]" in first and "| rows/s |" in first and "Where we lose" in first
+
+
+def test_the_architecture_is_one_read() -> None:
+    assert len(text_of(ARCHITECTURE).splitlines()) <= 160
 
 
 def test_the_glossary_has_each_word_once_by_the_alphabet() -> None:
     rows = [line for line in text_of(GLOSSARY).splitlines() if line.startswith("| **")]
     words = [re.findall(r"\*\*(.+?)\*\*", row.split("|")[1]) for row in rows]
     every = [word.casefold() for found in words for word in found]
-    assert len(every) > 50 and sorted(set(every)) == sorted(every)
+    assert 50 < len(every) <= 60 and sorted(set(every)) == sorted(every)
     first = [found[0].casefold() for found in words]
     assert first == sorted(first)
 
 
-def test_the_readme_commands_exist() -> None:
+@pytest.mark.parametrize("document", [README, GUIDE], ids=lambda path: path.name)
+def test_the_commands_of_a_document_exist(document: Path) -> None:
     commands = []
-    for language, body, line, _ in blocks(text_of(README)):
+    for language, body, line, _ in blocks(text_of(document)):
         if language in ("bash", "sh", "console"):
             for text in body.replace("\\\n", " ").splitlines():
                 words = text.removeprefix("$ ").split()
                 if words and not words[0].startswith("#") and not text.startswith(" "):
                     commands.append((line, words[0]))
-    assert commands, "README.md holds no ```bash block"
+    assert commands, f"{document.name} holds no ```bash block"
     for line, command in commands:
         here = command.startswith("./") and (ROOT / command).is_file()
-        assert here or command in _SHELL_COMMANDS, f"README.md, block at line {line}: there is no command {command}"
+        assert here or command in _SHELL_COMMANDS, f"{document.name}, block at line {line}: there is no command {command}"
 
 
 @pytest.mark.parametrize("package", [package for package in PACKAGES if (ROOT / package / "__init__.py").is_file()])
@@ -130,12 +155,12 @@ def test_each_dependency_says_why_it_is_there() -> None:
 
 
 def test_paths_are_told_from_other_words() -> None:
-    text = "`eddy/engine.py` `lineage/` `Engine` `a / b` `README.md` `eddy/router.py:12`\n"
+    text = "`eddy/engine.py` `lineage/` `Engine` `a / b` `README.md` `eddy/query.py:12`\n"
     text += "```\n`no/such.py`\n```\n`queries/bound.py::X`"
-    assert named_paths(text) == ["eddy/engine.py", "lineage/", "README.md", "eddy/router.py", "queries/bound.py"]
+    assert named_paths(text) == ["eddy/engine.py", "lineage/", "README.md", "eddy/query.py", "queries/bound.py"]
 
 
 def test_a_program_is_paired_with_the_text_right_after_it() -> None:
     text = "```python\nprint(1)\n```\n\n```text\n1\n```\n```python\nx = 2\n```\nprose\n```text\n2\n```\n"
     assert programs(text) == [(1, "print(1)\n", "1\n"), (8, "x = 2\n", None)]
-    assert printed("print(1)\n", 1) == "1\n"
+    assert printed("print(1)\n", 1, README) == "1\n"

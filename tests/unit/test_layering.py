@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _BELOW_EDDY = {"lineage", "filters", "stems", "windows", "lmerge", "queries"}
 
-#: The "may import" column of the design's folder table; a package may always import itself.
+#: The "may import" column of the folder table in `docs/architecture.md`; a package may always import itself.
 MAY_IMPORT: dict[str, set[str]] = {
     "lineage": set(),
     "filters": {"lineage"},

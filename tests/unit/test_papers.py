@@ -57,7 +57,7 @@ def test_every_test_of_an_example_or_an_erratum_is_on_the_page() -> None:
 
 
 def test_tests_are_told_from_other_words() -> None:
-    assert named("`P/a.py::test_b` `E/c.py` `tests/d.py::test_e` x::test_f") == [
+    assert named("`P/a.py::test_b` `E/c.py` `tests/unit/test_docs.py::test_e` x::test_f") == [
         ("tests/unit/experiments/papers/a.py", "test_b"),
-        ("tests/d.py", "test_e"),
+        ("tests/unit/test_docs.py", "test_e"),
     ]

@@ -238,14 +238,14 @@ def test_point_27_two_partners_that_die_together_give_one_minus() -> None:
     ],
 )
 def test_the_language_refuses_by_name_what_it_does_not_have(sql: str, says: str) -> None:
-    """Contract, 4: every error names the fact, the line and column, and a hint."""
+    """Contract 4: every error names the fact, the line and column, and a hint."""
     with pytest.raises(QueryError) as error:
         make(s={}, b={}).submit(sql)
     assert says in f"{error.value.fact} {error.value.hint}" and error.value.line == 1 and error.value.column > 1
 
 
 def test_a_query_is_not_cancelled_while_another_reads_it() -> None:
-    """Contract, 2: refused, and the readers are listed."""
+    """Contract 2: refused, and the readers are listed."""
     engine = make()
     below = engine.submit("SELECT v FROM s [RANGE 1 HOUR]", name="below")
     above = engine.submit("SELECT COUNT(*) AS n FROM below AS q", name="above")

@@ -1,6 +1,7 @@
 """Operators, sliding windows, keyed streams and queries over queries on the model: each rule by an example worked out by hand.
 
-The numbers in the names are the points of `semantics.md`; how rows and changes are written is in `trees_by_hand.py`.
+The numbers in the names are the points of `semantics.md`; how rows and changes are written is in
+`tests/reference/trees_by_hand.py`.
 """
 
 from __future__ import annotations

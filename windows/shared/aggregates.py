@@ -1,4 +1,4 @@
-"""Aggregates of many queries over the same stream, window, keys and values, kept together (design 7).
+"""Aggregates of many queries over the same stream, window, keys and values, kept together (decision 13).
 
 The queries differ in their condition. Rows come with their group, their region on the one attribute on which most conditions are
 an interval, and their position in the row store; arrivals with sign 1 and ends with -1, and an end has the group, region and

@@ -29,7 +29,7 @@ CHANGES = 400
 REPEATS = 3
 #: Different texts: few enough that every parse is cached.
 SHAPES = 64
-#: Microseconds at the 99th percentile for a submit and for a cancel, design 12.
+#: Bar: microseconds at the 99th percentile for a submit and for a cancel.
 BAR = 300.0
 
 

@@ -13,7 +13,7 @@ from experiments.bench.report import Line
 
 #: 65,536 by `--queries`: loading them alone takes longer than the rest.
 COUNTS = (1, 16, 128, 1024, 8192)
-#: Share of the bare kernels' speed, design 12.
+#: Bars: share of the bare kernels' speed by number of queries.
 INT_BARS = {128: 0.45, 1024: 0.55, 8192: 0.65}
 FLOAT_BARS = {128: 0.40, 1024: 0.40, 8192: 0.40}
 

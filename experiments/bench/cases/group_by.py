@@ -28,7 +28,7 @@ from experiments.bench.timing import take_turns
 
 COUNTS = (1, 16, 128, 1024, 8192)
 GROUPS = (1, 100, 1000)
-#: Speed with `MANY` queries against one, at `BAR_GROUPS` groups, design 12.
+#: Bar: speed with `MANY` queries against one, at `BAR_GROUPS` groups.
 BAR = 1 / 8
 MANY = 1024
 BAR_GROUPS = 100

@@ -25,7 +25,7 @@ from experiments.bench.report import Bar, Line, Measure
 COUNTS = (8192,)
 ROWS = 64
 SHAPES = 64
-#: Bytes, design 12.
+#: Bar, in bytes.
 BAR = 2048.0
 
 GROUPS = 24

@@ -1,4 +1,4 @@
-"""Stocks and articles joined by symbol for many queries `price > c` (`joins/workload.py`), 4096 rows a push.
+"""Stocks and articles joined by symbol for many queries `price > c` (`experiments/bench/joins/workload.py`), 4096 rows a push.
 
     of bare        the engine's speed against the bare SteM's, row lists delivered, at several windows and numbers of symbols;
                    beside it against the kernels of the prototypes, from whose speed the bars were taken
@@ -7,7 +7,7 @@
     derived key    `s.symbol % 10000 = a.symbol` against `s.symbol = a.symbol`, which give the same matches
     state          bytes that a stored row takes, and how many more with 1,024 queries than with one
     ways           joins of three to five streams
-    with --peers   a Python loop over dicts of deques and NiagaraCQ's plans, also with user functions (`joins/peers.py`)
+    with --peers   a Python loop over dicts of deques and NiagaraCQ's plans, also with user functions
 
 A turn is one push to every stream. Before anything is timed the engine gives the same matches to the same queries as the Python
 loop in a small workload of the same shape, and as many (match, query) pairs as the bare SteM in the one that is timed.
@@ -32,23 +32,22 @@ from experiments.bench.report import Bar, Line, Measure
 COUNTS = (1, 128, 1024, 8192)
 KEYS = 10_000
 WINDOW = 10_000
-#: Share of the speed of the prototypes' kernels by number of queries, with `KEYS` symbols and `WINDOW` rows a side, design 12 and
-#: decision 12.
+#: Bars by number of queries: share of the speed of the prototypes' kernels, `KEYS` symbols, `WINDOW` rows a side (decision 12).
 BARS = {1: 0.35, 128: 0.45, 1024: 0.60}
 #: (symbols, rows a side) of further windows, at `MANY` queries.
 SHAPES = ((1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000))
 MANY = 128
-#: Time a row at `MANY` queries as a multiple of that at one, without row lists and with, design 12.
+#: Bars: time a row at `MANY` queries as a multiple of that at one, without row lists and with.
 GROWTH_BARS = {False: 1.3, True: 1.7}
 WINDOWS = 16
 WINDOW_COUNTS = (128, 1024)
-#: Time a row with `WINDOWS` window lengths as a multiple of that with one, design 12.
+#: Bar: time a row with `WINDOWS` window lengths as a multiple of that with one.
 WINDOWS_BAR = 1.5
 DERIVED_COUNTS = (1, 128, 1024)
 #: Share of the speed of a plain key that a key which is an expression has to reach.
 DERIVED_BAR = 0.5
 STATE_COUNTS = (1, 1024)
-#: Bytes that a stored row may take more because of the queries: a code for its one filtered attribute, design 12.
+#: Bar: bytes that a stored row may take more because of the queries: a code for its one filtered attribute.
 STATE_BAR = 4.0
 WAYS = (2, 3, 4, 5)
 PEER_COUNTS = (1, 16, 128, 1024)

@@ -14,7 +14,7 @@ from experiments.bench.workloads import STREAM, Batch
 
 COUNTS = (128, 1024, 8192)
 ROWS = (1, 16, 256, 4096)
-#: Microseconds of a push by (queries, rows), design 12.
+#: Bars: microseconds of a push by (queries, rows).
 BARS = {(128, 1): 25.0, (128, 16): 30.0}
 _MAX_PIECES = 1024
 _MAX_CALLS = 20_000

@@ -21,9 +21,9 @@ from experiments.bench.timing import take_turns
 from experiments.bench.workloads import DOMAIN, STREAM
 
 COUNTS = (128, 1024)
-#: Share of the time by rows a push, design 12.
+#: Bars: share of the time by rows a push.
 SHARE_BARS = {4096: 0.01, 512: 0.05}
-#: Visits of the lottery as a multiple of the best fixed order's, design 12.
+#: Bar: visits of the lottery as a multiple of the best fixed order's.
 VISITS_BAR = 1.25
 #: Pushes before the share is measured: samples come often at first.
 WARM_UP = 400

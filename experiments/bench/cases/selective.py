@@ -11,7 +11,7 @@ from experiments.bench.options import Options, Step
 from experiments.bench.report import Line
 
 COUNTS = (1024, 8192)
-#: Share of the bare kernels' speed, design 12.
+#: Bar: share of the bare kernels' speed.
 BARS = {8192: 0.60}
 
 

@@ -13,7 +13,7 @@ from experiments.bench.options import Options, Step
 from experiments.bench.report import Bar, Line, Measure
 
 RUNS = 5
-#: Seconds, design 12.
+#: Bar, in seconds.
 BAR = 2.0
 
 _PROGRAM = """

@@ -30,7 +30,7 @@ from experiments.bench.windows.workload import TEXTS, WORDS, Setting
 WINDOWS = (1_000, 10_000, 100_000)
 SELECTIVITIES = (1, 100)
 LENGTHS = (4, 16)
-#: Design 12: the longest step of a pause in milliseconds, and 16 window lengths against one. Memory does not double.
+#: Bars: the longest step of a pause in milliseconds, and 16 window lengths against one. Memory does not double.
 PAUSE_ROWS, PAUSE_BAR, MEMORY_BAR = 1 << 20, 10.0, 1.0
 FILTER_COUNTS, MANY_LENGTHS, LENGTHS_BAR = (1, 128, 1024), 16, 1.5
 _TWIN_PUSHES = 6

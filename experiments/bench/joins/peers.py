@@ -44,7 +44,7 @@ def compare(contestants: dict[str, Contestant], seconds: float) -> list[Line]:
     first = next(iter(contestants))
     workload = contestants[first].workload
     rounds = race(contestants, seconds)
-    # ahead of all that a user may pick from 16 queries up, five times from 128 up (design 13)
+    # ahead of all that a user may pick from 16 queries up, five times from 128 up
     aim = 5.0 if workload.n_queries >= 128 else 1.0 if workload.n_queries >= 16 else None
     lines = []
     for name in contestants:

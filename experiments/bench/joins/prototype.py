@@ -1,4 +1,4 @@
-"""The kernels from whose speed the bars of design 12 were taken (prototypes/q3_stem2.py, spike/bench_join.py), written again.
+"""The prototypes' kernels, from whose speed the bars of joins were taken, written again (decision 12).
 
 They carry every stored row's query bits, as CACQ does: a symbol becomes a dense code, each side has its own heads and links, a
 row is put in front of its chain with its bits beside it, 16 chains are walked in turn, a match has the bits of both its rows,

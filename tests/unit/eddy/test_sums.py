@@ -31,7 +31,7 @@ def mixed(n_rows: int, seed: int) -> np.ndarray:
 
 
 def check_answer(row: dict[str, float], window: np.ndarray) -> None:
-    """Within the bounds of the semantics (point 20) of values computed anew."""
+    """Within the bounds of semantics 20 of values computed anew."""
     exact, scale, n = math.fsum(window), math.fsum(np.abs(window)), len(window)
     assert row["n"] == n
     assert abs(row["s"] - exact) <= 1e-12 * scale
