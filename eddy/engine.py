@@ -156,7 +156,7 @@ class Engine:
             return describe_table(self._catalog.create_table(name, columns, key, retroactive))
 
     def upsert(self, table: str, rows: Any) -> TableReceipt:
-        """Insert rows into a table, or replace those with the same keys: all of them, or none and an error."""
+        """Insert rows into a table, or replace the rows with their keys: all of them, or none and an error."""
         with self._turn:
             with checking:
                 found = self._catalog.table(table)
@@ -333,7 +333,7 @@ class Engine:
             return self._catalog.source(stream).intake.released(row)
 
     def screen(self, name: str, rows: Any) -> tuple[Any, list[RowError]]:
-        """Split rows into those a stream or table would take and the errors of the others; changes nothing."""
+        """Split rows into the rows a stream or table would take, and the errors of the others; changes nothing."""
         with self._turn:
             if isinstance(name, str) and name.lower() in self._catalog.tables:
                 return screen(rows, self._catalog.table(name).check_rows)

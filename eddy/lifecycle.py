@@ -1,11 +1,11 @@
 """The lifecycle of an engine's queries: submit, pause, resume, replace, cancel.
 
-    submit     plan (`eddy/catalog/planner.py`) -> a query of its kind -> started over what it may see
+    submit     plan (`eddy/catalog/planner.py`) -> a query of its kind -> started over the rows it may see
     start      it runs from the next commit on
-    open       the commit that gives it what it sees at once: of stored rows, of tables, of running queries
-    stop       it runs no more; what it did can still be read in the log
+    open       a commit gives it its first answer: of stored rows, of tables, of running queries
+    stop       it stops running; its changes so far can still be read in the log
 
-A call that raises has changed nothing: whatever can fail comes before the first change.
+A call that raises has changed nothing: all checks come before the first change.
 """
 
 from __future__ import annotations

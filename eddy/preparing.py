@@ -1,7 +1,7 @@
 """Checking of submitted queries before the first of them starts.
 
-A call may ask for several, and a later one may read an earlier one: so they are planned one after the other over a catalog in
-which those before stand as if they ran. Nothing of the engine changes here, and what is ready can be started without an error.
+Of several queries in a call, later ones may read earlier ones: they are planned one after the other, over a copy of the catalog
+that holds the earlier ones as if they ran. Nothing of the engine changes here, and a `Ready` query starts without an error.
 """
 
 from __future__ import annotations

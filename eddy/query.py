@@ -1,7 +1,7 @@
 """Query handles: text, output columns, leg, and the runs of a query.
 
-Whoever holds a `Query` holds it for good: when `replace` gives it another text, it stays the same object, and what it was, its
-runs included, stays readable beside it as an earlier version for as long as the log reaches so far back.
+A `Query` stays the same object for good: when `replace` gives it another text, the earlier version with its runs stays readable
+beside it, for as long as the log reaches back so far.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@
     lost       commits up to this one are not held, or were never logged
     open       whether changes are logged: from the start of the query, but those of an aggregate from its first reader on
 
-An aggregate changes with every commit, and mostly nobody asks how: what it logs unread is given up once it is
+An aggregate changes with every commit, and its changes mostly have no reader: an unread log is given up once it has
 `UNREAD_BYTES`, and begins again with its first reader (`docs/decisions/0013-aggregates-are-logged-for-readers.md`).
 
-Bytes are counted by what arrays and texts have, with a fixed addition for the objects around them: so they are the same for the
-same changes, whatever has happened to the engine in between.
+Bytes are those of arrays and texts, with a fixed addition for the objects around them: the same changes always have the same
+bytes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ChangeLog:
         self._among.logs[self] = None
 
     def close(self) -> None:
-        """Drop all changes and log no more: the log has no reader."""
+        """Drop all changes and stop logging: the log has no reader."""
         self._clear()
         self._among.logs.pop(self, None)
 

@@ -1,4 +1,4 @@
-"""Named things of an engine: streams with their timelines, tables, queries, functions.
+"""The names of an engine: streams with their timelines, tables, queries, functions.
 
 Streams, tables and queries share one namespace, in any case. Every look-up that fails says what is close.
 """
@@ -35,7 +35,7 @@ MAIN = "main"
 
 
 class Catalog:
-    """The named things of one engine."""
+    """The streams, tables, queries and functions of one engine, by name."""
 
     def __init__(self) -> None:
         self.sources: dict[str, Source] = {}

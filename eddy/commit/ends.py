@@ -11,8 +11,8 @@ instant make a commit of their own. So the cut follows from the rows and the que
 way in which rows expire. A commit's work after a pause, and the scratch memory of operators, are bounded by `STEP_ENDS`, or by
 the ends of one instant, which are never parted.
 
-Windows that count rows are left out: whom a row displaces from `[PARTITION BY k ROWS n]` is known once it is stored, not before,
-and then it is the row's commit, whose size its sender chose.
+Windows that count rows are left out: the rows that a row displaces from `[PARTITION BY k ROWS n]` are known once it is stored,
+not before, and then it is the row's commit, whose size its sender chose.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ _ANY = CommitPoint(BEGINNING, 0, 0)
 
 
 def waits_for(leaf: Leaf, inputs: Sequence[int], subject: Subject, later: Sequence[Since]) -> dict[str, Any] | None:
-    """The inputs a row waits for; None if it is part of a match from one of `inputs`, whose conditions it satisfies."""
+    """The verdict on a row that waits for partners; None if some of `inputs`, whose conditions it satisfies, has a match with
+    it."""
     waiting = None
     for k in inputs:
         for places in _places(inputs, k) if subject.position is None else [(k,)]:

@@ -70,7 +70,7 @@ class Leaf:
 
     @cached_property
     def join(self) -> Join | None:
-        """The join of the inputs; None for one input. Differs from the running join only where no index is needed."""
+        """The join of the inputs; None for one input. The join of a rewritten block has only residuals, which need no index."""
         query = self.query
         if not isinstance(query, JoinQuery) or len(query.sources) == 1:
             return None

@@ -1,12 +1,12 @@
 """Moments of a trace: when rows begin, and their lives as known then.
 
-A **moment** is an instant of a commit, after all its events (semantics 5). What begins at a moment `(s, c)`, a row, a
-combination of rows, an extent, is there if each of its rows is:
+A **moment** is an instant of a commit, after all its events (semantics 5). What begins at a moment `(s, c)`, a row, a combination
+of rows, an extent, is there if each of its rows is:
 
     end > s      the end as it stood after commit c; a row that a later commit ended at the same instant was there
 
-Of rows that commits brought which are logged no more the commit is not known: they came in the last of those. If such a row came
-and was ended at one instant, it counts as never there.
+The commit of a row is unknown once it is no longer logged: such rows count as brought by the last of those commits. If such a row
+came and ended at one instant, it counts as never there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:
 
 
 def clock_after(log: ResultLog, commit: int) -> int:
-    """The clock after a commit; after the first logged one, if that is newer."""
+    """The clock after a commit; the earliest one in the log if the commit is no longer logged."""
     n = log.n_until(commit)
     if n:
         return log.clock_after(n - 1)

@@ -1,7 +1,7 @@
 """The current rows of a block over one stream, and of the nodes right above it: read again from the row store.
 
-`trace` tells by them what a group is. A trace reads at most `LOOKED_AT` rows for that, over all queries; what would take more is
-not looked up, and says so.
+They show in a trace the values of a group. A trace reads at most `LOOKED_AT` rows, over all queries; a group that would take more
+is not looked up, and the trace says so.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class JoinQuery(Query):
         self.legs = []
 
     def release(self) -> None:
-        """Give back what was held over pauses, once the query is cancelled."""
+        """Free resources held over pauses, once the query is cancelled; a join without tables has none."""
 
     def _group_results(self) -> int:
         """The group's result count on the query's slot."""

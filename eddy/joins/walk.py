@@ -1,11 +1,11 @@
 """The join search: combinations of stored rows that satisfy the edges and residuals of a join.
 
 A walk starts with rows of one input and adds the other inputs one by one, in an order it is given, each through an index by an
-edge to an input it has (or, where nothing joins them, with every row). After each step whoever asked for the walk says which
-combinations go on: those that some query still wants. Every edge and residual is checked as soon as its inputs are there.
+edge to an input it has (or, where nothing joins them, with every row). After each step the caller's `keep` says which
+combinations go on: those wanted by some query. Every edge and residual is checked as soon as its inputs are there.
 
-A walk gives its combinations in parts of at most `PART_ROWS`; inside it holds a part for each input at most, however many
-matches a key has.
+A walk gives its combinations in parts of at most `PART_ROWS`; inside it holds a part for each input at most, however many matches
+a key has.
 """
 
 from __future__ import annotations

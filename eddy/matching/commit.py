@@ -62,9 +62,8 @@ class Commit:
 
     @property
     def columns(self) -> Mapping[str, pa.Array]:
-        """The stream's columns of the rows. Of matches those of all inputs: a name that several have is written
-        `stream.name`, and `stream#2.name` for the second input over one stream.
-        """
+        """The stream's columns of the rows; of matches the columns of all inputs. A name that several inputs have is written
+        `stream.name`, and `stream#2.name` for the second input over one stream."""
         if self._columns is None:
             frame = self._rows.frame()
             self._columns = {name: frame.column(i).to_arrow() for i, name in enumerate(self._names)}

@@ -2,7 +2,7 @@
 
 A changed cell is a (member, group) with its measures before and after. Its row leaves the answer (-) if it stood there and is not
 the same now, and joins it (+) if it stands now and was not the same: each face keeps all keys, so rows of different groups
-are never equal, and the changes are net. Columns and times are made for those who ask.
+are never equal, and the changes are net. Columns and times are made on demand.
 """
 
 from __future__ import annotations

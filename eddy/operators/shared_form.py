@@ -1,4 +1,4 @@
-"""Which queries can have their aggregates in common, and by what they are told apart.
+"""Shared forms: the queries whose aggregates can share one set of sums.
 
 A query is of a shared form if it groups the rows of one plain stream in a window that the clock ends, by columns and over
 columns, and all its aggregates can be read from shared sums (`windows/shared/measures.py`). What is left of its text is

@@ -1,4 +1,4 @@
-"""One query with its aggregates in a shared group: what `operation.py` is for queries with operators of their own."""
+"""The membership of one query in a shared group, in place of operators of its own (`eddy/operators/operation.py`)."""
 
 from __future__ import annotations
 

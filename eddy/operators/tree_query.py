@@ -1,7 +1,7 @@
 """Queries with operators: blocks that run hidden in the shared eddy, operators over them, and a log of changes.
 
-What its operators hold, and what it logged (`eddy/base/change_log.py`), is its own; its blocks share rows, filters and SteMs with
-everybody.
+The state of its operators and its log (`eddy/base/change_log.py`) are its own; its blocks share rows, filters and SteMs with all
+queries.
 """
 
 from __future__ import annotations

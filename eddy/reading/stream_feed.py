@@ -1,9 +1,9 @@
 """Feeds: the changes of a select-project-join query's rows in a commit, as a `Delta` for operators.
 
-The query is a block of a query with operators, which runs hidden, or one that is read by its name. What a feed gives is derived
-from the row stores, as answers are (`eddy/reading/stream_reader.py`), so it owns nothing but the numbers of matches.
+The query is a block of a query with operators, which runs hidden, or a query read by its name. A feed's rows are derived from the
+row stores, as answers are (`eddy/reading/stream_reader.py`), so it owns nothing but the numbers of matches.
 
-    sends_ends = False    + carry their scheduled ends and no - comes: whoever reads finds the ends by himself
+    sends_ends = False    + carry their scheduled ends and no - comes: the reading operator finds the ends itself
     sends_ends = True     every end comes as -: rows end unscheduled (a row count, a retraction, a table change), or
                           negative tuples were asked for
 

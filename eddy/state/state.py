@@ -3,21 +3,21 @@
     engine, later calls          =  load_state(dump_state(engine)), the same calls
                                     the same answers, changes, receipts and `seq`
 
-The state is the engine's objects themselves: streams with their rows, those that wait, dictionaries and indexes; tables and their
+The state is the engine's objects themselves: streams with their rows, waiting rows, dictionaries and indexes; tables and their
 versions; queries of every kind with their operators, logs, kept answers and earlier texts; timelines, counters, policies. Not in
-it are what belongs to the program that runs: listeners of `on_commit`, the clock, the turn of the caller; scratch memory, parsed
-texts, compiled kernels. Functions that were registered are code, so an engine that has any cannot be dumped.
+it is the running program's own: listeners of `on_commit`, the clock, the turn of the caller; scratch memory, parsed texts,
+compiled kernels. Functions that were registered are code, so an engine that has any cannot be dumped.
 
-Parts: the first has a header, the table of arrays and the objects; the second the small arrays; each of the others a large
-one (`eddy/state/state_graph.py`, `eddy/state/state_arrays.py`).
+Parts: the first has a header, the table of arrays and the objects; the second the small arrays; each of the others a large one
+(`eddy/state/state_graph.py`, `eddy/state/state_arrays.py`).
 
     header    MAGIC, LAYOUT, number of parts, lengths of the table and the graph, then of each other part its length and sum;
               and the digest of all that and of the rest of the first part
 
-`LAYOUT` is the number of the shapes that the objects have: whoever changes an attribute of any of them, or what it means,
-counts it up (`tests/unit/eddy/state/test_state.py` has their digest), for state of another layout cannot be loaded. Digest and
-sums tell damage from state; they do not make the bytes of strangers a good state, though loading those would call nothing but
-the engine's own classes.
+`LAYOUT` is the number of the objects' shapes: a change of any attribute or of its meaning counts it up
+(`tests/unit/eddy/state/test_state.py` has their digest), for state of another layout cannot be loaded. Digest and sums tell
+damage from state; they do not make the bytes of strangers a good state, though loading those would call nothing but the engine's
+own classes.
 """
 
 from __future__ import annotations

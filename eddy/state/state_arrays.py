@@ -2,15 +2,15 @@
 
 Arrays are taken out of the object graph and numbered (`Arrays.number`); when all are known, they are laid out in **stretches** of
 memory: an array that shares no memory with another has a stretch to itself, those that do (a dictionary and the views that
-readers were given) have one together, and are views of one memory again when they are loaded. So nobody has to say which
-array is a view of which.
+readers were given) have one together, and are views of one memory again when they are loaded. So views need no record of their
+own.
 
     table       per array: its stretch, where it begins there, dtype, shape, strides, whether it may be written
     small       the stretches below `SMALL` bytes, end to end
     buffers     the others, one each, without the zeros at their end
 
-Stretches are copies: the engine may go on while somebody writes them. Each is loaded into memory of its own, so that state that
-goes gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
+Stretches are copies: the engine may go on while they are written. Each is loaded into memory of its own, so that state that goes
+gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
 """
 
 from __future__ import annotations

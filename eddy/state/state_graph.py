@@ -1,11 +1,11 @@
 """The object graph of an engine's state, as a pickle that names only allowed classes and methods.
 
-Going out, what pickle cannot or should not do by itself is told here: arrays are numbers (`eddy/state/state_arrays.py`), bound
-methods are names. Objects that know each other all round, the **hubs**, are numbered too and their attributes written one
-after the other, so that a path through thousands of queries is not a recursion.
+Going out, arrays are numbers (`eddy/state/state_arrays.py`), bound methods are names. Objects that know each other all round, the
+**hubs**, are numbered too and their attributes written one after the other, so that a path through thousands of queries is not a
+recursion.
 
-Coming in, a name is looked up only if it is in the lists of `eddy/state/state_names.py`, classes as well as methods: whatever
-the bytes are, nothing else is called. Hubs are made by their number alone: nothing in a state can call their classes.
+Coming in, a name is looked up only if it is in the lists of `eddy/state/state_names.py`, classes as well as methods: whatever the
+bytes are, nothing else is called. Hubs are made by their number alone: nothing in a state can call their classes.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _reduce_method(obj: types.MethodType) -> Any:
 
 
 def _check_name(obj: Any) -> Any:
-    """Pickle a class or function by name, or raise if it is not allowed."""
+    """Check that a class or function may be pickled by its name; raises `NotDumpable`."""
     if not is_ours(obj) and _MADE.get(obj.__name__) is not obj and (obj.__module__, obj.__qualname__) not in OTHERS:
         raise NotDumpable(f"{obj.__module__}.{obj.__qualname__}")
     return NotImplemented
@@ -241,7 +241,7 @@ def _hub_class(name: object) -> type:
 
 
 def allowed(module: str, name: str) -> Any:
-    """The class or method that a state may name; raises `NotAllowed` for any other."""
+    """The class or function of a name that a state may hold; raises `NotAllowed` for any other."""
     if (module, name) not in OTHERS and (module, name) not in NAMES:
         raise NotAllowed(f"{module}.{name}")
     return getattr(importlib.import_module(module), name)

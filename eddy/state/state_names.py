@@ -1,8 +1,8 @@
 """The names a state may hold: classes by their module, and methods by the class that defines them.
 
 Reading a state calls what it names. So the names are written down one by one, and nothing in this list reaches a socket, a file
-or a process (`tests/unit/eddy/state/test_state_names.py`). Who adds a class whose objects are part of an engine adds it here: a
-dump that meets one which is missing says so, and so does the test, which also finds those that no state holds any more.
+or a process (`tests/unit/eddy/state/test_state_names.py`). A new class whose objects are part of an engine is added here: a dump
+that meets a missing one says so, and so does the test, which also finds names that no state holds any more.
 """
 
 from __future__ import annotations
