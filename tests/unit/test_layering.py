@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,10 @@ WALL_CLOCK_FILES = ("eddy/engine.py",)
 SEEDED = {"random": {"Random"}, "numpy.random": {"Generator", "PCG64", "SeedSequence", "BitGenerator", "default_rng"}}
 
 
+#: The syntax tree of a text; several tests read the same files.
+parsed = cache(ast.parse)
+
+
 def python_files(package: str) -> list[Path]:
     """The files of a package, but not those of a part of it that has a line of its own in the table."""
     folder = ROOT.joinpath(*package.split("."))
@@ -114,7 +119,7 @@ def imported_modules(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
 
 def wrong_arrows(source: str, package: str) -> list[str]:
     found = []
-    for line, module in imported_modules(ast.parse(source), package):
+    for line, module in imported_modules(parsed(source), package):
         top = module.split(".")[0]
         if top in OURS and not _allowed(module, package):
             found.append(f"line {line}: {package} may not import {module}")
@@ -149,7 +154,7 @@ def arrows_up(source: str, file: str) -> list[str]:
     own = _place(package, name)
     return [
         f"line {line}: {file} imports {module} above it"
-        for line, module in module_names(ast.parse(source))
+        for line, module in module_names(parsed(source))
         if module.startswith(f"{package}.") and _place(package, module.split(".")[1]) > own
     ]
 
@@ -172,7 +177,7 @@ def import_graph(sources: dict[str, str]) -> dict[str, set[str]]:
     """The modules that each module imports, of modules and their texts by full name."""
     graph: dict[str, set[str]] = {}
     for module, source in sources.items():
-        names = [name for _, name in module_names(ast.parse(source))]
+        names = [name for _, name in module_names(parsed(source))]
         graph[module] = {name if name in sources else name.rpartition(".")[0] for name in names} & (sources.keys() - {module})
     return graph
 
@@ -226,7 +231,7 @@ def _banned(name: str, file: str) -> bool:
 
 def hidden_inputs(source: str, file: str) -> list[str]:
     """Uses of the wall clock, of cost clocks outside their files, and of global random numbers."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     names = _aliases(tree)
     found = []
     for node in ast.walk(tree):

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PRODUCT = (*("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy", "storage", "api", "pipeline", "experiments"),)
+PRODUCT = ("lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy", "storage", "api", "pipeline", "experiments")
 #: Packages whose folders a newcomer reads as a list.
 FOLDED = ("eddy", "windows", "api", "filters")
 
@@ -88,8 +89,9 @@ def homes(texts: dict[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def _classes(source: str) -> Iterator[ast.ClassDef]:
-    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
+@cache
+def _classes(source: str) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
 
 
 def python_texts(folders: Iterable[str]) -> dict[str, str]:
