@@ -127,7 +127,7 @@ CLASSES: dict[str, str] = {
     "windows.operators.join": "Join PairJoin",
     "windows.state.netting": "Netting",
     "windows.state.numbers": "Numbers",
-    "windows.operators.recipient": "Changes Recipient StreamRecipient",
+    "windows.operators.recipient": "Recipient SignedRows StreamRecipient",
     "windows.state.rows": "LiveRows",
     "windows.operators.select": "Select",
     "windows.operators.set_operation": "SetOperation",

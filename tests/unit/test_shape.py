@@ -32,10 +32,12 @@ LARGE = {
     "Limits": "a field for every bound that `GET /v1/limits` shows",
 }
 
-#: Class names with two homes, and why: the client's classes are what the engine's are on the wire, models are bodies of requests.
+#: Class names with several homes: the client's classes, and the models of bodies, are the wire forms of the engine's and the hub's.
 WIRE_FORMS = {
     "Change": ["eddy/base/description.py", "eddy/client/facts.py"],
     "Changes": ["eddy/changes.py", "eddy/client/changes.py"],
+    "End": ["api/core/hub.py", "eddy/client/following.py"],
+    "Gap": ["api/core/hub.py", "eddy/client/following.py"],
     "Query": ["eddy/client/facts.py", "eddy/query.py"],
     "Receipt": ["api/wire/models.py", "eddy/base/description.py", "eddy/client/facts.py"],
     "TableReceipt": ["api/wire/models.py", "eddy/base/description.py", "eddy/client/facts.py"],
