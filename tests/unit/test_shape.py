@@ -32,7 +32,7 @@ LARGE = {
     "Limits": "a field for every bound that `GET /v1/limits` shows",
 }
 
-#: Class names with several homes: the client's classes, and the models of bodies, are the wire forms of the engine's and the hub's.
+#: Class names with several homes: the client's classes, and models of bodies, are wire forms of the engine's and the hub's.
 WIRE_FORMS = {
     "Change": ["eddy/base/description.py", "eddy/client/facts.py"],
     "Changes": ["eddy/changes.py", "eddy/client/changes.py"],
