@@ -1,4 +1,4 @@
-"""What an engine knows by name: streams with their timelines, tables, queries, functions.
+"""The names of an engine: streams with their timelines, tables, queries, functions.
 
 Streams, tables and queries share one namespace, in any case. Every look-up that fails says what is close.
 """
@@ -30,7 +30,7 @@ from queries.functions import is_reserved
 
 
 class Catalog:
-    """The named things of one engine."""
+    """The streams, tables, queries and functions of one engine, by name."""
 
     def __init__(self) -> None:
         self.sources: dict[str, Source] = {}
@@ -56,7 +56,7 @@ class Catalog:
         self.timelines.clear()
 
     def draft(self) -> Catalog:
-        """A catalog of the same things, to which queries can be added for planning; it does not know who reads whom."""
+        """A copy for planning, to which queries can be added; it does not know which query reads which."""
         found = copy.copy(self)
         found.queries, found._query_by_name, found._readers = dict(self.queries), dict(self._query_by_name), {}
         return found
@@ -76,7 +76,7 @@ class Catalog:
         key: Any = None,
         end: Any = None,
     ) -> Source:
-        """A new stream; `seq` is the last commit, before which a new timeline has no log."""
+        """Add a stream; `seq` is the last commit, before which a new timeline has no log."""
         with checking:
             check_name(name, "stream")
             self.check_free(name)
@@ -97,7 +97,7 @@ class Catalog:
             return source
 
     def timeline_from(self, name: str, seq: int) -> Timeline:
-        """The timeline of that name, which is new after commit `seq` if it is not there."""
+        """The timeline of that name; made, with a log from commit `seq` on, if there is none."""
         line = self.timelines.get(name)
         if line is None:
             line = self.timelines[name] = Timeline(name)
@@ -165,14 +165,14 @@ class Catalog:
         return [*self.sources.values(), *self.tables.values()]
 
     def input_names(self) -> list[str]:
-        """What a query may read, by name."""
+        """The names of everything a query can read: streams, tables, running queries."""
         return [
             *(source.name for source in self.inputs()),
             *(query.name for query in itertools.islice(self.queries.values(), 1000)),
         ]
 
     def readable(self, name: str) -> Readable | None:
-        """What a query may read by that name."""
+        """The description of a stream, table or running query, for the binder; None if nothing has that name."""
         name = name.lower()
         source = self.sources.get(name) or self.tables.get(name)
         if source is not None:
@@ -181,7 +181,7 @@ class Catalog:
         return None if query is None else query.readable
 
     def timeline_name(self, name: str) -> str | None:
-        """The timeline of a stream or a running query; None for a table, which is on none."""
+        """The name of the timeline of a stream or running query; None for a table."""
         source = self.sources.get(name.lower())
         if source is not None:
             return source.timeline.name
@@ -189,7 +189,7 @@ class Catalog:
         return None if query is None else self.timeline_of(query).name
 
     def timeline_of(self, query: Query) -> Timeline:
-        """The timeline that a query is on."""
+        """The timeline of a query."""
         return query.timeline or self.sources[query.stream].timeline
 
     def timeline(self, name: str) -> Timeline:
@@ -224,12 +224,12 @@ class Catalog:
         self.end_reading(query)
 
     def begin_reading(self, query: Query) -> None:
-        """A query reads the queries that its text names."""
+        """Record that a query reads the queries that its text names."""
         for name in query.reads:
             self._readers.setdefault(name, {})[query.id] = query
 
     def end_reading(self, query: Query) -> None:
-        """It reads them no more: it has gone, or gets another text."""
+        """Remove the record of which queries a query reads: it was cancelled, or gets another text."""
         for name in query.reads:
             readers = self._readers[name]
             del readers[query.id]
@@ -267,7 +267,7 @@ class Catalog:
             raise ConflictError(f'"{name}" is already the name of a query', code="name_taken")
 
     def birth(self, seq: int) -> Birth:
-        """The birth of a query that comes after commit `seq`, the last one; one object for all of them."""
+        """The birth of a query submitted after commit `seq`, the last one; a shared object."""
         if self._birth is None or self._birth[0] != seq:
             ends = {source.number: source.store.end for source in self.sources.values() if source.store.end}
             self._birth = seq, Birth(ends)
@@ -293,7 +293,7 @@ class Catalog:
 
 
 def describe(source: Source) -> Stream:
-    """A stream as its users see it."""
+    """The public description of a stream."""
     time = None if source.time_column is None else source.schema.names[source.time_column]
     late = "drop" if source.intake.drop_late else "adjust"
     columns = MappingProxyType(source.schema.declared())
@@ -306,7 +306,7 @@ def describe(source: Source) -> Stream:
 
 
 def describe_table(table: TableSource) -> Table:
-    """A table as its users see it."""
+    """The public description of a table."""
     names = table.schema.names
     columns = MappingProxyType(table.schema.declared())
     return Table(table.name, columns, tuple(names[position] for position in table.key), table.retroactive)

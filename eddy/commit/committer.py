@@ -25,7 +25,7 @@ import numpy as np
 
 from eddy.base.checking import changing
 from eddy.base.log_bounds import LogBounds
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.commit.ends import cuts_of, split_at
 from eddy.history.retention import Retention, row_bytes_spared
@@ -39,7 +39,7 @@ from eddy.matching.commit import Commit
 from eddy.matching.eddy import Eddy
 from eddy.matching.leaving_rows import LeavingRows
 from eddy.matching.result_rows import ResultRows
-from eddy.matching.row_lists import Buffers, MatchedRows, PartRows
+from eddy.matching.row_lists import ListBuffers, MatchedRows, PartRows
 from eddy.operators.operation import Operation
 from eddy.operators.operations import Operations
 from eddy.operators.tree_query import TreeQuery
@@ -103,7 +103,7 @@ class Committer:
         #: by a number for each registration
         self.listeners: dict[int, Listener] = {}
         self._registrations = Numbering()
-        self._buffers = Buffers()
+        self._buffers = ListBuffers()
         self._part = 0
         #: whether joins or operators may bring further parts of the commit
         self._more = False
@@ -171,7 +171,7 @@ class Committer:
         if operating:
             self._operate(
                 timeline,
-                Record(self.seq, before, after),
+                LoggedCommit(self.seq, before, after),
                 Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]),
             )
         if self._more:
@@ -199,7 +199,7 @@ class Committer:
         for timeline in table.readers:
             timeline.log.append(self.seq, timeline.now, timeline.now)
             if timeline in self.operations:
-                self._operate(timeline, Record(self.seq, timeline.now, timeline.now), Ranks([], changes_table=True))
+                self._operate(timeline, LoggedCommit(self.seq, timeline.now, timeline.now), Ranks([], changes_table=True))
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
         for timeline in table.readers:
@@ -226,7 +226,7 @@ class Committer:
 
     # ---- operators
 
-    def _operate(self, timeline: Timeline, record: Record, ranks: Ranks) -> None:
+    def _operate(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> None:
         """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
         before = record.seq - 1
         for group, names, rows, sign in self.operations.shared.run(timeline, record, before, bool(self.listeners)):
@@ -241,7 +241,7 @@ class Committer:
         `left`: the parts that left with an earlier text without operators, rows of streams; those net with nothing.
         """
         timeline = query.timeline
-        came, parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
+        came, parts = query.open(LoggedCommit(self.seq + 1, timeline.now, timeline.now), taken_back)
         shown = [came] if left and len(came) else [] if left else parts
         self.show(query, timeline, [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))])
         if isinstance(query.operation, Operation):

@@ -1,4 +1,4 @@
-"""What must hold of an engine between two calls, over all its parts."""
+"""Invariants of a whole engine, checked between two calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lineage.elements import BEGINNING
 
 
 def check_engine(catalog: Catalog, committer: Committer) -> None:
-    """Raise AssertionError if any invariant of what an engine holds is broken."""
+    """Raise AssertionError if any invariant of any part is broken."""
     for source in catalog.inputs():
         source.check()
     for query in catalog.queries.values():

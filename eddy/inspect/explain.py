@@ -1,4 +1,4 @@
-"""How a query is run, as data: what it shares with others, its route, its update pattern, its state."""
+"""`explain` of queries without operators: shared modules, route, update pattern, state, as data."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from windows.spec import WindowSpec
 
 
 def explain_query(query: Query, source: Source, policy: Policy) -> dict[str, Any]:
-    """The plan of a query that was submitted."""
+    """The plan of a submitted query."""
     found = explain_plan(query.plan, source, policy, query.leg)
     return {"query": query.name, "id": query.id, "state": query.state, **found}
 
 
 def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
-    """The plan that a query has or would get; `leg` is the one it is on or would share."""
+    """The plan of a query over one stream; `leg` is the leg it is on or would share."""
     condition = plan.condition
     pattern = plan.window.update_pattern
     operators = [
@@ -54,7 +54,7 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
 
 
 def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
-    """The plan of a query over several inputs; `group` is the one it is in or would join."""
+    """The plan of a query over several inputs; `group` is the group it is in or would join."""
     sources = [catalog.input(name) for name in plan.streams]
     streams = [source for source in sources if not isinstance(source, TableSource)]
     if len(sources) == len(streams) == 1:
@@ -95,7 +95,7 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
 
 
 def _explain_alone(plan: JoinPlan, source: Source, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
-    """The plan of a query over one stream that runs as a group of one input: said as that of any query over one stream."""
+    """The plan of a query over one stream that runs as a group of one input, shown as for any query over one stream."""
     alone = Plan(plan.streams[0], plan.windows[0], plan.conditions[0], plan.outputs, plan.defaults)
     return explain_plan(alone, source, policy, None) | {
         "matched_by": "a group of one input: more than the clock ends its rows",
@@ -116,7 +116,7 @@ def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
 
 
 def _edge_above(plan: JoinPlan) -> dict[str, Any]:
-    """What flows from the join of all inputs to the result."""
+    """The edge from the join of all inputs to the result."""
     return {
         "from": "join",
         "to": "result",
@@ -127,7 +127,7 @@ def _edge_above(plan: JoinPlan) -> dict[str, Any]:
 
 
 def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool, to: str = "result") -> dict[str, Any]:
-    """What flows from an input, and what a + or a - of the input can do."""
+    """The edge from an input, and the possible effects of a + or a - of the input."""
     own = source.readable
     live = isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams)
     if is_stream:
@@ -163,7 +163,7 @@ def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
 
 
 def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:
-    """(name, predicate, other slots with predicates there) of each module the condition needs."""
+    """(name, predicate, number of other slots there) of each module that the condition needs."""
     found = []
     for atom in condition.atoms():
         if isinstance(atom, IndexAtom):

@@ -1,4 +1,4 @@
-"""The counters of an engine, gathered when somebody asks."""
+"""The counters of an engine, gathered on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ATOM_BYTES = 160
 
 
 def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """`engine.stats()`."""
+    """All counters, as `engine.stats()` returns them."""
     sources, queries = catalog.sources, catalog.queries
     inputs = catalog.inputs()
     for source in inputs:
@@ -56,7 +56,7 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
 
 
 def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """Counts alone; of each stream its rows, those that were late or expired, and its newest time, of each table its rows."""
+    """Counts alone: of each stream its rows, late rows, expired rows and newest time; of each table its rows."""
     return {
         "seq": committer.seq,
         "queries": len(catalog.queries),
@@ -66,7 +66,7 @@ def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
 
 
 def _counts(source: Source) -> dict[str, Any]:
-    """What a stream took, and the largest time that a row of it had."""
+    """The row counts of a stream, and its largest time."""
     intake = source.intake
     newest = None if intake.largest == BEGINNING else to_datetime(intake.largest)
     return {"rows": intake.next_row, "late": intake.late_rows, "expired": intake.expired_rows, "newest": newest}
@@ -117,7 +117,7 @@ def _modules(source: Source) -> dict[str, dict[str, Any]]:
 
 
 def _stems(committer: Committer) -> dict[str, dict[str, Any]]:
-    """The SteMs that joins probe; those that several groups probe are summed up, tickets and cost are the last group's."""
+    """The SteMs that joins probe; counts of several groups are summed up, tickets and cost are the last group's."""
     found: dict[str, dict[str, Any]] = {}
     for group in committer.joiner.groups.values():
         if len(group.sources) == 1:
@@ -190,7 +190,7 @@ def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
 
 
 def own_bytes(query: Query) -> int:
-    """Bytes that cancelling the query frees at once, by a fixed account of its parts; of operators what they really hold."""
+    """Bytes freed at once by cancelling the query: a fixed account of its parts, and the real size of its operators."""
     atoms: float
     state = 0
     if isinstance(query, TreeQuery):

@@ -26,7 +26,7 @@ import numpy as np
 from eddy.joins.group_windows import GroupWindows
 from eddy.joins.probes import PROBE_COST_NS, Probes, input_labels
 from eddy.joins.walk import PART_ROWS, Combinations, Reach, Rows, Walker, n_rows
-from eddy.lives.early_ends import EarlyEnds, Standing, merged
+from eddy.lives.early_ends import CommitPoint, EarlyEnds, merged
 from eddy.matching.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters, count_up_to
 from eddy.routing.base import Policy
 from eddy.streams.outputs import Outputs
@@ -219,7 +219,7 @@ class JoinGroup:
         return window.oldest if ends is None else max(
             store.watermark,
             store.first_after(clock - window.window.width_us),
-            ends.first_alive(Standing(clock, store.end, _LATEST)),
+            ends.first_alive(CommitPoint(clock, store.end, _LATEST)),
         )  # fmt: skip
 
     def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
@@ -237,7 +237,7 @@ class JoinGroup:
                     self._count_partners(found, first, min(batch_rows, ends[first] - begin))
                     batch = self._batch(found, reach)
                     for k in range(len(self.sources)):
-                        self._add_age(batch, found, k, reach[k].low, Standing(after, ends[k], before.commit), ALIVE)
+                        self._add_age(batch, found, k, reach[k].low, CommitPoint(after, ends[k], before.commit), ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
 
     @staticmethod
@@ -257,10 +257,10 @@ class JoinGroup:
                 for found in self._walk(first, leaving, reach, batch_rows):
                     batch = self._batch(found, reach)
                     for k in range(n_inputs):
-                        stood = Standing(clock, before.ends[k], before.commit - 1)
+                        stood = CommitPoint(clock, before.ends[k], before.commit - 1)
                         self._add_age(batch, found, k, reach[k].low, stood, ALIVE)
                         if k <= first:
-                            now = Standing(after, taken[k], before.commit)
+                            now = CommitPoint(after, taken[k], before.commit)
                             self._add_age(batch, found, k, reach[k].low, now, ENDED if k == first else ALIVE_TOO)
                     prepared = batch.prepare()
                     for widths, mask in self._windows.classes:
@@ -277,8 +277,8 @@ class JoinGroup:
         if ends is None:
             return Reach(low, min(window.oldest, end))
         aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
-        stood = Standing(self.timeline.now, end, before.commit - 1)
-        ended = ends.ended_between(stood, Standing(after, store.end, before.commit))
+        stood = CommitPoint(self.timeline.now, end, before.commit - 1)
+        ended = ends.ended_between(stood, CommitPoint(after, store.end, before.commit))
         return merged([aged, *(rows[(low <= rows) & (rows < end)] for rows in ended)])
 
     def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
@@ -379,7 +379,7 @@ class JoinGroup:
             batch.add_birth(k, found.at(k), reach[k].low)
         return batch
 
-    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: Standing, bound: int) -> None:
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: CommitPoint, bound: int) -> None:
         """The age of an input's rows, none of them before `low`, as it stood."""
         ends, widths = self.ends[k], self._filters.widths[k]
         if len(widths) > 1 or ends is not None:
@@ -414,7 +414,7 @@ class JoinGroup:
         earliest = np.full(len(found), FOREVER)
         for k, ends in enumerate(self.ends):
             if ends is not None:
-                now = Standing(self.timeline.now, self.sources[k].store.end, _LATEST)
+                now = CommitPoint(self.timeline.now, self.sources[k].store.end, _LATEST)
                 np.minimum(earliest, ends.ends_at(found.at(k), now), out=earliest)
         return earliest
 

@@ -1,4 +1,4 @@
-"""The part of a commit that a batch of rows that leave makes: its rows, and which of them each query has."""
+"""The part of a commit made of rows that leave windows, and the rows of it that each query has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.lives.leaving import LeavingBatch
-from eddy.matching.row_lists import Buffers, RowLists, join_lists, list_pairs
+from eddy.matching.row_lists import ListBuffers, RowLists, join_lists, list_pairs
 from eddy.streams.legs import WindowClass
 from eddy.streams.outputs import FIRST
 from eddy.streams.source import Source
@@ -19,11 +19,11 @@ from stems.row_store import Page
 
 
 class LeavingRows:
-    """The segments of a batch behind each other; rows are looked at when somebody asks."""
+    """The segments of a leaving batch one behind the other; rows are read on demand."""
 
     __slots__ = ("n_rows", "_source", "_batch", "_lineage", "_buffers", "_lists")
 
-    def __init__(self, source: Source, batch: LeavingBatch, lineage: Lineage, buffers: Buffers) -> None:
+    def __init__(self, source: Source, batch: LeavingBatch, lineage: Lineage, buffers: ListBuffers) -> None:
         self.n_rows = batch.n_part_rows
         self._source = source
         self._batch = batch
@@ -32,7 +32,7 @@ class LeavingRows:
         self._lists: RowLists | None = None
 
     def _pieces(self) -> Iterator[tuple[WindowClass, Page, int, int]]:
-        """Where the rows of each segment are: offsets in pages."""
+        """For each segment: its window class, its pages, and the first and last offset in each."""
         segments = self._batch.segments
         for window in self._batch.windows:
             position, first, behind, _ = segments[window.number].tolist()

@@ -47,7 +47,7 @@ def list_few_rows(
     offsets: np.ndarray,
     rows: np.ndarray,
 ) -> int:
-    """Row lists straight from row-major bits; returns how many queries are listed."""
+    """Make row lists straight from row-major bits; returns the number of queries listed."""
     n = 0
     at = np.int64(0)
     for w in range(n_words):
@@ -84,7 +84,7 @@ def list_few_rows(
 def keep_pairs(
     pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_of: np.ndarray, stop_of: np.ndarray, shift_of: np.ndarray
 ) -> int:
-    """Drop pairs whose row does not count for their slot, as `list_rows` does with bits; returns how many are left."""
+    """Drop pairs whose row does not count for their slot, as `list_rows` does with bits; returns the number left."""
     kept = 0
     for j in range(n_pairs):
         slot, row = pair_slot[j], pair_row[j]
@@ -98,8 +98,8 @@ def keep_pairs(
     return kept
 
 
-class Buffers:
-    """Pooled arrays for row lists, shared by all parts of an engine."""
+class ListBuffers:
+    """Pooled arrays for row lists, shared by the whole engine."""
 
     __slots__ = ("rows", "offsets", "listed", "uncounted", "_pairs", "_words")
 
@@ -112,9 +112,9 @@ class Buffers:
         #: where results go that are not to be counted
         self.uncounted = np.zeros(64, np.int64)
 
-    def __reduce__(self) -> tuple[type[Buffers], tuple[()]]:
-        """Whoever loads it makes new ones: nothing here outlives a call."""
-        return Buffers, ()
+    def __reduce__(self) -> tuple[type[ListBuffers], tuple[()]]:
+        """New empty buffers on load: the contents never outlive a call."""
+        return ListBuffers, ()
 
     def room(self, n_rows: int, n_lists: int) -> None:
         if len(self.rows) < n_rows:
@@ -147,7 +147,7 @@ class Buffers:
 
 
 class PartRows(Protocol):
-    """The rows of a part of a commit, and who has them."""
+    """The rows of a part of a commit, and the rows of it that each query has."""
 
     @property
     def n_rows(self) -> int: ...
@@ -155,7 +155,7 @@ class PartRows(Protocol):
     def frame(self) -> Frame: ...
 
     def times(self) -> np.ndarray:
-        """When each row joined or left, in microseconds."""
+        """The time of each change, in microseconds."""
         ...
 
     def numbers(self) -> np.ndarray: ...
@@ -166,7 +166,7 @@ class PartRows(Protocol):
 
 
 class OpeningRows:
-    """Some rows of an answer that one query gets or gives up at once, when a commit opens it."""
+    """Rows of an answer that one query gets or gives up in the commit that opens its run."""
 
     __slots__ = ("n_rows", "_query", "_kept", "_rows", "_at_us")
 
@@ -195,13 +195,14 @@ class OpeningRows:
 
 
 class MatchedRows:
-    """Rows of a page that came and went through the eddy."""
+    """Newly stored rows of a page that went through the eddy."""
 
     __slots__ = ("n_rows", "_source", "_page", "_at", "_lineage", "_buffers", "_class_first", "_lists")
 
     def __init__(
-        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: Buffers, class_first: np.ndarray | None
-    ) -> None:
+        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: ListBuffers,
+        class_first: np.ndarray | None,
+    ) -> None:  # fmt: skip
         self.n_rows = n_rows
         self._source = source
         self._page = page
@@ -236,7 +237,7 @@ class MatchedRows:
         return queries, np.diff(offsets)
 
     def finish(self) -> None:
-        """Count the results of rows that came and that nobody had listed."""
+        """Count the results of new rows if no listener asked for the lists."""
         unlisted = self._lineage.unlisted
         if unlisted is not None:
             placement = self._source.placement
@@ -282,7 +283,7 @@ class MatchedRows:
 
 
 def join_lists(dense: RowLists | None, sparse: RowLists | None) -> RowLists:
-    """The lists of the queries with bits and of those found by candidate indexes, whichever there are."""
+    """The lists of queries with bits and of queries found by candidate indexes, as one."""
     if dense is None or sparse is None:
         return dense or sparse or (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
     offsets = np.concatenate([dense[1], sparse[1][1:] + dense[1][-1]])
@@ -290,12 +291,12 @@ def join_lists(dense: RowLists | None, sparse: RowLists | None) -> RowLists:
 
 
 def list_pairs(
-    lineage: Lineage, outputs: Outputs, first_of: np.ndarray | None, stop_of: np.ndarray, shift_of: np.ndarray, buffers: Buffers,
-    first_since: Callable[[int, int], int] | None,
+    lineage: Lineage, outputs: Outputs, first_of: np.ndarray | None, stop_of: np.ndarray, shift_of: np.ndarray,
+    buffers: ListBuffers, first_since: Callable[[int, int], int] | None,
 ) -> RowLists:  # fmt: skip
-    """Lists of the pairs of a batch, of the rows that count for each slot (None: all).
+    """Lists of a batch's pairs, of the rows that count for each slot (`first_of` None: all).
 
-    `first_since(slot, birth)`: the first row that a query born then has, where births matter and several queries share a slot.
+    `first_since(slot, birth)`: the first row of a query born then, where births matter and several queries share a slot.
     """
     n_pairs = lineage.n_pairs
     if first_of is not None:

@@ -1,15 +1,15 @@
-"""The names that a state may hold: classes by their module, and methods by the class that defines them.
+"""The names a state may hold: classes by their module, and methods by the class that defines them.
 
 Reading a state calls what it names. So the names are written down one by one, and nothing in this list reaches a socket, a file
-or a process (`tests/unit/eddy/state/test_state_names.py`). Who adds a class whose objects are part of an engine adds it here: a
-dump that meets one which is missing says so, and so does the test, which also finds those that no state holds any more.
+or a process (`tests/unit/eddy/state/test_state_names.py`). A new class whose objects are part of an engine is added here: a dump
+that meets a missing one says so, and so does the test, which also finds names that no state holds any more.
 """
 
 from __future__ import annotations
 
 #: By module.
 CLASSES: dict[str, str] = {
-    "eddy.operators.building": "Building",
+    "eddy.operators.query_builder": "QueryBuilder",
     "eddy.catalog.catalog": "Catalog",
     "eddy.base.change_log": "ChangeLog",
     "eddy.commit.committer": "Committer",
@@ -20,8 +20,8 @@ CLASSES: dict[str, str] = {
     "eddy.planning.edge_counts": "EdgeCounts",
     "eddy.engine": "Engine",
     "eddy.streams.expiry": "Expiry",
-    "eddy.reading.feed": "StreamFeed",
-    "eddy.planning.flows": "Flow Flows Part",
+    "eddy.reading.stream_feed": "StreamFeed",
+    "eddy.planning.flows": "Flow Flows OutputShare",
     "eddy.reading.join_feed": "JoinFeed",
     "eddy.joins.group_windows": "GroupWindows",
     "eddy.joins.join_group": "JoinGroup",
@@ -45,15 +45,15 @@ CLASSES: dict[str, str] = {
     "eddy.routing.fixed": "FixedPolicy",
     "eddy.routing.greedy": "GreedyPolicy",
     "eddy.routing.lottery": "BackpressurePolicy LotteryPolicy RandomPolicy _Draws",
-    "eddy.base.plans": "Birth JoinPlan Kept Plan Run TreePlan",
+    "eddy.base.plans": "Birth JoinPlan Kept Plan QueryRun TreePlan",
     "eddy.query": "Query",
     "eddy.base.results": "Results",
-    "eddy.operators.replanning": "Built Pace Replanner",
+    "eddy.operators.replanning": "Built ReplanPace Replanner",
     "eddy.base.result_log": "ChangeLogs CommitEnds ResultLog",
     "eddy.streams.retained": "Retained",
     "eddy.history.retention": "Retention",
-    "eddy.matching.row_lists": "Buffers",
-    "eddy.operators.shared_form": "Face SharedForm Shown",
+    "eddy.matching.row_lists": "ListBuffers",
+    "eddy.operators.shared_form": "Face SharedForm ShownAggregate",
     "eddy.operators.shared_group": "Readers SharedGroup",
     "eddy.operators.shared_groups": "SharedGroups",
     "eddy.operators.shared_operation": "SharedOperation",
@@ -133,7 +133,7 @@ CLASSES: dict[str, str] = {
     "windows.operators.join": "Join PairJoin",
     "windows.state.netting": "Netting",
     "windows.state.numbers": "Numbers",
-    "windows.operators.recipient": "Changes Recipient StreamRecipient",
+    "windows.operators.recipient": "Recipient SignedRows StreamRecipient",
     "windows.state.rows": "LiveRows",
     "windows.operators.select": "Select",
     "windows.operators.set_operation": "SetOperation",
@@ -157,12 +157,12 @@ CLASSES: dict[str, str] = {
 
 #: By the class, with its module, in which they are defined.
 METHODS: dict[str, str] = {
-    "eddy.operators.building.Building": "build",
+    "eddy.operators.query_builder.QueryBuilder": "build",
     "eddy.catalog.catalog.Catalog": "inputs",
     "eddy.engine.Engine": "_forget _spare",
     "eddy.joins.join_group.JoinGroup": "_assign _resize",
     "eddy.lifecycle.Lifecycle": "_core _make_own _named_stage _readers forget_version",
-    "eddy.base.plans.Run": "forget_taken_back",
+    "eddy.base.plans.QueryRun": "forget_taken_back",
     "eddy.operators.shared_group.SharedGroup": "_matches",
     "eddy.streams.placement.Placement": "_assign _assign_sparse _resize _resize_sparse",
     "lineage.ingest_types.BoolConverter": "convert",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from eddy.base.change_log import ChangeLog
-from eddy.base.plans import Run
+from eddy.base.plans import QueryRun
 from eddy.base.result_log import CommitEnds, ResultLog
 from eddy.operators.shared_group import SharedGroup
 from eddy.query import Query
@@ -67,7 +67,7 @@ MUTANTS: dict[str, tuple[type, str, Change, str]] = {
     "the number of the next row": (Intake, "next_row", put(0), "filters"),
     "the clock": (Timeline, "now", lambda now: now - 1, "filters"),
     "the log of commits": (ResultLog, "_seqs", lambda seqs: array("q", [seq + 1 for seq in seqs]), "filters"),
-    "births": (Run, "born", put(0), "history"),
+    "births": (QueryRun, "born", put(0), "history"),
     "what a query may see": (Query, "birth", put(None), "history"),
     "kept answers": (Query, "kept", put(None), "filters"),
     "earlier texts": (Query, "earlier", put(()), "look"),

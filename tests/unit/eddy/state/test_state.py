@@ -20,7 +20,7 @@ import eddy.state.state as state
 from eddy import EddyError, Engine, GoneError
 from eddy.state.state import dump_state, load_state
 from eddy.state.state_arrays import SMALL, Arrays, loaded
-from eddy.state.state_graph import HUBS, Writer, is_ours
+from eddy.state.state_graph import HUBS, GraphWriter, is_ours
 from tests.unit.eddy.alike import assert_alike
 from tests.unit.eddy.digest import digest
 from tests.unit.eddy.rich import QUERIES, clock, feed, make_engine, name_of, submit_all
@@ -286,7 +286,7 @@ def test_no_address_of_memory_is_in_a_state() -> None:
     pages = [page for source in engine._catalog.inputs() for page in source.store.pages]
     addresses = {page.address for page in pages} | {page.times_address for page in pages}
     other = reload(engine)
-    writer = Writer()
+    writer = GraphWriter()
     writer.write(other)
     addresses |= {page.address for source in other._catalog.inputs() for page in source.store.pages}
     assert addresses
@@ -508,7 +508,7 @@ def test_the_classes_of_hubs_are_hubs() -> None:
 # ---- the layout
 
 
-class Shapes(Writer):
+class Shapes(GraphWriter):
     """Notes the attributes of every object of ours that is written."""
 
     def __init__(self) -> None:
