@@ -38,7 +38,7 @@ from api.core.watches import Reader, Watches
 from api.core.writer import Group, GroupWriter
 from eddy import EddyError, Engine, Query
 from eddy.base.checking import came_late, changed_nothing, changing, checking
-from eddy.catalog.catalog import ARRIVAL
+from eddy.catalog.definitions import ARRIVAL
 from storage.definition_catalog import CatalogEntry
 from storage.directory import DataDirectory
 
