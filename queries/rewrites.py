@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from filters.expressions.expression import Call, ColumnRef, Expression, Literal, UserCall, user_functions_of
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal, UserCall, user_functions_of
 from filters.expressions.expression import walk as walk_expression
 from lineage.schema import Column, Type
 from queries.bound import OutputColumn
@@ -351,9 +351,9 @@ def _unsteady(expressions: Sequence[Expression]) -> str:
 def _compares_floats(expression: Expression) -> bool:
     """Whether floats are only compared."""
     for node in walk_expression(expression):
-        if isinstance(node, Call | UserCall):
+        if isinstance(node, FunctionCall | UserCall):
             passed = any(isinstance(arg, ColumnRef) and arg.type is Type.FLOAT for arg in node.args)
-            if passed and not (isinstance(node, Call) and node.op in _COMPARING):
+            if passed and not (isinstance(node, FunctionCall) and node.op in _COMPARING):
                 return False
     return not (isinstance(expression, ColumnRef) and expression.type is Type.FLOAT)
 

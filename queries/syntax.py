@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from filters.expressions.expression import Literal
 from lineage.schema import Type
-from queries.source import Source
+from queries.source import SqlText
 from windows.spec import WindowSpec
 
 #: Height of an expression tree: bounds the recursion of everything that walks one.
@@ -263,7 +263,7 @@ QuerySyntax = SelectQuery | SetQuery | StreamQuery | WithQuery
 class ParsedQuery:
     """A query whose text is in order; `bind` gives it a meaning. Immutable: one serves every query of the same text."""
 
-    source: Source
+    source: SqlText
     query: QuerySyntax
     #: names of all parameters in the text, as written
     params: frozenset[str]

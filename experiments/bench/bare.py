@@ -206,7 +206,7 @@ class Conjunctions:
         return out.lists(kernels.lists_of_bitmaps(self.by_bits, self.n_queries, self.table, out.queries, out.offsets, out.rows))
 
 
-class Ranges(Conjunctions):
+class RangeQueries(Conjunctions):
     """Queries that are one range of one attribute each."""
 
     def __init__(self, workload: Workload, n_rows: int, *, narrow: bool) -> None:

@@ -16,7 +16,7 @@ from experiments.bench.bare import RowLists
 from experiments.bench.workloads import STREAM, Batch, Query, Workload, sql
 
 
-class Driver:
+class EngineDriver:
     """An engine loaded with a workload's queries."""
 
     def __init__(

@@ -29,7 +29,7 @@ SECONDS = {True: 0.8, False: 3.0}
 _OPS = ("<", "<=", ">", ">=")
 
 
-class Spread:
+class SpreadEngine:
     """An engine with so many sources."""
 
     def __init__(self, n_sources: int, seed: int) -> None:
@@ -59,7 +59,7 @@ class Spread:
 
 
 def _measure(n_sources: int, setting: Setting) -> list[Row]:
-    spread = Spread(n_sources, setting.seed)
+    spread = SpreadEngine(n_sources, setting.seed)
     contestants: dict[str, Callable[[int], object]] = {"engine": spread.push}
     for i in range(2 * n_sources):
         spread.push(i)

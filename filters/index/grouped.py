@@ -33,7 +33,7 @@ from filters.index.regions import (
     CELL_STRING,
     MAX_SPAN,
     KeyGrid,
-    KeyTable,
+    RankTable,
     rank_by_code,
     rank_by_grid,
     rank_by_table,
@@ -158,7 +158,7 @@ class GroupedFilter:
         self._aliases = array("q")
         self.multi = Multi()
         self.n_predicates = 0
-        self._finder: KeyTable | KeyGrid | None = None
+        self._finder: RankTable | KeyGrid | None = None
         #: (cut, whether it came) of the changes that the finder does not know yet
         self._behind: list[tuple[int, bool]] = []
         self._rank_of_code: np.ndarray | None = None
@@ -307,7 +307,7 @@ class GroupedFilter:
             rank_by_code(cells, nulls, has_nulls, self.position, first, n_rows, self.rank_of_code(), self.null_rank, ranks)
             return
         finder = self.finder()
-        if isinstance(finder, KeyTable):
+        if isinstance(finder, RankTable):
             rank_by_table(cells, nulls, has_nulls, self.position, first, n_rows, finder.table, finder.base, self.null_rank, ranks)
         else:
             start = self._cuts.at[self._number]
@@ -317,11 +317,11 @@ class GroupedFilter:
                 finder.grid, finder.below, finder.lowest, finder.shift, self.null_rank, ranks,
             )  # fmt: skip
 
-    def finder(self) -> KeyTable | KeyGrid:
+    def finder(self) -> RankTable | KeyGrid:
         """What finds the ranks of a column that holds no strings."""
         found = self._finder
         if found is not None and self._behind:
-            if isinstance(found, KeyTable) != self._narrow():
+            if isinstance(found, RankTable) != self._narrow():
                 found = None
             else:
                 for key, came in self._behind:
@@ -330,7 +330,7 @@ class GroupedFilter:
                         break
             self._behind.clear()
         if found is None:
-            found = self._finder = KeyTable(self.cuts) if self._narrow() else KeyGrid(self.cuts)
+            found = self._finder = RankTable(self.cuts) if self._narrow() else KeyGrid(self.cuts)
         return found
 
     def _unfound(self, key: int, came: bool) -> None:

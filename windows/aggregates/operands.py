@@ -32,7 +32,7 @@ def order_floats(slots: np.ndarray, cells: np.ndarray, keys: np.ndarray) -> None
         keys[slots[k]] = order_key(cells[slots[k]], True)
 
 
-class Column:
+class OperandColumn:
     """One input column, or the same as floats."""
 
     __slots__ = ("type", "place", "ordered", "cells", "nulls", "texts", "_keys", "_order")
@@ -124,7 +124,7 @@ class Operand:
 
     __slots__ = ("column", "filter", "with_nulls", "counted")
 
-    def __init__(self, column: Column | None, filter: int | None, with_nulls: bool) -> None:
+    def __init__(self, column: OperandColumn | None, filter: int | None, with_nulls: bool) -> None:
         #: None: only the rows matter
         self.column = column
         self.filter = filter

@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from filters.values.vector import Array
-from windows.aggregates.aggregate import Kind
-from windows.aggregates.steps import Steps
+from windows.aggregates.aggregate import AggregateKind
+from windows.aggregates.steps import AggregateSteps
 
 
-class Part(ABC):
+class AggregatePart(ABC):
     """The state of some aggregates over one operand."""
 
     #: values that could not be computed; grows only
@@ -32,11 +32,11 @@ class Part(ABC):
         """Rows begin in this commit; the operand has their values."""
 
     @abstractmethod
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         """Apply all steps; remember the readings until the next walk."""
 
     @abstractmethod
-    def values(self, kind: Kind) -> tuple[Array, Array]:
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         """What the aggregate was at each reading: cells and null bytes."""
 
     def leave(self, slots: Array) -> None:  # noqa: B027  # as above

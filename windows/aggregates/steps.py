@@ -35,7 +35,7 @@ def number_readings(groups: np.ndarray, events: np.ndarray, seen: np.ndarray, fi
 
 
 @dataclass(slots=True)
-class Steps:
+class AggregateSteps:
     """Steps of one commit."""
 
     #: the row of each, by its slot; 0 under sign 0

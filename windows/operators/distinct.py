@@ -22,7 +22,7 @@ from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Plus, no_minus
 from windows.operators.operator import Child, Operator
-from windows.operators.set_operation import UNION, SetOperation, standing
+from windows.operators.set_operation import UNION, SetOperator, standing
 from windows.state.due import Buffer
 from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows
@@ -35,9 +35,9 @@ _NEVER = -(2**63)
 _OUT, _BACK, _CHANGED = 0, 1, 2
 
 
-def distinct(types: Sequence[Type], rows: LiveRows, values: ValueCodes | None = None) -> SetOperation:
+def distinct(types: Sequence[Type], rows: LiveRows, values: ValueCodes | None = None) -> SetOperator:
     """DISTINCT over any input, which may keep its values."""
-    return SetOperation(UNION, types, [rows], values)
+    return SetOperator(UNION, types, [rows], values)
 
 
 @inline

@@ -28,7 +28,7 @@ from windows.operators.join_keys import KeyPair, key_columns, key_types
 from windows.operators.operator import Child, Operator
 from windows.operators.pair_walk import BEGUN, ENDED, EVENT, PART_PAIRS, list_pairs, walk_pairs
 from windows.state.growth import LEAST, fitted, fitted_rows
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
 
@@ -103,7 +103,7 @@ class PairJoin(Operator):
             self._first = np.full((LEAST, 2), _NONE, np.int64)
         return found
 
-    def _applied(self, side: int, delta: Delta, upto: int) -> Events:
+    def _applied(self, side: int, delta: Delta, upto: int) -> RowEvents:
         """Events of the rows that can meet any."""
         plus = delta.plus
         keys, usable, errors = key_columns(self._keyed[side], self._keys.types, plus.columns, len(plus))
@@ -122,7 +122,7 @@ class PairJoin(Operator):
         self._codes[side] = fitted(self._codes[side], capacity)
         self._links[side] = np.ascontiguousarray(fitted(self._links[side].T, capacity).T)
 
-    def _walked(self, events: Sequence[Events]) -> Delta:
+    def _walked(self, events: Sequence[RowEvents]) -> Delta:
         signed = [(side, event, sign) for sign in (-1, 1) for side, event in enumerate(events)]
         picked = [np.flatnonzero(event.signs == sign) for _, event, sign in signed]
         runs = [(event.times[rows], event.ranks[rows]) for (_, event, _), rows in zip(signed, picked)]
@@ -220,7 +220,7 @@ class JoinStep:
     stamps: Stamps | None = None
 
 
-class Join(Operator):
+class JoinOperator(Operator):
     """Several inputs, in the order given; step k adds input k + 1. Output columns: those of all inputs, in order."""
 
     def __init__(

@@ -26,7 +26,7 @@ from windows.operators.operator import Child, Operator
 from windows.state.coded import CodedRows
 from windows.state.growth import LEAST, fitted_rows
 from windows.state.numbers import Numbers, hand_out, take_back
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.values import ValueCodes
 
 UNION, EXCEPT_ALL, EXCEPT, INTERSECT_ALL, INTERSECT = range(5)
@@ -154,7 +154,7 @@ def count_events(
     sizes[1] = n_minus
 
 
-class SetOperation(Operator):
+class SetOperator(Operator):
     """One of `KINDS` over two inputs, or UNION over one: DISTINCT."""
 
     sends_ends = True
@@ -190,7 +190,7 @@ class SetOperation(Operator):
             self._fit_ids()
         return found
 
-    def _walked(self, events: Sequence[Events], values: Sequence[Array]) -> Delta:
+    def _walked(self, events: Sequence[RowEvents], values: Sequence[Array]) -> Delta:
         most_plus, most_minus = self._most_changes(events)
         self._reserve(most_plus)
         n_touched = min(sum(map(len, events)), len(self._by_code))
@@ -210,12 +210,12 @@ class SetOperation(Operator):
         ends = np.full(len(began[0]), FOREVER, np.int64)
         return Delta(Plus(began[0], began[1], began[2], ends, self._values.take(began[3])), Minus(*ended))
 
-    def _two_sides(self, events: Sequence[Events], values: Sequence[Array]) -> list[tuple[Events, Array]]:
+    def _two_sides(self, events: Sequence[RowEvents], values: Sequence[Array]) -> list[tuple[RowEvents, Array]]:
         """Events and the codes of their rows, on the left and on the right; DISTINCT has nothing there."""
         none = np.zeros(0, np.int64)
-        return [*zip(events, values, strict=True), (Events(none, none, none, none), none)][:2]
+        return [*zip(events, values, strict=True), (RowEvents(none, none, none, none), none)][:2]
 
-    def _most_changes(self, events: Sequence[Events]) -> tuple[int, int]:
+    def _most_changes(self, events: Sequence[RowEvents]) -> tuple[int, int]:
         """How many copies may begin and end: a row makes at most one more or one less."""
         began = [int(np.count_nonzero(event.signs > 0)) for event in events]
         ended = [len(event) - n for event, n in zip(events, began)]

@@ -24,11 +24,11 @@ from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.operators.operator import Child, TimedOperator
 from windows.state.due import Calendar
 from windows.state.growth import LEAST, fitted
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 
 
-class Slide(TimedOperator):
+class SlideOperator(TimedOperator):
     """The rows of a stream, shown at boundaries; `ends_early`: a - may come for them."""
 
     def __init__(self, types: Sequence[Type], width_us: int, slide_us: int, *, bounds: bool, ends_early: bool = False) -> None:
@@ -77,7 +77,7 @@ class Slide(TimedOperator):
         plus, first, last, ends = plus.take(kept), first[kept], last[kept], ends[kept]
         return Plus(plus.ids, plus.times, plus.ranks, ends, plus.columns), first, last
 
-    def _taken_back(self, events: Events) -> Minus:
+    def _taken_back(self, events: RowEvents) -> Minus:
         """The ends of rows that a - ended while they were shown; no extent that begins after that holds them."""
         rows, s = self._stored.rows, self._slide
         ended = np.flatnonzero((events.signs < 0) & (events.times < rows.ends[events.slots]))

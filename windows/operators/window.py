@@ -23,7 +23,7 @@ from windows.operators.operator import Child, TimedOperator
 from windows.spec import MAX_ROWS, WindowKind, WindowSpec
 from windows.state.due import Fifo
 from windows.state.growth import LEAST, fitted, fitted_rows
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
 
@@ -80,7 +80,7 @@ def walk_newest(
     return int(n)
 
 
-class Window(TimedOperator):
+class WindowOperator(TimedOperator):
     """A window over the rows of a stream."""
 
     def __init__(self, types: Sequence[Type], spec: WindowSpec, *, sends_ends: bool = False) -> None:
@@ -133,7 +133,7 @@ class Window(TimedOperator):
         self._came = fitted(self._came, capacity)
         self._displaced = fitted(self._displaced, capacity)
 
-    def _walked(self, events: Events, upto: int) -> tuple[Minus, Array]:
+    def _walked(self, events: RowEvents, upto: int) -> tuple[Minus, Array]:
         """What ends, and the rows that never were: newer ones of their own event displaced them."""
         ended = np.empty((3, len(events)), np.int64)
         n = walk_newest(

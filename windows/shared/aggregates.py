@@ -29,13 +29,13 @@ from windows.shared.measures import finish
 from windows.shared.pair_sums import PairSums, interval_bits, no_bits
 from windows.shared.planes import Planes, ValueColumn
 from windows.shared.region_sums import RegionSums
-from windows.shared.shown import Changes, Shown
+from windows.shared.shown import MeasureChanges, ShownMeasures
 
-__all__ = ["Changes", "Listed", "Ranges", "Rows", "SharedAggregates", "ValueColumn", "finish"]
+__all__ = ["AttributeRanges", "Listed", "MeasureChanges", "MovedRows", "SharedAggregates", "ValueColumn", "finish"]
 
 
 @dataclass(slots=True)
-class Rows:
+class MovedRows:
     """Rows that come or go, each before it goes."""
 
     groups: Array
@@ -52,7 +52,7 @@ class Rows:
 
 
 @dataclass(slots=True)
-class Ranges:
+class AttributeRanges:
     """What the grouped filter of the attribute says now."""
 
     #: rank of each region id, -1 of one not in use; several may share one
@@ -97,7 +97,7 @@ class SharedAggregates:
         self.planes = Planes(columns)
         self._regions = RegionSums(self.planes)
         self._pairs = PairSums(self.planes)
-        self.shown = Shown(self.planes.n_measures)
+        self.shown = ShownMeasures(self.planes.n_measures)
         self._queries: dict[int, _Query] = {}
         #: those of them that are young
         self._young: dict[int, _Query] = {}
@@ -172,7 +172,7 @@ class SharedAggregates:
         asked = self._queries[query]
         return (self.shown.cells[:, 0].nbytes if asked.shown >= 0 else 0) + (self._pairs.place_bytes if asked.pair >= 0 else 0)
 
-    def watch(self, query: int, ranges: Ranges) -> None:
+    def watch(self, query: int, ranges: AttributeRanges) -> None:
         """The query has a reader from now on, who has seen its answer."""
         watched = self._queries[query]
         watched.shown = self.shown.take_place()
@@ -195,7 +195,7 @@ class SharedAggregates:
 
     # ---- a commit
 
-    def apply(self, rows: Rows, ranges: Ranges, listed: Listed | None = None) -> None:
+    def apply(self, rows: MovedRows, ranges: AttributeRanges, listed: Listed | None = None) -> None:
         """Rows come and go."""
         if len(rows) == 0:
             return
@@ -215,7 +215,7 @@ class SharedAggregates:
             places = self._places(listed.queries.tolist())
             self._pairs.add(listed.bits, places, rows.groups, vectors, rows.signs, keys, nulls)
 
-    def _extreme_nulls(self, rows: Rows) -> Array:
+    def _extreme_nulls(self, rows: MovedRows) -> Array:
         """Null bytes of the values of each extreme."""
         columns = [k for k, column in enumerate(self.planes.columns) for _ in column.flips]
         found = np.zeros((len(columns), len(rows)), np.uint8)
@@ -232,7 +232,7 @@ class SharedAggregates:
         self._pairs.hold(self._regions.n_groups)
         self.shown.hold(self._regions.n_groups // LANES)
 
-    def cover(self, values: Sequence[tuple[Array, Array]], ranges: Ranges) -> None:
+    def cover(self, values: Sequence[tuple[Array, Array]], ranges: AttributeRanges) -> None:
         """Make the planes fit cells and null bytes of rows; where that changes the measures, show again what is shown."""
         n_measures = self.planes.n_measures
         origins = self.planes.cover(values)
@@ -244,7 +244,7 @@ class SharedAggregates:
                 for place, query in self._reading.items():
                     self._show(query, self.shown, place, ranges)
 
-    def changes(self, ranges: Ranges) -> Changes:
+    def changes(self, ranges: AttributeRanges) -> MeasureChanges:
         """The cells that are not as last shown, of queries with a reader; valid until the next call."""
         pages = self._regions.touched()
         if self._settled is None:
@@ -256,7 +256,7 @@ class SharedAggregates:
         self._find_extremes(self._pairs.touched(), ranges)
         return self.shown.changes(self._pairs.changes(self.shown, n))
 
-    def _find_extremes(self, cells: Array, ranges: Ranges) -> None:
+    def _find_extremes(self, cells: Array, ranges: AttributeRanges) -> None:
         """Look among the rows for the extremes of those records whose best has left."""
         cells = self._pairs.extremes.unknown(cells)
         if len(cells) == 0:
@@ -286,15 +286,15 @@ class SharedAggregates:
 
     # ---- answers
 
-    def answer(self, query: int, ranges: Ranges) -> tuple[Array, Array]:
+    def answer(self, query: int, ranges: AttributeRanges) -> tuple[Array, Array]:
         """The groups that have rows, ascending, and their measures, `[measure, group]`."""
-        fresh = Shown(self.planes.n_measures)
+        fresh = ShownMeasures(self.planes.n_measures)
         fresh.hold(self._regions.n_groups // LANES)
         found = self._show(query, fresh, fresh.take_place(), ranges)
         groups = np.sort(found.groups)
         return groups, fresh.now(np.zeros(len(groups), np.int64), groups)
 
-    def _show(self, query: int, shown: Shown, place: int, ranges: Ranges) -> Changes:
+    def _show(self, query: int, shown: ShownMeasures, place: int, ranges: AttributeRanges) -> MeasureChanges:
         """Show all of a query's groups at a place."""
         asked = self._queries[query]
         if asked.pair >= 0:

@@ -17,7 +17,7 @@ from windows.shared.lanes import LANES, add_four
 from windows.shared.pair_extremes import PairExtremes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
-from windows.shared.shown import Shown
+from windows.shared.shown import ShownMeasures
 from windows.state.growth import LEAST, room_for
 
 U64 = np.uint64
@@ -202,7 +202,7 @@ class PairSums:
         """Records (place * n_groups + group) that were touched since the last `changes`."""
         return self._touched[: self._n_touched]
 
-    def changes(self, shown: Shown, n: int) -> int:
+    def changes(self, shown: ShownMeasures, n: int) -> int:
         """List the cells that changed since the last time behind the n that are; returns how many are then.
 
         The extremes of all cells that were touched are known.
@@ -212,7 +212,7 @@ class PairSums:
         self._stamp += 1
         return self._capture(cells, self._shown_place, shown, n)
 
-    def show(self, place: int, shown: Shown, shown_place: int) -> int:
+    def show(self, place: int, shown: ShownMeasures, shown_place: int) -> int:
         """List all groups of one query that are not as shown at a place; their extremes are known."""
         cells = self.cells(place)
         shown_at = np.full(len(self._records), shown_place, np.int64)
@@ -222,7 +222,7 @@ class PairSums:
         """All records of a place."""
         return place * self.n_groups + np.arange(self.n_groups)
 
-    def _capture(self, cells: Array, shown_place: Array, shown: Shown, n: int) -> int:
+    def _capture(self, cells: Array, shown_place: Array, shown: ShownMeasures, n: int) -> int:
         planes = self._planes
         shown.room(n + len(cells), n)
         work = np.zeros(LANES * (planes.n + 1), np.int64)

@@ -29,7 +29,7 @@ from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
 from windows.shared.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
-from windows.shared.shown import Shown
+from windows.shared.shown import ShownMeasures
 from windows.state.growth import LEAST, fitted, room_for
 
 #: Rows between asking for a cell and adding to it.
@@ -202,7 +202,7 @@ class RegionSums:
         return pages
 
     def changes(
-        self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: Shown
+        self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: ShownMeasures
     ) -> int:  # fmt: skip
         """List the cells on these pages that are not as shown, for queries with these ranges of ranks, and show them."""
         # an id there is no room for has had no row yet
@@ -218,7 +218,7 @@ class RegionSums:
         upper = len(order) - first[turned]
         return self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
 
-    def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: Shown, n: int) -> int:
+    def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: ShownMeasures, n: int) -> int:
         """List what changed behind the n cells that are listed."""
         if len(first) == 0:
             return n

@@ -11,7 +11,7 @@ from windows.shared.lanes import LANES
 from windows.state.growth import LEAST, room_for
 
 
-class Shown:
+class ShownMeasures:
     """Measures of every (reader, group), by the reader's place: 0 where nothing is shown.
 
     cells[page, place, measure, lane]      group = page * LANES + lane
@@ -73,10 +73,10 @@ class Shown:
                 list[:, :listed] = self.list[:, :listed]
             self.list = list
 
-    def changes(self, n: int) -> Changes:
+    def changes(self, n: int) -> MeasureChanges:
         """The first n cells of the list."""
         n_measures = self.cells.shape[2]
-        return Changes(self.list[0, :n], self.list[1 : 1 + n_measures, :n], self.list[1 + n_measures :, :n])
+        return MeasureChanges(self.list[0, :n], self.list[1 : 1 + n_measures, :n], self.list[1 + n_measures :, :n])
 
     def now(self, places: Array, groups: Array) -> Array:
         """What is shown in these cells: `[measure, cell]`."""
@@ -88,7 +88,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class Changes:
+class MeasureChanges:
     """Cells whose measures changed: what they were, and what they are. Valid until the next changes are asked for."""
 
     #: place of the reader << 32 | group

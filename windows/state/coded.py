@@ -7,7 +7,7 @@ import numpy as np
 from filters.values.vector import Array, Vector
 from windows.delta import Delta
 from windows.state.growth import LEAST, fitted
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.values import ValueCodes
 
 
@@ -26,7 +26,7 @@ class CodedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def apply(self, delta: Delta, upto: int) -> tuple[Events, Array]:
+    def apply(self, delta: Delta, upto: int) -> tuple[RowEvents, Array]:
         """The events of a commit, and the code of the row of each."""
         slots, events = self.rows.apply(delta, upto)
         if not len(events):

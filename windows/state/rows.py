@@ -36,7 +36,7 @@ _EVENTS, _EARLY, _DROPPED = 0, 1, 2
 
 
 @dataclass(slots=True)
-class Events:
+class RowEvents:
     """What happened to an input's rows in one commit, in event order."""
 
     times: Array
@@ -92,7 +92,7 @@ def walk_events(
 ) -> None:
     """Apply due ends, explicit ends and beginnings (numbered through in that sequence) in the order given.
 
-    `found` gets times, ranks, slots and signs: the fields of `Events`.
+    `found` gets times, ranks, slots and signs: the fields of `RowEvents`.
     """
     shift = table_shift(table)
     n = np.int64(0)
@@ -176,7 +176,7 @@ class LiveRows:
     def __len__(self) -> int:
         return self.n_live
 
-    def apply(self, delta: Delta, upto: int) -> tuple[Array, Events]:
+    def apply(self, delta: Delta, upto: int) -> tuple[Array, RowEvents]:
         """The slots of the delta's + rows, and all events up to the clock `upto`."""
         assert not len(self._ended), "the last commit is settled"
         assert self._by_id or not len(delta.minus), "an input whose rows are not known by id ends none"
@@ -184,7 +184,7 @@ class LiveRows:
         slots = self._enter(plus.ids, plus.ends) if len(plus) else _NOTHING
         due = self.buffer.due(upto, self.ends)
         if not (len(slots) or len(minus) or len(due)):
-            return slots, Events(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
+            return slots, RowEvents(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
         due_times = self.ends[due]
         due_ranks = np.full(len(due), SCHEDULED, np.int64)
         runs = [(due_times, due_ranks), (minus.times, minus.ranks), (plus.times, plus.ranks)]
@@ -201,7 +201,7 @@ class LiveRows:
         self.dropped += dropped
         early = early[:n_early]
         self.buffer.remove(early[self.ends[early] < FOREVER], self.ends)
-        events = Events(*found[:, :n])
+        events = RowEvents(*found[:, :n])
         # where nothing begins all of them ended: no copy
         self._ended = events.ended if len(slots) else events.slots
         self.n_live += len(slots) - len(self._ended)

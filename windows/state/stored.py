@@ -8,7 +8,7 @@ from filters.values.vector import Array, Vector
 from lineage.schema import Type
 from windows.delta import Delta
 from windows.state.cells import Cells
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 
 
 class StoredRows:
@@ -23,7 +23,7 @@ class StoredRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def apply(self, delta: Delta, upto: int) -> tuple[Array, Events]:
+    def apply(self, delta: Delta, upto: int) -> tuple[Array, RowEvents]:
         """As `LiveRows.apply`; the columns are kept."""
         slots, events = self.rows.apply(delta, upto)
         self._cells.fit(self.rows.capacity)

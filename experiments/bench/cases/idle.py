@@ -18,7 +18,7 @@ import numpy as np
 
 from eddy import Engine
 from experiments.bench import workloads
-from experiments.bench.driver import Driver
+from experiments.bench.driver import EngineDriver
 from experiments.bench.options import Options, Step
 from experiments.bench.report import Bar, Line, Measure
 
@@ -37,7 +37,7 @@ GROUP_BY_BAR = 1e6
 
 def bytes_per_query(n_queries: int, floats: bool) -> float:
     workload = workloads.filters(n_queries, ROWS, floats=floats, n_batches=2, n_shapes=SHAPES)
-    driver = Driver(workload, load=False)
+    driver = EngineDriver(workload, load=False)
     driver.push(0)
     gc.collect()
     tracemalloc.start()

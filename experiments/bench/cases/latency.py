@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from experiments.bench import workloads
-from experiments.bench.driver import Driver
+from experiments.bench.driver import EngineDriver
 from experiments.bench.machine import Machine
 from experiments.bench.options import Options, Step
 from experiments.bench.report import Bar, Line, Measure
@@ -34,7 +34,7 @@ def pieces(batches: list[Batch], n_rows: int) -> list[Batch]:
 
 def _run(n_queries: int, options: Options) -> list[Line]:
     workload = workloads.filters(n_queries, max(ROWS))
-    driver = Driver(workload)
+    driver = EngineDriver(workload)
     machine = Machine()
     lines = []
     for n_rows in ROWS:

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from experiments.bench import workloads
-from experiments.bench.driver import Driver
+from experiments.bench.driver import EngineDriver
 from experiments.bench.options import Options, Step
 from experiments.bench.report import Bar, Line, Measure
 from experiments.bench.timing import take_turns
@@ -33,7 +33,7 @@ BATCHES = {64: 1500, 4096: 1500}
 
 def _share(n_queries: int, n_rows: int, options: Options) -> list[Line]:
     workload = workloads.filters(n_queries, n_rows)
-    driver = Driver(workload)
+    driver = EngineDriver(workload)
     for i in range(WARM_UP):
         driver.push(i % len(workload.batches))
     before = driver.routing()
@@ -53,9 +53,9 @@ def visits_per_row(policy: str, n_rows: int, n_batches: int) -> float:
     """Filters a row visits on average in the last two thirds of the batches. `fixed` is the best order."""
     workload, thresholds = workloads.nested()
     if policy == "fixed":
-        names = list(Driver(workload).module_rows())
+        names = list(EngineDriver(workload).module_rows())
         policy = "fixed:" + ",".join(module_of(names, column) for column in thresholds)
-    driver = Driver(workload, policy=policy, batch_rows=n_rows)
+    driver = EngineDriver(workload, policy=policy, batch_rows=n_rows)
     rng = np.random.default_rng(1)
     visits, counted = 0, 0
     learning = n_batches // 3

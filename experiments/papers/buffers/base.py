@@ -29,7 +29,7 @@ def due_order(element: Element) -> tuple[int, int, int]:
     return element.end, element.start, element.number
 
 
-class Buffer(ABC):
+class RowBuffer(ABC):
     """Live rows; `touched` counts the rows looked at to keep them in their arrangement."""
 
     kind: ClassVar[str]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.bench import workloads
-from experiments.bench.bare import Candidates, Conjunctions, Layout, Ranges
+from experiments.bench.bare import Candidates, Conjunctions, Layout, RangeQueries
 from experiments.bench.bits import SPARE, emit, transpose
 from experiments.bench.cases import CASES, churn, csv, idle, replay, routing
 from experiments.bench.options import Options
@@ -77,7 +77,7 @@ def test_candidates_equal_numpy() -> None:
 @pytest.mark.parametrize("width", [None, 0.5])
 def test_ranges_in_every_layout_equal_numpy(width: float | None) -> None:
     workload = workloads.intervals(300, 256, width=width, n_batches=3)
-    ranges = Ranges(workload, 256, narrow=width is not None)
+    ranges = RangeQueries(workload, 256, narrow=width is not None)
     for layout in (*ranges.layouts().values(), ranges.by_slice):
         assert_lists(workload, layout)
 
