@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal
 from filters.expressions.predicate import FLIPPED
-from filters.values.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
+from filters.values.dates import TIMESTAMP_MAX, TIMESTAMP_MIN
 from lineage import times
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 

@@ -25,7 +25,7 @@ from queries.reading import conjunction, read_inputs
 from queries.scalars import ScalarBinder
 from queries.scope import Scope
 from queries.sets import combine, stream_error
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import (
     MAX_LEVELS,
     MAX_SELECTS,

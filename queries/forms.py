@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from lineage.identity import ById
 from queries.nodes import Block, Node
 from queries.rewrites import Rewrite, Rewritten, pulled_up, pushed_down, simplified
-from queries.tree import over, remembers, walk
+from queries.tree import remembers, walk, with_children
 from windows import patterns
 
 AS_WRITTEN = "as written"
@@ -122,7 +122,7 @@ def _interned(node: Node, known: dict[Node, Node]) -> Node:
     """The one object for all nodes equal to this one."""
     found = known.get(node)
     if found is None:
-        found = over(node, [_interned(child, known) for child in node.children])
+        found = with_children(node, [_interned(child, known) for child in node.children])
         known[found] = found
     return found
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 
 from lineage.errors import QueryError
-from queries.source import SqlText
+from queries.sql_text import SqlText
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 2_000

@@ -21,7 +21,7 @@ from queries.bound import NOWHERE, Block, BoundInput, OutputColumn, Readable
 from queries.literals import param_rows, param_value, param_window
 from queries.nodes import BOUNDS, NamedQuery, Node, Slide, column_refs, schema_of
 from queries.nodes import Window as WindowNode
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import MAX_LEVELS, QuerySyntax, RowsWindow, SelectQuery, SlideWindow, SourceItem, Window, WindowParam
 from windows.spec import FOREVER, WindowKind, WindowSpec
 

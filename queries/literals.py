@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from typing import SupportsIndex
 
 from filters.expressions.expression import Expression, Interval, Literal
-from filters.values.calendar import parse_timestamp
+from filters.values.dates import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from queries.durations import UNITS_HINT, DurationError, parse_duration, timedelta_micros, timestamp_micros
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import ParsedQuery, Syntax, WindowParam
 from queries.windows import check_rows, check_width
 from windows.spec import WindowSpec

@@ -11,7 +11,7 @@ import math
 import re
 
 from filters.expressions.expression import Literal
-from filters.values.calendar import parse_timestamp
+from filters.values.dates import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import Type
 from queries.syntax import MAX_HEIGHT, MAX_SIZE, Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax

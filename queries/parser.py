@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from queries.guards import check_text
-from queries.source import SqlText
 from queries.sources import SourceParser, take_name
+from queries.sql_text import SqlText
 from queries.syntax import (
     MAX_LEVELS,
     MAX_SELECTS,

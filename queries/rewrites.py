@@ -51,7 +51,7 @@ from queries.nodes import (
 )
 from queries.reading import conjunction, is_identity
 from queries.split import conjuncts_of, split
-from queries.tree import mapped, over, walk
+from queries.tree import mapped, walk, with_children
 
 #: What may be asked of a float without telling -0.0 from 0.0.
 _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_null"})
@@ -201,7 +201,7 @@ def _rewritten(
     barred = _barred(root)
 
     def tried(node: Node) -> Node:
-        rebuilt = made = over(node, [tried(child) for child in node.children])
+        rebuilt = made = with_children(node, [tried(child) for child in node.children])
         if fits(rebuilt):
             changed = barred or change(rebuilt, like)
             if not isinstance(changed, str):

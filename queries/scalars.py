@@ -17,7 +17,7 @@ from lineage.schema import Type
 from queries.functions import SIGNATURES, SPECIAL, Signature
 from queries.literals import as_timestamp, param_literal, param_value
 from queries.scope import Scope
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.types import comparable, convert, is_text, mismatch, unify
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from filters.expressions.expression import ColumnRef
 from lineage.errors import QueryError, did_you_mean
 from queries.inputs import Input
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import Name, Star
 
 

@@ -14,7 +14,7 @@ from lineage.schema import Column, Type
 from queries.bound import Block, OutputColumn
 from queries.inputs import Derived
 from queries.nodes import Distinct, JoinNode, Node, Select, SetOperation, ToStream, column_refs
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import Item, QuerySyntax, SelectQuery, SetQuery, WithQuery
 
 _AS_SOURCE = "give it a window as a source: SELECT * FROM (ISTREAM (...)) [RANGE 5 MINUTES] AS a"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from filters.expressions.expression import Literal
 from lineage.schema import Type
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from windows.spec import WindowSpec
 
 #: Height of an expression tree: bounds the recursion of everything that walks one.

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from lineage.errors import QueryError
 from queries.guards import MAX_TOKENS
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.vocabulary import CLAUSES, SYMBOLS, Refusal
 
 _SYMBOLS = frozenset("( ) , . + - * / % || = == <> != < <= > >= :: : [ ] ;".split())

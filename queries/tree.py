@@ -36,10 +36,10 @@ def walk(node: Node) -> Iterator[Node]:
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The tree with every node changed, children first."""
-    return change(over(node, [mapped(child, change) for child in node.children]))
+    return change(with_children(node, [mapped(child, change) for child in node.children]))
 
 
-def over(node: Node, children: Sequence[Node]) -> Node:
+def with_children(node: Node, children: Sequence[Node]) -> Node:
     """A node like this one over other children; itself if they are its own."""
     if all(new is old for new, old in zip(children, node.children, strict=True)):
         return node

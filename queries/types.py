@@ -10,7 +10,7 @@ from filters.expressions.expression import Expression, FunctionCall, Literal
 from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.literals import as_timestamp
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import Syntax
 
 _TIME_HINT = "write a time as '2024-05-01T12:00:00Z', or take EPOCH_MS(ts) for a number"

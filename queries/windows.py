@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from filters.expressions.expression import Interval
 from queries.durations import UNIT_MONTHS, UNITS_HINT, DurationError, add, find_unit, measure, parse_duration
-from queries.source import SqlText
+from queries.sql_text import SqlText
 from queries.syntax import Name, RowsWindow, SlideWindow, Window, WindowParam
 from queries.tokens import Cursor, Token, TokenKind
 from queries.vocabulary import ARRAYS, WINDOWS

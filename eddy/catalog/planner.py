@@ -21,8 +21,8 @@ from queries.joins import Join
 from queries.nodes import NamedQuery, Node, Slide, column_refs
 from queries.parser import parse
 from queries.prepared import PreparedQuery, prepare
-from queries.source import SqlText
 from queries.split import split
+from queries.sql_text import SqlText
 from queries.syntax import ParsedQuery
 from queries.tree import defaults_of, leaves, mapped, union_bits, walk
 from windows.spec import WindowSpec

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from experiments.bench import workloads
-from experiments.bench.driver import EngineDriver
-from experiments.bench.timing import take_turns
-from experiments.bench.workloads import Workload
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.timing import take_turns
+from experiments.bench.base.workloads import Workload
 from experiments.drawing import COLOURS, MARKERS, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.bench import workloads
-from experiments.bench.driver import EngineDriver
-from experiments.bench.workloads import DOMAIN, STREAM
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.workloads import DOMAIN, STREAM
 from experiments.drawing import COLOURS
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, one, where
 

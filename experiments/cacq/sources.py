@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eddy import Engine
-from experiments.bench.timing import take_turns
+from experiments.bench.base.timing import take_turns
 from experiments.drawing import COLOURS, MARKERS, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope
 

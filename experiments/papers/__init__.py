@@ -22,11 +22,13 @@ Build a plan of operators over sources, feed timed rows, run to a virtual time, 
 >>> pipeline.delays.average_us, pipeline.operators["group-by"].counters.negative_ratio
 (3.44..., 1.0)
 
-The words of `expiry` are those of the engine, but for `auto`: `experiments/papers/strategy.py`.
+The words of `expiry` are those of the engine, but for `auto`: `experiments/papers/machine/strategy.py`.
 """
 
-from experiments.papers.aggregates import RowAggregate
 from experiments.papers.executor import Pipeline, ServiceTimes
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.strategy import EXPIRY, Maintenance
+from experiments.papers.machine.timed_source import Retraction, TimedRow, TimedSource
 from experiments.papers.operators.delta_star import QueuedDeltaStar
 from experiments.papers.operators.distinct import QueuedDistinct
 from experiments.papers.operators.group_by import QueuedGroupBy
@@ -41,8 +43,6 @@ from experiments.papers.operators.table_join import KeyedTable, QueuedTableJoin
 from experiments.papers.operators.temporal import TemporalAggregate
 from experiments.papers.operators.union import QueuedUnion
 from experiments.papers.plan import distinct
-from experiments.papers.source import Retraction, TimedRow, TimedSource
-from experiments.papers.strategy import EXPIRY, Maintenance
 
 __all__ = [
     "EXPIRY",

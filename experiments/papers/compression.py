@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from experiments.papers.messages import MessageKind, QueueMessage
+from experiments.papers.machine.messages import MessageKind, QueueMessage
 
 
 def compress(sent: Sequence[QueueMessage]) -> list[QueueMessage]:

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 from experiments.papers.buffers import Values
 from experiments.papers.compression import compress
-from experiments.papers.counters import Delays, Occupancy
-from experiments.papers.messages import MessageKind, QueueMessage
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.counters import Delays, Occupancy
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.queue import Queue
+from experiments.papers.machine.strategy import Maintenance, Trigger, check_word
+from experiments.papers.machine.timed_source import Retraction, TimedRow, TimedSource
 from experiments.papers.operators.recipient import QueuedRecipient
 from experiments.papers.plan import check_plan, name_nodes
-from experiments.papers.queue import Queue
-from experiments.papers.source import Retraction, TimedRow, TimedSource
-from experiments.papers.strategy import Maintenance, Trigger, check_word
 from experiments.papers.switches import set_switches
 from lineage.errors import EddyError
 

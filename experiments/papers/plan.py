@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.timed_source import TimedSource
 from experiments.papers.operators.delta_star import QueuedDeltaStar
 from experiments.papers.operators.distinct import QueuedDistinct
 from experiments.papers.operators.overwriting import OverwritingAggregate
 from experiments.papers.operators.recipient import QueuedRecipient
 from experiments.papers.operators.temporal import TemporalAggregate
-from experiments.papers.source import TimedSource
 from lineage.errors import EddyError
 
 _ENDS_TRAVEL = ("negative", "negative+message", "piggyback")

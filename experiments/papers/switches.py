@@ -9,11 +9,11 @@ All operators alike, but for `update-pattern` with frequent premature ends (U 5.
 
 from __future__ import annotations
 
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.strategy import Maintenance, Mode, clock_mode, mode_of, negative_mode
+from experiments.papers.machine.timed_source import TimedSource
 from experiments.papers.operators.minus import QueuedMinus
-from experiments.papers.source import TimedSource
-from experiments.papers.strategy import Maintenance, Mode, clock_mode, mode_of, negative_mode
 from windows import patterns
 
 

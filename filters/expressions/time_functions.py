@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from filters.expressions.expression import Interval
-from filters.values.calendar import DAY_US, TIMESTAMP_MAX, TIMESTAMP_MIN, date_of_days, days_of_date, time_of_micros
+from filters.values.dates import DAY_US, TIMESTAMP_MAX, TIMESTAMP_MIN, date_of_days, days_of_date, time_of_micros
 from filters.values.vector import Array, Frame, Vector, settle
 from lineage.schema import Type
 

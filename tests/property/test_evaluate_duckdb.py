@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from filters.expressions.evaluate import evaluate, fold, true_rows
 from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal
 from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS
-from filters.values.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
+from filters.values.dates import TIMESTAMP_MAX, TIMESTAMP_MIN
 from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 

@@ -29,7 +29,7 @@ from experiments.papers import (
     TimedSource,
 )
 from experiments.papers.buffers.element import Values, canonical
-from experiments.papers.node import PlanNode
+from experiments.papers.machine.node import PlanNode
 from lineage.elements import FOREVER
 from windows.spec import WindowSpec
 

@@ -14,14 +14,14 @@ import time
 from functools import partial
 from typing import Any
 
-from experiments.bench import workloads
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.machine import Machine
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import spread
+from experiments.bench.base.workloads import STREAM
 from experiments.bench.cases.latency import pieces
-from experiments.bench.driver import EngineDriver
-from experiments.bench.machine import Machine
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import spread
-from experiments.bench.workloads import STREAM
 
 COUNTS = (8192,)
 ROWS = 32

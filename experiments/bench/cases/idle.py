@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 
 from eddy import Engine
-from experiments.bench import workloads
-from experiments.bench.driver import EngineDriver
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
 
 COUNTS = (8192,)
 ROWS = 64

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.bench import workloads
-from experiments.bench.bare import RangeQueries
+from experiments.bench.base import workloads
+from experiments.bench.base.bare import RangeQueries
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Line
 from experiments.bench.cases.throughput import measure
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Line
 
 COUNTS = (10_000,)
 #: Width of the narrow ranges; values lie in [0, 100).

@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from experiments.bench import workloads
-from experiments.bench.driver import EngineDriver
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
-from experiments.bench.workloads import DOMAIN, STREAM
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
+from experiments.bench.base.workloads import DOMAIN, STREAM
 
 COUNTS = (128, 1024)
 #: Bars: share of the time by rows a push.

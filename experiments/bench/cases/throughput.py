@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from experiments.bench.bare import Layout, RowLists
-from experiments.bench.driver import EngineDriver, assert_same
-from experiments.bench.options import Options
-from experiments.bench.paper import per_tuple_seconds
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
-from experiments.bench.workloads import Workload
+from experiments.bench.base.bare import Layout, RowLists
+from experiments.bench.base.driver import EngineDriver, assert_same
+from experiments.bench.base.options import Options
+from experiments.bench.base.paper import per_tuple_seconds
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
+from experiments.bench.base.workloads import Workload
 
 _PAPER_SECONDS = 0.2
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.peers import is_installed
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
 from experiments.bench.cases import group_by
-from experiments.bench.options import Options, Step
-from experiments.bench.peers import is_installed
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
 from experiments.bench.windows.driver import WindowDriver
 from experiments.bench.windows.filters import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause

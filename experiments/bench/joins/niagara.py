@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
 from experiments.bench.joins.matches import Copies, TakeCopies, ignore
 from experiments.bench.joins.selections import PriceSelection
 from experiments.bench.joins.stem import PART, SymmetricStem, Walk, ring_rows, table_places
 from experiments.bench.joins.workload import TIMES, JoinWorkload
-from experiments.bench.workloads import Batch
 
 
 class PullUp:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.bench.workloads import DOMAIN, Batch
+from experiments.bench.base.workloads import DOMAIN, Batch
 
 STREAMS = ("stocks", "articles", "ratings", "filings", "orders")
 #: The time column of each stream; no two streams share a name, for results hold all of them.

@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.bench.windows.workload import GAP_US, TEXTS, RotatingRows, WindowSetting
-from experiments.papers.aggregates import RowAggregate
 from experiments.papers.buffers import Values
 from experiments.papers.executor import Pipeline
-from experiments.papers.node import PlanNode
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.timed_source import TimedRow, TimedSource
 from experiments.papers.operators.distinct import QueuedDistinct
 from experiments.papers.operators.group_by import QueuedGroupBy
 from experiments.papers.operators.join import QueuedJoin
 from experiments.papers.operators.minus import QueuedMinus
 from experiments.papers.operators.project import QueuedProject
 from experiments.papers.operators.select import QueuedSelect
-from experiments.papers.source import TimedRow, TimedSource
 from windows.spec import WindowSpec
 
 

@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.messages import MessageKind, QueueMessage
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
 class QueuedDeltaStar(QueuedOperator):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.aggregates import RowAggregate
 from experiments.papers.buffers import Element, RowBuffer, Values
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
 class Grouping(QueuedOperator):

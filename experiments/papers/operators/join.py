@@ -15,9 +15,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar
 
 from experiments.papers.buffers import Element, Key, RowBuffer, SharedBuffer, Values
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
-from experiments.papers.strategy import Trigger
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.strategy import Trigger
 
 
 def column_key(columns: Sequence[int]) -> Key:

@@ -17,8 +17,8 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
 def age(element: Element) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, GroupArray, RowBuffer, Values
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 from experiments.papers.operators.group_by import QueuedGroupBy
 from experiments.papers.operators.overwriting import OverwritingAggregate
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
 class QueuedSelect(QueuedOperator):

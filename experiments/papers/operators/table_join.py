@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.element import canonical
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 from experiments.papers.operators.join import column_key
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.aggregates import RowAggregate
 from experiments.papers.buffers import Element, Values
-from experiments.papers.messages import QueueMessage
-from experiments.papers.node import PlanNode
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.messages import QueueMessage
+from experiments.papers.machine.node import PlanNode
 from experiments.papers.operators.grouping import Grouping
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from experiments.papers.buffers import Element
-from experiments.papers.node import PlanNode
-from experiments.papers.operator import QueuedOperator
-from experiments.papers.source import TimedSource
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.timed_source import TimedSource
 from windows import patterns
 
 

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from experiments.bench.base.options import Options
 from experiments.bench.cases import join
 from experiments.bench.joins import peers
 from experiments.bench.joins.bare import LAYOUTS, BareJoin
@@ -18,7 +19,6 @@ from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.selections import Constants, Functions, picky_functions
 from experiments.bench.joins.stem import PART
 from experiments.bench.joins.workload import TIMES, JoinWorkload, PriceQuery, sql, stocks_and_articles
-from experiments.bench.options import Options
 
 
 def pairs_for(workload: JoinWorkload) -> Pairs:

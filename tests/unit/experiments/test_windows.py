@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.bench.base.options import Options
 from experiments.bench.cases import calendar, windows
-from experiments.bench.options import Options
 from experiments.bench.windows.driver import WindowDriver
 from experiments.bench.windows.filters import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause

@@ -38,8 +38,8 @@ from experiments.papers import (
 from experiments.papers import (
     RowAggregate as TwinAggregate,
 )
-from experiments.papers.node import PlanNode
-from experiments.papers.strategy import Trigger
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.strategy import Trigger
 from filters.expressions.expression import ColumnRef, FunctionCall, Literal
 from lineage.elements import FOREVER
 from lineage.schema import Type

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from experiments.papers import Pipeline
 from experiments.papers.buffers import Values
-from experiments.papers.messages import MessageKind, QueueMessage
+from experiments.papers.machine.messages import MessageKind, QueueMessage
 
 SIGNS = {
     MessageKind.POSITIVE: "+",

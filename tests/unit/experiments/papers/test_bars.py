@@ -17,8 +17,8 @@ from experiments.papers import (
     TimedRow,
     TimedSource,
 )
-from experiments.papers.messages import MessageKind
-from experiments.papers.node import PlanNode
+from experiments.papers.machine.messages import MessageKind
+from experiments.papers.machine.node import PlanNode
 from windows.spec import WindowSpec
 
 SECOND = 1_000_000

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from experiments.papers import EXPIRY, Pipeline
-from experiments.papers.messages import MessageKind
-from experiments.papers.node import PlanNode
+from experiments.papers.machine.messages import MessageKind
+from experiments.papers.machine.node import PlanNode
 from tests.reference.window_plans import PLANS, random_feeds, sources
 from windows import patterns
 

@@ -21,10 +21,10 @@ from experiments.papers import (
     TimedRow,
     TimedSource,
 )
-from experiments.papers import queue as queue_module
 from experiments.papers.buffers import Element, ListBuffer, Values
-from experiments.papers.messages import COVERED_BY_FLAG, MessageKind, QueueMessage
-from experiments.papers.node import PlanNode
+from experiments.papers.machine import queue as queue_module
+from experiments.papers.machine.messages import COVERED_BY_FLAG, MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
 from lineage.errors import EddyError
 from tests.reference.window_plans import Feed, answer_at, random_feeds, sources
 from windows.spec import WindowSpec

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from experiments.papers import EXPIRY, Maintenance, Pipeline, ServiceTimes
-from experiments.papers.strategy import Trigger
+from experiments.papers.machine.strategy import Trigger
 from tests.reference.window_plans import PLANS, answer_at, random_feeds, sources
 from windows import patterns
 

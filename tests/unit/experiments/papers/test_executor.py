@@ -28,8 +28,8 @@ from experiments.papers import (
     distinct,
 )
 from experiments.papers.buffers import Element
-from experiments.papers.messages import MessageKind, QueueMessage
-from experiments.papers.queue import Queue
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.queue import Queue
 from lineage.errors import EddyError
 from tests.reference.window_plans import PLANS, random_feeds, sources
 from windows.spec import WindowSpec

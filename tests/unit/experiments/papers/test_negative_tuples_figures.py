@@ -18,7 +18,7 @@ from experiments.papers import (
     TimedRow,
     TimedSource,
 )
-from experiments.papers.messages import MessageKind
+from experiments.papers.machine.messages import MessageKind
 from tests.unit.experiments.papers.listening import Heard, listen, plain
 from windows.spec import WindowSpec
 

@@ -20,7 +20,7 @@ from experiments.papers import (
     TimedSource,
 )
 from experiments.papers.buffers import Element
-from experiments.papers.messages import MessageKind
+from experiments.papers.machine.messages import MessageKind
 from lineage.errors import EddyError
 from tests.reference.window_plans import answer_at, random_feeds
 from tests.unit.experiments.papers.listening import listen, plain

@@ -24,7 +24,7 @@ from experiments.papers import (
     distinct,
 )
 from experiments.papers.buffers import CalendarBuffer, FifoBuffer, GroupArray, HashBuffer, ListBuffer, SharedBuffer
-from experiments.papers.messages import ENDS, MessageKind
+from experiments.papers.machine.messages import ENDS, MessageKind
 from tests.unit.experiments.papers.listening import listen, plain
 from windows.spec import WindowSpec
 

@@ -13,7 +13,7 @@ from filters.expressions.evaluate import evaluate
 from filters.expressions.expression import Expression, FunctionCall, Interval, Literal
 from filters.expressions.text_functions import like
 from filters.expressions.time_functions import EXTRACT_PARTS, check_format
-from filters.values.calendar import (
+from filters.values.dates import (
     DAY_US,
     TIMESTAMP_MAX,
     TIMESTAMP_MIN,

@@ -9,7 +9,7 @@ import pytest
 
 from filters.expressions.evaluate import evaluate
 from filters.expressions.expression import FunctionCall, Literal
-from filters.values.calendar import parse_timestamp
+from filters.values.dates import parse_timestamp
 from filters.values.vector import ListFrame
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 

@@ -18,8 +18,8 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
 from experiments.papers.buffers.element import canonical
-from experiments.papers.messages import MessageKind, QueueMessage
-from experiments.papers.node import PlanNode
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
 from lineage.elements import FOREVER
 from lineage.errors import EddyError
 from windows import patterns

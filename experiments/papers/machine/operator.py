@@ -22,10 +22,10 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer
 from experiments.papers.buffers.base import due_order
-from experiments.papers.counters import OperatorCounters
-from experiments.papers.messages import MessageKind, QueueMessage
-from experiments.papers.node import PlanNode, RuleNode
-from experiments.papers.strategy import Maintenance, Mode, Trigger
+from experiments.papers.machine.counters import OperatorCounters
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode, RuleNode
+from experiments.papers.machine.strategy import Maintenance, Mode, Trigger
 
 #: Before every time.
 NEVER = -(2**62)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from eddy import Engine
-from experiments.bench.bare import RowLists
-from experiments.bench.workloads import STREAM, Batch, Query, Workload, sql
+from experiments.bench.base.bare import RowLists
+from experiments.bench.base.workloads import STREAM, Batch, Query, Workload, sql
 
 
 class EngineDriver:

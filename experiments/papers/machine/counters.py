@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from experiments.papers.messages import ENDS, MessageKind
+from experiments.papers.machine.messages import ENDS, MessageKind
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from experiments.papers.messages import COVERED_BY_FLAG, QueueMessage
+from experiments.papers.machine.messages import COVERED_BY_FLAG, QueueMessage
 
 
 class Queue:
