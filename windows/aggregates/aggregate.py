@@ -1,4 +1,4 @@
-"""What an aggregate computes, as the planner says it."""
+"""The definition of one aggregate, as the planner gives it: kind, argument, FILTER and type."""
 
 from __future__ import annotations
 

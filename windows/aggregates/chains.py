@@ -28,7 +28,7 @@ def walk_chains(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, links: np.ndarray,
     ends: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The slots of the first and of the last row at each reading, -1 of none."""
+    """Apply the steps; write the slots of the first and last row at each reading, -1 where a group has none."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:

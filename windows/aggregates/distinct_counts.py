@@ -1,4 +1,4 @@
-"""COUNT(DISTINCT x): how many rows of each group have each value, and how many values have any.
+"""COUNT(DISTINCT x): the number of live rows of each (group, value), and of values with at least one.
 
 pairs          codes of (group, value), with a reference for each live row that counts
 copies[pair]   live rows with it, in the order of events; a group's count is that of its pairs with copies
@@ -26,7 +26,7 @@ def walk_distinct(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, pairs: np.ndarray,
     copies: np.ndarray, counts: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """Different values at each reading."""
+    """Apply the steps; write the number of distinct values at each reading."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:

@@ -32,7 +32,7 @@ def walk_extremes(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, keys: np.ndarray,
     flip: int, links: np.ndarray, roots: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The slot of the extreme at each reading, -1 of no rows."""
+    """Apply the steps; write the slot of the extreme at each reading, -1 where a group has no rows."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:
@@ -52,7 +52,7 @@ def walk_medians(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, keys: np.ndarray,
     links: np.ndarray, upper: np.ndarray, roots: np.ndarray, sizes: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The slots of the two rows in the middle at each reading: the same one twice of an odd number, -1 of none."""
+    """Apply the steps; write the slots of the two middle rows at each reading: equal for an odd number, -1 for none."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:
@@ -157,7 +157,7 @@ class Medians(AggregatePart):
 
 
 def _middle(type: Type, low: Array, high: Array) -> Array:
-    """Cells halfway between two; floats of ints and floats, else of the same type."""
+    """Return the cells halfway between two: floats for ints and floats, else of the same type."""
     if type is Type.TIMESTAMP:
         # the sum may not fit; a half goes away from 1970, as in DuckDB
         down: Array = (low >> 1) + (high >> 1) + (low & high & 1)

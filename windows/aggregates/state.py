@@ -87,7 +87,7 @@ class AggregateState:
     # ---- a commit
 
     def hold(self, n_groups: int, n_slots: int) -> None:
-        """Have room for so many groups and slots."""
+        """Make room for so many groups and slots."""
         if (n_groups, n_slots) == (self._n_groups, self._n_slots):
             return
         self._n_groups, self._n_slots = n_groups, n_slots
@@ -99,7 +99,7 @@ class AggregateState:
             part.hold(n_groups, n_slots)
 
     def enter(self, slots: Array, groups: Array, columns: list[Vector]) -> None:
-        """Rows begin in this commit, in groups with these codes."""
+        """Take the rows that begin in this commit, with the codes of their groups."""
         if len(slots) == 0:
             return
         for column in self._columns.values():
@@ -110,7 +110,7 @@ class AggregateState:
             part.enter(slots, groups)
 
     def walk(self, steps: AggregateSteps) -> tuple[Array, Array, Array]:
-        """Apply all steps. Gives the rows of the group at each reading, and cells and null bytes `[aggregate, reading]`."""
+        """Apply all steps; return the group's number of rows at each reading, and cells and null bytes `[aggregate, reading]`."""
         for part in self._parts.values():
             part.walk(steps)
         cells = np.empty((len(self._of), steps.n_readings), np.int64)
@@ -126,12 +126,12 @@ class AggregateState:
         return self._rows.values(AggregateKind.COUNT)[0], cells, nulls
 
     def leave(self, slots: Array) -> None:
-        """Rows have ended in this commit."""
+        """Release the rows that ended in this commit."""
         for part in self._parts.values():
             part.leave(slots)
 
     def clear(self) -> None:
-        """No row is alive: fall back to the size of nothing."""
+        """Reset to the initial size; no row is alive."""
         self._n_groups = self._n_slots = LEAST
         for thing in self._things():
             thing.clear()
@@ -139,7 +139,7 @@ class AggregateState:
     # ---- values
 
     def vector(self, k: int, cells: Array, nulls: Array) -> Vector:
-        """Cells of aggregate k as values."""
+        """Return cells of aggregate k as a vector of values."""
         aggregate = self.aggregates[k]
         if aggregate.type is Type.STRING:
             assert aggregate.argument is not None, "a text comes from a column"
@@ -150,11 +150,11 @@ class AggregateState:
         return Vector(aggregate.type, cells.astype(DTYPES[aggregate.type], copy=False), mask)
 
     def many_texts(self, n_live: int) -> bool:
-        """Whether most texts of a column belong to no live row."""
+        """Whether in some column most texts belong to rows that ended."""
         return any(column.many_texts(n_live) for column in self._columns.values())
 
     def forget_texts(self, live: Array, shown: Array) -> None:
-        """Throw out the texts that no live row has; `shown` are cells `[aggregate, group]`, among them codes of live texts."""
+        """Drop the texts that no live row has, and renumber the codes in `shown`, the cells `[aggregate, group]`."""
         for column in self._columns.values():
             if column.type is Type.STRING:
                 remap = column.forget_texts(live)

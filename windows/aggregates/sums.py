@@ -41,7 +41,7 @@ _ALL, _NAN, _PLUS, _MINUS = 0, 1, 2, 3
 
 @inline
 def _count_special(counts: Number, group: Number, word: Number, sign: Number) -> None:
-    """A value that is NaN or infinite comes or goes."""
+    """Count a NaN or an infinity that comes or goes."""
     if (word & np.int64(0xFFFFFFFFFFFFF)) != 0:
         counts[_NAN, group] += sign
     elif word > 0:
@@ -52,7 +52,7 @@ def _count_special(counts: Number, group: Number, word: Number, sign: Number) ->
 
 @inline
 def _special_sum(counts: Number, group: Number) -> Number:
-    """NaN, an infinity, or 0.0 if all values are finite."""
+    """Return the sum of the NaNs and infinities that are counted, 0.0 if there are none."""
     plus, minus = counts[_PLUS, group], counts[_MINUS, group]
     if counts[_NAN, group] != 0 or (plus != 0 and minus != 0):
         return np.nan
@@ -64,7 +64,7 @@ def walk_counts(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, counts: np.ndarray,
     read: np.ndarray,
 ) -> None:  # fmt: skip
-    """Rows that count, at each reading."""
+    """Apply the steps; write the number of rows that count at each reading."""
     for k in range(len(slots)):
         group = groups[k]
         counts[_ALL, group] += signs[k] * np.int64(counted[slots[k]])
@@ -81,7 +81,7 @@ def walk_ints(
     counts: np.ndarray, words: np.ndarray, read_counts: np.ndarray, read_sums: np.ndarray, read_means: np.ndarray,
     fits: np.ndarray,
 ) -> None:  # fmt: skip
-    """Count, sum and mean of ints at each reading; no means if there is no room for them."""
+    """Apply the steps; write count, sum and mean of ints at each reading; no means if their array is empty."""
     for k in range(len(slots)):
         group = groups[k]
         if signs[k] != 0 and counted[slots[k]] != 0:
@@ -106,7 +106,7 @@ def walk_floats(
     counts: np.ndarray, words: np.ndarray, n_limbs: int, lowest: int, read_counts: np.ndarray,
     read_sums: np.ndarray, read_means: np.ndarray,
 ) -> None:  # fmt: skip
-    """Count, sum and mean of floats at each reading; no means if there is no room for them."""
+    """Apply the steps; write count, sum and mean of floats at each reading; no means if their array is empty."""
     for k in range(len(slots)):
         group = groups[k]
         if signs[k] != 0 and counted[slots[k]] != 0:
@@ -140,7 +140,7 @@ def walk_squares(
     counts: np.ndarray, words: np.ndarray, n_limbs: int, lowest: int, squares: np.ndarray, n_squares: int, lowest_square: int,
     scratch: np.ndarray, read_counts: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The variance at each reading; 0 of fewer than two values."""
+    """Apply the steps; write the variance at each reading, 0 for fewer than two values."""
     for k in range(len(slots)):
         group = groups[k]
         if signs[k] != 0 and counted[slots[k]] != 0:
@@ -193,7 +193,7 @@ class Counts(AggregatePart):
 
 
 class _Sums(AggregatePart):
-    """What the sums of one operand have in common: counts, and a carry now and then for sums that only grow."""
+    """The common part of sums over one operand: counts, and an occasional carry for sums that only grow."""
 
     def __init__(self, operand: Operand, sums: list[ExactSums]) -> None:
         self._operand = operand

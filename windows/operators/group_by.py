@@ -36,7 +36,7 @@ from windows.state.values import ValueCodes
 
 @kernel("void(int64[::1], int64[::1], int64[::1])")
 def number_events(times: np.ndarray, ranks: np.ndarray, events: np.ndarray) -> None:
-    """A number for each event: equal iff time and rank are."""
+    """Number the events: equal numbers iff time and rank are equal."""
     number = np.int64(0)
     for k in range(len(times)):
         if k > 0 and (times[k] != times[k - 1] or ranks[k] != ranks[k - 1]):
@@ -52,7 +52,7 @@ def list_changes(
     groups: np.ndarray, rows: np.ndarray, scalar: bool, cells: np.ndarray, nulls: np.ndarray, shown: np.ndarray,
     shown_nulls: np.ndarray, exists: np.ndarray, minus: np.ndarray, plus: np.ndarray, counts: np.ndarray,
 ) -> None:  # fmt: skip
-    """The readings at which a group's row ends, and those at which one begins; `counts` is how many of each."""
+    """List the readings at which a group's row ends, and at which one begins; `counts` is how many of each."""
     n_minus, n_plus = np.int64(0), np.int64(0)
     for k in range(len(groups)):
         group = groups[k]
@@ -76,7 +76,7 @@ def list_changes(
 
 
 class GroupByOperator(Operator):
-    """Aggregates by the first `n_keys` columns of the input, or over all rows: that one row comes with the first commit."""
+    """Aggregates by the first `n_keys` columns of the input; with no keys one row over all, from the first commit on."""
 
     sends_ends = True
 
@@ -149,7 +149,7 @@ class GroupByOperator(Operator):
         self._seen = fitted(self._seen, n_groups)
 
     def _opening(self, events: RowEvents, upto: int) -> RowEvents:
-        """The events with one before them that touches the only group and changes nothing."""
+        """Put an event in front that reads the only group and changes nothing."""
         self._opened = True
         return RowEvents(
             np.concatenate([events.times[:1] if len(events) else [upto], events.times]),
@@ -188,7 +188,7 @@ class GroupByOperator(Operator):
         return [*self._keys.take(groups), *values]
 
     def _settle(self, ended: Array) -> None:
-        """Let go of what the rows that ended had."""
+        """Release the slots, codes and texts of the rows that ended."""
         self._state.leave(ended)
         if not self._scalar:
             self._keys.release(self._group_of[ended])

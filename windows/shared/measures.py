@@ -1,4 +1,4 @@
-"""Aggregates from measures: what a query shows of a cell (see `windows/shared/planes.py`)."""
+"""The values of aggregates, computed from the measures of cells (see `windows/shared/planes.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windows.shared.planes import COUNT, INTS, MEAN, MEASURE, Planes
 
 
 def finish(planes: Planes, kind: AggregateKind, column: int | None, measures: Array) -> tuple[Array, Array, int]:
-    """Cells and null bytes of an aggregate over a value column (None: of rows), and how many ints were beyond 64 bits.
+    """Return cells and null bytes of an aggregate over a value column (None: over rows), and the number of int overflows.
 
     `measures` is `[measure, cell]`.
     """
@@ -49,7 +49,7 @@ def finish(planes: Planes, kind: AggregateKind, column: int | None, measures: Ar
 
 
 def _extremes(planes: Planes, kind: AggregateKind, column: int, measures: Array) -> Array:
-    """Values from order keys."""
+    """Return the values of order keys."""
     asked = planes.columns[column]
     at = planes.n_sums + sum(len(before.flips) for before in planes.columns[:column])
     flip = -1 if kind is AggregateKind.MAX else 0

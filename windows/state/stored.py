@@ -24,7 +24,7 @@ class StoredRows:
         return len(self.rows)
 
     def apply(self, delta: Delta, upto: int) -> tuple[Array, RowEvents]:
-        """As `LiveRows.apply`; the columns are kept."""
+        """Apply a delta as `LiveRows.apply` does, and store the columns."""
         slots, events = self.rows.apply(delta, upto)
         self._cells.fit(self.rows.capacity)
         self._cells.put(slots, delta.plus.columns)
@@ -37,7 +37,7 @@ class StoredRows:
         return self._cells.column(position, slots)
 
     def settle(self) -> None:
-        """The commit is done: slots, and texts that no live row has, are free."""
+        """End the commit: free the slots of rows that ended, and the texts without live rows."""
         self.rows.settle()
         if not len(self.rows):
             self._cells = Cells(self._cells.types)
