@@ -136,7 +136,7 @@ class ExperimentRuns:
             hint = f"eddy experiment run {name} --data DIR, where the data is"
             raise EddyError(f"{name} reads real data, which a service does not have", code="no_data", hint=hint)
         if importlib.util.find_spec("matplotlib") is None:
-            hint = "pip install 'eddy-cq[experiments]' where the service runs"
+            hint = f"./eddyctl experiment run {name}, where the service runs, installs it; or the extra eddy-cq[experiments] does"
             raise EddyError("experiments draw with matplotlib, which is not installed", code="not_installed", hint=hint)
         if self._stopped:
             raise ConflictError("the service stops", code="stopping")

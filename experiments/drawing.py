@@ -41,7 +41,7 @@ def need_matplotlib() -> None:
     except ImportError:
         raise EddyError(
             "experiments draw with matplotlib, which is not installed", code="not_installed",
-            hint="pip install 'eddy-cq[experiments]'",
+            hint="in a checkout ./eddyctl experiment run installs it; an installed package needs its extra, eddy-cq[experiments]",
         ) from None  # fmt: skip
 
 

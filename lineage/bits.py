@@ -27,10 +27,10 @@ FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Spare room that `list_rows` needs behind the last row number (it stores eight at a time).
 SPARE = 8
 
-#: Which queries read which slots (`eddy/outputs.py`), as the listing kernels take it: `query_of[slot]`, `first_of[slot]`, further
-#: ones as `more_slot`, `more_query`, `more_first`, and their number; then `stop_of[slot]` and `shift_of[slot]`, where a slot
-#: reads a segment of the batch only: the first row behind it, and what is added to its row numbers. Empty `first_of`: from
-#: the first row on; empty `stop_of`: to the last one.
+#: Which queries read which slots (`eddy/streams/outputs.py`), as the listing kernels take it: `query_of[slot]`,
+#: `first_of[slot]`, further ones as `more_slot`, `more_query`, `more_first`, and their number; then `stop_of[slot]` and
+#: `shift_of[slot]`, where a slot reads a segment of the batch only: the first row behind it, and what is added to its row
+#: numbers. Empty `first_of`: from the first row on; empty `stop_of`: to the last one.
 OutputArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]
 OUTPUTS = "Tuple((int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int32[::1], int32[::1]))"
 

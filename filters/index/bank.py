@@ -490,7 +490,7 @@ class Places:
     def __init__(self, regions: list[int], n_words: int) -> None:
         self.n_words = n_words
         self.regions = regions
-        #: as `filters/row_sets.py` has them
+        #: as `filters/index/row_sets.py` has them
         self.arrays = np.zeros((4, len(regions) + 1), np.int64)
         self.arrays[N_REGIONS, :-1] = regions
         lay_out(MAX_PREFIX, n_words, self.arrays)

@@ -59,7 +59,7 @@ class Bounds(NamedTuple):
 
 
 class RowSets(NamedTuple):
-    """The sets of rows of a batch (`filters/row_sets.py`), inside kernels."""
+    """The sets of rows of a batch (`filters/index/row_sets.py`), inside kernels."""
 
     n_rows: int
     has_nulls: bool

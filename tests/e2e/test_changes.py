@@ -169,6 +169,7 @@ def _metric(server: Server, name: str) -> float:
 
 
 @pytest.mark.parametrize("slow", ["block", "conflate", "gap", "disconnect"])
+@pytest.mark.slow
 def test_a_reader_that_does_not_read_is_dealt_with_as_it_asked(server: Server, desk: Desk, slow: str) -> None:
     query = desk.submit(f"slow_{slow}", "SELECT a, pad FROM {s} [RANGE 1 HOUR]")
     host, port = server.url.removeprefix("http://").split(":")

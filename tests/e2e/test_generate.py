@@ -100,7 +100,7 @@ def test_without_spark_there_is_one_sentence_and_the_way_to_install_it(tmp_path:
     (tmp_path / "pyspark.py").write_text("raise ImportError('it is hidden')\n")
     done = run("sensors", "--out", str(tmp_path / "d"), PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
     assert done.returncode == 1 and done.stderr.startswith("error: Spark is not installed")
-    assert "pip install 'eddy-cq[spark]'" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["pyspark.py"]
+    assert "./eddyctl generate installs it" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["pyspark.py"]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,7 @@ def test_without_spark_there_is_one_sentence_and_the_way_to_install_it(tmp_path:
         (("from", "nothing.csv", "--columns", "x"), "nothing.csv cannot be read"),
     ],
 )
+@pytest.mark.slow
 def test_mistakes_are_told_before_spark_starts(tmp_path: Path, args: tuple[str, ...], said: str) -> None:
     done = run(*args, "--out", str(tmp_path / "d"), COLUMNS="200")
     assert done.returncode in (1, 2) and said in done.stderr and "Traceback" not in done.stderr

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.e2e.serving import Server
+from tests.reference.seeds import amount
 
 #: Seconds for everything that should happen at once, on a busy machine.
 PATIENCE = 120.0
@@ -164,5 +165,5 @@ def run_kills(data: Path, cycles: int, seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_or_repeated_in_fifty_kills(tmp_path: Path) -> None:
-    run_kills(tmp_path / "data", 50, 2)
+def test_nothing_is_lost_or_repeated_in_many_kills(tmp_path: Path) -> None:
+    run_kills(tmp_path / "data", amount(4, long=50), 2)

@@ -19,6 +19,7 @@ from api.app import make_app
 from api.base.limits import Limits
 from api.core.service import Service
 from tests.e2e.serving import serving
+from tests.reference.seeds import amount
 
 load_all_checks()
 DOCUMENT = make_app(Service(None, Limits())).openapi()
@@ -126,7 +127,7 @@ _COMMON = {
 
 @pytest.mark.slow
 @SCHEMA.parametrize()
-@settings(max_examples=100, **_COMMON)
+@settings(max_examples=amount(10, long=100), **_COMMON)
 def test_whatever_is_asked_the_document_holds_and_a_refusal_changes_nothing(case: Any, world: World) -> None:
     check(case, world)
 

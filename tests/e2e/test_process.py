@@ -24,6 +24,9 @@ HERE = Path(__file__).parent
 CERT, KEY = HERE / "tls" / "cert.pem", HERE / "tls" / "key.pem"
 COLUMNS = {"columns": {"a": "int", "ts": "timestamp"}, "time": "ts"}
 
+# every test starts a server of its own
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def failed(*flags: str, env: dict[str, str] | None = None) -> Iterator[tuple[int, str]]:
@@ -39,7 +42,6 @@ def failed(*flags: str, env: dict[str, str] | None = None) -> Iterator[tuple[int
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.slow
 def test_a_signal_ends_it_within_5_s_whoever_reads_changes(number: int, tmp_path: Path) -> None:
     with serving("--data", str(tmp_path / "data")) as server, ExitStack() as stack:
         client = stack.enter_context(httpx.Client(base_url=server.url, timeout=30.0))
@@ -65,7 +67,6 @@ def test_a_signal_ends_it_within_5_s_whoever_reads_changes(number: int, tmp_path
         assert [one["name"] for one in httpx.get(again.url + "/v1/queries").json()["items"]] == ["q"]
 
 
-@pytest.mark.slow
 def test_a_request_that_never_ends_does_not_keep_it() -> None:
     with serving("--ephemeral") as server, socket.create_connection(("127.0.0.1", server.port)) as half:
         half.sendall(b"POST /v1/rows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
@@ -93,7 +94,6 @@ def _refuses(server: Server) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_a_disk_that_cannot_be_written_ends_it_with_exit_code_1_and_no_word_that_was_given_is_broken(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with serving("--data", data) as server, httpx.Client(base_url=server.url, timeout=30.0) as client:
@@ -134,7 +134,6 @@ def test_an_engine_that_cannot_be_made_is_one_sentence_and_a_hint() -> None:
         assert code == 1 and "none" in problem and "hint: " in problem and "Traceback" not in said, said
 
 
-@pytest.mark.slow
 def test_a_data_directory_that_cannot_be_used_is_one_sentence_and_a_hint(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path / "data")):
         with failed("--data", str(tmp_path / "data")) as (code, said):
@@ -156,7 +155,6 @@ def test_settings_come_from_the_environment_and_a_flag_wins() -> None:
 # ---- who may
 
 
-@pytest.mark.slow
 def test_with_tokens_roles_hold_and_a_dropped_one_is_refused_without_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     secrets = {role: add_token(path, role, role) for role in ("device", "reader", "writer")}
@@ -220,7 +218,6 @@ def strict() -> Iterator[Server]:
         yield found
 
 
-@pytest.mark.slow
 def test_heads_and_bodies_that_dribble_or_never_end_are_cut_off(strict: Server) -> None:
     host = b"Host: localhost\r\n"
     assert b" 408 " in _raw(strict, b"GET /healthz HTTP/1.1\r\nX: ")

@@ -69,6 +69,7 @@ def test_the_first_three_show_an_answer_changes_and_a_query_of_ones_own(server: 
 
 
 @pytest.mark.parametrize("demo", [True, False])
+@pytest.mark.slow
 def test_what_a_start_prints_can_be_pasted_and_again(server: Server, demo: bool) -> None:
     for line in curls(server.url, demo=demo, tokens=False) * 2:
         paste(server, line)

@@ -229,6 +229,7 @@ def test_mistakes_are_told_in_a_few_lines(dataset: Dataset, tmp_path: Path, args
     assert out == "" and err.startswith("error: ") and words in err and err.count("\n") <= 4
 
 
+@pytest.mark.slow
 def test_ctrl_c_of_a_replay_into_an_engine_says_that_nothing_is_kept(dataset: Dataset) -> None:
     leader, follower = pty.openpty()
     with started(dataset.path, "--speed", "2x", err=follower, TERM="xterm") as child:
@@ -251,6 +252,7 @@ def test_ctrl_c_of_a_replay_into_an_engine_says_that_nothing_is_kept(dataset: Da
     assert "stopped after row " in seen.decode() and "begins anew" in seen.decode() and "Traceback" not in seen.decode()
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_dataset_and_a_damaged_file_are_told(dataset: Dataset, tmp_path: Path) -> None:
     assert "there is no dataset" in run(tmp_path / "nowhere", code=1)[1]
     assert "is no dataset" in run(tmp_path, code=1)[1]

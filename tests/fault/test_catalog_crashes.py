@@ -10,7 +10,8 @@ import pytest
 import storage.catalog
 from storage.catalog import Catalog, Definition
 from storage.guard import GuardedDisk
-from tests.reference.crashes import ForgetfulDisk, Lost, Timeline, Trial, first_loss, kept_seeds, sweep
+from tests.reference.crashes import ForgetfulDisk, Lost, Timeline, Trial, first_loss, sweep
+from tests.reference.seeds import kept_seeds, seeds
 from tests.reference.simulated_disk import SimulatedDisk
 
 State = tuple[Definition, ...]
@@ -73,9 +74,9 @@ def small_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage.catalog, "_PRAGMAS", (*storage.catalog._PRAGMAS, "PRAGMA wal_autocheckpoint = 6"))
 
 
-@pytest.mark.parametrize(("seed", "n_steps"), kept_seeds("catalog"))
-def test_a_seed_that_failed_once_holds(seed: int, n_steps: int) -> None:
-    assert sweep(CatalogTrial(seed, n_steps=n_steps), n_losses=0, again_every=1) > 0
+@pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("fault", "catalog"))
+def test_a_seed_that_failed_once_holds(kept: int, n_steps: int) -> None:
+    assert sweep(CatalogTrial(kept, n_steps=n_steps), n_losses=0, again_every=1) > 0
 
 
 def test_acknowledged_transactions_survive_a_crash_at_any_operation() -> None:
@@ -91,13 +92,13 @@ def test_they_survive_a_crash_of_the_recovery_as_well(small_log: None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1006))
+@pytest.mark.parametrize("seed", seeds(range(1000, 1006), 1))
 def test_one_of_many_seeds_holds(seed: int) -> None:
     assert sweep(CatalogTrial(seed), n_losses=15, again_every=50) > 2000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2000, 2006))
+@pytest.mark.parametrize("seed", seeds(range(2000, 2006), 1))
 def test_one_of_many_seeds_holds_while_the_log_is_folded_in(seed: int, small_log: None) -> None:
     assert sweep(CatalogTrial(seed), n_losses=15, again_every=50) > 2000
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from storage.directory import DataDirectory
-from tests.reference.crashes import ForgetfulDisk, first_loss, kept_seeds, sweep
+from tests.reference.crashes import ForgetfulDisk, first_loss, sweep
 from tests.reference.directory_trial import DirectoryTrial
+from tests.reference.seeds import kept_seeds, seeds
 from tests.reference.simulated_disk import SimulatedDisk
 
 
-@pytest.mark.parametrize(("seed", "n_steps"), kept_seeds("directory"))
-def test_a_seed_that_failed_once_holds(seed: int, n_steps: int) -> None:
-    assert sweep(DirectoryTrial(seed, n_steps=n_steps), n_losses=2, again_every=5) > 0
+@pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("fault", "directory"))
+def test_a_seed_that_failed_once_holds(kept: int, n_steps: int) -> None:
+    assert sweep(DirectoryTrial(kept, n_steps=n_steps), n_losses=2, again_every=5) > 0
 
 
 @pytest.mark.parametrize("seed", range(100, 102))
@@ -25,7 +26,7 @@ def test_it_survives_a_crash_of_the_recovery_as_well() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1010))
+@pytest.mark.parametrize("seed", seeds(range(1000, 1010), 1))
 def test_one_of_many_seeds_holds(seed: int) -> None:
     assert sweep(DirectoryTrial(seed, n_steps=40), n_losses=8, again_every=50) > 1000
 

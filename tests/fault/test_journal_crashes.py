@@ -13,7 +13,8 @@ from lineage.errors import StorageError
 from storage.guard import GuardedDisk
 from storage.journal import Journal
 from storage.renewal import renew
-from tests.reference.crashes import ForgetfulDisk, Lost, Timeline, Trial, first_loss, kept_seeds, sweep
+from tests.reference.crashes import ForgetfulDisk, Lost, Timeline, Trial, first_loss, sweep
+from tests.reference.seeds import kept_seeds, seeds
 from tests.reference.simulated_disk import SimulatedDisk
 
 #: Small, so that a workload of a few dozen records has many of them.
@@ -78,9 +79,9 @@ class JournalTrial(Trial[Expected]):
                 journal.drop_before(dropped)
 
 
-@pytest.mark.parametrize(("seed", "n_steps"), kept_seeds("journal"))
-def test_a_seed_that_failed_once_holds(seed: int, n_steps: int) -> None:
-    assert sweep(JournalTrial(seed, n_steps=n_steps), n_losses=2, again_every=1) > 0
+@pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("fault", "journal"))
+def test_a_seed_that_failed_once_holds(kept: int, n_steps: int) -> None:
+    assert sweep(JournalTrial(kept, n_steps=n_steps), n_losses=2, again_every=1) > 0
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
@@ -94,7 +95,7 @@ def test_they_survive_a_crash_of_the_recovery_as_well(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1030))
+@pytest.mark.parametrize("seed", seeds(range(1000, 1030), 8))
 def test_one_of_many_seeds_holds(seed: int) -> None:
     assert sweep(JournalTrial(seed), n_losses=50, again_every=20) > 2000
 

@@ -19,6 +19,7 @@ from eddy import Engine
 from tests.reference.operators import ToStream, Tree, exact, parameters
 from tests.reference.payload import encode
 from tests.reference.script import Advance, Push
+from tests.reference.seeds import seeds
 from tests.reference.tree_sql import as_sql
 from tests.reference.tree_workload import TreeMaker, _may_be_shown_whole
 from tests.reference.values import Row, canonical, canonical_row
@@ -107,11 +108,11 @@ def compare(seed: int, plain: bool) -> None:
     assert sum(map(len, whole)) > 0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(range(20), 8))
 def test_the_cutting_of_rows_into_commits_changes_nothing(seed: int) -> None:
     compare(seed, plain=True)
 
 
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", seeds(range(100, 112), 5))
 def test_nor_does_it_where_rows_have_keys_and_ends(seed: int) -> None:
     compare(seed, plain=False)

@@ -20,6 +20,7 @@ from queries.joins import EqualityEdge, KeyColumn
 from stems.derived import DerivedColumn, DerivedColumns
 from tests.reference.breaking import Breaks
 from tests.reference.driver import replay, subject
+from tests.reference.seeds import seeds
 from tests.reference.stream_joins import make_table_script
 
 #: Scripts a mutant may survive before the test fails, and their length.
@@ -98,7 +99,7 @@ def only_derived(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tests.reference.join_workload, "SHAPES", ["cycle"])
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(range(30), 8))
 def test_a_seed_of_joins_by_derived_keys_passes(seed: int) -> None:
     replay(make_table_script(seed, 30), subject, use_duckdb=seed % 2 == 0)
 

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from tests.reference.driver import subject
 from tests.reference.harness import Harness
 from tests.reference.script import Script, Step, as_python
+from tests.reference.seeds import amount
 from tests.reference.steps import POLICIES, StepMaker, random_streams
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -116,9 +117,9 @@ def _run(max_examples: int, steps: int, derandomize: bool) -> None:
 
 
 def test_the_engine_equals_the_model_and_duckdb_after_every_step() -> None:
-    _run(max_examples=30, steps=25, derandomize=True)
+    _run(max_examples=amount(20, long=30), steps=25, derandomize=True)
 
 
 @pytest.mark.slow
 def test_the_engine_equals_the_model_and_duckdb_in_many_long_runs() -> None:
-    _run(max_examples=150, steps=50, derandomize=False)
+    _run(max_examples=amount(15, long=150), steps=50, derandomize=False)

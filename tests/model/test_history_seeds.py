@@ -24,11 +24,12 @@ from tests.reference.history_steps import HistoryStepMaker, make_history_script,
 from tests.reference.limits import make_small
 from tests.reference.player import Player
 from tests.reference.script import Act, Replace, Script, Submit
+from tests.reference.seeds import amount, seeds
 from tests.reference.steps import POLICIES
 from tests.reference.stream_joins import make_stream_join_script
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", seeds(range(16), 5))
 def test_a_seed_with_history_passes(seed: int) -> None:
     script = make_history_script(seed, 40)
     assert submits(script)
@@ -52,7 +53,7 @@ def test_a_script_with_history_passes_under_every_policy_and_batch_size(policy: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_030))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 3))
 def test_a_longer_seed_with_history_passes(seed: int) -> None:
     script = make_history_script(seed, 80)
     assert submits(script)
@@ -60,7 +61,7 @@ def test_a_longer_seed_with_history_passes(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2_000, 2_015))
+@pytest.mark.parametrize("seed", seeds(range(2_000, 2_015), 4))
 def test_a_longer_seed_with_history_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     script = make_history_script(seed, 60)
@@ -134,12 +135,12 @@ def _run(max_examples: int, steps: int, derandomize: bool) -> None:
 
 
 def test_the_engine_equals_the_model_and_duckdb_with_history_after_every_step() -> None:
-    _run(max_examples=20, steps=25, derandomize=True)
+    _run(max_examples=amount(8, long=20), steps=25, derandomize=True)
 
 
 @pytest.mark.slow
 def test_the_engine_equals_the_model_and_duckdb_with_history_in_many_long_runs() -> None:
-    _run(max_examples=100, steps=50, derandomize=False)
+    _run(max_examples=amount(10, long=100), steps=50, derandomize=False)
 
 
 # -- mutants of the engine -------------------------------------------------------------------------------------------

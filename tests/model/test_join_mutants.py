@@ -119,9 +119,9 @@ class ZeroHasASign(Naive):
 class RowsWithoutRange(Naive):
     """ROWS n RANGE w is ROWS n."""
 
-    def _part(self, query: Query, k: int, position: int, taken: Taken) -> Part:
+    def part_of(self, query: Query, k: int, position: int, taken: Taken) -> Part:
         window = query.meaning.inputs[k].window
-        part = super()._part(query, k, position, taken)
+        part = super().part_of(query, k, position, taken)
         part.end = UNBOUNDED if window and window.rows else part.end
         return part
 
@@ -148,16 +148,16 @@ class DisplacedAtOnce(Naive):
 class EveryTableIsRetroactive(Naive):
     """A non-retroactive table changes the results there are."""
 
-    def _bound(self, meaning: Meaning, history: str, born: int) -> Query:
-        query = super()._bound(meaning, history, born)
+    def bind(self, meaning: Meaning, history: str, born: int) -> Query:
+        query = super().bind(meaning, history, born)
         return query if query.is_stream else replace(query, frozen={})
 
 
 class NoTableIsRetroactive(Naive):
     """A retroactive table does not."""
 
-    def _bound(self, meaning: Meaning, history: str, born: int) -> Query:
-        query = super()._bound(meaning, history, born)
+    def bind(self, meaning: Meaning, history: str, born: int) -> Query:
+        query = super().bind(meaning, history, born)
         tables = {k: self.tables[item.source] for k, item in enumerate(meaning.inputs) if k not in query.streams}
         return replace(query, frozen=tables) if query.streams else query
 
@@ -282,14 +282,14 @@ def _first_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("rows from before the submit meet a non-retroactive table as it was when they came")
 def _old_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = Naive._part
+    exact = Naive.part_of
 
     def stamped(model: Naive, query: Query, k: int, position: int, taken: Taken) -> Part:
         part = exact(model, query, k, position, taken)
         part.row = {**part.row, "came": taken.seq}
         return part
 
-    monkeypatch.setattr(Naive, "_part", stamped)
+    monkeypatch.setattr(Naive, "part_of", stamped)
     monkeypatch.setattr(matching, "arrival", lambda parts: max(part.row["came"] for part in parts))
 
 

@@ -25,6 +25,7 @@ from tests.reference.keyed_steps import make_keyed_script
 from tests.reference.limits import make_small
 from tests.reference.player import Player
 from tests.reference.script import Replace, Retract, Script, Submit, with_events
+from tests.reference.seeds import seeds
 from tests.reference.timelines import Stream
 from tests.reference.twin import Twin
 
@@ -36,7 +37,7 @@ def without_streams(script: Script) -> Script:
     )
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", seeds(range(16), 4))
 def test_a_seed_of_keyed_streams_passes(seed: int) -> None:
     script = make_keyed_script(seed, 40)
     assert any(isinstance(step, Submit) for step in script.steps)
@@ -63,7 +64,7 @@ def test_a_seed_of_keyed_streams_passes_when_the_log_holds_hardly_a_commit(seed:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_030))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 3))
 def test_a_longer_seed_of_keyed_streams_passes(seed: int) -> None:
     script = make_keyed_script(seed, 70)
     assert any(isinstance(step, Submit) for step in script.steps)

@@ -24,6 +24,7 @@ from tests.reference.limits import make_small
 from tests.reference.matching import Condition, Meaning, Result, Rows
 from tests.reference.naive import Naive, Query
 from tests.reference.script import as_python
+from tests.reference.seeds import amount
 from tests.reference.shrinking import shrink
 from tests.reference.steps import make_script
 from tests.reference.timelines import Receipt, Stream
@@ -224,7 +225,7 @@ MODEL_MUTANTS: list[type[Naive]] = [
 
 
 def test_the_unbroken_model_passes() -> None:
-    assert first_failure(Twin, n_seeds=15) is None
+    assert first_failure(Twin, n_seeds=amount(5, long=15)) is None
 
 
 @pytest.mark.parametrize("mutant", MODEL_MUTANTS)
@@ -353,7 +354,7 @@ def _no_or(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("changes of equal value stand side by side")
 def _no_net(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.reading.reader"), "_cancel", lambda minus, plus: (minus, plus))
+    monkeypatch.setattr(module("eddy.base.results"), "_cancel", lambda minus, plus: (minus, plus))
 
 
 @breaks("a stream query's answer is not cut to its newest")

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.reference.driver import replay, run, subject
 from tests.reference.limits import make_small
 from tests.reference.script import as_python
+from tests.reference.seeds import kept_seeds, seeds
 from tests.reference.steps import POLICIES, make_script
 
-SEEDS_FILE = Path(__file__).with_name("seeds.txt")
+
+@pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("model"))
+def test_a_seed_that_failed_once_passes(kept: int, n_steps: int) -> None:
+    run(kept, n_steps, subject)
 
 
-def kept_seeds() -> list[tuple[int, int]]:
-    """(seed, steps) of each line of seeds.txt that is not a comment."""
-    lines = [line.split("#")[0].split() for line in SEEDS_FILE.read_text().splitlines()]
-    return [(int(words[0]), int(words[1])) for words in lines if words]
-
-
-@pytest.mark.parametrize(("seed", "n_steps"), kept_seeds() or [(0, 1)])
-def test_a_seed_that_failed_once_passes(seed: int, n_steps: int) -> None:
-    run(seed, n_steps, subject)
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(range(20), 8))
 def test_a_fixed_seed_passes(seed: int) -> None:
     run(seed, 40, subject)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_030))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 4))
 def test_one_of_many_seeds_passes(seed: int) -> None:
     run(seed, 80, subject)
 
 
-@pytest.mark.parametrize("seed", range(100, 108))
+@pytest.mark.parametrize("seed", seeds(range(100, 108), 4))
 def test_a_seed_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     run(seed, 40, subject)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2_000, 2_025))
+@pytest.mark.parametrize("seed", seeds(range(2_000, 2_025), 2))
 def test_one_of_many_seeds_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     run(seed, 60, subject)

@@ -15,9 +15,10 @@ from tests.reference.limits import make_small
 from tests.reference.lives import UNBOUNDED
 from tests.reference.row_steps import make_row_script
 from tests.reference.script import Crowd, Replace, Submit
+from tests.reference.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(range(12), 5))
 def test_a_seed_of_windows_that_count_rows_passes(seed: int) -> None:
     script = make_row_script(seed, 40)
     assert submits(script)
@@ -53,7 +54,7 @@ def test_a_seed_of_windows_that_count_rows_passes_when_the_log_holds_hardly_a_co
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_020))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_020), 3))
 def test_a_longer_seed_of_windows_that_count_rows_passes(seed: int) -> None:
     script = make_row_script(seed, 100)
     assert submits(script)

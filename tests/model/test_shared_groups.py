@@ -17,6 +17,7 @@ from eddy import Engine
 from eddy.matching.commit import Commit
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
+from tests.reference.seeds import seeds
 from tests.reference.shared_steps import make_shared_script
 from tests.reference.window_harness import WindowHarness
 
@@ -173,7 +174,7 @@ def listener(parts: Counter[Any]) -> Any:
     return take
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(range(24), 8))
 def test_shared_aggregates_equal_operators_of_their_own(seed: int) -> None:
     pair = Pair(seed)
     if seed % 2:
@@ -210,14 +211,14 @@ def run(seed: int, n_steps: int, use_duckdb: bool = False) -> Counter[str]:
     return paths
 
 
-@pytest.mark.parametrize("seed", range(300, 318))
+@pytest.mark.parametrize("seed", seeds(range(300, 318), 6))
 def test_shared_aggregates_are_the_models_and_duckdbs(seed: int) -> None:
     paths = run(seed, 30, use_duckdb=seed % 3 == 0)
     assert paths.total() - paths["own"] > 50
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2_000, 2_025))
+@pytest.mark.parametrize("seed", seeds(range(2_000, 2_025), 4))
 def test_one_of_many_seeds_of_shared_aggregates_passes(seed: int) -> None:
     paths = run(seed, 60, use_duckdb=seed % 8 == 0)
     assert paths.total() - paths["own"] > 50

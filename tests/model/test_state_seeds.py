@@ -22,6 +22,7 @@ from tests.reference.limits import make_small
 from tests.reference.reloading import ReloadedEngine, Reloading
 from tests.reference.row_steps import make_row_script
 from tests.reference.script import Script, with_events, without_functions
+from tests.reference.seeds import seeds
 from tests.reference.steps import make_script
 from tests.reference.stream_joins import make_stream_join_script, make_table_script
 from tests.reference.window_script import Open, WindowScript
@@ -65,7 +66,7 @@ def replay_pair(pair: Pair, seed: int) -> int:
     return reloaded.n_reloads
 
 
-@pytest.mark.parametrize("seed", range(5_000, 5_005))
+@pytest.mark.parametrize("seed", seeds(range(5_000, 5_005), 3))
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_seed_passes_on_an_engine_that_is_loaded_between_calls(kind: str, seed: int) -> None:
     script = MAKERS[kind](seed, 30)
@@ -93,7 +94,7 @@ def test_joins_pass_when_the_log_holds_hardly_a_commit(seed: int, monkeypatch: p
     assert replay(script, seed, functools.partial(Engine, log_rows=1 + seed % 3, log_bytes=1 + seed % 2 * 1000)) > 0
 
 
-@pytest.mark.parametrize("seed", range(5_400, 5_415))
+@pytest.mark.parametrize("seed", seeds(range(5_400, 5_415), 3))
 def test_trees_of_operators_pass(seed: int) -> None:
     assert replay_trees(make_window_script(seed, 25, expiry=EXPIRIES[seed % len(EXPIRIES)]), seed) > 0
 
@@ -103,7 +104,7 @@ def test_trees_beside_tables_pass(seed: int) -> None:
     assert replay_trees(make_frozen_script(seed, 25), seed) > 0
 
 
-@pytest.mark.parametrize("seed", range(5_600, 5_604))
+@pytest.mark.parametrize("seed", seeds(range(5_600, 5_604), 2))
 def test_trees_pass_when_every_commit_is_followed_by_another_plan(seed: int) -> None:
     script = make_window_script(seed, 20)
     steps = [replace(step, expiry=None) if isinstance(step, Open) else step for step in script.steps]
@@ -117,7 +118,7 @@ def test_shared_aggregates_pass(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6_000, 6_005))
+@pytest.mark.parametrize("seed", seeds(range(6_000, 6_005), 1))
 @pytest.mark.parametrize("kind", MAKERS)
 def test_one_of_many_seeds_passes(kind: str, seed: int) -> None:
     script = MAKERS[kind](seed, 60)
@@ -125,6 +126,6 @@ def test_one_of_many_seeds_passes(kind: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6_100, 6_110))
+@pytest.mark.parametrize("seed", seeds(range(6_100, 6_110), 2))
 def test_one_of_many_seeds_of_trees_passes(seed: int) -> None:
     assert replay_trees(make_window_script(seed, 50) if seed % 3 else make_frozen_script(seed, 40), seed) > 0

@@ -13,10 +13,11 @@ from tests.reference.join_steps import POLICIES
 from tests.reference.limits import make_small
 from tests.reference.lives import UNBOUNDED
 from tests.reference.script import Replace, Submit
+from tests.reference.seeds import seeds
 from tests.reference.stream_joins import make_relation_join_script, make_stream_join_script
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", seeds(range(16), 5))
 def test_a_seed_of_joins_passes(seed: int) -> None:
     script = make_stream_join_script(seed, 30)
     assert any(isinstance(step, Submit) for step in script.steps)
@@ -50,7 +51,7 @@ def test_a_seed_of_joins_passes_when_the_log_holds_hardly_a_commit(seed: int, mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_030))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 3))
 def test_a_longer_seed_of_joins_passes(seed: int) -> None:
     script = make_stream_join_script(seed, 80)
     assert sum(isinstance(step, Submit) for step in script.steps) >= 1

@@ -20,6 +20,7 @@ from stems.table import Versions
 from tests.reference.driver import replay, subject
 from tests.reference.limits import make_small
 from tests.reference.script import Script, Submit
+from tests.reference.seeds import seeds
 from tests.reference.stream_joins import make_table_script
 
 #: Scripts that a mutant may survive before the test fails, and their length.
@@ -34,7 +35,7 @@ def forget_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eddy.history.retention.MAX_COMMITS", 2)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", seeds(range(16), 6))
 def test_a_seed_of_tables_passes(seed: int) -> None:
     script = make_table_script(seed, 30)
     assert script.tables and any(isinstance(step, Submit) for step in script.steps)
@@ -69,7 +70,7 @@ def test_a_seed_of_tables_passes_when_every_limit_is_small_and_versions_go_soon(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_030))
+@pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 3))
 def test_a_longer_seed_of_tables_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
         forget_soon(monkeypatch)

@@ -11,6 +11,7 @@ from eddy import Engine
 from tests.reference.operators import Tree, exact, parameters
 from tests.reference.payload import encode
 from tests.reference.script import Advance, Push
+from tests.reference.seeds import seeds
 from tests.reference.tree_sql import as_sql
 from tests.reference.values import canonical_row
 from tests.reference.window_script import Retract, written_keys
@@ -50,7 +51,7 @@ def bag(engine: Engine, query: object) -> list[object]:
     return sorted(map(repr, map(canonical_row, zip(*(column.to_pylist() for column in table.columns), strict=True))))
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", seeds(range(16), 6))
 def test_a_query_that_came_late_has_the_whole_answer_once_it_says_so(seed: int) -> None:
     engine, maker = set_up(seed)
     trees = [tree for tree in (maker.trees.query(stream=False) for _ in range(7)) if exact(tree)]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.reference.seeds import seeds
+
 ROOT = Path(__file__).resolve().parents[2]
 BODIES = 1000
 #: Bytes of address space of the child: Arrow and numpy take most of it.
@@ -88,7 +90,8 @@ def try_all(seed: int) -> None:
     print(f"{BODIES} bodies, {taken} taken whole")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(range(4), 1))
+@pytest.mark.slow
 def test_mutated_bodies_are_taken_or_refused(seed: int) -> None:
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.property.test_csv_fuzz import try_all; try_all({seed})"
     env = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}

@@ -26,6 +26,8 @@ from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS
 from filters.values.dates import TIMESTAMP_MAX, TIMESTAMP_MIN
 from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
+from tests.reference.comparison import compared
+from tests.reference.seeds import amount
 
 COLUMNS = [
     ColumnRef(type, f"c{position}", position)
@@ -331,6 +333,7 @@ def ask(connection: Any, rows: list[tuple[Any, ...]], expression: Expression) ->
     if expression.type is Type.TIMESTAMP:
         value = f"epoch_us({value})"
     found = connection.execute(f"SELECT {value} FROM given_rows ORDER BY n").fetchall()
+    compared(len(found))
     return [row[0] for row in found]
 
 
@@ -346,7 +349,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return type(ours) is type(theirs) and ours == theirs
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=amount(120, long=300), deadline=None)
 @given(st.data(), ROWS)
 def test_an_expression_is_what_duckdb_computes(duck: Any, data: st.DataObject, rows: list[tuple[Any, ...]]) -> None:
     expression = data.draw(expressions(data.draw(st.sampled_from(ALL)), 3))
@@ -383,7 +386,7 @@ def check(duck: Any, expression: Expression, rows: list[tuple[Any, ...]]) -> Non
         assert true_rows(expression, frame_of(rows)).tolist() == [cell is True for cell in ours]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=amount(80, long=200), deadline=None)
 @given(ROWS, st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), st.booleans())
 @example([(2**53 + 1, 0, 2.0**53, 0.0, "", "", True, True, 0, 0)], "=", False)
 @example([(KEY_MAX, 0, 2.0**63, 0.0, "", "", True, True, 0, 0)], "<", True)
@@ -398,11 +401,12 @@ def test_an_int_and_a_float_compare_as_real_numbers(rows: list[tuple[Any, ...]],
             continue
         below = not math.isnan(a) and (math.isnan(b) or a < b)
         equal = a == b
+        compared()
         expected = {"=": equal, "<>": not equal, "<": below, "<=": below or equal, ">": not below and not equal, ">=": not below}
         assert cell is expected[op]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=amount(80, long=200), deadline=None)
 @given(ROWS, st.sampled_from(["exp", "ln", "power"]))
 def test_transcendental_functions_are_duckdbs_to_the_last_digits(duck: Any, rows: list[tuple[Any, ...]], op: str) -> None:
     args = (COLUMNS[2], COLUMNS[3]) if op == "power" else (COLUMNS[2],)
@@ -415,12 +419,13 @@ def test_transcendental_functions_are_duckdbs_to_the_last_digits(duck: Any, rows
             assert same(mine, theirs) or math.isclose(mine, theirs, rel_tol=1e-13)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=amount(120, long=300), deadline=None)
 @given(st.sampled_from(["+", "-", "*"]), st.lists(st.tuples(INTS, INTS), min_size=1, max_size=8))
 @example("*", [(KEY_MIN, -1), (-1, KEY_MIN), (3_037_000_500, 3_037_000_500), (2**32, 2**31), (-(2**32), 2**31)])
 def test_int_arithmetic_is_exact_or_null(op: str, pairs: list[tuple[int, int]]) -> None:
     frame = ListFrame([vector_of(Type.INT, [a for a, _ in pairs]), vector_of(Type.INT, [b for _, b in pairs])])
     found = cells_of(evaluate(FunctionCall(Type.INT, op, (COLUMNS[0], COLUMNS[1])), frame))
     exact = [{"+": a + b, "-": a - b, "*": a * b}[op] for a, b in pairs]
+    compared(len(pairs))
     assert found == [value if KEY_MIN <= value <= KEY_MAX else None for value in exact]
     assert frame.errors == found.count(None)

@@ -12,6 +12,7 @@ from collections import Counter
 
 import pytest
 
+from tests.reference.comparison import compared
 from tests.reference.join_workload import Source, random_join, random_row, random_table_rows
 from tests.reference.naive import Naive
 from tests.reference.values import Row
@@ -49,5 +50,6 @@ def test_any_cut_of_the_same_rows_gives_the_same_lives(seed: int) -> None:
     # push_many merges by (time, order of the mapping, row), so that is the order of single rows too
     rows = sorted(((rng.choice(STREAMS), random_row(rng, time)) for time in times), key=lambda e: (e[1]["ts"], e[0]))
     whole = _lives(specs, table, rows, [])
+    compared(2 * len(specs))
     assert _lives(specs, table, rows, list(range(1, len(rows)))) == whole
     assert _lives(specs, table, rows, sorted(rng.sample(range(1, len(rows)), 5))) == whole

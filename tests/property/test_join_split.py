@@ -25,7 +25,9 @@ from queries.bound import Readable
 from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
 from queries.parser import parse
 from queries.split import split
+from tests.reference.comparison import compared
 from tests.reference.join_keys import join_keys
+from tests.reference.seeds import amount
 
 VALUES: dict[Type, list[Any]] = {
     Type.INT: [KEY_MIN, KEY_MIN + 1, -2, -1, 0, 1, 2, 3, 2**53, 2**53 + 1, KEY_MAX - 1, KEY_MAX],
@@ -207,7 +209,7 @@ def split_rows(join: Join, widths: list[int], vectors: list[Vector], rows: list[
     return found
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=amount(120, long=400), deadline=None)
 @given(cases(), st.integers(0, 2**31))
 def test_the_parts_are_true_together_exactly_where_the_condition_is(case: Case, seed: int) -> None:
     widths, columns, condition = case
@@ -216,11 +218,12 @@ def test_the_parts_are_true_together_exactly_where_the_condition_is(case: Case, 
     vectors = vectors_of(columns, rows)
     expected = true_rows(condition, ListFrame(vectors, len(rows)))
     found = split_rows(join, widths, vectors, rows)
+    compared(len(rows))
     wrong = np.flatnonzero(found != expected)
     assert len(wrong) == 0, (str(condition), join, rows[wrong[0]], bool(expected[wrong[0]]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=amount(80, long=200), deadline=None)
 @given(cases())
 def test_the_parts_are_in_the_shape_the_engine_runs(case: Case) -> None:
     widths, columns, condition = case
@@ -249,7 +252,7 @@ def test_the_parts_are_in_the_shape_the_engine_runs(case: Case) -> None:
     hash(join), hash(join.key)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=amount(60, long=150), deadline=None)
 @given(cases(), st.randoms(use_true_random=False))
 def test_the_order_of_the_conjuncts_does_not_matter_to_what_is_shared(case: Case, rng: Any) -> None:
     widths, columns, condition = case
@@ -287,4 +290,5 @@ def test_bands_are_exact_at_the_ends_of_the_range(text: str) -> None:
     vectors = vectors_of(columns, rows)
     assert bound.join is not None and bound.condition is not None
     expected = true_rows(bound.condition, ListFrame(vectors))
+    compared(len(rows))
     assert split_rows(bound.join, [1, 1], vectors, rows).tolist() == expected.tolist()

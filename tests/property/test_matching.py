@@ -27,6 +27,7 @@ from lineage.batch import TupleBatch
 from lineage.bits import SPARE, set_bit, slots_of, words
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
+from tests.reference.comparison import compared
 
 ensure()
 
@@ -183,6 +184,7 @@ class World:
 
     def expected(self, batch: Batch) -> list[set[int]]:
         """Per row the slots that want it, by definition."""
+        compared(batch.n_rows)
         return [
             {slot for slot, query in self.queries.items() if all(intervals.holds(row[name]) for name, intervals in query.items())}
             for row in batch.keys

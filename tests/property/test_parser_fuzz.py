@@ -16,6 +16,7 @@ from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import QueryFacts, Readable
 from queries.parser import parse
+from tests.reference.seeds import amount
 
 SCHEMA = Schema.parse({"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}, "readings")
 ORDERS = Schema.parse({"id": "int", "sensor": "int", "price": "float", "at": "timestamp"}, "orders")
@@ -118,7 +119,7 @@ def test_the_seeds_are_valid(sql: str) -> None:
     assert bind(parse(sql), KNOWN.get, PARAMS if ":p" in sql else None).columns
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=amount(150, long=400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.one_of(soup, framed, joined, grouped, nested, mutated(), st.text(max_size=80)))
 def test_any_text_gives_a_query_or_a_query_error(sql: str) -> None:
     assert attempt(sql) < WORK + WORK_PER_CHARACTER * len(sql)
@@ -137,7 +138,7 @@ OPERATORS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=amount(120, long=300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.booleans(), NUMBERS, st.lists(st.tuples(OPERATORS, st.sampled_from(["", "-"]), NUMBERS), min_size=1, max_size=6))
 def test_operators_bind_as_in_duckdb(negated: bool, first: str, rest: list[tuple[str, str, str]]) -> None:
     """A row of operators without parentheses, computed while binding, against DuckDB's reading of the same text."""

@@ -15,6 +15,8 @@ from filters.expressions.predicate import MAX_CLAUSES, Atom, Condition, IndexAto
 from filters.values.intervals import float_key
 from filters.values.vector import ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
+from tests.reference.comparison import compared
+from tests.reference.seeds import amount
 
 TYPES = [Type.INT, Type.FLOAT, Type.STRING, Type.BOOL]
 VALUES: dict[Type, list[Any]] = {
@@ -122,7 +124,7 @@ def condition_rows(condition: Condition, rows: list[list[Any]], frame: ListFrame
     return found
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=amount(100, long=250), deadline=None)
 @given(cases(), st.integers(0, 2**31))
 def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(
     case: tuple[list[ColumnRef], Expression], seed: int
@@ -131,6 +133,7 @@ def test_the_normal_form_is_true_on_exactly_the_rows_of_the_expression(
     rows = random_rows(columns, seed)
     frame = frame_of(columns, rows)
     condition = normalise(expression)
+    compared(len(rows))
     assert condition_rows(condition, rows, frame).tolist() == true_rows(expression, frame).tolist(), str(condition)
 
 
@@ -144,7 +147,7 @@ def test_a_constant_that_ends_in_nul_means_the_same_to_the_index_and_to_the_eval
             assert true_rows(expression, frame).tolist() == condition_rows(normalise(expression), rows, frame).tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=amount(60, long=150), deadline=None)
 @given(cases())
 def test_the_normal_form_is_in_the_shape_the_engine_runs(case: tuple[list[ColumnRef], Expression]) -> None:
     condition = normalise(case[1])
@@ -160,7 +163,7 @@ def test_the_normal_form_is_in_the_shape_the_engine_runs(case: tuple[list[Column
         assert len(set(places)) == len(places), "atoms on one attribute are united, residuals too"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=amount(50, long=100), deadline=None)
 @given(cases(), st.randoms(use_true_random=False))
 def test_reordered_conjuncts_are_the_same_condition(case: tuple[list[ColumnRef], Expression], rng: Any) -> None:
     expression = case[1]
@@ -171,7 +174,7 @@ def test_reordered_conjuncts_are_the_same_condition(case: tuple[list[ColumnRef],
     assert normalise(FunctionCall(Type.BOOL, "and", tuple(args))) == normalise(expression)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=amount(50, long=100), deadline=None)
 @given(cases(), cases(), st.integers(0, 2**31))
 def test_equal_conditions_keep_the_same_rows(
     one: tuple[list[ColumnRef], Expression], two: tuple[list[ColumnRef], Expression], seed: int

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -22,6 +20,9 @@ from queries.rewrites import Rewritten, pulled_up, pushed_down, simplified
 from queries.syntax import MAX_SELECTS
 from queries.tree import walk
 from tests.property.test_trees_duckdb import KNOWN, rows, texts
+from tests.reference.comparison import compared
+from tests.reference.oracle import asked
+from tests.reference.seeds import amount
 from tests.reference.tree_answer import answer
 
 Contents = dict[str, list[tuple[Any, ...]]]
@@ -48,7 +49,7 @@ def forms(root: Node) -> dict[str, Node]:
     }
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=amount(50, long=120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts(), rows, rows)
 def test_every_form_of_a_random_tree_has_the_same_answer(
     sql: str, table: list[tuple[Any, ...]], stream: list[tuple[Any, ...]]
@@ -58,6 +59,7 @@ def test_every_form_of_a_random_tree_has_the_same_answer(
     root, contents = bound(sql), {"t": table, "r": stream}
     expected = bag(root, contents)
     for name, form in forms(root).items():
+        compared()
         assert bag(form, contents) == expected, f"{name}: {sql}"
         assert [(column.name, column.type) for column in form.columns] == [(c.name, c.type) for c in root.columns]
 
@@ -89,13 +91,8 @@ SELECTED = [
 
 def both(sql: str, contents: Contents, form: Node) -> tuple[Counter[Any], Counter[Any]]:
     """The answer of a form of a text's tree, and DuckDB's of the text."""
-    connection = duckdb.connect()
-    for name, found in contents.items():
-        connection.execute(f"CREATE TABLE {name} (i BIGINT, j BIGINT, s VARCHAR)")
-        if found:
-            connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", found)
-    theirs = connection.execute(re.sub(r"\[.*?\]", "", sql)).fetchall()
-    return bag(form, contents), Counter(theirs)
+    compared()
+    return bag(form, contents), Counter(asked(sql, contents))
 
 
 @pytest.mark.parametrize(

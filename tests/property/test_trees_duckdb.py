@@ -8,10 +8,8 @@ windows, so DuckDB reads the same text without them.
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any, TypeVar
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +21,9 @@ from queries.nodes import JoinNode, Node
 from queries.parser import parse
 from queries.syntax import MAX_SELECTS
 from queries.tree import walk
+from tests.reference.comparison import compared
+from tests.reference.oracle import asked
+from tests.reference.seeds import amount
 from tests.reference.tree_answer import answer
 
 T = TypeVar("T")
@@ -159,16 +160,11 @@ def both(sql: str, contents: dict[str, list[tuple[Any, ...]]]) -> tuple[Node, li
     """The tree of a text, its answer, and DuckDB's."""
     node = bind(parse(sql), KNOWN.get)
     ours = answer(node, lambda leaf: contents[leaf.name])
-    connection = duckdb.connect()
-    for name, found in contents.items():
-        connection.execute(f"CREATE TABLE {name} (i BIGINT, j BIGINT, s VARCHAR)")
-        if found:
-            connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", found)
-    theirs = connection.execute(re.sub(r"\[.*?\]", "", sql)).fetchall()
-    return node, sorted(ours, key=repr), sorted(theirs, key=repr)
+    compared()
+    return node, sorted(ours, key=repr), sorted(asked(sql, contents), key=repr)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=amount(80, long=250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts(), rows, rows)
 def test_a_tree_has_the_answer_that_duckdb_gives_for_its_text(
     sql: str, table: list[tuple[Any, ...]], stream: list[tuple[Any, ...]]

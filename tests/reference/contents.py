@@ -111,17 +111,17 @@ class QueryFeed:
     """The rows of a stream that a query gives, timed by the event that emitted them."""
 
     def __init__(self, child: Running, columns: Sequence[str]) -> None:
-        self._child = child
+        self.child = child
         self._columns = columns
         self.new: list[Arrived] = []
 
     def step(self, event: Event) -> None:
-        self._child.step(event)
-        rows = [dict(zip(self._columns, value, strict=True)) for value in self._child.emitted]
+        self.child.step(event)
+        rows = [dict(zip(self._columns, value, strict=True)) for value in self.child.emitted]
         self.new = [Arrived(row, event.time, event.time, event.seq, event.number) for row in rows]
 
     def due(self, now: float) -> float:
-        return self._child.due(now)
+        return self.child.due(now)
 
     def seq(self, row: Arrived) -> int:
         return row.seq
@@ -134,44 +134,44 @@ class Unwindowed:
     """A stream without a window: each row once, in the event in which it comes."""
 
     def __init__(self, feed: Feed) -> None:
-        self._feed = feed
+        self.feed = feed
         self.elements: list[Element] = []
 
     def step(self, event: Event) -> None:
-        self._feed.step(event)
-        new = [] if event.kind == "open" else self._feed.new
-        self.elements = [Element(row.row, self._feed.seq(row), self._feed.seq(row)) for row in new if row.until > row.start]
+        self.feed.step(event)
+        new = [] if event.kind == "open" else self.feed.new
+        self.elements = [Element(row.row, self.feed.seq(row), self.feed.seq(row)) for row in new if row.until > row.start]
 
     def due(self, now: float) -> float:
-        return self._feed.due(now)
+        return self.feed.due(now)
 
 
 class Windowed:
     """A window over a stream."""
 
     def __init__(self, feed: Feed, window: Window | Slide) -> None:
-        self._feed = feed
+        self.feed = feed
         self._window = window
         #: rows that are or may be inside, or hold a place
-        self._rows: list[Arrived] = []
-        self._inside: list[tuple[Arrived, float]] = []
+        self.rows: list[Arrived] = []
+        self.inside: list[tuple[Arrived, float]] = []
         #: the commit in which each was first inside
         self._born: list[int] = []
         self.elements: list[Element] = []
 
     def step(self, event: Event) -> None:
-        self._feed.step(event)
-        self._rows += self._feed.new
+        self.feed.step(event)
+        self.rows += self.feed.new
         boundary = self._window.boundary(event.time) if isinstance(self._window, Slide) else math.nan
-        self._rows = [row for row in self._rows if not self._over(row, event.time)]
+        self.rows = [row for row in self.rows if not self._over(row, event.time)]
         shown = boundary if isinstance(self._window, Slide) and self._window.bounds else 0.0
         inside = [(row, shown) for row in self._held(boundary) if not row.gone and event.time < row.until]
-        if inside != self._inside:
-            known = {(id(row), shown): born for (row, shown), born in zip(self._inside, self._born)}
-            self._inside = inside
+        if inside != self.inside:
+            known = {(id(row), shown): born for (row, shown), born in zip(self.inside, self._born)}
+            self.inside = inside
             self._born = [known.get((id(row), shown), event.seq) for row, shown in inside]
             made = zip(inside, self._born)
-            self.elements = [Element(self._shown(row.row, shown), self._feed.seq(row), born) for (row, shown), born in made]
+            self.elements = [Element(self._shown(row.row, shown), self.feed.seq(row), born) for (row, shown), born in made]
 
     def _over(self, row: Arrived, now: float) -> bool:
         """Whether it can neither be inside again nor hold a place."""
@@ -181,17 +181,17 @@ class Windowed:
 
     def _held(self, boundary: float) -> list[Arrived]:
         if isinstance(self._window, Slide):
-            return [row for row in self._rows if boundary - self._window.width <= row.t and row.start < boundary]
+            return [row for row in self.rows if boundary - self._window.width <= row.t and row.start < boundary]
         if self._window.rows is not None:
             newer: Counter[Value] = Counter()
             kept = []
-            for row in reversed(self._rows):
+            for row in reversed(self.rows):
                 key = self._window.key(row.row)
                 newer[key] += 1
                 if newer[key] <= self._window.rows:
                     kept.append(row)
-            self._rows = kept[::-1]
-        return self._rows
+            self.rows = kept[::-1]
+        return self.rows
 
     def _shown(self, row: Row, boundary: float) -> Row:
         if not isinstance(self._window, Slide) or not self._window.bounds:
@@ -199,11 +199,11 @@ class Windowed:
         return {**row, "window_start": int(boundary - self._window.width), "window_end": int(boundary)}
 
     def due(self, now: float) -> float:
-        times = [self._feed.due(now), *(row.until for row in self._rows)]
+        times = [self.feed.due(now), *(row.until for row in self.rows)]
         if isinstance(self._window, Slide):
-            times += [self._window.boundary(now) + self._window.slide] if self._rows else []
+            times += [self._window.boundary(now) + self._window.slide] if self.rows else []
         else:
-            times += [row.t + self._window.width for row in self._rows]
+            times += [row.t + self._window.width for row in self.rows]
         return min((time for time in times if time > now), default=math.inf)
 
 
@@ -230,20 +230,20 @@ class Derived:
     """The answer of a query as an item of FROM; `of_tables`: it reads tables alone."""
 
     def __init__(self, child: Running, columns: Sequence[str], of_tables: bool) -> None:
-        self._child = child
+        self.child = child
         self._columns = columns
         self._of_tables = of_tables
-        self._rows: Sequence[Value] | None = None
+        self.rows: Sequence[Value] | None = None
         self.elements: list[Element] = []
 
     def step(self, event: Event) -> None:
-        self._child.step(event)
-        if self._child.rows is not self._rows:
-            self._rows = self._child.rows
-            made = zip(self._rows, self._child.born, strict=True)
+        self.child.step(event)
+        if self.child.rows is not self.rows:
+            self.rows = self.child.rows
+            made = zip(self.rows, self.child.born, strict=True)
             self.elements = [
                 Element(dict(zip(self._columns, row, strict=True)), None if self._of_tables else born, born) for row, born in made
             ]
 
     def due(self, now: float) -> float:
-        return self._child.due(now)
+        return self.child.due(now)

@@ -11,14 +11,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from lineage.errors import StorageError
 from storage.disk import Data, Disk, File
+from tests.reference.comparison import compared
 from tests.reference.simulated_disk import DiskState, SimulatedDisk
-
-SEEDS_FILE = Path(__file__).parents[1] / "fault" / "seeds.txt"
 
 E = TypeVar("E")
 
@@ -96,6 +94,7 @@ def _crashed(state: DiskState, loss: int, seed: int) -> SimulatedDisk:
 
 
 def _recover(trial: Trial[E], disk: SimulatedDisk, expected: E, where: str) -> Timeline[E]:
+    compared()
     try:
         return trial.recover(disk, expected)
     except (Lost, StorageError) as error:
@@ -110,12 +109,6 @@ def first_loss(make: Callable[[int], Trial[E]], *, n_seeds: int, n_losses: int, 
         except Lost as error:
             return str(error)
     return ""
-
-
-def kept_seeds(kind: str) -> list[tuple[int, int]]:
-    """(seed, steps) in tests/fault/seeds.txt that this kind of trial failed once; a small one if there is none."""
-    lines = [line.split("#")[0].split() for line in SEEDS_FILE.read_text().splitlines()]
-    return [(int(words[1]), int(words[2])) for words in lines if words and words[0] == kind] or [(0, 1)]
 
 
 class ForgetfulDisk:

@@ -67,19 +67,19 @@ class Leaf:
 
     def look(self) -> None:
         """Note what it holds after the last event."""
-        elements = [given.elements for given in self.combinations._inputs.values()]
+        elements = [given.elements for given in self.combinations.inputs.values()]
         if not self.tree.is_stream and len(elements) == len(self.before) and all(a is b for a, b in zip(elements, self.before)):
             return
         self.before = elements
         if self.item is None:
             self._look_at_combinations()
             return
-        for arrived, _ in _rows(self.combinations._inputs[self.item]):
+        for arrived, _ in _rows(self.combinations.inputs[self.item]):
             assert arrived is not None, "a row of a stream"
             self._take(self.item, arrived)
 
     def _look_at_combinations(self) -> None:
-        inputs, frozen = self.combinations._inputs, self.combinations._frozen
+        inputs, frozen = self.combinations.inputs, self.combinations.frozen
         where = self.tree.where
         for chosen in itertools.product(*(list(_rows(given)) for given in inputs.values())):
             rows = [arrived for arrived, _ in chosen if arrived is not None]
@@ -142,9 +142,9 @@ class Leaf:
         window = None if self.item is None else self.tree.items[self.item].window
         if self.item is None or not isinstance(window, Slide):
             return
-        given = self.combinations._inputs[self.item]
+        given = self.combinations.inputs[self.item]
         assert isinstance(given, Windowed)
-        for row in given._rows:
+        for row in given.rows:
             first = (max(row.start, now) // window.slide + 1) * window.slide
             if not row.gone and first - window.width <= row.t and first < row.until and self._not_refused(self.item, row):
                 yield row
@@ -164,10 +164,10 @@ def _rows(given: Any) -> Iterator[tuple[Arrived | None, Element]]:
     """What an item of FROM holds, with the arrivals of a stream's rows."""
     match given:
         case Windowed():
-            assert len(given._inside) == len(given.elements)
-            yield from ((arrived, element) for (arrived, _), element in zip(given._inside, given.elements))
+            assert len(given.inside) == len(given.elements)
+            yield from ((arrived, element) for (arrived, _), element in zip(given.inside, given.elements))
         case Unwindowed():
-            rows = [row for row in given._feed.new if row.until > row.start] if given.elements else []
+            rows = [row for row in given.feed.new if row.until > row.start] if given.elements else []
             yield from zip(rows, given.elements, strict=True)
         case TableNow():
             yield from ((None, element) for element in given.elements)
@@ -178,7 +178,7 @@ def _leaves(tree: Tree, running: Any, opening: Opening, by_event: bool) -> Itera
     node = getattr(running, "_node", running)
     match tree:
         case Select() | Grouped():
-            combinations: Combinations = node._combinations
+            combinations: Combinations = node.combinations
             if all(isinstance(item.source, str) and not isinstance(item.window, Slide) for item in tree.items):
                 if any(item.is_base for item in tree.items):
                     yield Leaf(tree, combinations, None, tree.is_stream or (by_event and len(tree.items) == 1))
@@ -188,13 +188,13 @@ def _leaves(tree: Tree, running: Any, opening: Opening, by_event: bool) -> Itera
                         yield Leaf(tree, combinations, k, tree.is_stream or (by_event and not isinstance(item.window, Slide)))
             for k, item in enumerate(tree.items):
                 if not isinstance(item.source, str):
-                    yield from _leaves(item.source, _child(item, combinations._inputs[k]), opening, by_event)
+                    yield from _leaves(item.source, _child(item, combinations.inputs[k]), opening, by_event)
         case Distinct():
-            yield from _leaves(tree.child, node._child, opening, by_event)
+            yield from _leaves(tree.child, node.child, opening, by_event)
         case ToStream():
-            yield from _leaves(tree.child, node._child, opening, by_event or tree.word != "rstream")
+            yield from _leaves(tree.child, node.child, opening, by_event or tree.word != "rstream")
         case Combined():
-            for side, below in zip((tree.left, tree.right), node._sides):
+            for side, below in zip((tree.left, tree.right), node.sides):
                 yield from _leaves(side, below, opening, by_event)
         case Named():
             read = opening.reads[tree.name]
@@ -203,9 +203,9 @@ def _leaves(tree: Tree, running: Any, opening: Opening, by_event: bool) -> Itera
 
 def _child(item: Item, given: Any) -> Any:
     if isinstance(given, Derived):
-        return given._child
-    assert isinstance(given._feed, QueryFeed)
-    return given._feed._child
+        return given.child
+    assert isinstance(given.feed, QueryFeed)
+    return given.feed.child
 
 
 class LeafModel(WindowModel):

@@ -185,7 +185,7 @@ class Naive(Timelines):
             if window:
                 for part in query.parts[k]:
                     part.end = min(part.end, stream.own_ends[part.number])
-            query.parts[k] += [self._part(query, k, i, stream.taken[i]) for i in stream.positions_of(self.seq)]
+            query.parts[k] += [self.part_of(query, k, i, stream.taken[i]) for i in stream.positions_of(self.seq)]
             if window:
                 self._displace(window, query.parts[k])
         elif k not in query.frozen:
@@ -203,7 +203,7 @@ class Naive(Timelines):
             return parts
         return [part for part in parts if part.end > now]
 
-    def _part(self, query: Query, k: int, position: int, taken: Taken) -> Part:
+    def part_of(self, query: Query, k: int, position: int, taken: Taken) -> Part:
         item = query.meaning.inputs[k]
         window, stream = item.window, self.streams[item.source]
         if window is None:
@@ -253,7 +253,7 @@ class Naive(Timelines):
 
     def submit(self, meaning: Meaning, history: str = "new", emit: str = "commit") -> int:
         number = self._next_query
-        query = self._bound(meaning, history, self.seq)
+        query = self.bind(meaning, history, self.seq)
         query.emit = emit
         self._next_query += 1
         self.queries[number] = query
@@ -266,7 +266,7 @@ class Naive(Timelines):
     def replace(self, number: int, meaning: Meaning) -> None:
         """Another text under the same id: one commit holds the difference of the two answers."""
         old = self.queries[number]
-        new = self._bound(meaning, old.history, old.born)
+        new = self.bind(meaning, old.history, old.born)
         if old.kept is not None or new.is_stream != old.is_stream:
             raise ValueError("a paused query is not replaced, nor a relation by a stream")
         new.emit = old.emit
@@ -286,7 +286,7 @@ class Naive(Timelines):
         query.born = self.seq
         self._open_in_commit(number, query, kept or [])
 
-    def _bound(self, meaning: Meaning, history: str, born: int) -> Query:
+    def bind(self, meaning: Meaning, history: str, born: int) -> Query:
         """A query with what its names stand for; refuses what the language refuses."""
         inputs = meaning.inputs
         streams = frozenset(k for k, item in enumerate(inputs) if item.source in self.streams)
@@ -325,7 +325,7 @@ class Naive(Timelines):
                 query.seen_from[k] = self._first_seen(query, stream) if item.window else len(stream.taken)
             if k in query.streams and item.window:
                 entries = enumerate(stream.taken[query.seen_from[k] :], query.seen_from[k])
-                parts = [self._part(query, k, position, taken) for position, taken in entries]
+                parts = [self.part_of(query, k, position, taken) for position, taken in entries]
                 self._displace(item.window, parts)
                 query.parts[k] = self._remaining(query, k, parts, now)
                 for part in query.parts[k]:

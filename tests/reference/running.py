@@ -51,15 +51,15 @@ class Combinations:
 
     def __init__(self, where: Expression | None, inputs: dict[int, Input], frozen: dict[int, Table]) -> None:
         self._where = where
-        self._inputs = inputs
-        self._frozen = frozen
+        self.inputs = inputs
+        self.frozen = frozen
         self._before: list[list[Element]] = []
 
     def step(self, event: Event) -> bool:
         """Whether anything changed."""
-        for given in self._inputs.values():
+        for given in self.inputs.values():
             given.step(event)
-        elements = [given.elements for given in self._inputs.values()]
+        elements = [given.elements for given in self.inputs.values()]
         same = len(elements) == len(self._before) and all(a is b for a, b in zip(elements, self._before))
         self._before = elements
         return not same
@@ -70,19 +70,19 @@ class Combinations:
         if math.prod(sizes) > MAX_COMBINATIONS:
             raise ValueError(f"too large for a model: {sizes} rows to combine")
         for chosen in itertools.product(*self._before):
-            placed: dict[int, Row] = {k: element.row for k, element in zip(self._inputs, chosen)}
+            placed: dict[int, Row] = {k: element.row for k, element in zip(self.inputs, chosen)}
             came = [element.came for element in chosen if element.came is not None]
             arrived = max(came, default=0)
             born = arrived if came and len(chosen) == 1 else max(element.born for element in chosen)
-            versions = [[version.row for version in table.at(arrived)] for table in self._frozen.values()]
+            versions = [[version.row for version in table.at(arrived)] for table in self.frozen.values()]
             for more in itertools.product(*versions):
-                placed.update(zip(self._frozen, more))
+                placed.update(zip(self.frozen, more))
                 rows = [placed[k] for k in range(len(placed))]
                 if self._where is None or self._where.fn(rows) is True:
                     yield rows, born
 
     def due(self, now: float) -> float:
-        return min((given.due(now) for given in self._inputs.values()), default=math.inf)
+        return min((given.due(now) for given in self.inputs.values()), default=math.inf)
 
 
 class RunningSelect:
@@ -91,13 +91,13 @@ class RunningSelect:
     def __init__(self, tree: Select, combinations: Combinations) -> None:
         self._outputs = [node.fn for _, node in tree.outputs]
         self._is_stream = tree.is_stream
-        self._combinations = combinations
+        self.combinations = combinations
         self.rows: list[Value] = []
         self.born: list[int] = []
         self.emitted: list[Value] = []
 
     def step(self, event: Event) -> None:
-        changed = self._combinations.step(event)
+        changed = self.combinations.step(event)
         if self._is_stream:
             self.emitted = [row for row, _ in self._made()]
         elif changed:
@@ -105,10 +105,10 @@ class RunningSelect:
             self.rows, self.born = [row for row, _ in made], [born for _, born in made]
 
     def _made(self) -> list[tuple[Value, int]]:
-        return [(tuple(fn(rows) for fn in self._outputs), born) for rows, born in self._combinations.rows()]
+        return [(tuple(fn(rows) for fn in self._outputs), born) for rows, born in self.combinations.rows()]
 
     def due(self, now: float) -> float:
-        return self._combinations.due(now)
+        return self.combinations.due(now)
 
 
 class RunningGrouped:
@@ -116,7 +116,7 @@ class RunningGrouped:
 
     def __init__(self, tree: Grouped, combinations: Combinations) -> None:
         self._tree = tree
-        self._combinations = combinations
+        self.combinations = combinations
         self.rows: list[Value] = []
         self.born: list[int] = []
         #: by key: keys and aggregates, and since when they are that
@@ -124,7 +124,7 @@ class RunningGrouped:
         self._begun = False
 
     def step(self, event: Event) -> None:
-        if self._combinations.step(event) or not self._begun:
+        if self.combinations.step(event) or not self._begun:
             self._begun = True
             made = list(self._made(event))
             self.rows, self.born = [row for row, _ in made], [born for _, born in made]
@@ -135,7 +135,7 @@ class RunningGrouped:
         groups: dict[Value, list[list[Row]]] = defaultdict(list)
         if tree.scalar:
             groups[()] = []
-        for rows, _ in self._combinations.rows():
+        for rows, _ in self.combinations.rows():
             groups[canonical_row(key.fn(rows) for key in tree.keys)].append(rows)
         for key_of, group in groups.items():
             row = {f"k{i}": key.fn(group[0]) for i, key in enumerate(tree.keys)}
@@ -148,7 +148,7 @@ class RunningGrouped:
                 yield tuple(node.fn([row]) for _, node in tree.outputs), born
 
     def due(self, now: float) -> float:
-        return self._combinations.due(now)
+        return self.combinations.due(now)
 
 
 def _aggregated(made: Aggregate, group: list[list[Row]]) -> object:
@@ -180,21 +180,21 @@ class RunningDistinct:
     emitted: Sequence[Value] = ()
 
     def __init__(self, tree: Distinct, child: Running) -> None:
-        self._child = child
+        self.child = child
         self._before: Sequence[Value] | None = None
         self._copies = Copies()
         self.rows: list[Value] = []
         self.born: list[int] = []
 
     def step(self, event: Event) -> None:
-        self._child.step(event)
-        if self._child.rows is not self._before:
-            self._before = self._child.rows
+        self.child.step(event)
+        if self.child.rows is not self._before:
+            self._before = self.child.rows
             self.rows = list({canonical_row(row): row for row in self._before}.values())
             self.born = self._copies.born(self.rows, event.seq)
 
     def due(self, now: float) -> float:
-        return self._child.due(now)
+        return self.child.due(now)
 
 
 def copies(word: str, all: bool, n: int, m: int) -> int:
@@ -220,21 +220,21 @@ class RunningCombined:
 
     def __init__(self, tree: Combined, left: Running, right: Running) -> None:
         self._tree = tree
-        self._sides = left, right
+        self.sides = left, right
         self._before: tuple[Sequence[Value], Sequence[Value]] | None = None
         self._copies = Copies()
         self.rows: list[Value] = []
         self.born: list[int] = []
 
     def step(self, event: Event) -> None:
-        for side in self._sides:
+        for side in self.sides:
             side.step(event)
-        left, right = (side.rows for side in self._sides)
+        left, right = (side.rows for side in self.sides)
         if self._before and left is self._before[0] and right is self._before[1]:
             return
         self._before = left, right
         if self._tree.word == "union" and self._tree.all:
-            self.rows, self.born = [*left, *right], [born for side in self._sides for born in side.born]
+            self.rows, self.born = [*left, *right], [born for side in self.sides for born in side.born]
             return
         n, m = bag(left), bag(right)
         plain = {canonical_row(row): row for row in [*left, *right]}
@@ -242,7 +242,7 @@ class RunningCombined:
         self.born = self._copies.born(self.rows, event.seq)
 
     def due(self, now: float) -> float:
-        return min(side.due(now) for side in self._sides)
+        return min(side.due(now) for side in self.sides)
 
 
 class RunningToStream:
@@ -253,7 +253,7 @@ class RunningToStream:
 
     def __init__(self, tree: ToStream, child: Running, slides: set[int]) -> None:
         self._word = tree.word
-        self._child = child
+        self.child = child
         self._slides = slides
         self._opened = math.inf
         #: the answer before the event; for RSTREAM that at the end of the last instant
@@ -261,8 +261,8 @@ class RunningToStream:
         self.emitted: list[Value] = []
 
     def step(self, event: Event) -> None:
-        self._child.step(event)
-        rows = self._child.rows
+        self.child.step(event)
+        rows = self.child.rows
         self.emitted = []
         if self._opened == math.inf:  # its own opening is no event
             self._opened = event.time
@@ -279,11 +279,11 @@ class RunningToStream:
     def _speaks(self, instant: float) -> bool:
         if self._slides:
             return instant > self._opened and any(instant % slide == 0 for slide in self._slides)
-        return bag(self._child.rows) != bag(self._before)
+        return bag(self.child.rows) != bag(self._before)
 
     def due(self, now: float) -> float:
-        times = [self._child.due(now)]
-        if self._word == "rstream" and self._child.rows and not math.isinf(now):
+        times = [self.child.due(now)]
+        if self._word == "rstream" and self.child.rows and not math.isinf(now):
             times += [now // slide * slide + slide for slide in self._slides]
         return min(times)
 

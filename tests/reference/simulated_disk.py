@@ -98,18 +98,18 @@ class DiskState(NamedTuple):
 
     def after_kill(self) -> SimulatedDisk:
         disk = SimulatedDisk()
-        disk._durable_names = dict(self.names)
-        disk._name_changes = list(self.name_changes)
-        disk._names = dict(self.names)
+        disk.durable_names = dict(self.names)
+        disk.name_changes = list(self.name_changes)
+        disk.names = dict(self.names)
         for name_change in self.name_changes:
-            name_change.apply(disk._names)
+            name_change.apply(disk.names)
         for number, file in self.files.items():
             pending = file.changes[: file.n_changes]
             content = bytearray(file.durable if file.content is None else file.content)
             for change in pending if file.content is None else ():
                 change.apply(content)
-            disk._files[number] = _Node(file.durable, pending, content, file.content is not None)
-        disk._next_file = max(self.files, default=0) + 1
+            disk.files[number] = _Node(file.durable, pending, content, file.content is not None)
+        disk.next_file = max(self.files, default=0) + 1
         return disk
 
     def after_power_loss(self, seed: int) -> SimulatedDisk:
@@ -123,10 +123,10 @@ class DiskState(NamedTuple):
             file = self.files[number]
             changes = file.changes[: file.n_changes]
             content = _torn(file.durable, changes, chance) if changes else file.durable
-            disk._files[number] = _Node(durable=content, content=bytearray(content))
-        disk._names = names
-        disk._durable_names = dict(names)
-        disk._next_file = max(self.files, default=0) + 1
+            disk.files[number] = _Node(durable=content, content=bytearray(content))
+        disk.names = names
+        disk.durable_names = dict(names)
+        disk.next_file = max(self.files, default=0) + 1
         return disk
 
 
@@ -224,26 +224,26 @@ class SimulatedFile:
 
     def write(self, offset: int, parts: Sequence[Data]) -> None:
         data = b"".join(as_bytes(part) for part in parts)
-        code = self._disk._begin("write", self._path)
+        code = self._disk.begin("write", self._path)
         if code:
-            data = data[: self._disk._chance.randrange(len(data) + 1)]
+            data = data[: self._disk.chance.randrange(len(data) + 1)]
         if data:
             self._change(Change(offset, data))
         _raise(code)
 
     def truncate(self, size: int) -> None:
-        _raise(self._disk._begin("truncate", self._path))
+        _raise(self._disk.begin("truncate", self._path))
         self._change(Change(size, None))
 
     def size(self) -> int:
         return len(self._node.content)
 
     def sync(self) -> None:
-        code = self._disk._begin("sync", self._path)
+        code = self._disk.begin("sync", self._path)
         node = self._node
         if code:
             if node.pending:
-                node.durable = _torn(node.durable, node.pending, self._disk._chance)
+                node.durable = _torn(node.durable, node.pending, self._disk.chance)
                 node.gave_up = True
         elif node.pending:
             durable = bytearray(node.durable)
@@ -265,12 +265,12 @@ class SimulatedDisk:
     """A `storage.disk.Disk` whose every choice follows from `seed`."""
 
     def __init__(self, seed: int = 0, *, recording: bool = False, fail: tuple[int, int] | None = None) -> None:
-        self._chance = random.Random(seed)
-        self._files: dict[int, _Node] = {}
-        self._next_file = 1
-        self._names: dict[str, int] = {}
-        self._durable_names: dict[str, int] = {}
-        self._name_changes: list[NameChange] = []
+        self.chance = random.Random(seed)
+        self.files: dict[int, _Node] = {}
+        self.next_file = 1
+        self.names: dict[str, int] = {}
+        self.durable_names: dict[str, int] = {}
+        self.name_changes: list[NameChange] = []
         #: What a failed sync of a directory gave up.
         self._lost_names: list[NameChange] = []
         self._locked = False
@@ -288,55 +288,55 @@ class SimulatedDisk:
         """The disk as it is now."""
         files = {
             number: FrozenFile(node.durable, node.pending, len(node.pending), bytes(node.content) if node.gave_up else None)
-            for number, node in self._files.items()
+            for number, node in self.files.items()
         }
-        return DiskState(operation, path, dict(self._durable_names), (*self._lost_names, *self._name_changes), files)
+        return DiskState(operation, path, dict(self.durable_names), (*self._lost_names, *self.name_changes), files)
 
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
         if create:
-            if path in self._names:
+            if path in self.names:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            if (up := directory_of(path)) and up not in self._names:
+            if (up := directory_of(path)) and up not in self.names:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            _raise(self._begin("create", path))
-            self._files[self._next_file] = _Node()
-            self._rename(NameChange("", path, self._next_file))
-            self._next_file += 1
-        return SimulatedFile(self, self._files[self._named(path)], path)
+            _raise(self.begin("create", path))
+            self.files[self.next_file] = _Node()
+            self._rename(NameChange("", path, self.next_file))
+            self.next_file += 1
+        return SimulatedFile(self, self.files[self._named(path)], path)
 
     def exists(self, path: str) -> bool:
-        return path in self._names
+        return path in self.names
 
     def list(self, directory: str) -> list[str]:
-        if directory and directory not in self._names:
+        if directory and directory not in self.names:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
-        return sorted(path.rpartition("/")[2] for path in self._names if directory_of(path) == directory)
+        return sorted(path.rpartition("/")[2] for path in self.names if directory_of(path) == directory)
 
     def make_directory(self, path: str) -> None:
-        if path and path not in self._names:
-            _raise(self._begin("make", path))
+        if path and path not in self.names:
+            _raise(self.begin("make", path))
             self._rename(NameChange("", path, _DIRECTORY))
 
     def rename(self, old: str, new: str) -> None:
         assert directory_of(old) == directory_of(new), "a rename between directories needs both synced"
         file = self._named(old)
-        _raise(self._begin("rename", old))
+        _raise(self.begin("rename", old))
         self._rename(NameChange(old, new, file))
 
     def remove(self, path: str) -> None:
         file = self._named(path)
-        _raise(self._begin("remove", path))
+        _raise(self.begin("remove", path))
         self._rename(NameChange(path, "", file))
 
     def sync_directory(self, path: str) -> None:
-        code = self._begin("sync_directory", path)
-        due = [change for change in self._name_changes if change.directory == path]
-        self._name_changes = [change for change in self._name_changes if change.directory != path]
+        code = self.begin("sync_directory", path)
+        due = [change for change in self.name_changes if change.directory == path]
+        self.name_changes = [change for change in self.name_changes if change.directory != path]
         if code:
             self._lost_names += due
         else:
             for change in due:
-                change.apply(self._durable_names)
+                change.apply(self.durable_names)
         _raise(code)
 
     def lock(self) -> None:
@@ -348,18 +348,18 @@ class SimulatedDisk:
         self._locked = False
 
     def random_bytes(self, n_bytes: int) -> bytes:
-        return self._chance.randbytes(n_bytes)
+        return self.chance.randbytes(n_bytes)
 
     def _named(self, path: str) -> int:
-        if path not in self._names:
+        if path not in self.names:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return self._names[path]
+        return self.names[path]
 
     def _rename(self, change: NameChange) -> None:
-        change.apply(self._names)
-        self._name_changes.append(change)
+        change.apply(self.names)
+        self.name_changes.append(change)
 
-    def _begin(self, operation: str, path: str) -> int:
+    def begin(self, operation: str, path: str) -> int:
         """Count an operation, keep the state before it, and give the errno with which it is to fail, or 0."""
         if self.recording:
             self.points.append(self.state(operation, path))

@@ -33,7 +33,7 @@ import pyarrow as pa
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query as EngineQuery
 from tests.reference.binding import Opening
-from tests.reference.comparison import Mismatch, same
+from tests.reference.comparison import Mismatch, same, same_bag
 from tests.reference.naive import NEWEST
 from tests.reference.operators import Tree, exact, items, parameters
 from tests.reference.oracle import arrow_type
@@ -41,7 +41,7 @@ from tests.reference.payload import encode
 from tests.reference.script import Act, Advance, Delete, Push, Upsert
 from tests.reference.tree_sql import as_sql
 from tests.reference.values import Value, canonical, canonical_row
-from tests.reference.window_oracle import WindowOracle, near
+from tests.reference.window_oracle import WindowOracle
 from tests.reference.window_player import WindowPlayer
 from tests.reference.window_script import Open, Retract, Rewrite, Step, WindowScript, smaller, written_keys
 from tests.reference.window_steps import make_window_script
@@ -107,7 +107,7 @@ class WindowHarness:
             return
         before = self.model.now
         seq = self.model.seq
-        if self._ask(step):
+        if self.ask(step):
             if not isinstance(step, Push):
                 self.player.do(step)
             if isinstance(step, Open):
@@ -116,7 +116,7 @@ class WindowHarness:
             del self.followed[step.label]
         self.compare(seq, before)
 
-    def _ask(self, step: Step) -> bool:
+    def ask(self, step: Step) -> bool:
         """Ask the engine for a step; returns whether it took it."""
         match step:
             case Push():
@@ -130,7 +130,7 @@ class WindowHarness:
             case Delete():
                 self.engine.delete(step.table, written_keys(step.keys))
             case Open():
-                return self._submit(step)
+                return self.submit(step)
             case Rewrite():
                 return self._replace(step)
             case Act():
@@ -150,7 +150,7 @@ class WindowHarness:
         for name, expected in self.model.push_many(step.batches).items():
             same(f"receipt of {name}", tuple(receipts[name]), tuple(expected))
 
-    def _submit(self, step: Open) -> bool:
+    def submit(self, step: Open) -> bool:
         options: dict[str, Any] = {"params": parameters(step.tree) or None}
         options |= {"history": step.history} if step.history != "new" else {}
         options |= {"emit": step.emit} if step.emit != "commit" else {}
@@ -193,7 +193,7 @@ class WindowHarness:
             if got != arrow_type(type) and not (type.startswith("timestamp") and pa.types.is_timestamp(got)):
                 raise Mismatch(f"column {name} of {as_sql(step.tree)} is {got}, not {arrow_type(type)}")
         for change in self.engine.changes(query.handle, since="snapshot"):
-            self._add(query, change.sign, self._value(query, change))
+            self.add(query, change.sign, self.value(query, change))
         query.cursor = self._engine_seq(query)
 
     def _listen(self, part: Any) -> None:
@@ -226,22 +226,19 @@ class WindowHarness:
             number = self.player.numbers[label]
             expected = self.model.answer(number)
             got = [canonical_row(row) for row in _table_rows(self.engine.answer(query.handle))]
-            self._same_bag(query, f"answer of {what}", got, expected)
+            self.same_bag(query, f"answer of {what}", got, expected)
             if not query.fresh:
                 self._compare_changes(query, what, number, seq, before)
             query.fresh = False
             summed = query.newest[-NEWEST:] if query.tree.is_stream else list(query.total.elements())
-            self._same_bag(query, f"sum of changes of {what}", summed, expected)
+            self.same_bag(query, f"sum of changes of {what}", summed, expected)
             self._compare_heard(query, what, expected)
             if min(query.total.values(), default=0) < 0:
                 raise Mismatch(f"a count below zero in the sum of changes of {what}: {query.total}")
         self._parts.clear()
 
-    def _same_bag(self, query: Followed, what: str, got: list[Value], expected: list[Value]) -> None:
-        if exact(query.tree):
-            same(what, Counter(got), Counter(expected))
-        elif not near(got, expected):
-            raise Mismatch(f"{what}\n  got:      {got}\n  expected: {expected}")
+    def same_bag(self, query: Followed, what: str, got: list[Value], expected: list[Value]) -> None:
+        same_bag(what, got, expected, exactly=exact(query.tree))
 
     def _compare_changes(self, query: Followed, what: str, number: int, seq: int, before: float) -> None:
         """Read what is new since the cursor; a step is one commit at most."""
@@ -251,7 +248,7 @@ class WindowHarness:
         if len(seqs) > 1 or not all(query.cursor < each <= last for each in seqs):
             raise Mismatch(f"changes of {what} are of the commits {seqs}, read after {query.cursor}, now {last}")
         query.cursor = last
-        got = [(change.sign, canonical(change.time), self._value(query, change)) for change in found]
+        got = [(change.sign, canonical(change.time), self.value(query, change)) for change in found]
         wanted = [(c.sign, c.time, c.value) for _, c in self.model.changes(number, seq)]
         timed = query.timed or self.exact_times
         order = [(time, sign) if query.timed else (sign, time) for sign, time, _ in got]
@@ -263,13 +260,13 @@ class WindowHarness:
         if exact(query.tree):
             same(f"changes of {what}", _counted(got, timed), _counted(wanted, timed))
         for sign, _, value in got:
-            self._add(query, sign, value)
+            self.add(query, sign, value)
 
-    def _add(self, query: Followed, sign: int, value: Value) -> None:
+    def add(self, query: Followed, sign: int, value: Value) -> None:
         query.total[value] += sign
         query.newest.append(value)
 
-    def _value(self, query: Followed, change: Any) -> Value:
+    def value(self, query: Followed, change: Any) -> Value:
         return canonical_row(change.row[name] for name in query.tree.columns)
 
     def _engine_seq(self, query: Followed) -> int:
@@ -330,11 +327,11 @@ def sample(script: WindowScript, make_engine: MakeEngine, every: int) -> int:
     try:
         for number, step in enumerate(script.steps):
             if isinstance(step, Open):
-                harness._submit(step)
+                harness.submit(step)
                 first = {id(item): 0 for item in items(step.tree)}
                 openings[step.label] = Opening(step.label, step.tree, model.seq, len(model.events) - 1, first)
                 continue
-            if harness._ask(step) and not isinstance(step, Push):
+            if harness.ask(step) and not isinstance(step, Push):
                 harness.player.do(step)
             if openings and number % every == 0:
                 harness.engine.check()
@@ -347,7 +344,7 @@ def sample(script: WindowScript, make_engine: MakeEngine, every: int) -> int:
             for label, opening in openings.items():
                 for point, got, expected in zip(asked, given[label], oracle.answers(opening, asked), strict=True):
                     what = f"answer of {as_sql(opening.tree)} at {point[1]}"
-                    harness._same_bag(harness.followed[label], what, got, expected)
+                    harness.same_bag(harness.followed[label], what, got, expected)
         finally:
             oracle.close()
     finally:

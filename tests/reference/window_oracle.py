@@ -15,12 +15,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
 
 from tests.reference.binding import Opening
-from tests.reference.comparison import Mismatch, same
+from tests.reference.comparison import same_bag
 from tests.reference.operators import exact
 from tests.reference.oracle import arrow_type, database
 from tests.reference.tree_duck import NEVER, Questions
@@ -29,8 +28,6 @@ from tests.reference.window_model import WindowModel
 
 _STREAM = ["t_", "start_", "e_", "seq_", "position_", "until_"]
 _VERSION = ["opened_", "closed_"]
-#: How far two right values of an inexact aggregate may be apart.
-TOLERANCE = 1e-9
 
 
 class WindowOracle:
@@ -149,27 +146,7 @@ class WindowOracle:
         return points
 
     def _compare(self, opening: Opening, what: str, found: list[Value], expected: list[Value]) -> None:
-        if exact(opening.tree):
-            same(f"DuckDB's answer, against the model's, {what}", Counter(found), Counter(expected))
-        elif not near(found, expected):
-            raise Mismatch(f"DuckDB's answer, against the model's, {what}\n  got:      {found}\n  expected: {expected}")
-
-
-def near(found: Sequence[Value], expected: Sequence[Value]) -> bool:
-    """The same bag, floats within the tolerance of an inexact aggregate."""
-
-    def order(value: Value) -> list[tuple[str, str]]:
-        # floats last, and only to seven digits: what differs in the last one stays in its place
-        parts = [(type(part).__name__, f"{part:.7g}" if isinstance(part, float) else str(part)) for part in value]
-        return sorted(parts, key=lambda part: part[0] == "float")
-
-    def same_part(a: Any, b: Any) -> bool:
-        if isinstance(a, float) and isinstance(b, float):
-            return a == b or math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-        return type(a) is type(b) and a == b
-
-    pairs = zip(sorted(found, key=order), sorted(expected, key=order))
-    return len(found) == len(expected) and all(len(a) == len(b) and all(map(same_part, a, b)) for a, b in pairs)
+        same_bag(f"DuckDB's answer, against the model's, {what}", found, expected, exactly=exact(opening.tree))
 
 
 def _named(name: str) -> str:

@@ -26,9 +26,9 @@ _CITED = re.compile(
 )
 _DOCUMENT = re.compile(r"[\w./-]*\b[\w-]+\.md\b")
 _DECISION_FILE = re.compile(r"docs/decisions/(\d{4})\b(?!-)")
-#: What a path of ours is like. Others are shortened (`docs/papers.md`), types of content, or files that a user has.
+#: What a path of ours is like. Others are shortened (`docs/papers.md`), in every folder, types of content, or a user's files.
 _FOLDERS = "api docs eddy experiments filters lineage pipeline queries scripts stems storage tests windows".replace(" ", "|")
-_OURS = re.compile(rf"(?![PE]/)(?:.*\.(?:py|md|html)|(?:{_FOLDERS})/.*)")
+_OURS = re.compile(rf"(?![PE]/|__init__\.py$)(?:.*\.(?:py|md|html)|(?:{_FOLDERS})/.*)")
 
 
 def texts() -> Iterator[Path]:

@@ -9,69 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-#: What the scripts need of a machine, python3 apart.
-TOOLS = ("bash", "env", "dirname", "readlink", "cat", "sed", "grep", "tail", "sleep", "mkdir", "cp", "chmod", "touch", "flock")
-
-#: A python3 that makes a .venv whose python is itself, and whose `eddy` says what it was given.
-PYTHON = f"""#!/usr/bin/env bash
-case "$*" in
-    "-m venv --clear "*)
-        {{venv}}
-        mkdir -p "$4/bin" "$4/lib/python3.11/site-packages/pip"
-        touch "$4/lib/python3.11/site-packages/pip/__init__.py"
-        cp "$0" "$4/bin/python"
-        printf '#!/usr/bin/env bash\\necho "data=$EDDY_DATA $*"\\n' >"$4/bin/eddy"
-        chmod +x "$4/bin/eddy" ;;
-    "-m pip install "*) {{pip}} ;;
-    "-c import venv, ensurepip") {{modules}} ;;
-    *) exec {sys.executable} "$@" ;;
-esac
-"""
-
-
-class Checkout:
-    """A checkout with nothing but the scripts, and a machine to run them on."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "a checkout"
-        (self.root / "scripts").mkdir(parents=True)
-        for name in ("serve", "scripts/bootstrap", "pyproject.toml"):
-            shutil.copy(ROOT / name, self.root / name)
-        self.path = folder / "bin"
-        self.path.mkdir()
-        for tool in TOOLS:
-            if found := shutil.which(tool):
-                (self.path / tool).symlink_to(found)
-
-    def install(self, *, venv: str = ":", pip: str = ":", modules: str = ":") -> None:
-        """Put a python3 on the PATH that does these things."""
-        python = self.path / "python3"
-        python.write_text(PYTHON.format(venv=venv, pip=pip, modules=modules))
-        python.chmod(0o755)
-
-    def serve(self, *flags: str, cwd: Path | None = None, user: int | None = None) -> subprocess.CompletedProcess[str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("EDDY_")}
-        return subprocess.run(
-            [str(self.root / "serve"), *flags], env=clean | {"PATH": str(self.path)}, cwd=cwd or self.root, user=user,
-            capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def failure(self, user: int | None = None) -> tuple[str, str]:
-        """The sentence and the way out of a start that fails."""
-        done = self.serve(user=user)
-        *_, fact, hint = done.stderr.splitlines()
-        assert done.returncode == 1 and done.stdout == ""
-        assert fact.startswith("error: ") and hint.startswith("hint: "), done.stderr
-        assert done.stderr.count("error: ") == 1 and "Traceback" not in done.stderr
-        return fact.removeprefix("error: "), hint.removeprefix("hint: ")
+from tests.reference.checkout import Checkout, failure
 
 
 @pytest.fixture
@@ -89,13 +33,13 @@ def test_the_first_run_sets_up_and_the_second_does_not(checkout: Checkout) -> No
     assert "first run: setting up" in first.stderr and "installing packages" in first.stderr
     assert second.stderr == "", "nothing is said, because nothing is done"
     assert first.stdout == f"data={checkout.root}/data/eddy serve --port 9000\n", "flags are passed on"
-    assert len((checkout.root / "installs").read_text().splitlines()) == 1
+    assert len(checkout.installs()) == 1
 
 
 def test_serving_installs_neither_spark_nor_the_test_tools(checkout: Checkout) -> None:
     checkout.install(pip='echo "$@" >>installs')
     checkout.serve()
-    assert (checkout.root / "installs").read_text().rstrip().endswith(f"-e {checkout.root}"), "no extras"
+    assert checkout.installs() == [""], "no extras"
 
 
 def test_a_set_of_extras_covers_its_parts_and_spark_is_announced(checkout: Checkout) -> None:
@@ -109,8 +53,11 @@ def test_a_set_of_extras_covers_its_parts_and_spark_is_announced(checkout: Check
         assert done.returncode == 0, done.stderr
         said.append(done.stderr)
     # what is there after the second is enough for the others
-    assert [line[-6:] for line in (checkout.root / "installs").read_text().splitlines()] == ["t[dev]", "spark]"]
-    assert ["Spark is among" in text for text in said] == [False, True, False, False] and said[2:] == ["", ""]
+    assert checkout.installs() == ["[dev]", "[dev,spark]"]
+    assert ["is among the packages" in text for text in said] == [False, True, False, False] and said[2:] == [
+        "",
+        "",
+    ]
 
 
 def test_it_works_from_any_directory_and_through_a_link(checkout: Checkout) -> None:
@@ -136,39 +83,39 @@ def test_a_data_directory_in_the_environment_is_kept(checkout: Checkout) -> None
 
 
 def test_without_python_it_says_so(checkout: Checkout) -> None:
-    assert checkout.failure() == ("python3 is not on the PATH", "install Python 3.11 or later")
+    assert failure(checkout.serve()) == ("python3 is not on the PATH", "install Python 3.11 or later")
 
 
 def test_an_old_python_is_named(checkout: Checkout) -> None:
     python = checkout.path / "python3"
     python.write_text('#!/usr/bin/env bash\ncase "$*" in *platform*) echo 3.9.2 ;; *) exit 1 ;; esac\n')
     python.chmod(0o755)
-    assert checkout.failure() == ("python3 is 3.9.2, older than 3.11", "put a newer python3 first on the PATH")
+    assert failure(checkout.serve()) == ("python3 is 3.9.2, older than 3.11", "put a newer python3 first on the PATH")
 
 
 def test_a_python_without_venv_is_told_where_to_get_it(checkout: Checkout) -> None:
     checkout.install(modules="exit 1")
-    fact, hint = checkout.failure()
+    fact, hint = failure(checkout.serve())
     assert fact == "python3 has no venv module" and "apt-get install python3-venv" in hint
 
 
 def test_a_venv_that_cannot_be_made_says_why(checkout: Checkout) -> None:
     checkout.install(venv='echo "Error: it rains" >&2; exit 1')
-    assert checkout.failure()[0] == "python3 -m venv failed: Error: it rains"
+    assert failure(checkout.serve())[0] == "python3 -m venv failed: Error: it rains"
 
 
 @pytest.mark.parametrize("step", ["venv", "pip"])
 def test_a_full_disk_is_called_that(checkout: Checkout, step: str) -> None:
     full = 'echo "OSError: [Errno 28] No space left on device" >&2; exit 1'
     checkout.install(**{step: full})
-    fact, hint = checkout.failure()
+    fact, hint = failure(checkout.serve())
     assert fact == "the disk is full" and "free 2 GB" in hint
 
 
 def test_a_registry_out_of_reach_is_called_that_and_not_named(checkout: Checkout) -> None:
     refused = "WARNING: Retrying (Retry(total=4)) after connection broken: Failed to establish https://secret.example/simple"
     checkout.install(pip=f"echo '{refused}' >&2; exit 1")
-    fact, hint = checkout.failure()
+    fact, hint = failure(checkout.serve())
     assert fact == "the package registry cannot be reached" and "network" in hint
     log = (checkout.root / ".venv" / "install.log").read_text()
     assert "Retrying" in log and "secret" not in log
@@ -206,7 +153,7 @@ def test_a_checkout_that_cannot_be_written_is_one_sentence(checkout: Checkout) -
     checkout.install()
     user = _stranger(checkout)
     try:
-        fact, hint = checkout.failure(user)
+        fact, hint = failure(checkout.serve(user=user))
     finally:
         _restore(checkout)
     assert fact == f"this user may not write in {checkout.root}" and "checkout of your own" in hint

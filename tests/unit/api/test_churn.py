@@ -95,10 +95,11 @@ def check(n: int) -> None:
     assert len(gc.get_objects()) - objects < 2000, "nothing is held for queries that have gone"
 
 
+@pytest.mark.slow
 def test_adding_and_cancelling_a_thousand_queries_leaves_memory_flat() -> None:
     check(1000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_adding_and_cancelling_ten_thousand_queries_leaves_memory_flat() -> None:
     check(10_000)

@@ -60,6 +60,7 @@ def opened(*, demo: bool | None, is_new: bool, before: Any = None) -> tuple[list
         (False, False, False),
     ],
 )
+@pytest.mark.slow
 def test_the_demo_starts_by_itself_where_there_is_nothing_yet_or_when_told(demo: bool | None, is_new: bool, starts: bool) -> None:
     said, n_queries = opened(demo=demo, is_new=is_new)
     assert n_queries == (len(queries()) if starts else 0)

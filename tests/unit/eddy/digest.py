@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import itertools
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,6 +30,9 @@ SKIPPED = {
 
 #: Packages whose objects are walked.
 OURS = {"eddy", "lineage", "filters", "stems", "queries", "windows"}
+
+#: Types whose values are told apart by their text.
+PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
 
 READINGS = {"sensor": "int", "room": "string", "temp": "float", "ok": "bool", "ts": "timestamp"}
 
@@ -54,35 +58,37 @@ def digest(engine: Engine) -> dict[str, str]:
 
 def _hash(value: Any, numbers: dict[int, int], keep_alive: list[Any]) -> str:
     """`numbers`: of the objects that were walked, which have to stay alive as long as their ids are known."""
-    found = hashlib.sha256()
+    found: list[bytes] = []
     todo = [value]
     while todo:
         value = todo.pop()
-        if isinstance(value, (str, bytes, int, float, bool, type(None), enum.Enum, datetime, timedelta, np.generic)):
-            found.update(f"{type(value).__name__}:{value!r};".encode())
+        kind = type(value)
+        if kind in PLAIN or isinstance(value, (str, int, float, enum.Enum, datetime, timedelta, np.generic)):
+            found.append(f"{kind.__name__}:{value!r};".encode())
             continue
         if id(value) in numbers:
-            found.update(f"again {numbers[id(value)]};".encode())
+            found.append(b"again %d;" % numbers[id(value)])
             continue
         numbers[id(value)] = len(numbers)
         keep_alive.append(value)
-        found.update(f"{type(value).__name__}(".encode())
+        found.append(f"{kind.__name__}(".encode())
         if isinstance(value, np.ndarray) and value.dtype != object:
-            found.update(f"{value.dtype}{value.shape}".encode())
-            found.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
+            found.append(f"{value.dtype.str}{value.shape}".encode())
+            found.append(value.tobytes())
         elif isinstance(value, Mapping):
-            for key, item in value.items():
-                todo += [item, key]
+            todo += itertools.chain.from_iterable((item, key) for key, item in value.items())
         elif isinstance(value, (set, frozenset)):
-            found.update(repr(sorted(map(_name, value))).encode())
+            found.append(repr(sorted(map(_name, value))).encode())
+        elif isinstance(value, (list, tuple)) and PLAIN.issuperset(map(type, value)):
+            found.append(repr(list(value)).encode())
         elif isinstance(value, (list, tuple, np.ndarray)):
-            todo += value.tolist() if isinstance(value, np.ndarray) else list(value)
-        elif type(value).__module__.partition(".")[0] in OURS and type(value).__name__ != "function":
-            todo += [item for pair in sorted(_attributes(value).items()) for item in pair]
+            todo += value.tolist() if isinstance(value, np.ndarray) else value
+        elif kind.__module__.partition(".")[0] in OURS and kind.__name__ != "function":
+            todo += itertools.chain.from_iterable(sorted(_attributes(value).items()))
         else:
             # functions, locks, foreign objects: the same one or another
-            found.update(str(id(getattr(value, "__func__", value))).encode())
-    return found.hexdigest()
+            found.append(b"%d" % id(getattr(value, "__func__", value)))
+    return hashlib.sha256(b"".join(found)).hexdigest()
 
 
 def _name(value: Any) -> str:

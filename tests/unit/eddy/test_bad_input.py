@@ -327,8 +327,13 @@ def test_push_many_with_one_bad_stream_leaves_no_string_of_the_good_one() -> Non
     assert digest(engine) == before
 
 
-def test_too_many_waiting_rows_are_refused_and_nothing_of_the_push_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for few rows that wait for stragglers."""
     monkeypatch.setattr(eddy.streams.timeline, "MAX_WAITING", 5)
+
+
+def test_too_many_waiting_rows_are_refused_and_nothing_of_the_push_is_taken(little_room: None) -> None:
     engine = Engine()
     engine.create_stream("s", {"text": "string", "ts": "timestamp"}, time="ts", lateness=10_000)
     engine.push("s", {"text": ["a"] * 4, "ts": [1, 2, 3, 4]})
@@ -339,8 +344,7 @@ def test_too_many_waiting_rows_are_refused_and_nothing_of_the_push_is_taken(monk
     assert digest(engine) == before
 
 
-def test_too_many_waiting_rows_of_one_stream_leave_the_others_of_a_push_many_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eddy.streams.timeline, "MAX_WAITING", 5)
+def test_too_many_waiting_rows_of_one_stream_leave_the_others_of_a_push_many_alone(little_room: None) -> None:
     engine = Engine()
     for name, lateness in (("fast", 0), ("slow", 10_000)):
         engine.create_stream(name, {"v": "int", "ts": "timestamp"}, time="ts", lateness=lateness)

@@ -156,7 +156,7 @@ def test_bytes_and_slots_come_back_after_ten_thousand_queries() -> None:
     assert run.most_candidates > 0, "the candidate index was in use"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bytes_and_slots_come_back_after_a_hundred_thousand_queries() -> None:
     churn(100_000, ["bits", "clause", "residual", "key", "key", "key", "stream"], 150)
 

@@ -53,6 +53,7 @@ def visits_per_row(engine: Engine, feed: Feed, n_rows: int, n_pushes: int) -> fl
 
 
 @pytest.mark.parametrize("n_queries", [5, 150])
+@pytest.mark.slow
 def test_answers_and_changes_are_the_same_under_every_policy_and_batch_size(n_queries: int) -> None:
     rng = np.random.default_rng(1)
     conditions = [

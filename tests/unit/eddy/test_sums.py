@@ -83,7 +83,7 @@ def test_nor_do_they_however_ends_are_found(expiry: str) -> None:
     assert run(20_000, 700, 250, 4, expiry) == 20
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize(("width", "n_commit"), [(5000, 1000), (20_000, 500)])
 def test_sums_of_a_million_rows_do_not_drift(width: int, n_commit: int, expiry: str) -> None:

@@ -330,11 +330,16 @@ def test_a_table_in_use_is_not_dropped_and_cancelling_leaves_nothing() -> None:
 # -- memory --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def soon_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions are given up after few changes."""
+    monkeypatch.setattr("stems.table.MIN_FORGOTTEN", 64)
+
+
 @pytest.mark.parametrize("text", [JOINED, "SELECT k, name FROM t", "SELECT s.v, t.name FROM s, t WHERE s.k = t.k", None])
 @pytest.mark.parametrize("retroactive", [False, True])
 @pytest.mark.slow
-def test_endless_upserts_keep_bytes_bounded(text: str | None, retroactive: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stems.table.MIN_FORGOTTEN", 64)
+def test_endless_upserts_keep_bytes_bounded(text: str | None, retroactive: bool, soon_forgotten: None) -> None:
     engine = make(retroactive, log_rows=200)
     query = None if text is None else engine.submit(text)
     engine.upsert("t", {"k": range(1000, 1100), "name": ["stays"] * 100})
@@ -355,8 +360,7 @@ def test_endless_upserts_keep_bytes_bounded(text: str | None, retroactive: bool,
         assert {v: name for v, name in held(query) if v >= 9900} == (shown if retroactive else {9900: "n0", 9950: "n0"})
 
 
-def test_a_row_keeps_its_version_for_as_long_as_its_window_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stems.table.MIN_FORGOTTEN", 64)
+def test_a_row_keeps_its_version_for_as_long_as_its_window_lasts(soon_forgotten: None) -> None:
     engine = make(log_rows=100)
     query = engine.submit(JOINED)
     upsert(engine, (1, "old"))

@@ -62,6 +62,7 @@ def test_predicates_decide_among_filters_of_one_selectivity() -> None:
     assert last[0] > last[4]
 
 
+@pytest.mark.slow
 def test_the_eddy_calls_a_function_as_often_whatever_the_articles_and_pull_up_more() -> None:
     few, many = functions.calls_per_quote(1, 32, 1), functions.calls_per_quote(8, 32, 1)
     assert many["eddy"] <= functions.FUNCTIONS and many["eddy"] == pytest.approx(few["eddy"], rel=0.25)

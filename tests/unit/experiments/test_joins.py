@@ -74,6 +74,7 @@ def plans_of(workload: JoinWorkload) -> dict[str, Callable[[Pairs], object]]:
 
 @pytest.mark.parametrize("n_queries", [1, 3, 70])
 @pytest.mark.parametrize("window_rows", [12, 20, 55])
+@pytest.mark.slow
 def test_all_plans_give_the_matches_of_nested_loops(n_queries: int, window_rows: int) -> None:
     workload = stocks_and_articles(n_queries, n_rows=20, n_keys=12, window_rows=window_rows, seed=n_queries + window_rows)
     n_pushes = 10
@@ -144,13 +145,17 @@ def test_pull_up_calls_a_function_for_every_match_and_push_down_for_every_quote(
 
 @pytest.mark.slow
 def test_every_line_of_the_case_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "KEYS", 100)
-    monkeypatch.setattr(join, "WINDOW", 100)
-    monkeypatch.setattr(join, "SHAPES", ((20, 200),))
-    monkeypatch.setattr(join, "WINDOW_COUNTS", (20,))
-    monkeypatch.setattr(join, "MANY", 8)
-    monkeypatch.setattr(join, "STATE_COUNTS", (1, 9))
-    monkeypatch.setattr(join, "ARTICLES", (2,))
+    small = {
+        "KEYS": 100,
+        "WINDOW": 100,
+        "SHAPES": ((20, 200),),
+        "WINDOW_COUNTS": (20,),
+        "MANY": 8,
+        "STATE_COUNTS": (1, 9),
+        "ARTICLES": (2,),
+    }
+    for name, value in small.items():
+        monkeypatch.setattr(join, name, value)
     lines = [line for step in join.steps(Options(queries=(3,), rows=64, seconds=0.0, peers=True)) for line in step()]
     assert {line.case for line in lines} == {"join"}
     assert len(lines) == 1 + 1 + 2 + 1 + 1 + 1 + len(join.WAYS) + 4 + 3 * len(join.ARTICLES)

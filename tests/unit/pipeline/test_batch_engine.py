@@ -114,6 +114,7 @@ def test_the_files_have_the_changes_that_an_engine_gives(tmp_path: Path, dataset
 
 @pytest.mark.parametrize("step", ["push", "results", "state"])
 @pytest.mark.parametrize("killed", [0, 1, 3])
+@pytest.mark.slow
 def test_a_kill_between_any_two_steps_changes_no_file(
     tmp_path: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, step: str, killed: int
 ) -> None:

@@ -68,4 +68,4 @@ def test_without_spark_the_way_to_install_it_is_said(tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(SparkError, match="Spark is not installed") as caught, spark_session(tmp_path):
         raise AssertionError("unreachable")
-    assert caught.value.code == "no_spark" and "pip install" in caught.value.hint
+    assert caught.value.code == "no_spark" and "./eddyctl generate installs it" in caught.value.hint

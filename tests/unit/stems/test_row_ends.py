@@ -15,7 +15,7 @@ from lineage.elements import FOREVER
 from lineage.kernels import kernel
 from lineage.memory import load_int64
 from lineage.schema import Schema
-from stems import partition_table, row_ends
+from stems import partition_table
 from stems.row_ends import EndColumns, RowEnds
 from stems.row_store import RowStore
 from tests.reference.row_ends import SlowRowEnds
@@ -117,9 +117,9 @@ WINDOWS = [(1, ()), (3, ()), (40, ()), (1, (0,)), (2, (1,)), (2, (2,)), (3, (0, 
 def test_ends_are_those_of_a_dict_of_deques(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of any size, lagging rows, NULL, NaN, signed zeros and texts as keys, rows forgotten, columns made late."""
     rng = random.Random(seed)
-    monkeypatch.setattr("stems.row_store.PAGE_ROWS", rng.choice([5, 48, 1 << 14]))
-    monkeypatch.setattr(row_ends, "ROW_BITS", rng.choice([2, 4, 12]))
-    monkeypatch.setattr(partition_table, "_MIN_PLACES", rng.choice([2, 16]))
+    sizes = {"row_store.PAGE_ROWS": [5, 48, 1 << 14], "row_ends.ROW_BITS": [2, 4, 12], "partition_table._MIN_PLACES": [2, 16]}
+    for name, values in sizes.items():
+        monkeypatch.setattr(f"stems.{name}", rng.choice(values))
     both = Both(*rng.sample(WINDOWS, 5))
     oldest = [0] * len(both.held)
     logged = 0

@@ -98,6 +98,7 @@ def test_an_operator_and_its_twin_agree_after_every_event(name: str, word: str) 
 
 @pytest.mark.parametrize("word", EXPIRY)
 @pytest.mark.parametrize("name", {**ALONE, **KNOWN})
+@pytest.mark.slow
 def test_where_ends_are_known_they_agree_in_order_and_out_of_it(name: str, word: str) -> None:
     spec = {**ALONE, **KNOWN}[name]
     assert sum(compare(spec, word, seed, premature=False, in_order=seed % 2 == 0) for seed in range(2)) > 4

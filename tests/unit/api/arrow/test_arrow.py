@@ -25,6 +25,7 @@ from tests.reference.arrow_bodies import COLUMNS, LEGACY, encoded, encoded_file,
 from tests.reference.arrow_fuzz import BODY_BYTES, run
 from tests.reference.in_process import InProcess, in_process
 from tests.reference.peaks import peak_of
+from tests.reference.seeds import amount, seeds
 from tests.unit.eddy.digest import digest
 
 MIB = 1 << 20
@@ -50,7 +51,7 @@ def plain(rows: pa.Table) -> dict[str, list[Any]]:
 # ---- what is good
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(range(60), 15))
 def test_what_is_well_formed_is_read_as_pyarrow_reads_it(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(6):
@@ -359,9 +360,10 @@ def test_a_seed_that_once_failed_passes() -> None:
 
 
 def test_damaged_bodies_are_taken_or_refused_and_nothing_else_happens() -> None:
-    found = run(0, 20_000)
+    n = amount(4_000, long=20_000)
+    found = run(0, n)
     assert found.faults == {}
-    assert found.count == 20_000 and found.taken > 2000 and found.refused > 10_000
+    assert found.count == n and found.taken > 0.1 * n and found.refused > 0.5 * n
     assert found.peak <= 4 * BODY_BYTES
 
 

@@ -37,7 +37,7 @@ def run(cache: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_first_engine_on_a_machine_says_that_it_compiles_and_the_second_does_not(tmp_path: Path) -> None:
     first, second = run(tmp_path), run(tmp_path)
     assert "eddy: compiling kernels for this machine" in first.stderr

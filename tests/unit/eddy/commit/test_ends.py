@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from eddy import Engine
 
 SECOND = 1_000_000
 
-
 Seen = list[tuple[int, int, int]]
+CutAfter = Callable[[int], None]
 
 
 def make(windows: list[str], batch_rows: int = 4096, policy: str = "auto") -> tuple[Engine, list[Any], Seen]:
@@ -30,8 +31,14 @@ def push(engine: Engine, times: list[int]) -> None:
     engine.push("s", {"v": list(range(len(times))), "ts": times})
 
 
-def test_an_advance_over_too_many_ends_is_cut_at_instants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "MAX_ENDS", 3)
+@pytest.fixture
+def cut_after(monkeypatch: pytest.MonkeyPatch) -> CutAfter:
+    """Cut commits after so many ends."""
+    return lambda n: monkeypatch.setattr(ends, "MAX_ENDS", n)
+
+
+def test_an_advance_over_too_many_ends_is_cut_at_instants(cut_after: CutAfter) -> None:
+    cut_after(3)
     engine, (query,), seen = make(["[RANGE 1 SECOND]"])
     push(engine, [0, 1, 2, 3, 4, 5, 6])
     seen.clear()
@@ -43,8 +50,8 @@ def test_an_advance_over_too_many_ends_is_cut_at_instants(monkeypatch: pytest.Mo
     assert times == [(2, -1, 0), (2, -1, 1), (2, -1, 2), (3, -1, 3), (3, -1, 4), (3, -1, 5), (4, -1, 6)]
 
 
-def test_ends_of_one_instant_stay_in_one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "MAX_ENDS", 2)
+def test_ends_of_one_instant_stay_in_one_commit(cut_after: CutAfter) -> None:
+    cut_after(2)
     engine, _, seen = make(["[RANGE 1 SECOND]"])
     push(engine, [0, 5, 5, 5, 5, 9])
     seen.clear()
@@ -52,8 +59,8 @@ def test_ends_of_one_instant_stay_in_one_commit(monkeypatch: pytest.MonkeyPatch)
     assert seen == [(2, -1, 5), (3, -1, 1)], "the second end is one of four at the same instant"
 
 
-def test_a_call_with_just_so_many_ends_is_one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "MAX_ENDS", 4)
+def test_a_call_with_just_so_many_ends_is_one_commit(cut_after: CutAfter) -> None:
+    cut_after(4)
     engine, _, seen = make(["[RANGE 1 SECOND]"])
     push(engine, [0, 1, 2, 3])
     seen.clear()
@@ -61,8 +68,8 @@ def test_a_call_with_just_so_many_ends_is_one_commit(monkeypatch: pytest.MonkeyP
     assert seen == [(2, -1, 4)]
 
 
-def test_every_window_length_that_a_query_has_counts_its_own_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "MAX_ENDS", 3)
+def test_every_window_length_that_a_query_has_counts_its_own_ends(cut_after: CutAfter) -> None:
+    cut_after(3)
     engine, _, seen = make(["[RANGE 1 SECOND]", "[RANGE 2 SECONDS]", "[RANGE 2 SECONDS]", "", "[RANGE UNBOUNDED]"])
     push(engine, [0, 1])
     seen.clear()
@@ -71,8 +78,8 @@ def test_every_window_length_that_a_query_has_counts_its_own_ends(monkeypatch: p
     assert [(seq, n) for seq, _, n in seen] == [(2, 4), (3, 2)], "a row that leaves one window of two queries ends once"
 
 
-def test_rows_of_the_call_itself_come_and_go_at_their_instants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "MAX_ENDS", 2)
+def test_rows_of_the_call_itself_come_and_go_at_their_instants(cut_after: CutAfter) -> None:
+    cut_after(2)
     engine, (query,), _ = make(["[RANGE 1 SECOND]"])
     push(engine, [k * SECOND for k in range(7)])
     engine.check()
@@ -84,9 +91,9 @@ def test_rows_of_the_call_itself_come_and_go_at_their_instants(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_cuts_do_not_depend_on_batches_or_routes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cuts_do_not_depend_on_batches_or_routes(seed: int, cut_after: CutAfter) -> None:
     """Commits, answers and changes are the same for any batch size and policy, and sum to those of uncut calls."""
-    monkeypatch.setattr(ends, "MAX_ENDS", 5)
+    cut_after(5)
     windows = ["[RANGE 3 SECONDS]", "[RANGE 1 SECOND]", "[NOW]", ""]
 
     def run(batch_rows: int, policy: str) -> tuple[list[Any], list[Any]]:
@@ -111,14 +118,14 @@ def test_the_cuts_do_not_depend_on_batches_or_routes(seed: int, monkeypatch: pyt
     for batch_rows, policy in ((1, "lottery"), (7, "random"), (64, "greedy")):
         assert run(batch_rows, policy) == expected
     cut = max(record[0] for changes in expected[1] for record in changes)
-    monkeypatch.setattr(ends, "MAX_ENDS", 10**6)
+    cut_after(10**6)
     whole = run(4096, "auto")
     assert whole[0] == expected[0], "answers after a call do not depend on how it was cut"
     assert cut > max(record[0] for changes in whole[1] for record in changes), "some call was cut"
 
 
-def test_streams_of_a_timeline_are_cut_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "MAX_ENDS", 2)
+def test_streams_of_a_timeline_are_cut_together(cut_after: CutAfter) -> None:
+    cut_after(2)
     engine = Engine()
     for name in "ab":
         engine.create_stream(name, {"ts": "timestamp[us]"}, time="ts")

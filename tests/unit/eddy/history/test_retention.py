@@ -84,6 +84,7 @@ def dumped(engine: Engine) -> int:
 
 
 @pytest.mark.parametrize("step", [100, 1])
+@pytest.mark.slow
 def test_an_idle_group_by_of_24_groups_holds_less_than_a_megabyte_after_45_minutes(step: int) -> None:
     engine = make_engine()
     query = engine.submit(AGGREGATES["shared"])

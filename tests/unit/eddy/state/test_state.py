@@ -120,6 +120,7 @@ def test_what_can_be_counted_is_the_same() -> None:
     assert counted(reload(engine).stats()) == counted(engine.stats())
 
 
+@pytest.mark.slow
 def test_a_program_in_another_process_goes_on_too(tmp_path: Path) -> None:
     """There, texts have other hashes and all objects other addresses."""
     program = (

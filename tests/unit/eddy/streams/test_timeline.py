@@ -199,8 +199,13 @@ def test_runs_stay_few_however_many_pushes_wait() -> None:
     assert len(intake._waiting) <= 10
 
 
-def test_too_many_waiting_rows_are_refused_before_anything_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for few rows that wait for stragglers."""
     monkeypatch.setattr(timeline, "MAX_WAITING", 3)
+
+
+def test_too_many_waiting_rows_are_refused_before_anything_changes(little_room: None) -> None:
     intake = Intake(10, drop_late=False)
     intake.check_room(3)
     push(intake, [50, 51])
@@ -213,8 +218,7 @@ def test_too_many_waiting_rows_are_refused_before_anything_changes(monkeypatch: 
         intake.check_room(1)
 
 
-def test_a_stream_without_lateness_has_room_for_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "MAX_WAITING", 3)
+def test_a_stream_without_lateness_has_room_for_any_number_of_rows(little_room: None) -> None:
     Intake(0, drop_late=False).check_room(1000)
 
 
