@@ -38,7 +38,7 @@ class RoutedEngine:
         self.seconds = 0.0
 
     def facts(self) -> Row:
-        """What became of it."""
+        """Return the figures of the run."""
         stats = self.engine.stats()
         visits = sum(module["visits"] for module in stats["modules"].values())
         counted = sum(stream["counted"] for stream in stats["streams"].values())

@@ -66,7 +66,7 @@ def page(runs: list[tuple[Experiment, FinishedRun, Path]]) -> str:
 
 
 def section(experiment: Experiment, run: FinishedRun, folder: Path) -> list[str]:
-    """What the page says of one experiment."""
+    """Return the section of the page about one experiment."""
     verdict = run.verdict
     picture = base64.b64encode((folder / PNG).read_bytes()).decode()
     flags = " --quick" * run.quick + f" --seed {run.seed}" * (run.seed != 1) + " --data DIR" * bool(experiment.files)

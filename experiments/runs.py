@@ -1,4 +1,4 @@
-"""A run of an experiment on disk: whoever finds the folder finds all of it.
+"""A run of an experiment on disk: one folder holds all of it.
 
     DIR/NAME/rows.csv      what was measured, with every parameter that varies
     DIR/NAME/plot.png .svg the picture
@@ -117,7 +117,7 @@ def _value(text: str) -> Value:
 
 
 def read_run(folder: Path) -> FinishedRun:
-    """What `run` kept."""
+    """Read the files that `run` wrote."""
     try:
         found: dict[str, Any] = json.loads((folder / RUN).read_text())
         checks = tuple(Check(**check) for check in found["verdict"]["checks"])

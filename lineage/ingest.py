@@ -218,7 +218,7 @@ class Ingestor:
 
 
 def ingest(schema: Schema, rows: Any, dictionaries: Sequence[Dictionary | None], *, time_column: int | None) -> Ingested:
-    """Take rows once; whoever takes more than one batch keeps the `Ingestor`."""
+    """Take one batch of rows; keep an `Ingestor` for more than one."""
     return Ingestor(schema, time_column, dictionaries).take(rows)
 
 

@@ -26,7 +26,7 @@ AS_WRITTEN = "as written"
 
 @dataclass(frozen=True, slots=True)
 class EdgeFacts:
-    """What a node says of its rows, computed once."""
+    """The properties of a node's rows, computed once."""
 
     #: the place of the node among those of its form
     number: int
@@ -73,7 +73,7 @@ class Forms:
 
 
 class _Maker:
-    """A tree after some rewrites: what its nodes stand for, by the nodes themselves."""
+    """The making of a form: a tree after some rewrites, and the original of each node that they made."""
 
     def __init__(self, root: Node) -> None:
         self.root = root

@@ -161,7 +161,7 @@ class GroupBinder:
         return None if condition == TRUE else condition
 
     def _child_columns(self) -> tuple[tuple[OutputColumn, ...], tuple[Aggregate, ...]]:
-        """What the groups are made of, and the aggregates over those columns."""
+        """Return the columns that the groups read, and the aggregates over them."""
         columns = [OutputColumn(f"key_{at + 1}", key) for key, at in self._keys.items()]
         place: dict[Expression, int] = {}
 
@@ -179,7 +179,7 @@ class GroupBinder:
         return tuple(columns), tuple(aggregates)
 
     def _check_unbounded(self, child: Node) -> None:
-        """Refuse what would have to keep every row for ever."""
+        """Refuse aggregates that would keep every row for ever."""
         if not child.grows:
             return
         for node in _aggregated_in(self._query):

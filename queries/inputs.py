@@ -1,4 +1,4 @@
-"""The inputs of a SELECT: what each FROM item reads, through which window, and whether they can stand together.
+"""The inputs of a SELECT: the source and window of each FROM item, and whether they can be combined.
 
     one stream, any tables     any window; without one the query is a stream
     several                    each stream has a window that ends: [RANGE w], [ROWS n], [NOW] or SLIDE
@@ -34,7 +34,7 @@ _ISTREAM = "only a stream has a window: FROM (ISTREAM (SELECT ...)) [RANGE 5 MIN
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A query that was bound, and what bounds the tree it becomes part of."""
+    """A bound query inside another, with the figures that bound the tree."""
 
     node: Node
     #: SELECTs inside each other, and in all
@@ -47,7 +47,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class DerivedInput:
-    """One FROM item that is a node of its own."""
+    """A FROM item that is a node of the tree."""
 
     alias: str
     name: str

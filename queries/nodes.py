@@ -82,7 +82,7 @@ class NamedQuery:
 
 
 class _Over:
-    """What most operators over one child have in common: a relation of the child's columns whose state is bounded."""
+    """The common part of operators over one child: a relation with the child's columns and bounded state."""
 
     __slots__ = ()
     child: Node

@@ -219,7 +219,7 @@ class _QueryParser(SourceParser):
         return SelectQuery(first.start, end, distinct, items, from_items, condition, group_by, having, has_aggregates)
 
     def _check_items(self) -> None:
-        """Refuse what can only be meant as something else than a select list."""
+        """Refuse select lists that can only be meant as something else."""
         cursor = self._cursor
         token, following = cursor.token, cursor.peek()
         if token.is_word(*STREAM_OPERATORS) and not following.is_word("FROM", "AS"):

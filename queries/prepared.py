@@ -36,7 +36,7 @@ class _Comparison(NamedTuple):
 
 
 class PreparedQuery:
-    """What of a text does not depend on its parameters."""
+    """A text bound once for all values of its parameters: comparisons over one stream or table."""
 
     __slots__ = ("readable", "_n_params", "_terms")
 

@@ -59,7 +59,7 @@ _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_null"})
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rewrite that was looked at: what was done, or why it was not."""
+    """One rewrite that was tried: the change, or the reason against it."""
 
     #: "selection pushed down", "negation pulled up", "distinct pushed down" or "distinct dropped"
     name: str
@@ -71,7 +71,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A tree and what led to it."""
+    """A tree and the rewrites that led to it."""
 
     root: Node
     rewrites: tuple[Rewrite, ...]
@@ -156,7 +156,7 @@ def _selected(node: Node, condition: Expression | None, found: list[Rewrite]) ->
 
 
 def _over(child: Node, condition: Expression, found: list[Rewrite]) -> Node:
-    """A Select over a child, or what becomes of it; columns keep the child's names."""
+    """Return a Select over a child, simplified; columns keep the child's names."""
     moved = replace_refs(condition, lambda ref: ColumnRef(ref.type, child.columns[ref.position].name, ref.position))
     columns = tuple(OutputColumn(ref.name, ref) for ref in column_refs(child.columns))
     return _push_selection(Select(child, moved, columns), found)
@@ -300,7 +300,7 @@ def _moved_join(join: Join, at: int, positions: Sequence[int], place: dict[int, 
 
 
 def _push_distinct(node: Node, like: dict[Node, Node]) -> Node | str:
-    """DISTINCT over the inputs of what it stands over, as well."""
+    """Put DISTINCT also over the inputs of its child."""
     assert isinstance(node, Distinct)
     below = node.child
     outer = below.child if isinstance(below, Select) and isinstance(below.child, JoinNode) else below
@@ -359,7 +359,7 @@ def _compares_floats(expression: Expression) -> bool:
 
 
 def _composed(expression: Expression, columns: Sequence[Column | OutputColumn]) -> Expression:
-    """An expression over some columns, over what those are computed from."""
+    """Return an expression over columns as one over the columns from which they are computed."""
     return replace_refs(expression, lambda ref: _expression(columns[ref.position]))
 
 

@@ -44,7 +44,7 @@ _NAME_MISSING = "the name of a stream is missing"
 
 @dataclass(frozen=True, slots=True)
 class _What:
-    """What one FROM item reads, before its alias."""
+    """The source of one FROM item, before its alias."""
 
     start: int
     end: int

@@ -218,7 +218,7 @@ def conjuncts_of(condition: Expression | None) -> list[Expression]:
 
 
 def read_equality(conjunct: Expression, input_of: Callable[[ColumnRef], int]) -> tuple[Expression, Expression] | None:
-    """What a conjunct equates, if edges can say it: two plain columns, or one expression over each of two inputs.
+    """Return the sides of an equality that can be an edge: plain columns, or one expression over each of two inputs.
 
     `x = x` is none: it says that x is not NULL.
     """
@@ -234,7 +234,7 @@ def read_equality(conjunct: Expression, input_of: Callable[[ColumnRef], int]) ->
 
 
 def _classes(equalities: list[tuple[Expression, Expression]]) -> list[list[Expression]]:
-    """What the equalities make equal, class by class."""
+    """Return the classes of columns that the equalities make equal."""
     class_of: dict[Expression, list[Expression]] = {}
     for left, right in equalities:
         one = class_of.setdefault(left, [left])

@@ -1,4 +1,4 @@
-"""The syntax tree of a query: what `parse` makes once per text and `bind` only walks.
+"""The syntax tree of a query, which `parse` makes once per text and `bind` only walks.
 
 Names, parameters and functions are still words here; literals are already typed. Every node carries its span
 `[start, end)` in the text, the height of its tree (`depth`, at most `MAX_HEIGHT`) and its `size` (at most `MAX_SIZE`). All

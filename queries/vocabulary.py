@@ -1,4 +1,4 @@
-"""Words of SQL that the language does not have, and what is said when one is used.
+"""Words of SQL that the language does not have, and the error message for each.
 
 *Later* words are planned (contract 4); *never* words are not. Both are refused by name with the code
 `not_supported`: a word that is not understood must never pass for a column or an alias.

@@ -72,7 +72,7 @@ def make_slide(start: int, end: int, width: WindowSpec | WindowParam, slide: Win
 
 
 def _parse_range(cursor: Cursor) -> Window:
-    """What stands behind RANGE, but UNBOUNDED."""
+    """Read the part behind RANGE, but UNBOUNDED."""
     first = cursor.token
     width = parse_width(cursor)
     if not cursor.take_word("SLIDE"):
@@ -151,7 +151,7 @@ def check_width(width: Interval, source: SqlText, start: int, end: int) -> Windo
 
 
 def parse_interval(cursor: Cursor) -> Interval:
-    """Read what stands behind the word INTERVAL."""
+    """Read the part behind the word INTERVAL."""
     first = cursor.token
     sign = "-" if cursor.take_symbol("-") else ""
     token = cursor.token

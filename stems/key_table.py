@@ -145,7 +145,7 @@ class KeySegment:
         return int(self.words[0])
 
     def entry(self) -> tuple[int, int, int]:
-        """What the directory holds: address, places - 1, and where the bits of the first place are in a hash."""
+        """The directory's entry: address, places - 1, and the position of the first place's bits in a hash."""
         n_places = self.n_places
         return self.address, n_places - 1, 65 - self.depth - n_places.bit_length()
 
@@ -187,7 +187,7 @@ class KeyTable:
 
     @property
     def shift(self) -> int:
-        """What `directory_index` takes."""
+        """The shift that `directory_index` takes."""
         return 63 - self.depth
 
     def _range(self, segment: KeySegment) -> tuple[int, int]:

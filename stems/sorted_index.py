@@ -115,7 +115,7 @@ class SortedIndex:
         self._forgotten = watermark
 
     def _drop(self, watermark: int) -> None:
-        """Let go of runs whose rows are all dead, and of merges of two such."""
+        """Drop runs whose rows are all dead, and merges of two dead runs."""
         for merge in self._merges:
             if merge.newer.last <= watermark:
                 merge.older.merging = merge.newer.merging = False

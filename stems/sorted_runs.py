@@ -205,7 +205,7 @@ class Merge:
         )  # fmt: skip
 
     def delete(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        """In what is written already; the rest will be left out."""
+        """Delete rows from the written part of the merge; the rest will leave them out."""
         self._late += mark_deleted(self._keys, self._positions, int(self._state[2]), keys, positions)
 
     def result(self) -> SortedRun:

@@ -130,7 +130,7 @@ class Pipeline:
 
     @property
     def answer(self) -> list[Values]:
-        """What the recipient has at this moment, as a bag."""
+        """The recipient's rows at this moment, as a bag."""
         return self.recipient.answer
 
     @property

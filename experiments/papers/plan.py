@@ -1,4 +1,4 @@
-"""What a plan must be before it runs, and the names of its nodes."""
+"""Checks of a plan before it runs, and the names of its nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def distinct(child: PlanNode) -> QueuedOperator:
 
 
 def name_nodes(nodes: Sequence[PlanNode]) -> None:
-    """Operators are named by their kind, the second of a kind with its number; sources by whoever made them."""
+    """Name the operators by their kind, the second of a kind with its number; sources have names."""
     kinds: Counter[str] = Counter()
     for node in nodes:
         if isinstance(node, TimedSource):

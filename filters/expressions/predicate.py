@@ -74,7 +74,7 @@ class Condition(NamedTuple):
         return (*self.conjuncts, *self.residuals)
 
     def atoms(self) -> Iterable[Atom]:
-        """Every atom, those of clauses included."""
+        """Yield every atom, also the atoms of clauses."""
         yield from self.single()
         for clause in self.clauses:
             yield from clause

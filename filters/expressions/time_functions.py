@@ -184,7 +184,7 @@ _CODES: dict[str, Callable[[_Moment], str]] = {
 
 
 def check_format(format: str) -> str | None:
-    """What is wrong with a `strftime` format, in words; None if nothing is.
+    """Return the fault of a `strftime` format in words; None if there is none.
 
     >>> check_format("%Q")
     'the format code "%Q" is not known'

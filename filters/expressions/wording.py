@@ -1,4 +1,4 @@
-"""Predicates in words, for people: what `trace` and `explain` show.
+"""Predicates in words, as `trace` and `explain` show them.
 
 Intervals are of order keys; here they become comparisons again. `x > 30.0` is stored as "from the float after 30.0 on", so of
 the two ways to write a bound the shorter one is shown.

@@ -95,7 +95,7 @@ class Multi:
             self._places[slot] = start, self._n_pairs
 
     def pop(self, slot: int) -> None:
-        """Whatever the slot has is gone."""
+        """Remove the entry of a slot."""
         first, last = self._places.pop(slot, (0, 0))
         self._n_held -= last - first
 
@@ -141,7 +141,7 @@ class GroupedFilter:
     )
 
     def __init__(self, column: Column, position: int, dictionary: Dictionary | None, number: int, cuts: Cuts) -> None:
-        """`cuts` are those of all filters of a bank, which know this one by its number."""
+        """`cuts` holds the cuts of all filters of a bank, by the filter's number."""
         self.column = column
         self.position = position
         self.dictionary = dictionary
@@ -318,7 +318,7 @@ class GroupedFilter:
             )  # fmt: skip
 
     def finder(self) -> RankTable | KeyGrid:
-        """What finds the ranks of a column that holds no strings."""
+        """Return the structure that finds the ranks of values, for a column without strings."""
         found = self._finder
         if found is not None and self._behind:
             if isinstance(found, RankTable) != self._narrow():
@@ -334,7 +334,7 @@ class GroupedFilter:
         return found
 
     def _unfound(self, key: int, came: bool) -> None:
-        """A cut came or went: the finder follows when it is asked, if that is less work than making it anew."""
+        """Note a cut that came or went: the next use updates the finder, or makes a new one if that is less work."""
         self._behind.append((key, came))
         if len(self._behind) > MAX_BEHIND:
             self._finder = None

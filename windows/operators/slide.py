@@ -152,7 +152,7 @@ class SlideOperator(TimedOperator):
         of_first, of_last = np.cumsum(np.append(0, first)), np.cumsum(np.append(0, last))
 
         def until(clock: int) -> int:
-            """Of every row its boundaries from the first up to the clock's, less those after its last."""
+            """Count each row's boundaries from its first to the clock's, without those after its last."""
             here = clock // s - base
             begun, over = np.searchsorted(first, here, "right"), np.searchsorted(last, here, "right")
             return int(begun * (here + 1) - of_first[begun] - (over * here - of_last[over]))

@@ -1,4 +1,4 @@
-"""What every state buffer does: keep rows by id and by key, and give up those that are due.
+"""The common part of state buffers: keep rows by id and by key, and give out the due ones.
 
     rows of the buffer = inserted - removed - forgotten
     take_due(T)        = rows with end <= T, in order of end: they leave the arrangement but are found until `forget`

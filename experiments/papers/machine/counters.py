@@ -1,4 +1,4 @@
-"""What an operator did, and how late the answer was: counts, and virtual time."""
+"""Counters of an operator's work, and of how late the answer was in virtual time."""
 
 from __future__ import annotations
 

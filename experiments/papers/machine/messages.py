@@ -1,4 +1,4 @@
-"""What travels between operators, one at a time.
+"""Messages between operators, one at a time.
 
     positive       a row begins
     negative       a row ends at its scheduled end

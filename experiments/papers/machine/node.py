@@ -1,4 +1,4 @@
-"""A node of a plan: a source or an operator, and what the edge above it carries."""
+"""A node of a plan: a source or an operator, with the update pattern of its output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windows import patterns
 
 
 class PlanNode(ABC):
-    """What both have: a name in the plan, inputs, and the update pattern of the output."""
+    """A source or an operator: a name in the plan, inputs, and the update pattern of the output."""
 
     kind: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""What every operator does with a message: its local clock, its due rows, and the signs of what it sends.
+"""The common part of operators: the local clock, due rows, and the signs of messages sent.
 
     clock            the largest time it has processed (U 2.3.2): nothing is ended by a clock that its inputs have not reached
     a row that comes begins at max(start, clock); one with end <= clock is over and dropped, and so is an end of an unknown row
@@ -8,7 +8,7 @@
 An operator has one queue for all its inputs (N 3.2). Inputs may lag each other by their service times; a lagging row takes effect
 when it is processed (semantics 2), so what is alive at the clock is exact whatever the order was.
 
-A subclass says what it does when a row begins (`_begin`) and when one ends (`_end`). Rows that are due, whoever found out, are
+A subclass handles rows that begin (`_begin`) and rows that end (`_end`). Due rows, however they were found, are
 ended one by one in order of their ends, the operator's clock standing at each.
 """
 
@@ -68,7 +68,7 @@ class QueuedOperator(RuleNode):
         self._open_states()
 
     def start(self, time: int) -> list[QueueMessage]:
-        """What it sends before anything has come."""
+        """Return the messages sent before any input."""
         return []
 
     @property

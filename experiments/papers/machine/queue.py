@@ -29,7 +29,7 @@ class Queue:
 
     @property
     def can_wait(self) -> bool:
-        """Whether all that waits would be spoken for by the flag of whatever comes next."""
+        """Whether the flag of the next message would cover all waiting messages."""
         return self._piggybacks and self._covered == len(self._waiting)
 
     @property

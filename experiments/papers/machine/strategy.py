@@ -26,7 +26,7 @@ EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "updat
 
 
 class Trigger(enum.Enum):
-    """What makes an operator look for due rows."""
+    """The event that makes an operator look for due rows."""
 
     #: every message that reaches it
     INPUT = "input"

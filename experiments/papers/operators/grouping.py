@@ -1,4 +1,4 @@
-"""What the aggregate operators have in common: keys, aggregates, and the live rows of the input by group."""
+"""The common part of aggregate operators: keys, aggregates, and the live rows of the input by group."""
 
 from __future__ import annotations
 
