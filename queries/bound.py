@@ -26,7 +26,7 @@ NOWHERE = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class QueryFacts:
+class QueryProperties:
     """The facts about a running query that its readers need."""
 
     is_stream: bool
@@ -59,7 +59,7 @@ class Readable:
     #: position of the column with the end of a row's life; None iff only the window ends rows
     end: int | None = None
     #: None iff it is no running query
-    query: QueryFacts | None = None
+    query: QueryProperties | None = None
 
 
 @dataclass(frozen=True, slots=True)

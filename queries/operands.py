@@ -16,7 +16,7 @@ from lineage.errors import did_you_mean
 from lineage.schema import Type
 from queries.syntax import MAX_HEIGHT, MAX_SIZE, Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.tokens import Cursor, Token, TokenKind
-from queries.vocabulary import AGGREGATES, ARRAYS, FUNCTIONS, OPERANDS, SUBQUERY, Refusal, never
+from queries.vocabulary import AGGREGATES, ARRAYS, FUNCTIONS, OPERANDS, SUBQUERY, RefusedWord, never
 from queries.windows import parse_interval, parse_param
 
 #: Words the grammar itself uses: a column of that name must be quoted or qualified.
@@ -275,7 +275,7 @@ class OperandParser(abc.ABC):
         end = cursor.expect_symbol(")")
         return self._invoke("position", (what, whole), name.start, end.end)
 
-    def parse_arguments(self, from_form: Refusal | None = None) -> tuple[tuple[Syntax, ...], int]:
+    def parse_arguments(self, from_form: RefusedWord | None = None) -> tuple[tuple[Syntax, ...], int]:
         """The list in parentheses at the cursor, and the offset behind it; `from_form` refuses a FROM in it."""
         cursor = self._cursor
         cursor.expect_symbol("(")

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 from lineage.errors import QueryError
 from queries.guards import MAX_TOKENS
 from queries.sql_text import SqlText
-from queries.vocabulary import CLAUSES, SYMBOLS, Refusal
+from queries.vocabulary import CLAUSES, SYMBOLS, RefusedWord
 
 _SYMBOLS = frozenset("( ) , . + - * / % || = == <> != < <= > >= :: : [ ] ;".split())
 #: As in `lineage.schema.check_name`; a longer name is no one's, and would only fill an error's text.
@@ -149,7 +149,7 @@ class Cursor:
     def error(self, fact: str, token: Token, code: str = "syntax_error", hint: str = "") -> QueryError:
         return self.source.error(fact, token.start, token.end, code, hint)
 
-    def refuse(self, refusal: Refusal, token: Token | None = None) -> QueryError:
+    def refuse(self, refusal: RefusedWord, token: Token | None = None) -> QueryError:
         at = token or self.token
         return self.source.error(refusal.fact, at.start, at.end, "not_supported", refusal.advice)
 

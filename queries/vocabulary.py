@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedWord:
     """Why a word is refused."""
 
     what: str
@@ -26,12 +26,12 @@ class Refusal:
         return self.hint or ("it comes with a later version" if self.planned else "")
 
 
-def later(what: str, hint: str = "") -> Refusal:
-    return Refusal(what, True, hint)
+def later(what: str, hint: str = "") -> RefusedWord:
+    return RefusedWord(what, True, hint)
 
 
-def never(what: str, hint: str = "") -> Refusal:
-    return Refusal(what, False, hint)
+def never(what: str, hint: str = "") -> RefusedWord:
+    return RefusedWord(what, False, hint)
 
 
 SUBQUERY = later("a sub-query outside FROM")

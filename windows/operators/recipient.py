@@ -27,7 +27,7 @@ NEWEST = 1000
 
 
 @dataclass(slots=True)
-class Changes:
+class SignedRows:
     """Signed rows, in the order in which they are shown."""
 
     times: Array
@@ -56,9 +56,9 @@ class Recipient:
         self._netting = Netting()
         none = no_plus(types)
         #: what a commit shows that changed nothing
-        self._nothing = Changes(none.times, none.times, none.columns)
+        self._nothing = SignedRows(none.times, none.times, none.columns)
 
-    def process(self, delta: Delta, upto: int) -> Changes:
+    def process(self, delta: Delta, upto: int) -> SignedRows:
         """Take a commit's delta of the root; returns what the query shows of it."""
         events, codes = self._rows.apply(delta, upto)
         if not len(events):
@@ -66,7 +66,7 @@ class Recipient:
         stops = group_stops(events.times) if self._by_instant else np.full(min(1, len(events)), len(events), np.int64)
         values = self._rows.values
         places = self._netting.remaining(codes, events.signs, stops, values.capacity)
-        found = Changes(events.times[places], events.signs[places], values.take(codes[places]))
+        found = SignedRows(events.times[places], events.signs[places], values.take(codes[places]))
         self._rows.settle()
         if not len(self._rows):
             self._netting.shrink()
@@ -99,14 +99,14 @@ class StreamRecipient:
         self.types = tuple(types)
         self._newest = empty(types).plus
 
-    def process(self, delta: Delta, upto: int) -> Changes:
+    def process(self, delta: Delta, upto: int) -> SignedRows:
         """Every row of a commit, as it comes."""
         assert not len(delta.minus), "a stream takes nothing back"
         plus = delta.plus
         kept = plus.take(np.arange(max(0, len(plus) - NEWEST), len(plus)))
         both = concatenated(self.types, [Delta(self._newest, no_minus()), Delta(kept, no_minus())]).plus
         self._newest = both.take(np.arange(max(0, len(both) - NEWEST), len(both)))
-        return Changes(plus.times, np.ones(len(plus), np.int64), plus.columns)
+        return SignedRows(plus.times, np.ones(len(plus), np.int64), plus.columns)
 
     def answer(self) -> tuple[Array, list[Vector]]:
         """Ids and columns of the newest rows by (time, id)."""
