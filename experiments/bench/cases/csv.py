@@ -23,9 +23,9 @@ from api.core.calls import Call, apply
 from api.core.holdings import Holdings
 from eddy import Engine
 from eddy.client.rows import encode
-from experiments.bench.machine import Machine
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.base.machine import Machine
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
 
 #: How many times the CPU time of parquet a CSV may take.
 BAR = 4.0
