@@ -34,10 +34,10 @@ SPARE = 64
 
 
 #: The whole answer to a request that is refused by its method, path and headers; None: it is not.
-Refusal = Callable[[str, str, Sequence[tuple[bytes, bytes]]], bytes | None]
+HeadRefusal = Callable[[str, str, Sequence[tuple[bytes, bytes]]], bytes | None]
 
 
-def protocol_of(limits: Limits, refusal: Refusal) -> type[asyncio.Protocol]:
+def protocol_of(limits: Limits, refusal: HeadRefusal) -> type[asyncio.Protocol]:
     """Return the class that uvicorn instantiates for each connection."""
 
     class Connection(BoundedConnection):
@@ -76,7 +76,7 @@ class BoundedConnection(HttpToolsProtocol):
     """A uvicorn connection with bounds."""
 
     bounds: Limits
-    refuse: Refusal
+    refuse: HeadRefusal
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any],

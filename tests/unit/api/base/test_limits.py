@@ -29,7 +29,7 @@ from api.core.hub import Hub, Subscription
 from api.core.inbox import BusyError, Inbox, InboxItem
 from api.core.parts import ChangePart
 from api.core.service import Service
-from api.edge.connections import BoundedConnection, Refusal, protocol_of
+from api.edge.connections import BoundedConnection, HeadRefusal, protocol_of
 from api.edge.guard import Guard
 from api.edge.rates import RateLimiter
 from api.experiment_runs import ExperimentRun, ExperimentRuns
@@ -166,7 +166,7 @@ class _Transport:
 
 
 async def connect(
-    limits: Limits, state: ServerState, refusal: Refusal = lambda *head: None
+    limits: Limits, state: ServerState, refusal: HeadRefusal = lambda *head: None
 ) -> tuple[BoundedConnection, _Transport]:  # fmt: skip
     """A connection, and the server's side of it."""
     config = Config(_echo, log_config=None, ws="none")
