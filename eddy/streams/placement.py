@@ -30,7 +30,7 @@ from windows.spec import WindowSpec
 
 #: Legs that fix one column before a candidate index is made for it: a word of slots.
 MIN_CANDIDATES = 64
-#: Average legs per key value beyond which bits are cheaper than walking candidates (design 3).
+#: Average legs per key value beyond which bits are cheaper than walking candidates.
 MAX_PER_VALUE = 32
 
 
