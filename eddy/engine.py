@@ -27,7 +27,8 @@ from eddy.base.description import Receipt, Stream, Table, TableReceipt
 from eddy.base.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.base.results import Results, to_table
 from eddy.base.turn import Turn
-from eddy.catalog.catalog import ARRIVAL, Catalog, describe, describe_table
+from eddy.catalog.catalog import Catalog, describe, describe_table
+from eddy.catalog.definitions import ARRIVAL
 from eddy.catalog.planner import Planner
 from eddy.changes import Changes
 from eddy.commit.committer import Committer
@@ -241,7 +242,7 @@ class Engine:
     def has_arrivals(self) -> bool:
         """Whether time must pass for streams without a time column: some of their rows end by the clock alone."""
         line = self._catalog.timelines.get(ARRIVAL)
-        return line is not None and any(source.keeps_ids for source in line.sources)
+        return line is not None and any(source.placement.keeps_ids for source in line.sources)
 
     def stream(self, name: str) -> Stream:
         """The stream of that name, in any case."""
@@ -566,7 +567,7 @@ class Engine:
                 self._eddy.policy = chosen
                 self._committer.joiner.route_by(chosen)
                 for source in self._catalog.inputs():
-                    source.route = None
+                    source.modules.route = None
 
     def limit(
         self, *, state_bytes: int | None = None, max_ahead: Any = None, log_rows: int | None = None, log_bytes: int | None = None

@@ -20,7 +20,8 @@ from eddy.base.checking import changing, checking
 from eddy.base.plans import JoinPlan, Plan, QueryRun, TreePlan
 from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.catalog.planner import Planner
 from eddy.catalog.replacing import check_replaces
 from eddy.commit.committer import Committer, Part
@@ -215,11 +216,11 @@ class Lifecycle:
             query.start(seq, births)
             return
         source = sources[0]
-        leg = source.leg(query.window, query.plan.condition, query.name)
+        leg = source.placement.leg(query.window, query.plan.condition, query.name)
         recall(source, leg, births[0])
-        run = QueryRun(seq, None, births[0], source.module_numbers(leg.condition))
-        query.begin(leg, run, source.leg_results(leg))
-        source.add_reader(leg, query)
+        run = QueryRun(seq, None, births[0], source.modules.numbers_of(leg.condition))
+        query.begin(leg, run, source.placement.leg_results(leg))
+        source.placement.add_reader(leg, query)
 
     def _births(self, query: Query, sources: Sequence[Source], windows: Sequence[WindowSpec]) -> tuple[int, ...]:
         seq = self._committer.seq
@@ -343,21 +344,21 @@ class Lifecycle:
         sources = self._sources(query)
         for source in sources:
             if not isinstance(source, TableSource):
-                source.stored_from(seq)
+                source.stored.settle(seq)
         if isinstance(query, JoinQuery):
             query.stop(seq)
             return
         leg = query.leg
         assert leg is not None
-        query.end(seq, sources[0].leg_results(leg))
-        sources[0].remove_reader(leg, query)
+        query.end(seq, sources[0].placement.leg_results(leg))
+        sources[0].placement.remove_reader(leg, query)
 
     def _end_run(self, query: Query) -> None:
         """Stop a query, keeping its run readable."""
         if not isinstance(query, TreeQuery):
             for source, window, condition in zip(self._sources(query), query.windows, query.conditions, strict=True):
                 if not isinstance(source, TableSource):
-                    source.end_run(window, condition, self._committer.seq)
+                    source.log.end_run(window, condition, self._committer.seq)
         self._stop(query)
 
     def _release(self, query: Query) -> None:

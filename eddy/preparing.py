@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from eddy.base.log_bounds import LogBounds
 from eddy.base.plans import JoinPlan, Plan, TreePlan
 from eddy.base.results import NETTING
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.catalog.planner import Planner
 from eddy.joins.join_query import JoinQuery
 from eddy.operators.tree_query import TreeQuery

@@ -21,9 +21,9 @@ import orjson
 
 from api.core.holdings import Holdings, KeptReceipt
 from api.wire.bodies import CSV, JSON, BodyError, Keys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
-from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError
+from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError, Stream, Table
 from eddy.base.checking import changed_nothing, changing, checking
-from eddy.catalog.catalog import Catalog, describe, describe_table
+from eddy.catalog.definitions import stream_definition, table_definition
 from eddy.csv import CsvRows
 from eddy.preparing import Asked
 from eddy.streams.screening import without
@@ -104,42 +104,37 @@ def apply(holdings: Holdings, call: Call) -> Done:
 # ---- streams and tables
 
 
-def stream_options(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `create_stream` that a definition gives."""
-    return {
-        name: definition[name] for name in ("time", "lateness", "late", "timeline", "keep", "key", "end") if name in definition
-    }
-
-
 def _create_stream(holdings: Holdings, call: Call) -> Done:
-    name, definition = call.header["name"], call.header["definition"]
-    with checking:
-        known = _found(holdings.engine.stream, name)
-    if known is None:
-        stream = holdings.engine.create_stream(name, **definition)
-        holdings.define("stream", stream.name, definition)
-        return Done({"created": True, "stream": stream})
-    with checking:
-        scratch = {"time": None, "lateness": 0, "late": "adjust", "timeline": "main", "keep": None, "seq": 0} | definition
-        if describe(Catalog().create_stream(known.name, **scratch)) != known:
-            fact = f'stream "{known.name}" exists with another definition'
-            raise ConflictError(fact, code="other_definition", hint="drop it first")
-    return Done({"created": False, "stream": known}, False)
+    engine = holdings.engine
+    return _create(holdings, call, "stream", engine.stream, engine.create_stream, stream_definition)
 
 
 def _create_table(holdings: Holdings, call: Call) -> Done:
+    engine = holdings.engine
+    return _create(holdings, call, "table", engine.table, engine.create_table, table_definition)
+
+
+def _create(
+    holdings: Holdings,
+    call: Call,
+    kind: str,
+    find: Callable[[str], Stream | Table],
+    create: Callable[..., Stream | Table],
+    define: Callable[..., Stream | Table],
+) -> Done:
+    """Create a stream or table; one that is there must have the same definition."""
     name, definition = call.header["name"], call.header["definition"]
     with checking:
-        known = _found(holdings.engine.table, name)
+        known = _found(find, name)
     if known is None:
-        table = holdings.engine.create_table(name, **definition)
-        holdings.define("table", table.name, definition)
-        return Done({"created": True, "table": table})
+        found = create(name, **definition)
+        holdings.define(kind, found.name, definition)
+        return Done({"created": True, kind: found})
     with checking:
-        if describe_table(Catalog().create_table(known.name, **({"retroactive": False} | definition))) != known:
-            fact = f'table "{known.name}" exists with another definition'
+        if define(known.name, **definition) != known:
+            fact = f'{kind} "{known.name}" exists with another definition'
             raise ConflictError(fact, code="other_definition", hint="drop it first")
-    return Done({"created": False, "table": known}, False)
+    return Done({"created": False, kind: known}, False)
 
 
 def _drop(holdings: Holdings, call: Call) -> Done:

@@ -39,7 +39,7 @@ from api.core.watches import Reader, Watches
 from api.core.writer import Group, Writer
 from eddy import EddyError, Engine, Query
 from eddy.base.checking import came_late, changed_nothing, changing, checking
-from eddy.catalog.catalog import ARRIVAL
+from eddy.catalog.definitions import ARRIVAL
 from storage.catalog import Definition as StoredDefinition
 from storage.directory import DataDirectory
 

@@ -24,12 +24,3 @@ class LogBounds:
         for name, value, most in (("log_rows", self.rows, 30), ("log_bytes", self.bytes, 50)):
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1 << most:
                 raise EddyError(f"{name} is {value!r}", code="bad_option", hint=f"a whole number from 1 to 2**{most}")
-
-    @property
-    def slack_rows(self) -> int:
-        """Rows a log may have above its bound before it is cut back: cutting costs more than a small push."""
-        return self.rows >> 3
-
-    @property
-    def slack_bytes(self) -> int:
-        return self.bytes >> 3

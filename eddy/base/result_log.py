@@ -20,6 +20,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -138,11 +139,11 @@ class ResultLog:
     def __len__(self) -> int:
         return len(self._seqs)
 
-    def append(self, record: LoggedCommit) -> None:
-        assert not self._seqs or self._seqs[-1] < record.seq, "commits are numbered upwards"
-        self._seqs.append(record.seq)
-        self._before.append(record.before)
-        self._after.append(record.after)
+    def append(self, seq: int, before: int, after: int) -> None:
+        """Log a commit that took the clock from `before` to `after`."""
+        self._seqs.append(seq)
+        self._before.append(before)
+        self._after.append(after)
 
     def after(self, seq: int) -> list[LoggedCommit]:
         """The held commits after commit `seq`."""
@@ -198,7 +199,7 @@ class ResultLog:
     def check(self) -> None:
         """Raise AssertionError if a counter differs from the contents."""
         assert len(self._seqs) == len(self._before) == len(self._after), "a commit has a number and two clocks"
-        assert not self._seqs or self._seqs[0] > self.gone, "what is gone is not held"
+        assert all(one < other for one, other in pairwise([self.gone, *self._seqs])), "commits are numbered upwards"
         assert self.changes.bytes == sum(log.bytes for log in self.changes.logs), "only logs that can be read hold anything"
         assert all(log.bytes == sum(size for _, size in log.sizes()) for log in self.changes.logs), "bytes are those of commits"
 

@@ -16,22 +16,17 @@ import numpy as np
 from eddy.base.checking import changing, checking
 from eddy.base.description import Stream, Table
 from eddy.base.plans import Birth
+from eddy.catalog.definitions import stream_definition, table_definition
 from eddy.query import Query
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import Timeline
 from filters.expressions.expression import UserFunction
-from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, SchemaError, did_you_mean
+from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, did_you_mean
 from lineage.numbering import Numbering
 from lineage.schema import Schema, Type, check_name
-from lineage.times import duration_us
 from queries.bound import Readable
 from queries.functions import is_reserved
-
-#: Timeline of streams without a time column.
-ARRIVAL = "arrival"
-#: Timeline of streams for which none is named, and of queries over tables alone.
-MAIN = "main"
 
 
 class Catalog:
@@ -85,27 +80,15 @@ class Catalog:
         with checking:
             check_name(name, "stream")
             self.check_free(name)
-            schema = Schema.parse(columns, name)
-            time_column = None if time is None else _time_column(schema, name, time)
-            if late not in ("adjust", "drop"):
-                raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
-            lateness_us = duration_us(lateness)
-            if lateness_us < 0:
-                raise SchemaError("lateness is negative")
-            keep_us = None if keep is None else duration_us(keep)
-            positions = () if key is None else _key_columns(schema, "stream", name, key)
-            end_column = None if end is None else _end_column(schema, name, end, time_column)
-            check_name(timeline, "timeline")
-            if time_column is None:
-                timeline = _arrival(timeline, lateness_us)
-            elif timeline == ARRIVAL:
-                raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
+            stream = stream_definition(name, columns, time, lateness, late, timeline, keep, key, end)
+            schema = Schema.parse(stream.columns, name)
+            time_column, end_column = (None if one is None else schema.position(one) for one in (stream.time, stream.end))
         with changing:
-            line = self.timeline_from(timeline, seq)
+            line = self.timeline_from(stream.timeline, seq)
             number = next(self._stream_numbers)
             source = Source(
-                name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
-                end_column,
+                name, schema, time_column, line, stream.lateness_us, late == "drop", self._module_numbers, number,
+                stream.keep_us, tuple(map(schema.position, stream.key)), end_column,
             )  # fmt: skip
             self.sources[name.lower()] = source
             line.sources.append(source)
@@ -126,9 +109,7 @@ class Catalog:
             check_name(name, "table")
             self.check_free(name)
             schema = Schema.parse(columns, name)
-            positions = _key_columns(schema, "table", name, key)
-            if not isinstance(retroactive, bool):
-                raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
+            positions = tuple(map(schema.position, table_definition(name, columns, key, retroactive).key))
         with changing:
             table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
             return table
@@ -329,56 +310,3 @@ def describe_table(table: TableSource) -> Table:
     names = table.schema.names
     columns = MappingProxyType(table.schema.declared())
     return Table(table.name, columns, tuple(names[position] for position in table.key), table.retroactive)
-
-
-def _key_columns(schema: Schema, kind: str, of: str, key: Any) -> tuple[int, ...]:
-    """The positions of the key columns of a table or stream; `key` is a name or a list of names."""
-    names = [key] if isinstance(key, str) else key
-    if not isinstance(names, list | tuple) or not names:
-        raise SchemaError(f'{kind} "{of}" has no key', code="bad_key", hint='key="id", or key=["room", "sensor"]')
-    found = []
-    for name in names:
-        column = schema.find(name) if isinstance(name, str) else None
-        if column is None:
-            hint = did_you_mean(str(name), list(schema.names))
-            raise SchemaError(f'key column "{name}" does not exist in "{of}"', code="bad_key", hint=hint)
-        found.append(schema.position(column.name))
-    if len(set(found)) < len(found):
-        raise SchemaError(f'a column is twice in the key of "{of}"', code="bad_key", hint="name each column once")
-    return tuple(found)
-
-
-def _time_column(schema: Schema, stream: str, name: str) -> int:
-    column = schema.find(name) if isinstance(name, str) else None
-    if column is None:
-        hint = did_you_mean(str(name), list(schema.names))
-        raise SchemaError(f'time column "{name}" does not exist in "{stream}"', hint=hint)
-    if column.type is not Type.TIMESTAMP:
-        raise SchemaError(f'time column "{column.name}" is of type {column.declared}', hint="declare it as timestamp")
-    return schema.position(column.name)
-
-
-def _end_column(schema: Schema, stream: str, name: Any, time_column: int | None) -> int:
-    column = schema.find(name) if isinstance(name, str) else None
-    if column is None:
-        hint = did_you_mean(str(name), list(schema.names))
-        raise SchemaError(f'end column "{name}" does not exist in "{stream}"', code="bad_end", hint=hint)
-    if column.type is not Type.TIMESTAMP:
-        fact = f'end column "{column.name}" is of type {column.declared}'
-        raise SchemaError(fact, code="bad_end", hint="declare it as timestamp")
-    position = schema.position(column.name)
-    if position == time_column:
-        fact = f'"{column.name}" is both the time and the end of a row'
-        raise SchemaError(fact, code="bad_end", hint="name another column: a row lives from its time to its end")
-    return position
-
-
-def _arrival(timeline: str, lateness_us: int) -> str:
-    """The name of the timeline of a stream without a time column; raises if options do not fit."""
-    if timeline not in (MAIN, ARRIVAL):
-        fact = f'a stream without a time column is on timeline "{ARRIVAL}"'
-        raise SchemaError(fact, hint="name its time column, or leave timeline out")
-    if lateness_us:
-        fact = "a stream without a time column has no late rows"
-        raise SchemaError(fact, hint="name its time column, or leave lateness out")
-    return ARRIVAL

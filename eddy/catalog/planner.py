@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eddy.base.plans import JoinPlan, Plan, TreePlan
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from filters.expressions.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind

@@ -20,7 +20,7 @@ def check_engine(catalog: Catalog, committer: Committer) -> None:
         source = catalog.input(query.stream)
         assert query.running == (query.kept is None), "a query runs or keeps its answer"
         if query.leg is not None:
-            assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
+            assert query in query.leg.queries and source.placement.legs[query.leg.key] is query.leg, "a query is on its leg"
         assert query.born <= source.store.end, "no query is born in the future"
     versions = [version for query in catalog.queries.values() for version in (*query.earlier, query)]
     versions += [core.query for query in versions if isinstance(query, TreeQuery) for core in query.cores]

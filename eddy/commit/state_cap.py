@@ -56,7 +56,11 @@ class StateCap:
         cost = n_rows * (_ROW_BYTES + kept)
         if cost > self._left:
             width = (
-                source.store.row_bytes() + 9 * len(source.store.columns) + 8 + 4 * len(source.bank.filters) + len(source.modules)
+                source.store.row_bytes()
+                + 9 * len(source.store.columns)
+                + 8
+                + 4 * len(source.modules.bank.filters)
+                + len(source.modules.by_text)
             )
             width += _INDEX_BYTES * source.stems.n_indexes + source.row_ends.row_bytes()
             width += kept + (0 if source.own_ends is None else source.own_ends.row_bytes())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eddy.base.plans import JoinPlan, Plan
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.joins.join_group import JoinGroup
 from eddy.query import Query
 from eddy.routing.base import Policy
@@ -76,8 +77,8 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
         "residuals": [str(residual.expression) for residual in plan.join.residuals],
         "policy": policy.name,
         "shared_with": 0 if group is None else group.slots.taken,
-        "routes": {} if group is None else group.routes(),
-        "virtual_sources": [] if group is None else group.virtual_sources(),
+        "routes": {} if group is None else group.probes.routes(),
+        "virtual_sources": [] if group is None else group.probes.virtual_sources(),
         "update_pattern": plan.update_pattern,
         "edges": [
             *(_edge(source, window, plan.is_stream, bool(streams), "join") for source, window, _ in inputs),
@@ -166,11 +167,11 @@ def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]
     found = []
     for atom in condition.atoms():
         if isinstance(atom, IndexAtom):
-            f = source.bank.index(atom.position)
-            others = 0 if f is None else source.bank.filters[f].n_predicates
+            f = source.modules.bank.index(atom.position)
+            others = 0 if f is None else source.modules.bank.filters[f].n_predicates
             found.append((f"filter:{source.name}.{atom.name}", say_atom(atom, source.schema), others))
         else:
-            module = source.modules.get(str(atom))
+            module = source.modules.by_text.get(str(atom))
             name = module.name if module is not None else "predicate module"
             found.append((name, say_atom(atom, source.schema), 0 if module is None else len(module.slots)))
     return found
@@ -181,7 +182,7 @@ def _placement(source: Source, condition: Condition, leg: Leg | None) -> str:
         return "nothing: no row can satisfy the condition"
     if leg is not None and leg.index_column is not None:
         return f"candidates by {source.schema.names[leg.index_column]}"
-    if leg is None and any(column in source.indexes for column in key_columns(condition, source.schema)):
+    if leg is None and any(column in source.placement.indexes for column in key_columns(condition, source.schema)):
         return "candidates"
     return "a bit in the filters of its stream"
 

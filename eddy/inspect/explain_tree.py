@@ -74,7 +74,7 @@ def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> di
     if isinstance(found, JoinPlan):
         return explain_join(found, catalog, policy, None)
     source = catalog.sources[found.stream]
-    return explain_plan(found, source, policy, source.held.get((found.window, found.condition)))
+    return explain_plan(found, source, policy, source.placement.held.get((found.window, found.condition)))
 
 
 class _Shown:

@@ -24,7 +24,7 @@ def explained_plan(
     if isinstance(plan, JoinPlan):
         return explaining.explain_join(plan, catalog, policy, joiner.find(plan.join, plan.windows))
     source = catalog.sources[plan.stream]
-    return explaining.explain_plan(plan, source, policy, source.legs.get((plan.window, plan.condition)))
+    return explaining.explain_plan(plan, source, policy, source.placement.legs.get((plan.window, plan.condition)))
 
 
 def explained_query(query: Query, catalog: Catalog, policy: Policy) -> dict[str, Any]:

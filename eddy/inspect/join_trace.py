@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from eddy.base.results import keys
 from eddy.inspect.trace_leaves import Leaf, Since
 from eddy.inspect.trace_lives import LATEST, clock_after, commits_of, there
+from eddy.inspect.trace_rows import rows_like
 from eddy.inspect.trace_subject import Subject
-from eddy.joins.join_group import input_labels
 from eddy.joins.join_query import JoinQuery
+from eddy.joins.probes import input_labels
 from eddy.joins.table_group import Counting, TableGroup
 from eddy.joins.walk import Combinations, Reach, Walker
 from eddy.lives.early_ends import CommitPoint
@@ -31,8 +31,8 @@ from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import user_functions_of
 from lineage.elements import BEGINNING
 from lineage.numbering import Numbering
+from stems.commit_spans import OPEN
 from stems.frame import RowsFrame
-from stems.table import OPEN
 
 #: Before anything ended a row: partners are looked for among all that are held.
 _ANY = CommitPoint(BEGINNING, 0, 0)
@@ -219,5 +219,4 @@ class _Partners(JoinReader):
         """For each stored row, whether it has the subject's values in some columns."""
         source, frame = self._subject.source, self._subject.frame
         rows = RowsFrame([source.gatherer], [source.dictionaries], [positions])
-        (wanted,) = keys([frame.column(column) for column in columns])
-        return np.array([key == wanted for key in keys([rows.column(column) for column in columns])], np.bool_)
+        return rows_like([rows.column(column) for column in columns], [frame.column(column) for column in columns])

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from eddy.base.results import keys
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.trace_leaves import Leaf, PathStep
 from eddy.inspect.trace_lives import LATEST, standing
@@ -199,7 +198,7 @@ class _Climb:
             return
         columns, rows = found.columns, np.arange(found.n_rows)
         if node.n_keys:
-            rows = rows_like(columns[: node.n_keys], values[: node.n_keys])
+            rows = np.flatnonzero(rows_like(columns[: node.n_keys], values[: node.n_keys]))
         if node.n_keys and not len(rows):
             fact["row"] = None
             return
@@ -235,7 +234,7 @@ class _Climb:
             return None
         if not found.columns:
             return len(found) > 0
-        return keys(self._values)[0] in set(keys(found.columns))
+        return bool(rows_like(found.columns, self._values).any())
 
 
 # ---- words

@@ -25,7 +25,7 @@ LATEST = 2**62
 
 def commit_of(source: Source, position: int) -> int:
     """The commit that brought a row of a stream."""
-    return source.timeline.log.gone if position < source.ends.start else source.ends.reaching(position + 1)
+    return source.timeline.log.gone if position < source.log.ends.start else source.log.ends.reaching(position + 1)
 
 
 def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:

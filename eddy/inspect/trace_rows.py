@@ -135,13 +135,13 @@ def rows_like(columns: Sequence[Vector], values: Sequence[Vector]) -> np.ndarray
         if cell is None:
             found &= nulls
         elif column.dictionary is not None:
-            codes = np.flatnonzero([text == cell for text in column.dictionary])
-            found &= np.isin(column.values, codes) & ~nulls
+            texts, places = column.compact()
+            found &= np.array([text == cell for text in texts])[places] & ~nulls
         elif cell != cell:
             found &= np.isnan(column.values) & ~nulls
         else:
             found &= (column.values == cell) & ~nulls
-    return np.flatnonzero(found)
+    return found
 
 
 def aggregated(item: Aggregate, columns: Sequence[Vector], rows: np.ndarray) -> Any:

@@ -83,13 +83,15 @@ class JoinQuery(Query):
         no part in the group's walks."""
         plan = self.join_plan
         self.legs = [
-            source.hold(window, condition, self.name, listed)
+            source.placement.hold(window, condition, self.name, listed)
             for source, window, condition in zip(self.sources, plan.windows, plan.conditions, strict=True)
         ]
         for source, leg, born in zip(self.sources, self.legs, births, strict=True):
             recall(source, leg, born)
         self.group.recall(births)
-        modules = tuple(source.module_numbers(condition) for source, condition in zip(self.sources, plan.conditions, strict=True))
+        modules = tuple(
+            source.modules.numbers_of(condition) for source, condition in zip(self.sources, plan.conditions, strict=True)
+        )
         self.runs.append(JoinRun(seq, None, births[0], modules[0], births=births, modules_of=modules))
         self.slot = self.group.add(self, births) if listed else None
         self._results_at_start = self._group_results()
@@ -103,7 +105,7 @@ class JoinQuery(Query):
             self.group.remove(self, self.slot)
             self.slot = None
         for source, leg in zip(self.sources, self.legs, strict=True):
-            source.let_go(leg, listed)
+            source.placement.let_go(leg, listed)
         self.legs = []
 
     def release(self) -> None:

@@ -35,7 +35,7 @@ class Joiner:
         """Use another policy from the next batch on."""
         self._policy = policy
         for group in self.groups.values():
-            group.policy = policy
+            group.probes.policy = policy
 
     def group(
         self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], timeline: Timeline, looking_back: int | None

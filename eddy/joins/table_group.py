@@ -153,13 +153,13 @@ class TableGroup(JoinGroup):
         return after > self.timeline.now or came or any(ends.lowered_in(before.commit) for ends in self.ends if ends is not None)
 
     def _oldest(self, k: int, clock: int) -> int:
-        if k in self.stream_inputs and self._widest[k].window.ends:
+        if k in self.stream_inputs and self._windows.widest[k].window.ends:
             return super()._oldest(k, clock)
         # of a window that holds rows for ever the births alone say where it begins
         return max(self.sources[k].store.watermark, int(self._filters.births[k][0]))
 
     def _leaving(self, k: int, before: Before, after: int) -> Rows:
-        ends = k in self.stream_inputs and (self._narrowest[k].window.ends or self.ends[k] is not None)
+        ends = k in self.stream_inputs and (self._windows.narrowest[k].window.ends or self.ends[k] is not None)
         return super()._leaving(k, before, after) if ends else Reach(0, 0)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:

@@ -116,7 +116,7 @@ def leaving_batches(source: Source, left: Left, most: int) -> Iterator[LeavingBa
     stretches, totals = np.empty((len(windows), 2), np.int64), np.empty(5, np.int64)
     at, whole = int(first[0]), 0
     while not whole:
-        segments = np.zeros((source.classes.n_numbers, 4), np.int64)
+        segments = np.zeros((source.placement.classes.n_numbers, 4), np.int64)
         n = lay_out_segments(numbers, first, last, at, limit, segments, stretches, totals)
         at, n_rows, n_part_rows, longest, whole = totals.tolist()
         pieces = [piece for low, high in stretches[:n].tolist() for piece in source.store.slices(low, high)]

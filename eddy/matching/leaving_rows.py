@@ -52,7 +52,7 @@ class LeavingRows:
 
     def row_lists(self) -> RowLists:
         if self._lists is None:
-            dense = self._dense_lists() if self._source.slots.taken else None
+            dense = self._dense_lists() if self._source.placement.slots.taken else None
             sparse = self._sparse_lists() if self._lineage.n_pairs else None
             self._lists = join_lists(dense, sparse)
         return self._lists
@@ -62,37 +62,37 @@ class LeavingRows:
         return queries, np.diff(offsets)
 
     def _dense_lists(self) -> RowLists:
-        source, batch, lineage, buffers = self._source, self._batch, self._lineage, self._buffers
-        outputs = source.dense_outputs
-        arrays = outputs.arrays_of(batch.segments, source.slot_class)
-        n_lists = source.slots.taken + outputs.n_more
+        placement, batch, lineage, buffers = self._source.placement, self._batch, self._lineage, self._buffers
+        outputs = placement.dense_outputs
+        arrays = outputs.arrays_of(batch.segments, placement.slot_class)
+        n_lists = placement.slots.taken + outputs.n_more
         # pages of the buffer that no row number reaches are never touched
         buffers.room(n_lists * batch.longest + SPARE, n_lists)
         if lineage.unlisted is not None:
-            n = lineage.unlisted.lists(source.legs_mask, arrays, _UNCOUNTED, buffers.listed, buffers.offsets, buffers.rows)
+            n = lineage.unlisted.lists(placement.legs_mask, arrays, _UNCOUNTED, buffers.listed, buffers.offsets, buffers.rows)
             lineage.unlisted = None
         else:
             n_words = words(batch.n_rows)
             n = list_rows(
-                lineage.rows_of(batch.n_rows), n_words, source.legs_mask, arrays, buffers.listed, buffers.offsets, buffers.rows,
-                BYTE_BITS, buffers.words(n_words),
+                lineage.rows_of(batch.n_rows), n_words, placement.legs_mask, arrays, buffers.listed, buffers.offsets,
+                buffers.rows, BYTE_BITS, buffers.words(n_words),
             )  # fmt: skip
         offsets = buffers.offsets[: n + 1]
         return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 
     def _sparse_lists(self) -> RowLists:
-        source, segments = self._source, self._batch.segments
+        placement, segments = self._source.placement, self._batch.segments
 
         def first_since(slot: int, born: int) -> int:
             """The number in the part of the first row that a query on a slot has since its birth."""
-            position, first, _, shift = segments[source.sparse_class[slot]].tolist()
+            position, first, _, shift = segments[placement.sparse_class[slot]].tolist()
             return int(first + shift + max(0, born - position))
 
-        outputs = source.sparse_outputs
-        _, first_of, *_, stop_of, shift_of = outputs.arrays_of(segments, source.sparse_class)
+        outputs = placement.sparse_outputs
+        _, first_of, *_, stop_of, shift_of = outputs.arrays_of(segments, placement.sparse_class)
         if outputs.n_more:
             # what several queries share is cut by the birth of each
-            first_of = segments[source.sparse_class, FIRST].astype(np.int32)
+            first_of = segments[placement.sparse_class, FIRST].astype(np.int32)
         return list_pairs(self._lineage, outputs, first_of, stop_of, shift_of, self._buffers, first_since)
 
 

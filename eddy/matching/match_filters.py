@@ -64,7 +64,7 @@ class Region:
     def __init__(self, source: Source, filter_: int) -> None:
         self.source = source
         self.filter = filter_
-        self.n_regions = source.bank.filters[filter_].n_regions
+        self.n_regions = source.modules.bank.filters[filter_].n_regions
 
     def ranks(self, positions: np.ndarray, out: np.ndarray) -> None:
         self.source.ranks_at(self.filter, positions, out)
@@ -97,7 +97,6 @@ class MatchFilters:
         #: by input, the window widths, ascending, and the numbers of the three bounds of the age; no numbers where positions tell
         self.widths: list[np.ndarray] = []
         self._ages: list[list[int]] = []
-        self._widest = self._narrowest = np.zeros(0, np.int64)
         #: by input, the births, ascending, and the number of the attribute
         self.births: list[np.ndarray] = []
         self._births: list[int] = []
@@ -130,19 +129,10 @@ class MatchFilters:
             self.births.append(np.unique(births[k, active]))
             n_births = len(self.births[k])
             self._births.append(bounds.add(np.searchsorted(self.births[k], births[k, active]) + 1, n_births + 1, n_births + 1))
-        self._widest = np.array([distinct[-1] for distinct in self.widths])
-        self._narrowest = np.array([distinct[0] for distinct in self.widths])
         self.low, self.high, multi, multi_ranks = bounds.arrays()
         self._multi = multi, multi_ranks
         self._regions = bounds.regions
         self._places = {}
-
-    def widest(self) -> np.ndarray:
-        """By input, the largest window width."""
-        return self._widest
-
-    def narrowest(self) -> np.ndarray:
-        return self._narrowest
 
     # ---- batches of matches
 
@@ -261,7 +251,7 @@ class _Bounds:
 
     def of_bank(self, source: Source, slots: np.ndarray) -> list[tuple[int, Region | Outcome]]:
         """Add the filters of a stream that have predicates of the legs on these slots."""
-        bank = source.bank
+        bank = source.modules.bank
         _, _, multi, multi_ranks = bank.bounds()
         found: list[tuple[int, Region | Outcome]] = []
         for f in range(len(bank.filters)):
@@ -281,7 +271,7 @@ class _Bounds:
     def of_modules(self, source: Source, slots: np.ndarray) -> list[tuple[int, Region | Outcome]]:
         """Add the predicate modules of the legs on these slots."""
         found: list[tuple[int, Region | Outcome]] = []
-        for module in source.modules.values():
+        for module in source.modules.by_text.values():
             has = (module.interested[slots >> 6] >> (slots & 63).astype(np.uint64)) & np.uint64(1)
             if has.any():
                 low = has.astype(np.int32)

@@ -226,7 +226,7 @@ class MatchedRows:
     def row_lists(self) -> RowLists:
         """`(query_ids, offsets, row_numbers)`: query k has the part's rows `row_numbers[offsets[k]:offsets[k + 1]]`."""
         if self._lists is None:
-            dense = self._dense_lists() if self._source.slots.taken else None
+            dense = self._dense_lists() if self._source.placement.slots.taken else None
             sparse = self._sparse_lists() if self._lineage.n_pairs else None
             self._lists = join_lists(dense, sparse)
         return self._lists
@@ -240,31 +240,33 @@ class MatchedRows:
         """Count the results of new rows if no listener asked for the lists."""
         unlisted = self._lineage.unlisted
         if unlisted is not None:
-            source = self._source
-            unlisted.lists(source.legs_mask, source.dense_outputs.arrays(), source.results, _NO_OFFSETS, _NO_OFFSETS, _NO_ROWS)
+            placement = self._source.placement
+            arrays = placement.dense_outputs.arrays()
+            unlisted.lists(placement.legs_mask, arrays, placement.results, _NO_OFFSETS, _NO_OFFSETS, _NO_ROWS)
             self._lineage.unlisted = None
 
     def _dense_outputs(self) -> OutputArrays:
-        outputs = self._source.dense_outputs
-        return outputs.arrays() if self._class_first is None else outputs.arrays_from(self._class_first, self._source.slot_class)
+        placement, first = self._source.placement, self._class_first
+        outputs = placement.dense_outputs
+        return outputs.arrays() if first is None else outputs.arrays_from(first, placement.slot_class)
 
     def _dense_lists(self) -> RowLists:
-        lineage, buffers, source, n_rows = self._lineage, self._buffers, self._source, self.n_rows
-        outputs = source.dense_outputs
-        n_lists = source.slots.taken + outputs.n_more
+        lineage, buffers, placement, n_rows = self._lineage, self._buffers, self._source.placement, self.n_rows
+        outputs = placement.dense_outputs
+        n_lists = placement.slots.taken + outputs.n_more
         if not lineage.by_query and n_rows <= FEW_ROWS and self._class_first is None:
             buffers.room((n_rows + 1) * n_lists, n_lists)
             n = list_few_rows(
-                lineage.lin, n_rows, lineage.n_words, source.legs_mask, outputs.query_of, outputs.more_slot, outputs.more_query,
-                outputs.n_more, buffers.listed, buffers.offsets, buffers.rows,
+                lineage.lin, n_rows, lineage.n_words, placement.legs_mask, outputs.query_of, outputs.more_slot,
+                outputs.more_query, outputs.n_more, buffers.listed, buffers.offsets, buffers.rows,
             )  # fmt: skip
         else:
             arrays = self._dense_outputs()
-            legs = source.legs_mask
+            legs = placement.legs_mask
             if lineage.unlisted is not None:
                 # pages of the buffer that no row number reaches are never touched
                 buffers.room(n_lists * n_rows + SPARE, n_lists)
-                n = lineage.unlisted.lists(legs, arrays, source.results, buffers.listed, buffers.offsets, buffers.rows)
+                n = lineage.unlisted.lists(legs, arrays, placement.results, buffers.listed, buffers.offsets, buffers.rows)
                 lineage.unlisted = None
             else:
                 rows_of, n_words = lineage.to_query_major(), words(n_rows)
@@ -275,9 +277,9 @@ class MatchedRows:
         return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 
     def _sparse_lists(self) -> RowLists:
-        source, class_first = self._source, self._class_first
-        first_of = None if class_first is None else class_first[source.sparse_class]
-        return list_pairs(self._lineage, source.sparse_outputs, first_of, _NO_ROWS, _NO_ROWS, self._buffers, None)
+        placement, class_first = self._source.placement, self._class_first
+        first_of = None if class_first is None else class_first[placement.sparse_class]
+        return list_pairs(self._lineage, placement.sparse_outputs, first_of, _NO_ROWS, _NO_ROWS, self._buffers, None)
 
 
 def join_lists(dense: RowLists | None, sparse: RowLists | None) -> RowLists:

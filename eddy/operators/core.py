@@ -33,18 +33,18 @@ class StreamCore:
     def start(self, seq: int, births: tuple[int, ...]) -> None:
         """Run from the next commit on; `births` are the first positions that count, by input."""
         source, plan = self._source, self.query.plan
-        leg = source.hold(plan.window, plan.condition, self.query.name)
+        leg = source.placement.hold(plan.window, plan.condition, self.query.name)
         recall(source, leg, births[0])
-        self.query.begin(leg, QueryRun(seq, None, births[0], source.module_numbers(plan.condition)), 0)
+        self.query.begin(leg, QueryRun(seq, None, births[0], source.modules.numbers_of(plan.condition)), 0)
         source.deferral.n_readers += 1
 
     def stop(self, seq: int) -> None:
         """Stop running, after commit `seq`."""
         source, leg = self._source, self.query.leg
         assert leg is not None, "a core that runs"
-        source.stored_from(seq)
+        source.stored.settle(seq)
         self.query.end(seq, 0)
-        source.let_go(leg)
+        source.placement.let_go(leg)
         source.deferral.n_readers -= 1
 
 
@@ -72,7 +72,7 @@ class JoinCore:
         """Stop running, after commit `seq`."""
         for source in self.query.sources:
             source.deferral.n_readers -= 1
-            source.stored_from(seq)
+            source.stored.settle(seq)
         self.query.stop(seq, listed=False)
         self.query.release()
         self._joiner.release(self.query.group)

@@ -52,7 +52,7 @@ class Operations:
 
     def row_bytes(self, source: Source) -> int:
         """An upper bound of the bytes that all operators keep for one row of a source."""
-        return _STATE_BYTES * self._keepers[source]
+        return _STATE_BYTES * self._keepers.get(source, 0)
 
     @property
     def bytes(self) -> int:

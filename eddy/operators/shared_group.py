@@ -187,7 +187,7 @@ class SharedGroup:
 
     def ranges(self) -> Ranges:
         """The range of regions of each member, from the grouped filter of the attribute."""
-        bank = self.source.bank
+        bank = self.source.modules.bank
         known = self._ranges
         if known is not None and known[:2] == (bank.version, self._version):
             return known[2]
@@ -203,7 +203,7 @@ class SharedGroup:
 
     def _filter(self) -> int:
         assert self.form.attribute is not None
-        f = self.source.bank.index(self.form.attribute)
+        f = self.source.modules.bank.index(self.form.attribute)
         assert f is not None, "members have predicates on the attribute"
         return f
 

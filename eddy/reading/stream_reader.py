@@ -12,11 +12,11 @@ import numpy as np
 
 from eddy.base.plans import Kept
 from eddy.base.result_log import LoggedCommit
-from eddy.base.results import NETTING, Results, concatenate
+from eddy.base.results import NETTING, Results, joined_columns
 from eddy.query import Query
 from eddy.streams.source import Source
 from filters.expressions.evaluate import evaluate
-from filters.values.vector import Frame, ListFrame, Vector
+from filters.values.vector import Frame, ListFrame, Vector, end_to_end
 from stems.frame import PageFrame, condition_rows
 from stems.row_store import Page
 
@@ -81,7 +81,7 @@ class StreamReader:
         if not parts:
             empty = ListFrame([Vector.constant(column.type, None, 0) for column in self.source.schema.columns], 0)
             return Results(self.project(empty), np.zeros(0, np.int64), sign)
-        columns = [concatenate([part.columns[i] for part in parts]) for i in range(len(parts[0].columns))]
+        columns = joined_columns([part.columns for part in parts])
         return Results(columns, np.concatenate([part.times for part in parts]), sign)
 
     # ---- answers
@@ -98,7 +98,7 @@ class StreamReader:
 
     def _newest(self, end: int) -> int:
         """The first position of a stream query's newest results."""
-        first = max(self._run.born, self.source.logged_from, self.source.store.watermark)
+        first = max(self._run.born, self.source.log.first, self.source.store.watermark)
         found = 0
         for page, at, stop in reversed(list(self.source.store.slices(first, end))):
             offsets = [offsets for _, offsets in self._found(page.base + at, page.base + stop)]
@@ -120,10 +120,7 @@ class StreamReader:
             starts.append(self._since_opened(page.elements(offsets, self.window.width_us).starts, 1))
             numbers.append(page.rows_of(0, page.n_rows)[offsets])
         times = np.concatenate(starts)
-        vectors = [
-            concatenate(parts) if parts else Vector.constant(column.type, None, 0)
-            for parts, column in zip(columns, self.source.schema.columns, strict=True)
-        ]
+        vectors = [end_to_end(column.type, parts) for parts, column in zip(columns, self.source.schema.columns, strict=True)]
         return Kept(vectors, times, np.concatenate(numbers), len(times))
 
     # ---- changes

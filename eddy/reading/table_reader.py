@@ -32,7 +32,7 @@ from eddy.reading.join_reader import JoinReader, Span
 from eddy.reading.stream_reader import NEWEST
 from eddy.streams.timeline import effect_time
 from lineage.elements import BEGINNING, FOREVER, Elements
-from stems.table import OPEN
+from stems.commit_spans import OPEN
 
 #: Matches, and when each takes effect.
 Found = tuple[Combinations, np.ndarray]
@@ -128,7 +128,7 @@ class TableReader(JoinReader):
         """The newest results of a stream, found from the newest rows backwards."""
         (k,) = self._streams
         source = self._sources[k]
-        first, last = max(self._run.births[k], source.logged_from, source.store.watermark), source.store.end
+        first, last = max(self._run.births[k], source.log.first, source.store.watermark), source.store.end
         parts: list[Combinations] = []
         n_rows = NEWEST
         while last > first and sum(len(part) for part in parts) < NEWEST:

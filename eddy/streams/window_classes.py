@@ -97,7 +97,7 @@ class WindowClasses:
             del self._by_width[at]
 
     def reach_back(self, width_us: int, oldest: int) -> None:
-        """Extend this window class and wider ones back to `oldest`."""
+        """Extend the windows of this width and wider ones back to position `oldest`."""
         for at in range(bisect_left(self._by_width, width_us, key=_width), len(self._by_width)):
             if self._by_width[at].oldest <= oldest:
                 break

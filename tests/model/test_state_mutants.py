@@ -16,8 +16,8 @@ from eddy.base.result_log import CommitEnds, ResultLog
 from eddy.operators.shared_group import SharedGroup
 from eddy.query import Query
 from eddy.streams.marks import Marks
-from eddy.streams.source import Source
 from eddy.streams.stored import Stored
+from eddy.streams.stream_log import StreamLog
 from eddy.streams.timeline import Intake, Timeline
 from stems.hash_index import HashIndex
 from stems.own_ends import OwnEnds
@@ -71,7 +71,7 @@ MUTANTS: dict[str, tuple[type, str, Change, str]] = {
     "what a query may see": (Query, "birth", put(None), "history"),
     "kept answers": (Query, "kept", put(None), "filters"),
     "earlier texts": (Query, "earlier", put(()), "look"),
-    "ends of the store by commit": (Source, "ends", put(CommitEnds()), "filters"),
+    "ends of the store by commit": (StreamLog, "ends", put(CommitEnds()), "filters"),
     "the rows that later queries may see": (Stored, "first", put(0), "history"),
     "when rows leave windows that count them": (RowEnds, "_lowest_alive", lambda position: position + 3, "rows"),
     "how far an index reaches back": (HashIndex, "since", put(0), "joins"),

@@ -19,7 +19,7 @@ from experiments.bench.peers import numpy_lists, polars_lists, python_lists
 from experiments.bench.report import Bar, Line, Measure, table_of
 from experiments.bench.timing import spread, take_turns, time_calls
 from experiments.bench.workloads import Batch, Workload, intervals_of, keys_of, sql
-from filters.index.reference import ReferenceEddy
+from experiments.papers.grouped_filter import ReferenceEddy
 from lineage.bits import BYTE_BITS
 
 
