@@ -37,7 +37,7 @@ from stems.row_store import RowStore
 
 
 class Source:
-    """A stream and all that hangs on it."""
+    """A stream with its rows, legs, modules and window classes."""
 
     #: what the names of its indexes begin with (semantics 23)
     stem_kind = "stem"
