@@ -18,7 +18,7 @@ from eddy.streams.timeline import Timeline
 from filters.expressions.predicate import Condition
 from lineage.schema import Column, Schema
 from lineage.times import MAX_US, to_datetime
-from queries.bound import OutputColumn, QueryFacts, Readable
+from queries.bound import OutputColumn, QueryProperties, Readable
 from windows.patterns import STRICT
 from windows.spec import WindowSpec
 
@@ -107,7 +107,7 @@ class Query:
     def readable(self) -> Readable:
         """The query's description for queries that read it by name."""
         schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
-        facts = QueryFacts(
+        facts = QueryProperties(
             self.is_stream, self.update_pattern, self.ends_known, self.ends_early, self.levels, self.union_bits, self.ordered,
             paused=not self.running,
         )  # fmt: skip

@@ -23,7 +23,7 @@ from experiments.compare import described as described_comparison
 from experiments.drawing import need_matplotlib
 from experiments.experiment import Experiment, Setting, shown
 from experiments.report import write_report
-from experiments.runs import ROWS, Run, check_files, read_rows, run
+from experiments.runs import ROWS, FinishedRun, check_files, read_rows, run
 from lineage.errors import EddyError, NotFoundError, did_you_mean
 
 #: What a report may hold.
@@ -156,7 +156,7 @@ class _Said:
 
         return told
 
-    def finished(self, experiment: Experiment, found: Run) -> None:
+    def finished(self, experiment: Experiment, found: FinishedRun) -> None:
         if self._json:
             print_json({"experiment": experiment.name, "holds": found.verdict.holds, "verdict": asdict(found.verdict)})
             return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Contestant:
+class RoutedEngine:
     """An engine that routes by one policy."""
 
     def __init__(self, policy: str, dataset: Dataset, rules: Sequence[Rule], seed: int) -> None:
@@ -38,7 +38,7 @@ class Contestant:
         self.seconds = 0.0
 
     def facts(self) -> Row:
-        """What became of it."""
+        """Return the figures of the run."""
         stats = self.engine.stats()
         visits = sum(module["visits"] for module in stats["modules"].values())
         counted = sum(stream["counted"] for stream in stats["streams"].values())
@@ -53,7 +53,7 @@ class Contestant:
 
 def measure(dataset: Dataset, rules: Sequence[Rule], policies: Sequence[str], seed: int) -> list[Row]:
     """A row for each policy."""
-    contestants = [Contestant(policy, dataset, rules, seed) for policy in policies]
+    contestants = [RoutedEngine(policy, dataset, rules, seed) for policy in policies]
     for slice_ in Merged(dataset):
         for contestant in contestants:
             began = time.thread_time()

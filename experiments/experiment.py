@@ -1,4 +1,4 @@
-"""What an experiment is: a question of a paper, rows that answer it, a verdict on their shape, a picture.
+"""An experiment: a question of a paper, rows that answer it, a verdict on their shape, a picture.
 
     steps     measure; each step gives rows of the CSV, so progress can be told between them
     judge     a pure function from rows to a verdict, so anyone can judge the CSV again
@@ -25,7 +25,7 @@ Step = Callable[[], list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What whoever runs an experiment may choose."""
+    """The choices of a run: its size, seed and data."""
 
     quick: bool = False
     seed: int = 1

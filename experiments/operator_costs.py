@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from filters.expressions.expression import Call, ColumnRef, Literal
+from filters.expressions.expression import ColumnRef, FunctionCall, Literal
 from filters.values.vector import Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.operators.distinct import DeltaStar, distinct
-from windows.operators.group_by import GroupBy
+from windows.operators.group_by import GroupByOperator
 from windows.operators.intersect import IntersectStar
 from windows.operators.join import PairJoin
 from windows.operators.join_keys import KeyPair
 from windows.operators.operator import Operator
-from windows.operators.select import Select
-from windows.operators.set_operation import EXCEPT_ALL, INTERSECT, SetOperation
+from windows.operators.select import SelectOperator
+from windows.operators.set_operation import EXCEPT_ALL, INTERSECT, SetOperator
 from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.state.rows import LiveRows
 
@@ -100,12 +100,12 @@ def main() -> None:
     show("rows in a calendar, by id", keep, [deltas(False, True, 1000)])
     for values in (100, 100_000):
         operators: list[tuple[str, Operator, int]] = [
-            ("minus", SetOperation(EXCEPT_ALL, TYPES, [_fifo(), _fifo()]), 2),
-            ("intersect", SetOperation(INTERSECT, TYPES, [_fifo(), _fifo()]), 2),
+            ("minus", SetOperator(EXCEPT_ALL, TYPES, [_fifo(), _fifo()]), 2),
+            ("intersect", SetOperator(INTERSECT, TYPES, [_fifo(), _fifo()]), 2),
             ("intersect-star", IntersectStar(TYPES, Calendar(), Calendar()), 2),
             ("distinct", distinct(TYPES, _fifo()), 1),
             ("delta-star", DeltaStar(TYPES, Calendar()), 1),
-            ("group-by", GroupBy(TYPES, 1, [Aggregate(Kind.SUM, 1, Type.INT)], _fifo(), per_event=False), 1),
+            ("group-by", GroupByOperator(TYPES, 1, [AggregateSpec(AggregateKind.SUM, 1, Type.INT)], _fifo(), per_event=False), 1),
         ]
         for name, operator, n in operators:
             show(f"{name}, values to {values}", operator.process, [deltas(False, False, values, seed) for seed in range(n)])
@@ -113,8 +113,8 @@ def main() -> None:
     show("join, about 0.6 partners a row", join.process, [deltas(False, False, 100_000, seed) for seed in range(2)])
     many = PairJoin([TYPES, TYPES], [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [_fifo(), _fifo()])
     show("join, about 6 partners a row", many.process, [deltas(False, False, 10_000, seed) for seed in range(2)])
-    condition = Call(Type.BOOL, ">", (ColumnRef(Type.INT, "a", 0), Literal(Type.INT, 500)))
-    chosen = Select(condition, [ColumnRef(Type.INT, "a", 0)])
+    condition = FunctionCall(Type.BOOL, ">", (ColumnRef(Type.INT, "a", 0), Literal(Type.INT, 500)))
+    chosen = SelectOperator(condition, [ColumnRef(Type.INT, "a", 0)])
     show("select", chosen.process, [deltas(False, False, 1000)])
 
 

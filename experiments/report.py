@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 from experiments.experiment import Experiment, shown
-from experiments.runs import PNG, ROWS, RUN, Run, read_run
+from experiments.runs import PNG, ROWS, RUN, FinishedRun, read_run
 from lineage.errors import NotFoundError
 
 REPORT = "report.html"
@@ -41,7 +41,7 @@ def write_report(out: Path, experiments: Mapping[str, Experiment]) -> Path:
     return path
 
 
-def page(runs: list[tuple[Experiment, Run, Path]]) -> str:
+def page(runs: list[tuple[Experiment, FinishedRun, Path]]) -> str:
     """The page."""
     n_held = sum(run.verdict.holds for _, run, _ in runs)
     lines = [
@@ -65,8 +65,8 @@ def page(runs: list[tuple[Experiment, Run, Path]]) -> str:
     return "\n".join(lines) + "\n</html>\n"
 
 
-def section(experiment: Experiment, run: Run, folder: Path) -> list[str]:
-    """What the page says of one experiment."""
+def section(experiment: Experiment, run: FinishedRun, folder: Path) -> list[str]:
+    """Return the section of the page about one experiment."""
     verdict = run.verdict
     picture = base64.b64encode((folder / PNG).read_bytes()).decode()
     flags = " --quick" * run.quick + f" --seed {run.seed}" * (run.seed != 1) + " --data DIR" * bool(experiment.files)

@@ -1,4 +1,4 @@
-"""A run of an experiment on disk: whoever finds the folder finds all of it.
+"""A run of an experiment on disk: one folder holds all of it.
 
     DIR/NAME/rows.csv      what was measured, with every parameter that varies
     DIR/NAME/plot.png .svg the picture
@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FinishedRun:
     """A run that has ended."""
 
     name: str
@@ -42,7 +42,7 @@ class Run:
     verdict: Verdict
 
 
-def run(experiment: Experiment, setting: Setting, out: Path, progress: Progress = lambda done, total: None) -> Run:
+def run(experiment: Experiment, setting: Setting, out: Path, progress: Progress = lambda done, total: None) -> FinishedRun:
     """Measure, judge, draw and keep."""
     check_files(experiment, setting)
     began = time.monotonic()
@@ -53,7 +53,7 @@ def run(experiment: Experiment, setting: Setting, out: Path, progress: Progress 
         rows += step()
     progress(len(steps), len(steps))
     verdict = experiment.judge(rows)
-    found = Run(experiment.name, setting.quick, setting.seed, time.monotonic() - began, verdict)
+    found = FinishedRun(experiment.name, setting.quick, setting.seed, time.monotonic() - began, verdict)
     try:
         _keep(experiment, rows, found, out)
     except OSError as error:
@@ -77,7 +77,7 @@ def check_files(experiment: Experiment, setting: Setting) -> None:
             raise NotFoundError(f"there is no file {setting.data / name}", code="no_data", hint="--data names its folder")
 
 
-def _keep(experiment: Experiment, rows: Sequence[Row], found: Run, out: Path) -> None:
+def _keep(experiment: Experiment, rows: Sequence[Row], found: FinishedRun, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for left in out.glob(f".{experiment.name}{_PARTIAL}*"):
         shutil.rmtree(left)
@@ -116,13 +116,13 @@ def _value(text: str) -> Value:
     return text
 
 
-def read_run(folder: Path) -> Run:
-    """What `run` kept."""
+def read_run(folder: Path) -> FinishedRun:
+    """Read the files that `run` wrote."""
     try:
         found: dict[str, Any] = json.loads((folder / RUN).read_text())
         checks = tuple(Check(**check) for check in found["verdict"]["checks"])
         verdict = Verdict(checks, found["verdict"]["note"])
-        return Run(found["name"], found["quick"], found["seed"], found["seconds"], verdict)
+        return FinishedRun(found["name"], found["quick"], found["seed"], found["seconds"], verdict)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EddyError(
             f"{folder} holds no run of an experiment", code="bad_file", detail=str(error), hint="run it again"

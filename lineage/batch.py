@@ -51,7 +51,7 @@ class Lineage:
         self.n_pairs = 0
 
     def __reduce__(self) -> tuple[type[Lineage], tuple[()]]:
-        """Whoever loads it makes new ones: nothing here outlives a call."""
+        """Pickle without the arrays: they hold nothing beyond a call, and loading makes new ones."""
         return Lineage, ()
 
     def rows_of(self, n_rows: int) -> np.ndarray:

@@ -58,7 +58,7 @@ def read(texts: Any, kind: str, form: CsvForm, made: bool = False) -> tuple[Any,
 
 
 def error_of(text: str, kind: str, form: CsvForm, made: bool = False) -> RowError:
-    """What is wrong with a cell that is bad."""
+    """Return the fault of a bad cell in words."""
     noun = {"int": "an int", "float": "a float", "bool": "a bool"}.get(kind, "a time")
     hint = (
         f"NULL is an empty cell, NA or -; null={text} (--null) if that is meant" if re.fullmatch(r"[^\d=,]{1,20}", text) else ""

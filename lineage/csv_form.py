@@ -113,7 +113,7 @@ class CsvForm:
                 raise _bad("tz", f'there is no zone "{self.tz}"', "the name of a place, such as Europe/Berlin or UTC") from None
 
     def texts(self) -> dict[str, Any]:
-        """What `parse` takes, without what is as usual."""
+        """Return the texts that `parse` takes, without the defaults."""
         found: dict[str, Any] = {
             "delimiter": self.delimiter if self.delimiter != "," else None,
             "names": ",".join(self.names),
@@ -142,7 +142,7 @@ class CsvForm:
         return None if text is None else time_format(text)
 
     def words(self, kind: str) -> tuple[str, ...]:
-        """What is NULL in a column of a type."""
+        """Return the words that are NULL in a column of a type."""
         return ("", *self.null) if kind == "string" else (*NULL_WORDS, *self.null)
 
     def columns(self, header: Sequence[str], known: Iterable[str] | None = None) -> list[str]:

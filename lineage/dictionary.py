@@ -41,7 +41,7 @@ class BadString(Exception):
         self.row = row
 
 
-class Plan:
+class EncodingPlan:
     """A checked column on its way into a dictionary: row i is `strings[inverse[i]]`, or NULL where `inverse[i] < 0`."""
 
     __slots__ = ("inverse", "nulls", "strings")
@@ -133,7 +133,7 @@ class Dictionary:
         self.bytes += size + ENTRY_BYTES
         return code
 
-    def prepare_list(self, values: Sequence[str | None]) -> Plan:
+    def prepare_list(self, values: Sequence[str | None]) -> EncodingPlan:
         """Check a column given as Python strings and Nones; raises `BadString` with the row. Changes nothing."""
         if len(values) > SMALL:
             return self._prepare_long_list(values)
@@ -156,9 +156,9 @@ class Dictionary:
                         raise
             strings.append(value)
         nulls = np.fromiter((value is None for value in strings), np.bool_, len(strings)) if n_nulls else None
-        return Plan(strings, None, nulls)
+        return EncodingPlan(strings, None, nulls)
 
-    def _prepare_long_list(self, values: Sequence[str | None]) -> Plan:
+    def _prepare_long_list(self, values: Sequence[str | None]) -> EncodingPlan:
         try:
             kinds = set(map(type, values)) - {str, type(None)}
             if not all(issubclass(kind, str) for kind in kinds):
@@ -171,7 +171,7 @@ class Dictionary:
             raise
         return self.prepare_arrow(encoded)
 
-    def prepare_arrow(self, values: Any) -> Plan:
+    def prepare_arrow(self, values: Any) -> EncodingPlan:
         """Check a column given as an Arrow array of strings, plain or dictionary-encoded; raises `BadString`. Changes nothing."""
         if isinstance(values, pa.ChunkedArray):
             values = _one_chunk(values)
@@ -185,7 +185,7 @@ class Dictionary:
         strings = self._distinct(values.dictionary, inverse)
         inverse = _used_only(strings, inverse)
         nulls = inverse < 0
-        return Plan([string for string in strings if string is not None], inverse, nulls if nulls.any() else None)
+        return EncodingPlan([string for string in strings if string is not None], inverse, nulls if nulls.any() else None)
 
     def _distinct(self, entries: Any, inverse: Array) -> list[str | None]:
         """The entries as Python strings, None for those that no row uses; raises `BadString` with the first row that is bad."""
@@ -214,7 +214,7 @@ class Dictionary:
             strings = [string if kept else None for string, kept in zip(strings, used.tolist())]
         return strings
 
-    def commit(self, plan: Plan) -> Array:
+    def commit(self, plan: EncodingPlan) -> Array:
         """The codes of a prepared column, one int64 a row, 0 below NULL; new strings get the next codes. Never fails."""
         known = self._codes
         if plan.inverse is None:

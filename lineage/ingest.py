@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lineage.dictionary import SMALL, Dictionary, Plan
+from lineage.dictionary import SMALL, Dictionary, EncodingPlan
 from lineage.errors import LimitError, RowError, did_you_mean
 from lineage.ingest_columns import Converter
 from lineage.ingest_types import StringConverter, make_converter
@@ -97,7 +97,7 @@ class Ingestor:
         """Let the strings of checked rows into the dictionaries; cannot fail."""
         for i, dictionary in self._strings:
             plan: Any = checked.cells[i]
-            if isinstance(plan, Plan):
+            if isinstance(plan, EncodingPlan):
                 checked.cells[i] = dictionary.commit(plan)
 
     def check(self, rows: Any) -> Ingested:
@@ -218,7 +218,7 @@ class Ingestor:
 
 
 def ingest(schema: Schema, rows: Any, dictionaries: Sequence[Dictionary | None], *, time_column: int | None) -> Ingested:
-    """Take rows once; whoever takes more than one batch keeps the `Ingestor`."""
+    """Take one batch of rows; keep an `Ingestor` for more than one."""
     return Ingestor(schema, time_column, dictionaries).take(rows)
 
 

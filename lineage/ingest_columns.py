@@ -10,7 +10,7 @@ Missing is None, an Arrow null, pandas' NA and NaT, a masked element; NaN is a v
 others (but a pandas Series says NaN where it means missing, and is taken at its word). Columns of up to `SMALL` rows are
 looped over; longer lists are split by the exact type of their elements, each part an array conversion.
 
-Results are arrays of any dtype that assigns exactly into the engine's 64-bit cells, or, for strings, a `Plan` that
+Results are arrays of any dtype that assigns exactly into the engine's 64-bit cells, or, for strings, an `EncodingPlan` that
 becomes codes once every column is known to be good. Arrays that need no change are given back as they are: the caller
 copies at once.
 """

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lineage.dictionary import MAX_STRING_BYTES, SMALL, BadString, Dictionary, Plan, check_string
+from lineage.dictionary import MAX_STRING_BYTES, SMALL, BadString, Dictionary, EncodingPlan, check_string
 from lineage.errors import RowError
 from lineage.ingest_columns import Array, Converted, Converter, is_missing_type
 from lineage.schema import Column, Type
@@ -269,7 +269,7 @@ class TimestampConverter(Converter):
 
 
 class StringConverter(Converter):
-    """Texts; the result is a `Plan`, for the dictionary changes only once all columns are good."""
+    """Texts; the result is a `EncodingPlan`, for the dictionary changes only once all columns are good."""
 
     noun = "a string"
     dtype = np.dtype(object)
@@ -286,7 +286,7 @@ class StringConverter(Converter):
                 if type(value) is not str or value not in dictionary:
                     break
             else:
-                return Plan(values, None, None), None
+                return EncodingPlan(values, None, None), None
         return super().convert(values)
 
     def scalar(self, value: Any) -> str:
@@ -312,7 +312,7 @@ class StringConverter(Converter):
             raise self._bad_string(bad, rows[bad.row or 0]) from None
         return plan, plan.nulls
 
-    def _joined(self, cells: list[Any]) -> Plan:
+    def _joined(self, cells: list[Any]) -> EncodingPlan:
         return self.dictionary.prepare_list(cells)
 
     def _array(self, values: Array) -> Any:
@@ -346,7 +346,7 @@ class StringConverter(Converter):
         return self._from_arrow(values.dictionary_decode())
 
     def _all_null(self, n_rows: int) -> Converted:
-        return self._nulled(Plan([], np.full(n_rows, -1), None), np.ones(n_rows, np.bool_))
+        return self._nulled(EncodingPlan([], np.full(n_rows, -1), None), np.ones(n_rows, np.bool_))
 
     def _from_arrow(self, values: Any) -> Converted:
         kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type

@@ -1,4 +1,4 @@
-"""What everything that holds state per slot has in common.
+"""The protocol of everything that holds state per slot.
 
 A module is told when a slot gets a new owner and resets what it holds for it; that is what makes the reuse of slots safe
 without sweeping stored rows. It can be asked for its counters, and can check itself against what its owner believes
@@ -18,7 +18,7 @@ class Module(Protocol[Placed]):
     """Grouped filters, predicate modules, candidate indexes."""
 
     def on_assign(self, slot: int) -> None:
-        """A slot has a new owner: forget what was held for it."""
+        """Forget the state of a slot, which has a new owner."""
         ...
 
     def resize(self, n_words: int) -> None:
@@ -30,5 +30,5 @@ class Module(Protocol[Placed]):
         ...
 
     def stats(self) -> Mapping[str, int]:
-        """Counters of what it holds."""
+        """Return counters of its state."""
         ...

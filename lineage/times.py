@@ -83,7 +83,7 @@ def to_us(value: object, unit: str = "ms") -> int:
 
 
 def ahead_hint(time_us: int, now_us: int) -> str:
-    """What may be wrong with a time that is too far past the clock.
+    """Return a hint about a time that is too far past the clock.
 
     >>> ahead_hint(to_us("2030-01-01"), to_us("2026-11-18T05:00:00Z"))
     'the clock here says 2026-11-18T05:00:00Z: correct the time, its zone or the clock, or raise max_ahead'

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal
 from filters.expressions.predicate import FLIPPED
-from filters.values.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
+from filters.values.dates import TIMESTAMP_MAX, TIMESTAMP_MIN
 from lineage import times
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 
@@ -63,15 +63,15 @@ class _Term:
         least, most = _HELD[kind]
         found: list[Expression] = []
         if self.low > least:
-            found.append(Call(Type.BOOL, ">=", (self.column, Literal(kind, self.low))))
+            found.append(FunctionCall(Type.BOOL, ">=", (self.column, Literal(kind, self.low))))
         if self.high < most:
-            found.append(Call(Type.BOOL, "<=", (self.column, Literal(kind, self.high))))
+            found.append(FunctionCall(Type.BOOL, "<=", (self.column, Literal(kind, self.high))))
         return found
 
 
 def read_band(comparison: Expression) -> Band | None:
     """The band of a comparison over two columns, None when it is no band or not exactly one."""
-    if not isinstance(comparison, Call) or comparison.op not in FLIPPED or comparison.op == "<>":
+    if not isinstance(comparison, FunctionCall) or comparison.op not in FLIPPED or comparison.op == "<>":
         return None
     left, right = comparison.args
     if isinstance(right, Literal):
@@ -90,7 +90,7 @@ def _read_difference(difference: Expression, op: str, limit: Literal) -> Band | 
     """`near - far op limit` over ints."""
     if limit.type is not Type.INT or not isinstance(limit.value, int):
         return None
-    if not isinstance(difference, Call) or difference.op != "-" or difference.type is not Type.INT:
+    if not isinstance(difference, FunctionCall) or difference.op != "-" or difference.type is not Type.INT:
         return None
     near, far = _read_term(difference.args[0]), _read_term(difference.args[1])
     if near is None or far is None:
@@ -123,7 +123,7 @@ def _read_term(expression: Expression) -> _Term | None:
         if expression.type not in _HELD:
             return None
         return _Term(expression, 0, *_HELD[expression.type])
-    if not isinstance(expression, Call) or expression.op not in ("+", "-") or expression.type not in _COMPUTED:
+    if not isinstance(expression, FunctionCall) or expression.op not in ("+", "-") or expression.type not in _COMPUTED:
         return None
     inner, constant = expression.args
     if expression.op == "+" and isinstance(inner, Literal):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from filters.expressions.expression import TRUE, Call, Expression, UserFunction
+from filters.expressions.expression import TRUE, Expression, FunctionCall, UserFunction
 from queries.bound import NOWHERE, BoundInput, Readable
 from queries.grouping import GroupBinder
 from queries.inputs import Derived, Input, InputBinder
@@ -25,7 +25,7 @@ from queries.reading import conjunction, read_inputs
 from queries.scalars import ScalarBinder
 from queries.scope import Scope
 from queries.sets import combine, stream_error
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import (
     MAX_LEVELS,
     MAX_SELECTS,
@@ -66,7 +66,7 @@ class _QueryBinder:
     """Binds the queries of one text."""
 
     def __init__(
-        self, source: Source, inputs: InputBinder, params: Mapping[str, object], functions: Mapping[str, UserFunction]
+        self, source: SqlText, inputs: InputBinder, params: Mapping[str, object], functions: Mapping[str, UserFunction]
     ) -> None:
         self._source = source
         self._inputs = inputs
@@ -162,4 +162,4 @@ def _bind_conjuncts(node: Syntax, what: str, scalars: ScalarBinder) -> tuple[Exp
     condition = scalars.fold(scalars.bind_bool(node, what))
     if condition == TRUE:
         return ()
-    return condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
+    return condition.args if isinstance(condition, FunctionCall) and condition.op == "and" else (condition,)

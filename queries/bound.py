@@ -26,8 +26,8 @@ NOWHERE = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class QueryFacts:
-    """What a reader of a running query has to know of it."""
+class QueryProperties:
+    """The facts about a running query that its readers need."""
 
     is_stream: bool
     update_pattern: str
@@ -46,7 +46,7 @@ class QueryFacts:
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What a name in FROM stands for: a stream, a table with its key, or a running query."""
+    """The thing that a name in FROM stands for: a stream, a table with its key, or a running query."""
 
     schema: Schema
     is_table: bool = False
@@ -59,7 +59,7 @@ class Readable:
     #: position of the column with the end of a row's life; None iff only the window ends rows
     end: int | None = None
     #: None iff it is no running query
-    query: QueryFacts | None = None
+    query: QueryProperties | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class BoundInput:
 
     @property
     def kind(self) -> str:
-        """What it is, in a word."""
+        """The kind of the input in a word."""
         return "table" if self.is_table else "stream"
 
     @property
@@ -115,7 +115,7 @@ class BoundInput:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """What a + or a - can do to its rows; a change of a table comes as such."""
+        """The cases of a + or a - on the input's rows; a table's change is one case."""
         if self.is_table:
             return patterns.OPERATORS["join with a live table"].cases
         return patterns.window_cases(self.window, self.keyed, self.readable.end is not None)
@@ -193,7 +193,7 @@ class Block:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """What a + or a - of an input can do to the result."""
+        """The cases of a + or a - of an input on the result."""
         return patterns.STREAM_CASES if self.is_stream else patterns.all_cases(item.cases for item in self._counted())
 
     @property

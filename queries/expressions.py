@@ -18,7 +18,7 @@ from filters.expressions.expression import Literal
 from queries.guards import MAX_DEPTH
 from queries.operands import OperandParser
 from queries.syntax import Apply, Constant, Param, Syntax
-from queries.tokens import Cursor, Kind
+from queries.tokens import Cursor, TokenKind
 from queries.vocabulary import ARRAYS, IN_QUERY, never
 
 _OR, _AND, _NOT, _IS, _COMPARE, _RANGE, _CONCAT, _SUM, _PRODUCT, _SIGN = range(1, 11)
@@ -75,7 +75,7 @@ class ExpressionParser(OperandParser):
         operands: list[Syntax] = []
         waiting: list[_Operator] = []
         self._take_operand(operands, waiting)
-        while (words or cursor.token.kind is Kind.SYMBOL) and self._take_operator(operands, waiting):
+        while (words or cursor.token.kind is TokenKind.SYMBOL) and self._take_operator(operands, waiting):
             pass
         self._reduce(operands, waiting, 0)
         self._depth -= 1
@@ -107,7 +107,7 @@ class ExpressionParser(OperandParser):
         """Read one operator and its right operand; False when the expression ends here."""
         cursor = self._cursor
         token = cursor.token
-        if token.kind is Kind.SYMBOL:
+        if token.kind is TokenKind.SYMBOL:
             if token.text == "[":
                 raise cursor.refuse(ARRAYS)
             if token.text not in _BINARY:
@@ -119,7 +119,7 @@ class ExpressionParser(OperandParser):
                     raise cursor.error("comparisons cannot be chained", token, hint="join them with AND: a < b AND b < c")
             self._push(operands, waiting, _Operator(precedence, op, token.start, 2))
             return True
-        if token.kind is not Kind.WORD:
+        if token.kind is not TokenKind.WORD:
             return False
         if token.text == "AND":
             self._and(operands, waiting)

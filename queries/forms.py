@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from lineage.identity import ById
 from queries.nodes import Block, Node
 from queries.rewrites import Rewrite, Rewritten, pulled_up, pushed_down, simplified
-from queries.tree import over, remembers, walk
+from queries.tree import remembers, walk, with_children
 from windows import patterns
 
 AS_WRITTEN = "as written"
@@ -26,7 +26,7 @@ AS_WRITTEN = "as written"
 
 @dataclass(frozen=True, slots=True)
 class EdgeFacts:
-    """What a node says of its rows, computed once."""
+    """The properties of a node's rows, computed once."""
 
     #: the place of the node among those of its form
     number: int
@@ -73,7 +73,7 @@ class Forms:
 
 
 class _Maker:
-    """A tree after some rewrites: what its nodes stand for, by the nodes themselves."""
+    """The making of a form: a tree after some rewrites, and the original of each node that they made."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -122,7 +122,7 @@ def _interned(node: Node, known: dict[Node, Node]) -> Node:
     """The one object for all nodes equal to this one."""
     found = known.get(node)
     if found is None:
-        found = over(node, [_interned(child, known) for child in node.children])
+        found = with_children(node, [_interned(child, known) for child in node.children])
         known[found] = found
     return found
 

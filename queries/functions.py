@@ -15,7 +15,7 @@ from queries.vocabulary import AGGREGATES, FUNCTIONS, OPERANDS
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a built-in function takes: one set of types per argument, the first `required` of which must be given."""
+    """The arguments of a built-in function: one set of types each; the first `required` must be given."""
 
     op: str
     takes: tuple[frozenset[Type], ...]

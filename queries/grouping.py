@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from filters.expressions.expression import TRUE, Call, ColumnRef, Expression, Literal, UserCall
+from filters.expressions.expression import TRUE, ColumnRef, Expression, FunctionCall, Literal, UserCall
 from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.bound import OutputColumn
@@ -140,7 +140,7 @@ class GroupBinder:
         if argument.type is Type.NULL:
             argument = Literal(Type.INT, None)
         if kind == "sum" and argument.type is Type.BOOL:
-            argument = Call(Type.INT, "cast", (argument,))
+            argument = FunctionCall(Type.INT, "cast", (argument,))
         if argument.type is Type.INTERVAL or (kind in _NUMBERS and not argument.type.numeric):
             wanted = "a number" if kind in _NUMBERS else "a value"
             fact = f"{kind.upper()} needs {wanted}, not a value of type {argument.type.value}"
@@ -161,7 +161,7 @@ class GroupBinder:
         return None if condition == TRUE else condition
 
     def _child_columns(self) -> tuple[tuple[OutputColumn, ...], tuple[Aggregate, ...]]:
-        """What the groups are made of, and the aggregates over those columns."""
+        """Return the columns that the groups read, and the aggregates over them."""
         columns = [OutputColumn(f"key_{at + 1}", key) for key, at in self._keys.items()]
         place: dict[Expression, int] = {}
 
@@ -179,7 +179,7 @@ class GroupBinder:
         return tuple(columns), tuple(aggregates)
 
     def _check_unbounded(self, child: Node) -> None:
-        """Refuse what would have to keep every row for ever."""
+        """Refuse aggregates that would keep every row for ever."""
         if not child.grows:
             return
         for node in _aggregated_in(self._query):
@@ -214,7 +214,7 @@ class GroupBinder:
         args = tuple([self._over_groups(arg) for arg in expression.args])
         if isinstance(expression, UserCall):
             return UserCall(expression.type, expression.function, args)
-        return Call(expression.type, expression.op, args)
+        return FunctionCall(expression.type, expression.op, args)
 
     def _ungrouped(self, column: ColumnRef) -> QueryError:
         """The error for a column that differs inside a group, at the first place where it stands."""

@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 
 from lineage.errors import QueryError
-from queries.source import Source
+from queries.sql_text import SqlText
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 2_000
@@ -36,7 +36,7 @@ _LEXEME = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
-def check_length(source: Source) -> None:
+def check_length(source: SqlText) -> None:
     """Raise `QueryError` if the text is too long; one that is much too long is not looked at."""
     if len(source.text) > MAX_BYTES or _count_bytes(source) > MAX_BYTES:
         raise source.error(
@@ -48,13 +48,13 @@ def check_lengths(texts: Sequence[str]) -> None:
     """Raise the `QueryError` of the first text that is too long, with its place as `item`."""
     for n, text in enumerate(texts):
         try:
-            check_length(Source(text))
+            check_length(SqlText(text))
         except QueryError as error:
             error.item = n  # type: ignore[attr-defined]  # the answer says which one it was
             raise
 
 
-def check_text(source: Source) -> None:
+def check_text(source: SqlText) -> None:
     """Raise `QueryError` unless the text is within all bounds. One pass, at most `MAX_BYTES` long."""
     check_length(source)
     text = source.text
@@ -90,14 +90,14 @@ def check_text(source: Source) -> None:
             raise source.error(f"the query is nested deeper than {MAX_DEPTH} levels", start, at, "query_too_deep")
 
 
-def _count_bytes(source: Source) -> int:
+def _count_bytes(source: SqlText) -> int:
     try:
         return len(source.text.encode())
     except UnicodeEncodeError as error:
         raise source.error("the query is no UTF-8 text", error.start, error.start, "syntax_error") from None
 
 
-def _skip_comment(source: Source, start: int) -> int:
+def _skip_comment(source: SqlText, start: int) -> int:
     """The offset behind the block comment at `start`."""
     text = source.text
     if text.startswith("/*+", start):

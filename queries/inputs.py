@@ -1,4 +1,4 @@
-"""The inputs of a SELECT: what each FROM item reads, through which window, and whether they can stand together.
+"""The inputs of a SELECT: the source and window of each FROM item, and whether they can be combined.
 
     one stream, any tables     any window; without one the query is a stream
     several                    each stream has a window that ends: [RANGE w], [ROWS n], [NOW] or SLIDE
@@ -21,7 +21,7 @@ from queries.bound import NOWHERE, Block, BoundInput, OutputColumn, Readable
 from queries.literals import param_rows, param_value, param_window
 from queries.nodes import BOUNDS, NamedQuery, Node, Slide, column_refs, schema_of
 from queries.nodes import Window as WindowNode
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import MAX_LEVELS, QuerySyntax, RowsWindow, SelectQuery, SlideWindow, SourceItem, Window, WindowParam
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
@@ -34,7 +34,7 @@ _ISTREAM = "only a stream has a window: FROM (ISTREAM (SELECT ...)) [RANGE 5 MIN
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A query that was bound, and what bounds the tree it becomes part of."""
+    """A bound query inside another, with the figures that bound the tree."""
 
     node: Node
     #: SELECTs inside each other, and in all
@@ -47,7 +47,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class DerivedInput:
-    """One FROM item that is a node of its own."""
+    """A FROM item that is a node of the tree."""
 
     alias: str
     name: str
@@ -71,7 +71,7 @@ class InputBinder:
 
     def __init__(
         self,
-        source: Source,
+        source: SqlText,
         lookup: Callable[[str], Readable | None],
         params: Mapping[str, object],
         known_names: Callable[[], list[str]] | None,

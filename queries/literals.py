@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from typing import SupportsIndex
 
 from filters.expressions.expression import Expression, Interval, Literal
-from filters.values.calendar import parse_timestamp
+from filters.values.dates import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from queries.durations import UNITS_HINT, DurationError, parse_duration, timedelta_micros, timestamp_micros
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import ParsedQuery, Syntax, WindowParam
 from queries.windows import check_rows, check_width
 from windows.spec import WindowSpec
@@ -28,7 +28,7 @@ def check_params(parsed: ParsedQuery, params: Mapping[str, object]) -> None:
             raise parsed.source.error(f'the query has no parameter ":{name}"', 0, 0, "unknown_param", hint)
 
 
-def param_value(source: Source, node: Syntax | WindowParam, name: str, params: Mapping[str, object]) -> object:
+def param_value(source: SqlText, node: Syntax | WindowParam, name: str, params: Mapping[str, object]) -> object:
     """The value given for a parameter; raises `QueryError` when there is none."""
     if name not in params:
         raise source.error(
@@ -37,7 +37,7 @@ def param_value(source: Source, node: Syntax | WindowParam, name: str, params: M
     return params[name]
 
 
-def param_literal(source: Source, node: Syntax, name: str, value: object) -> Literal:
+def param_literal(source: SqlText, node: Syntax, name: str, value: object) -> Literal:
     """A parameter's value as a literal."""
     if value is None:
         return Literal(Type.NULL, None)
@@ -73,7 +73,7 @@ def is_text(value: str) -> bool:
     return True
 
 
-def param_window(source: Source, node: WindowParam, value: object) -> WindowSpec:
+def param_window(source: SqlText, node: WindowParam, value: object) -> WindowSpec:
     """The window `[RANGE :name]` for a value: a timedelta or a text such as '5 minutes'."""
     if isinstance(value, timedelta):
         width = Interval(0, timedelta_micros(value))
@@ -88,7 +88,7 @@ def param_window(source: Source, node: WindowParam, value: object) -> WindowSpec
     return check_width(width, source, node.start, node.end)
 
 
-def param_rows(source: Source, node: WindowParam, value: object) -> int:
+def param_rows(source: SqlText, node: WindowParam, value: object) -> int:
     """The count of `[ROWS :name]` for a value."""
     if isinstance(value, bool) or not isinstance(value, int | SupportsIndex):
         fact = f'parameter ":{node.name}" is of type {type(value).__name__}, not a number of rows'
@@ -96,7 +96,7 @@ def param_rows(source: Source, node: WindowParam, value: object) -> int:
     return check_rows(operator.index(value), source, node.start, node.end)
 
 
-def as_timestamp(source: Source, node: Syntax, text: Expression) -> Literal:
+def as_timestamp(source: SqlText, node: Syntax, text: Expression) -> Literal:
     """A text literal that stands where a time is needed."""
     assert isinstance(text, Literal) and isinstance(text.value, str)
     micros = parse_timestamp(text.value)

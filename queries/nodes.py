@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 from filters.expressions.expression import ColumnRef, Expression
 from lineage.schema import Column, Schema, Type
-from queries.bound import NOWHERE, OutputColumn, QueryFacts
+from queries.bound import NOWHERE, OutputColumn, QueryProperties
 from queries.bound import Block as Block
 from queries.joins import Join
 from windows import patterns
@@ -45,7 +45,7 @@ class NamedQuery:
     #: as written
     name: str
     schema: Schema
-    facts: QueryFacts
+    facts: QueryProperties
     span: tuple[int, int] = field(default=NOWHERE, compare=False)
 
     @property
@@ -82,7 +82,7 @@ class NamedQuery:
 
 
 class _Over:
-    """What most operators over one child have in common: a relation of the child's columns whose state is bounded."""
+    """The common part of operators over one child: a relation with the child's columns and bounded state."""
 
     __slots__ = ()
     child: Node

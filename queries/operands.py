@@ -11,12 +11,12 @@ import math
 import re
 
 from filters.expressions.expression import Literal
-from filters.values.calendar import parse_timestamp
+from filters.values.dates import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import Type
 from queries.syntax import MAX_HEIGHT, MAX_SIZE, Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
-from queries.tokens import Cursor, Kind, Token
-from queries.vocabulary import AGGREGATES, ARRAYS, FUNCTIONS, OPERANDS, SUBQUERY, Refusal, never
+from queries.tokens import Cursor, Token, TokenKind
+from queries.vocabulary import AGGREGATES, ARRAYS, FUNCTIONS, OPERANDS, SUBQUERY, RefusedWord, never
 from queries.windows import parse_interval, parse_param
 
 #: Words the grammar itself uses: a column of that name must be quoted or qualified.
@@ -59,9 +59,9 @@ class OperandParser(abc.ABC):
     def parse_operand(self, negative: bool) -> Syntax:
         cursor = self._cursor
         token = cursor.token
-        if token.kind is Kind.NUMBER or (token.is_symbol(".") and cursor.peek().kind is Kind.NUMBER):
+        if token.kind is TokenKind.NUMBER or (token.is_symbol(".") and cursor.peek().kind is TokenKind.NUMBER):
             return self._number(negative)
-        if token.kind is Kind.STRING:
+        if token.kind is TokenKind.STRING:
             cursor.advance()
             return Constant(token.start, token.end, Literal(Type.STRING, token.text))
         if token.is_symbol(":"):
@@ -74,7 +74,7 @@ class OperandParser(abc.ABC):
             raise cursor.unexpected("a column, a value or an expression is missing")
         if cursor.peek().is_symbol("(") and not token.is_word(*RESERVED):
             return self._call()
-        if token.kind is Kind.WORD:
+        if token.kind is TokenKind.WORD:
             return self._word()
         return self._name()
 
@@ -87,13 +87,13 @@ class OperandParser(abc.ABC):
             return Constant(token.start, token.end, literal)
         if token.text == "CASE":
             return self._case()
-        if token.text == "INTERVAL" and (following.kind in (Kind.STRING, Kind.NUMBER) or following.is_symbol("-")):
+        if token.text == "INTERVAL" and (following.kind in (TokenKind.STRING, TokenKind.NUMBER) or following.is_symbol("-")):
             cursor.advance()
             interval = parse_interval(cursor)
             return Constant(token.start, cursor.peek(-1).end, Literal(Type.INTERVAL, interval))
         if token.text == "INTERVAL" and following.is_symbol(":"):
             raise cursor.refuse(_INTERVAL_PARAM)
-        if following.kind is Kind.STRING and token.text not in RESERVED:
+        if following.kind is TokenKind.STRING and token.text not in RESERVED:
             return self._typed_text()
         if token.text in OPERANDS:
             raise cursor.refuse(OPERANDS[token.text])
@@ -194,10 +194,10 @@ class OperandParser(abc.ABC):
         """A function call; the forms with words between their arguments become plain calls."""
         cursor = self._cursor
         name = cursor.advance()
-        upper = name.text if name.kind is Kind.WORD else name.text.upper()
+        upper = name.text if name.kind is TokenKind.WORD else name.text.upper()
         if upper in FUNCTIONS:
             raise cursor.refuse(FUNCTIONS[upper], name)
-        if name.kind is Kind.WORD and upper in OPERANDS:
+        if name.kind is TokenKind.WORD and upper in OPERANDS:
             raise cursor.refuse(OPERANDS[upper], name)
         if upper in AGGREGATES:
             return self._aggregate(name, upper)
@@ -255,7 +255,7 @@ class OperandParser(abc.ABC):
         cursor = self._cursor
         cursor.advance()
         part = cursor.token
-        if part.kind not in (Kind.WORD, Kind.STRING):
+        if part.kind not in (TokenKind.WORD, TokenKind.STRING):
             raise cursor.unexpected("write EXTRACT(hour FROM ts)")
         cursor.advance()
         cursor.expect_word("FROM")
@@ -275,7 +275,7 @@ class OperandParser(abc.ABC):
         end = cursor.expect_symbol(")")
         return self._invoke("position", (what, whole), name.start, end.end)
 
-    def parse_arguments(self, from_form: Refusal | None = None) -> tuple[tuple[Syntax, ...], int]:
+    def parse_arguments(self, from_form: RefusedWord | None = None) -> tuple[tuple[Syntax, ...], int]:
         """The list in parentheses at the cursor, and the offset behind it; `from_form` refuses a FROM in it."""
         cursor = self._cursor
         cursor.expect_symbol("(")
@@ -292,7 +292,7 @@ class OperandParser(abc.ABC):
         """The type name at the cursor, applied to `value`."""
         cursor = self._cursor
         token = cursor.token
-        if token.kind is not Kind.WORD:
+        if token.kind is not TokenKind.WORD:
             raise cursor.unexpected("a type is missing: int, float, string, bool or timestamp")
         kind = TYPE_NAMES.get(token.text)
         if kind is None:

@@ -18,7 +18,7 @@ from queries.syntax import Item, SelectQuery, Star
 
 
 def bind_outputs(query: SelectQuery, scalars: ScalarBinder, defaults: list[str]) -> tuple[OutputColumn, ...]:
-    """The select list; what is assumed for the user is added to `defaults`."""
+    """Bind the select list; assumptions made for the user are added to `defaults`."""
     several = len(query.from_items) > 1
     written: set[str] = set()
     if several:
@@ -45,7 +45,7 @@ def bind_outputs(query: SelectQuery, scalars: ScalarBinder, defaults: list[str])
 
 
 def _bind_item(item: Item | Star, number: int, scalars: ScalarBinder) -> Sequence[tuple[str, Expression]]:
-    """The columns of one item and what they would be called."""
+    """Return the columns of one item and their default names."""
     if isinstance(item, Star):
         return [(column.name, column) for column in scalars.scope.columns(item)]
     expression = scalars.fold(scalars.bind(item.expression))

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from queries.guards import check_text
-from queries.source import Source
 from queries.sources import SourceParser, take_name
+from queries.sql_text import SqlText
 from queries.syntax import (
     MAX_LEVELS,
     MAX_SELECTS,
@@ -36,7 +36,7 @@ from queries.syntax import (
     WithName,
     WithQuery,
 )
-from queries.tokens import Cursor, Kind, tokenize
+from queries.tokens import Cursor, TokenKind, tokenize
 from queries.vocabulary import (
     BY_NAME,
     CLAUSE_WORDS,
@@ -61,7 +61,7 @@ def parse(sql: str) -> ParsedQuery:
     >>> parse("SELECT a FROM s [NOW] WHERE b > :low").params
     frozenset({'low'})
     """
-    source = Source(sql)
+    source = SqlText(sql)
     check_text(source)
     cursor = Cursor(source, tokenize(source))
     _check_begin(cursor)
@@ -72,16 +72,16 @@ def parse(sql: str) -> ParsedQuery:
 
 
 def _check_begin(cursor: Cursor) -> None:
-    if cursor.token.kind is Kind.END:
+    if cursor.token.kind is TokenKind.END:
         raise cursor.error("the query is empty", cursor.token, hint=_FORM)
     if cursor.token.is_symbol(";"):
         raise cursor.refuse(MANY_STATEMENTS)
 
 
 def _take_end(cursor: Cursor) -> None:
-    if cursor.take_symbol(";") and cursor.token.kind is not Kind.END:
+    if cursor.take_symbol(";") and cursor.token.kind is not TokenKind.END:
         raise cursor.refuse(MANY_STATEMENTS)
-    if cursor.token.kind is not Kind.END:
+    if cursor.token.kind is not TokenKind.END:
         raise cursor.unexpected()
 
 
@@ -183,12 +183,12 @@ class _QueryParser(SourceParser):
             query = self.parse_query()
             cursor.expect_symbol(")")
             return StreamQuery(token.start, token.end, token.text.lower(), query)
-        if token.kind is Kind.WORD and token.text in STATEMENTS:
+        if token.kind is TokenKind.WORD and token.text in STATEMENTS:
             raise cursor.refuse(STATEMENTS[token.text])
         if token.is_word("WITH"):
             raise cursor.error("WITH stands first in its query", token, hint="put the query into parentheses: (WITH ...)")
         if not token.is_word("SELECT"):
-            if token.kind is Kind.END:
+            if token.kind is TokenKind.END:
                 raise cursor.unexpected(_FORM)
             raise cursor.error("a query begins with SELECT", token, hint=_FORM)
         return self._select()
@@ -219,13 +219,13 @@ class _QueryParser(SourceParser):
         return SelectQuery(first.start, end, distinct, items, from_items, condition, group_by, having, has_aggregates)
 
     def _check_items(self) -> None:
-        """Refuse what can only be meant as something else than a select list."""
+        """Refuse select lists that can only be meant as something else."""
         cursor = self._cursor
         token, following = cursor.token, cursor.peek()
         if token.is_word(*STREAM_OPERATORS) and not following.is_word("FROM", "AS"):
             # A column may have that name: only an operand behind it, or a * that multiplies nothing, makes it the operator.
             star = following.is_symbol("*") and (cursor.peek(2).is_word("FROM") or cursor.peek(2).is_symbol(","))
-            if star or following.is_symbol(":") or following.kind not in (Kind.SYMBOL, Kind.END):
+            if star or following.is_symbol(":") or following.kind not in (TokenKind.SYMBOL, TokenKind.END):
                 raise cursor.refuse(FUNCTIONS[token.text])
         if token.is_word("FROM"):
             raise cursor.error("the select list is empty", token, hint="SELECT * FROM stream")
@@ -238,7 +238,7 @@ class _QueryParser(SourceParser):
         token = cursor.token
         if cursor.take_word("FROM"):
             return tuple(items)
-        if token.kind is Kind.END or token.is_word("WHERE", *CLAUSE_WORDS) or (token.is_symbol(")") and self._n_open > 1):
+        if token.kind is TokenKind.END or token.is_word("WHERE", *CLAUSE_WORDS) or (token.is_symbol(")") and self._n_open > 1):
             raise cursor.error("FROM is missing", token, hint=_FORM)
         raise cursor.unexpected(_ALIAS_HINT if token.named else "")
 

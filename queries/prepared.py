@@ -35,8 +35,8 @@ class _Comparison(NamedTuple):
     param: str
 
 
-class Prepared:
-    """What of a text does not depend on its parameters."""
+class PreparedQuery:
+    """A text bound once for all values of its parameters: comparisons over one stream or table."""
 
     __slots__ = ("readable", "_n_params", "_terms")
 
@@ -63,7 +63,7 @@ class Prepared:
         return conjunction(atoms)
 
 
-def prepare(parsed: ParsedQuery, bound: Block) -> Prepared | None:
+def prepare(parsed: ParsedQuery, bound: Block) -> PreparedQuery | None:
     """The prepared form of a text that was bound; None when it has none."""
     query = parsed.query
     if len(bound.inputs) > 1 or not isinstance(query, SelectQuery):
@@ -95,7 +95,7 @@ def prepare(parsed: ParsedQuery, bound: Block) -> Prepared | None:
             return None
         terms.append(IndexAtom(position, column.name, compare(column.type, op, value)))
     # a parameter that stands elsewhere, in the select list, needs the binder
-    return Prepared(bound.inputs[0].readable, len(seen), terms) if seen == set(parsed.params) else None
+    return PreparedQuery(bound.inputs[0].readable, len(seen), terms) if seen == set(parsed.params) else None
 
 
 def _conjuncts(node: Syntax | None) -> tuple[Syntax, ...]:

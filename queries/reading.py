@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
-from filters.expressions.expression import Call, ColumnRef, Expression, columns_of, replace_columns
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, columns_of, replace_columns
 from lineage.schema import Type
 from queries.bound import Block, BoundInput, OutputColumn
 from queries.inputs import Input
@@ -182,7 +182,7 @@ def conjunction(conjuncts: Sequence[Expression]) -> Expression | None:
     """All of them as one condition, None if there are none."""
     if len(conjuncts) < 2:
         return conjuncts[0] if conjuncts else None
-    return Call(Type.BOOL, "and", tuple(conjuncts))
+    return FunctionCall(Type.BOOL, "and", tuple(conjuncts))
 
 
 def _positions(expressions: Sequence[Expression]) -> list[int]:

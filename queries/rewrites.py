@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from filters.expressions.expression import Call, ColumnRef, Expression, Literal, UserCall, user_functions_of
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal, UserCall, user_functions_of
 from filters.expressions.expression import walk as walk_expression
 from lineage.schema import Column, Type
 from queries.bound import OutputColumn
@@ -51,7 +51,7 @@ from queries.nodes import (
 )
 from queries.reading import conjunction, is_identity
 from queries.split import conjuncts_of, split
-from queries.tree import mapped, over, walk
+from queries.tree import mapped, walk, with_children
 
 #: What may be asked of a float without telling -0.0 from 0.0.
 _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_null"})
@@ -59,7 +59,7 @@ _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_null"})
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rewrite that was looked at: what was done, or why it was not."""
+    """One rewrite that was tried: the change, or the reason against it."""
 
     #: "selection pushed down", "negation pulled up", "distinct pushed down" or "distinct dropped"
     name: str
@@ -71,7 +71,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A tree and what led to it."""
+    """A tree and the rewrites that led to it."""
 
     root: Node
     rewrites: tuple[Rewrite, ...]
@@ -156,7 +156,7 @@ def _selected(node: Node, condition: Expression | None, found: list[Rewrite]) ->
 
 
 def _over(child: Node, condition: Expression, found: list[Rewrite]) -> Node:
-    """A Select over a child, or what becomes of it; columns keep the child's names."""
+    """Return a Select over a child, simplified; columns keep the child's names."""
     moved = replace_refs(condition, lambda ref: ColumnRef(ref.type, child.columns[ref.position].name, ref.position))
     columns = tuple(OutputColumn(ref.name, ref) for ref in column_refs(child.columns))
     return _push_selection(Select(child, moved, columns), found)
@@ -201,7 +201,7 @@ def _rewritten(
     barred = _barred(root)
 
     def tried(node: Node) -> Node:
-        rebuilt = made = over(node, [tried(child) for child in node.children])
+        rebuilt = made = with_children(node, [tried(child) for child in node.children])
         if fits(rebuilt):
             changed = barred or change(rebuilt, like)
             if not isinstance(changed, str):
@@ -300,7 +300,7 @@ def _moved_join(join: Join, at: int, positions: Sequence[int], place: dict[int, 
 
 
 def _push_distinct(node: Node, like: dict[Node, Node]) -> Node | str:
-    """DISTINCT over the inputs of what it stands over, as well."""
+    """Put DISTINCT also over the inputs of its child."""
     assert isinstance(node, Distinct)
     below = node.child
     outer = below.child if isinstance(below, Select) and isinstance(below.child, JoinNode) else below
@@ -351,15 +351,15 @@ def _unsteady(expressions: Sequence[Expression]) -> str:
 def _compares_floats(expression: Expression) -> bool:
     """Whether floats are only compared."""
     for node in walk_expression(expression):
-        if isinstance(node, Call | UserCall):
+        if isinstance(node, FunctionCall | UserCall):
             passed = any(isinstance(arg, ColumnRef) and arg.type is Type.FLOAT for arg in node.args)
-            if passed and not (isinstance(node, Call) and node.op in _COMPARING):
+            if passed and not (isinstance(node, FunctionCall) and node.op in _COMPARING):
                 return False
     return not (isinstance(expression, ColumnRef) and expression.type is Type.FLOAT)
 
 
 def _composed(expression: Expression, columns: Sequence[Column | OutputColumn]) -> Expression:
-    """An expression over some columns, over what those are computed from."""
+    """Return an expression over columns as one over the columns from which they are computed."""
     return replace_refs(expression, lambda ref: _expression(columns[ref.position]))
 
 

@@ -36,7 +36,7 @@ class Rule(NamedTuple):
 
 
 def read_rules(file: Path, options: dict[str, Any]) -> list[Rule]:
-    """The queries of a file; what one does not say itself is as `options` says, and all have the tags of both."""
+    """Read the queries of a file; `options` gives the missing settings, and tags are added to each query's own."""
     kind = file.suffix.lower()
     if kind not in _FORMATS:
         raise RulesError(f'"{file.name}" is no file of queries', hint=f"its name ends with {', '.join(_FORMATS)}")

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from filters.expressions.evaluate import fold
-from filters.expressions.expression import Call, Expression, Interval, Literal, UserCall, UserFunction
+from filters.expressions.expression import Expression, FunctionCall, Interval, Literal, UserCall, UserFunction
 from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS, check_format
 from lineage.errors import QueryError, did_you_mean
 from lineage.schema import Type
 from queries.functions import SIGNATURES, SPECIAL, Signature
 from queries.literals import as_timestamp, param_literal, param_value
 from queries.scope import Scope
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.types import comparable, convert, is_text, mismatch, unify
 
@@ -35,7 +35,9 @@ class ScalarBinder:
 
     __slots__ = ("source", "scope", "clause", "aggregate", "aliases", "has_constant_call", "_params", "_functions")
 
-    def __init__(self, source: Source, scope: Scope, params: Mapping[str, object], functions: Mapping[str, UserFunction]) -> None:
+    def __init__(
+        self, source: SqlText, scope: Scope, params: Mapping[str, object], functions: Mapping[str, UserFunction]
+    ) -> None:
         self.source = source
         self.scope = scope
         #: what is being bound, in the words of an error
@@ -91,7 +93,7 @@ class ScalarBinder:
 
     def _convert(self, node: Convert) -> Expression:
         found = convert(self.source, node, node.type, self.bind(node.arg))
-        return self._call(found.type, found.op, found.args) if isinstance(found, Call) else found
+        return self._call(found.type, found.op, found.args) if isinstance(found, FunctionCall) else found
 
     # -- operators
 
@@ -269,14 +271,14 @@ class ScalarBinder:
 
     # -- nodes
 
-    def _call(self, kind: Type, op: str, args: tuple[Expression, ...]) -> Call:
+    def _call(self, kind: Type, op: str, args: tuple[Expression, ...]) -> FunctionCall:
         if not self.has_constant_call:
             for arg in args:
                 if type(arg) is not Literal:
                     break
             else:
                 self.has_constant_call = True
-        return Call(kind, op, args)
+        return FunctionCall(kind, op, args)
 
     def _error(self, node: Syntax, fact: str, hint: str) -> QueryError:
         return self.source.error(fact, node.start, node.end, "type_mismatch", hint)

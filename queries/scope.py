@@ -14,7 +14,7 @@ from __future__ import annotations
 from filters.expressions.expression import ColumnRef
 from lineage.errors import QueryError, did_you_mean
 from queries.inputs import Input
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import Name, Star
 
 
@@ -23,7 +23,7 @@ class Scope:
 
     __slots__ = ("visible", "_source", "_inputs")
 
-    def __init__(self, source: Source, inputs: tuple[Input, ...]) -> None:
+    def __init__(self, source: SqlText, inputs: tuple[Input, ...]) -> None:
         #: how many inputs can be named now, from the first
         self.visible = len(inputs)
         self._source = source

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from filters.expressions.expression import Call, Expression, Literal
+from filters.expressions.expression import Expression, FunctionCall, Literal
 from lineage.errors import QueryError
 from lineage.schema import Column, Type
 from queries.bound import Block, OutputColumn
 from queries.inputs import Derived
 from queries.nodes import Distinct, JoinNode, Node, Select, SetOperation, ToStream, column_refs
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import Item, QuerySyntax, SelectQuery, SetQuery, WithQuery
 
 _AS_SOURCE = "give it a window as a source: SELECT * FROM (ISTREAM (...)) [RANGE 5 MINUTES] AS a"
 _WINDOWS = "choose [RANGE 5 MINUTES], [ROWS 100], [NOW] or [RANGE UNBOUNDED]"
 
 
-def combine(source: Source, query: SetQuery, left: Derived, right: Derived) -> Node:
+def combine(source: SqlText, query: SetQuery, left: Derived, right: Derived) -> Node:
     """The set operation over two bound queries; raises `QueryError` when they do not fit each other."""
     word = query.kind.upper()
     for side in (left, right):
@@ -38,12 +38,12 @@ def combine(source: Source, query: SetQuery, left: Derived, right: Derived) -> N
     return SetOperation(query.kind, query.all, _convert(left.node, types), _convert(right.node, types))
 
 
-def stream_error(source: Source, stream: str, span: tuple[int, int], what: str) -> QueryError:
+def stream_error(source: SqlText, stream: str, span: tuple[int, int], what: str) -> QueryError:
     """The error for a stream, said in words, where a relation is needed."""
     return source.error(f"{stream} needs a window under {what}", *span, "missing_window", _WINDOWS)
 
 
-def _common(source: Source, query: SetQuery, left: Node, right: Node, at: int) -> Type:
+def _common(source: SqlText, query: SetQuery, left: Node, right: Node, at: int) -> Type:
     one, other = left.columns[at].type, right.columns[at].type
     if one is other or _is_null(right, at):
         return one
@@ -89,7 +89,7 @@ def _as(expression: Expression, kind: Type) -> Expression:
         return Literal(kind, None)
     if isinstance(expression, Literal) and isinstance(expression.value, int):
         return Literal(kind, float(expression.value))
-    return Call(kind, "cast", (expression,))
+    return FunctionCall(kind, "cast", (expression,))
 
 
 def _place(query: QuerySyntax, at: int) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from lineage.schema import check_name
 from queries.expressions import ExpressionParser
 from queries.operands import RESERVED
 from queries.syntax import MAX_INPUTS, Name, QuerySyntax, SourceItem, Syntax, Window
-from queries.tokens import Cursor, Kind, Token
+from queries.tokens import Cursor, Token, TokenKind
 from queries.vocabulary import (
     CLAUSE_WORDS,
     CLAUSES,
@@ -44,7 +44,7 @@ _NAME_MISSING = "the name of a stream is missing"
 
 @dataclass(frozen=True, slots=True)
 class _What:
-    """What one FROM item reads, before its alias."""
+    """The source of one FROM item, before its alias."""
 
     start: int
     end: int
@@ -118,7 +118,7 @@ class SourceParser(abc.ABC):
         token, following = cursor.token, cursor.peek()
         if not token.named:
             raise cursor.unexpected(_NAME_MISSING)
-        if token.kind is Kind.WORD:
+        if token.kind is TokenKind.WORD:
             if token.text in SOURCES and (following.is_symbol("(") or following.named):
                 raise cursor.refuse(SOURCES[token.text])
             if token.text in RESERVED or token.text in OPERANDS or " " in token.text:
@@ -184,7 +184,7 @@ class SourceParser(abc.ABC):
     def _alias(self, what: _What) -> str | None:
         cursor = self._cursor
         token = cursor.token
-        if not cursor.take_word("AS") and (not token.named or (token.kind is Kind.WORD and _is_keyword(token))):
+        if not cursor.take_word("AS") and (not token.named or (token.kind is TokenKind.WORD and _is_keyword(token))):
             if what.query is None:
                 return None
             fact = "a query in FROM needs a name"
@@ -218,7 +218,7 @@ class SourceParser(abc.ABC):
 def take_name(cursor: Cursor, what: str) -> str:
     """The new name at the cursor, for a column or a FROM item."""
     token = cursor.token
-    if not token.named or (token.kind is Kind.WORD and (token.text in RESERVED or " " in token.text)):
+    if not token.named or (token.kind is TokenKind.WORD and (token.text in RESERVED or " " in token.text)):
         raise cursor.unexpected("a name is missing behind AS")
     cursor.advance()
     try:

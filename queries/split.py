@@ -22,9 +22,9 @@ from collections.abc import Callable, Sequence
 from filters.expressions.expression import (
     FALSE,
     TRUE,
-    Call,
     ColumnRef,
     Expression,
+    FunctionCall,
     Literal,
     columns_of,
     replace_columns,
@@ -81,7 +81,7 @@ class _Splitter:
         for member in members:
             (number,) = self._inputs_of(member)
             if number in first:
-                self._add(Call(Type.BOOL, "=", (first[number], member)))
+                self._add(FunctionCall(Type.BOOL, "=", (first[number], member)))
             else:
                 first[number] = member
         for left in first:
@@ -176,7 +176,7 @@ class _Splitter:
         conjuncts = tuple(self._own[number])
         if not conjuncts:
             return None
-        whole = conjuncts[0] if len(conjuncts) == 1 else Call(Type.BOOL, "and", conjuncts)
+        whole = conjuncts[0] if len(conjuncts) == 1 else FunctionCall(Type.BOOL, "and", conjuncts)
         return self._packed(whole, (number,))
 
     def _residual(self, expression: Expression) -> JoinResidual:
@@ -203,7 +203,7 @@ def conjuncts_of(condition: Expression | None) -> list[Expression]:
     stack = [] if condition is None else [(condition, False)]
     while stack:
         node, negated = stack.pop()
-        if isinstance(node, Call):
+        if isinstance(node, FunctionCall):
             if node.op == "not":
                 stack.append((node.args[0], not negated))
                 continue
@@ -211,18 +211,18 @@ def conjuncts_of(condition: Expression | None) -> list[Expression]:
                 stack.extend((arg, negated) for arg in reversed(node.args))
                 continue
             if negated and node.op in NEGATED:
-                found.append(Call(Type.BOOL, NEGATED[node.op], node.args))
+                found.append(FunctionCall(Type.BOOL, NEGATED[node.op], node.args))
                 continue
-        found.append(Call(Type.BOOL, "not", (node,)) if negated else node)
+        found.append(FunctionCall(Type.BOOL, "not", (node,)) if negated else node)
     return found
 
 
 def read_equality(conjunct: Expression, input_of: Callable[[ColumnRef], int]) -> tuple[Expression, Expression] | None:
-    """What a conjunct equates, if edges can say it: two plain columns, or one expression over each of two inputs.
+    """Return the sides of an equality that can be an edge: plain columns, or one expression over each of two inputs.
 
     `x = x` is none: it says that x is not NULL.
     """
-    if not isinstance(conjunct, Call) or conjunct.op != "=":
+    if not isinstance(conjunct, FunctionCall) or conjunct.op != "=":
         return None
     left, right = conjunct.args
     if isinstance(left, ColumnRef) and isinstance(right, ColumnRef):
@@ -234,7 +234,7 @@ def read_equality(conjunct: Expression, input_of: Callable[[ColumnRef], int]) ->
 
 
 def _classes(equalities: list[tuple[Expression, Expression]]) -> list[list[Expression]]:
-    """What the equalities make equal, class by class."""
+    """Return the classes of columns that the equalities make equal."""
     class_of: dict[Expression, list[Expression]] = {}
     for left, right in equalities:
         one = class_of.setdefault(left, [left])
@@ -256,7 +256,7 @@ def _band_place(edge: BandEdge) -> tuple[int, int, int, int]:
 
 def _compared_column(conjunct: Expression) -> ColumnRef | None:
     """The column of `column op constant`, `constant op column` or `column IN (constants)`."""
-    if not isinstance(conjunct, Call) or (conjunct.op not in FLIPPED and conjunct.op != "in"):
+    if not isinstance(conjunct, FunctionCall) or (conjunct.op not in FLIPPED and conjunct.op != "in"):
         return None
     columns = [arg for arg in conjunct.args if isinstance(arg, ColumnRef)]
     others = [arg for arg in conjunct.args if isinstance(arg, Literal)]

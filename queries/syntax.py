@@ -1,4 +1,4 @@
-"""The syntax tree of a query: what `parse` makes once per text and `bind` only walks.
+"""The syntax tree of a query, which `parse` makes once per text and `bind` only walks.
 
 Names, parameters and functions are still words here; literals are already typed. Every node carries its span
 `[start, end)` in the text, the height of its tree (`depth`, at most `MAX_HEIGHT`) and its `size` (at most `MAX_SIZE`). All
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from filters.expressions.expression import Literal
 from lineage.schema import Type
-from queries.source import Source
+from queries.sql_text import SqlText
 from windows.spec import WindowSpec
 
 #: Height of an expression tree: bounds the recursion of everything that walks one.
@@ -263,7 +263,7 @@ QuerySyntax = SelectQuery | SetQuery | StreamQuery | WithQuery
 class ParsedQuery:
     """A query whose text is in order; `bind` gives it a meaning. Immutable: one serves every query of the same text."""
 
-    source: Source
+    source: SqlText
     query: QuerySyntax
     #: names of all parameters in the text, as written
     params: frozenset[str]

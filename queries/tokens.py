@@ -16,8 +16,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from lineage.errors import QueryError
 from queries.guards import MAX_TOKENS
-from queries.source import Source
-from queries.vocabulary import CLAUSES, SYMBOLS, Refusal
+from queries.sql_text import SqlText
+from queries.vocabulary import CLAUSES, SYMBOLS, RefusedWord
 
 _SYMBOLS = frozenset("( ) , . + - * / % || = == <> != < <= > >= :: : [ ] ;".split())
 #: As in `lineage.schema.check_name`; a longer name is no one's, and would only fill an error's text.
@@ -25,7 +25,7 @@ _NAME_CHARACTERS = 128
 _DIALECT = DuckDB()
 
 
-class Kind(enum.Enum):
+class TokenKind(enum.Enum):
     WORD = "word"
     QUOTED = "quoted name"
     NUMBER = "number"
@@ -38,24 +38,24 @@ class Kind(enum.Enum):
 class Token:
     """One token; `text` is upper case for a WORD, and without its quotes for a STRING or QUOTED."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
 
     def is_symbol(self, symbol: str) -> bool:
-        return self.kind is Kind.SYMBOL and self.text == symbol
+        return self.kind is TokenKind.SYMBOL and self.text == symbol
 
     def is_word(self, *words: str) -> bool:
-        return self.kind is Kind.WORD and self.text in words
+        return self.kind is TokenKind.WORD and self.text in words
 
     @property
     def named(self) -> bool:
         """Whether it can be a name: a word or a quoted name."""
-        return self.kind is Kind.WORD or self.kind is Kind.QUOTED
+        return self.kind is TokenKind.WORD or self.kind is TokenKind.QUOTED
 
 
-def tokenize(source: Source) -> list[Token]:
+def tokenize(source: SqlText) -> list[Token]:
     """All tokens, then one END; raises `QueryError` on a symbol the language does not have. Linear in the text."""
     text = source.text
     try:
@@ -70,19 +70,19 @@ def tokenize(source: Source) -> list[Token]:
         start, end = item.start, item.end + 1
         written = text[start:end]
         if item.token_type is TokenType.STRING and written.startswith("'"):
-            tokens.append(Token(Kind.STRING, item.text, start, end))
+            tokens.append(Token(TokenKind.STRING, item.text, start, end))
         elif item.token_type is TokenType.IDENTIFIER and written.startswith('"'):
-            tokens.append(Token(Kind.QUOTED, item.text, start, end))
+            tokens.append(Token(TokenKind.QUOTED, item.text, start, end))
         elif item.token_type is TokenType.NUMBER:
-            tokens.append(Token(Kind.NUMBER, item.text, start, end))
+            tokens.append(Token(TokenKind.NUMBER, item.text, start, end))
         elif written[:1].isalpha() or written[:1] == "_":
             if "'" in written or '"' in written:
                 raise source.error(
                     "a prefix before a quote is not part of the language", start, end, "not_supported", "write 'text'"
                 )
-            tokens.append(Token(Kind.WORD, " ".join(written.upper().split()), start, end))
+            tokens.append(Token(TokenKind.WORD, " ".join(written.upper().split()), start, end))
         elif written in _SYMBOLS:
-            tokens.append(Token(Kind.SYMBOL, written, start, end))
+            tokens.append(Token(TokenKind.SYMBOL, written, start, end))
         else:
             refusal = SYMBOLS.get(written)
             if refusal is not None:
@@ -92,7 +92,7 @@ def tokenize(source: Source) -> list[Token]:
         if token.named and len(token.text) > _NAME_CHARACTERS:
             fact = f"the name is longer than {_NAME_CHARACTERS} characters"
             raise source.error(fact, token.start, token.end, "bad_name")
-    tokens.append(Token(Kind.END, "", len(text.rstrip()), len(text)))
+    tokens.append(Token(TokenKind.END, "", len(text.rstrip()), len(text)))
     return tokens
 
 
@@ -101,7 +101,7 @@ class Cursor:
 
     __slots__ = ("source", "_tokens", "_at")
 
-    def __init__(self, source: Source, tokens: list[Token]) -> None:
+    def __init__(self, source: SqlText, tokens: list[Token]) -> None:
         self.source = source
         self._tokens = tokens
         self._at = 0
@@ -116,7 +116,7 @@ class Cursor:
     def advance(self) -> Token:
         """Step over the current token and return it; END is never passed."""
         token = self._tokens[self._at]
-        if token.kind is not Kind.END:
+        if token.kind is not TokenKind.END:
             self._at += 1
         return token
 
@@ -144,20 +144,20 @@ class Cursor:
 
     def name(self, token: Token) -> str:
         """A name as the user wrote it."""
-        return self.source.text[token.start : token.end] if token.kind is Kind.WORD else token.text
+        return self.source.text[token.start : token.end] if token.kind is TokenKind.WORD else token.text
 
     def error(self, fact: str, token: Token, code: str = "syntax_error", hint: str = "") -> QueryError:
         return self.source.error(fact, token.start, token.end, code, hint)
 
-    def refuse(self, refusal: Refusal, token: Token | None = None) -> QueryError:
+    def refuse(self, refusal: RefusedWord, token: Token | None = None) -> QueryError:
         at = token or self.token
         return self.source.error(refusal.fact, at.start, at.end, "not_supported", refusal.advice)
 
     def unexpected(self, hint: str = "") -> QueryError:
         """The error for the current token, which no rule takes; a known clause is refused by its name."""
         token = self.token
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             return self.error("the query ends too early", token, hint=hint)
-        if token.kind is Kind.WORD and token.text in CLAUSES:
+        if token.kind is TokenKind.WORD and token.text in CLAUSES:
             return self.refuse(CLAUSES[token.text])
         return self.error(f'unexpected "{self.source.excerpt(token.start, token.end)}"', token, hint=hint)

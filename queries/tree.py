@@ -1,4 +1,4 @@
-"""The tree of a bound query as a whole: its nodes (`queries/nodes.py`) in order, changed, and what they say together.
+"""Functions over the whole tree of a bound query (`queries/nodes.py`): walk it, change it, and combine facts of its nodes.
 
 Depth and size are bounded by the language (`queries/binder.py`), so the recursion is too. A node that is read in two places is
 visited in both.
@@ -36,11 +36,11 @@ def walk(node: Node) -> Iterator[Node]:
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The tree with every node changed, children first."""
-    return change(over(node, [mapped(child, change) for child in node.children]))
+    return change(with_children(node, [mapped(child, change) for child in node.children]))
 
 
-def over(node: Node, children: Sequence[Node]) -> Node:
-    """A node like this one over other children; itself if they are its own."""
+def with_children(node: Node, children: Sequence[Node]) -> Node:
+    """Return a node like this one with other children; the node itself if the children are the same."""
     if all(new is old for new, old in zip(children, node.children, strict=True)):
         return node
     if isinstance(node, JoinNode):
@@ -54,7 +54,7 @@ def over(node: Node, children: Sequence[Node]) -> Node:
 
 
 def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:
-    """What the tree reads: streams and tables with their windows, and running queries; once for each place."""
+    """Yield the inputs of the tree: streams and tables with their windows, and running queries; once for each place."""
     for found in walk(node):
         if isinstance(found, Block):
             yield from found.inputs
@@ -63,7 +63,7 @@ def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:
 
 
 def of_tables(node: Node) -> bool:
-    """Whether it reads tables alone: no row of a stream is in what it gives."""
+    """Whether the tree reads tables alone, no stream."""
     return all(isinstance(leaf, BoundInput) and leaf.is_table for leaf in leaves(node))
 
 
@@ -120,7 +120,7 @@ def remembers(root: Node) -> bool:
 
 
 def defaults_of(node: Node) -> tuple[str, ...]:
-    """What the binder assumed for the user anywhere in the tree, once each."""
+    """Return the binder's assumptions for the user anywhere in the tree, once each."""
     found: dict[str, None] = {}
     for part in walk(node):
         if isinstance(part, Block | Select | JoinNode):

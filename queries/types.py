@@ -6,17 +6,17 @@ everything. Nothing else is converted unasked: the error names both types and wh
 
 from __future__ import annotations
 
-from filters.expressions.expression import Call, Expression, Literal
+from filters.expressions.expression import Expression, FunctionCall, Literal
 from lineage.errors import QueryError
 from lineage.schema import Type
 from queries.literals import as_timestamp
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import Syntax
 
 _TIME_HINT = "write a time as '2024-05-01T12:00:00Z', or take EPOCH_MS(ts) for a number"
 
 
-def mismatch(source: Source, node: Syntax, fact: str, left: Type, right: Type) -> QueryError:
+def mismatch(source: SqlText, node: Syntax, fact: str, left: Type, right: Type) -> QueryError:
     """The error for two types that do not meet."""
     pair = {left, right}
     if Type.INTERVAL in pair:
@@ -38,7 +38,7 @@ def is_text(expression: Expression) -> bool:
 
 
 def comparable(
-    source: Source, node: Syntax, operands: tuple[Syntax, Syntax], left: Expression, right: Expression
+    source: SqlText, node: Syntax, operands: tuple[Syntax, Syntax], left: Expression, right: Expression
 ) -> tuple[Expression, Expression]:
     """Both sides of a comparison, made comparable; raises `QueryError` when they are not."""
     a, b = left.type, right.type
@@ -53,7 +53,7 @@ def comparable(
 
 
 def unify(
-    source: Source, node: Syntax, nodes: tuple[Syntax, ...], args: list[Expression], what: str
+    source: SqlText, node: Syntax, nodes: tuple[Syntax, ...], args: list[Expression], what: str
 ) -> tuple[Type, list[Expression]]:
     """The common type of alternatives (CASE, COALESCE, GREATEST ..) and the alternatives in that type.
 
@@ -78,10 +78,10 @@ def unify(
 def _widen(arg: Expression) -> Expression:
     if isinstance(arg, Literal) and isinstance(arg.value, int):
         return Literal(Type.FLOAT, float(arg.value))
-    return Call(Type.FLOAT, "cast", (arg,))
+    return FunctionCall(Type.FLOAT, "cast", (arg,))
 
 
-def convert(source: Source, node: Syntax, to: Type, arg: Expression) -> Expression:
+def convert(source: SqlText, node: Syntax, to: Type, arg: Expression) -> Expression:
     """CAST: explicit, between all types but timestamps and numbers or bools."""
     if arg.type is to:
         return arg
@@ -90,4 +90,4 @@ def convert(source: Source, node: Syntax, to: Type, arg: Expression) -> Expressi
     if arg.type is Type.INTERVAL or (Type.TIMESTAMP in (arg.type, to) and Type.STRING not in (arg.type, to)):
         hint = "EPOCH_MS(ts) gives milliseconds as a number" if arg.type is Type.TIMESTAMP else _TIME_HINT
         raise source.error(f"{arg.type.value} cannot be cast to {to.value}", node.start, node.end, "type_mismatch", hint)
-    return Call(to, "cast", (arg,))
+    return FunctionCall(to, "cast", (arg,))

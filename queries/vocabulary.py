@@ -1,4 +1,4 @@
-"""Words of SQL that the language does not have, and what is said when one is used.
+"""Words of SQL that the language does not have, and the error message for each.
 
 *Later* words are planned (contract 4); *never* words are not. Both are refused by name with the code
 `not_supported`: a word that is not understood must never pass for a column or an alias.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedWord:
     """Why a word is refused."""
 
     what: str
@@ -26,12 +26,12 @@ class Refusal:
         return self.hint or ("it comes with a later version" if self.planned else "")
 
 
-def later(what: str, hint: str = "") -> Refusal:
-    return Refusal(what, True, hint)
+def later(what: str, hint: str = "") -> RefusedWord:
+    return RefusedWord(what, True, hint)
 
 
-def never(what: str, hint: str = "") -> Refusal:
-    return Refusal(what, False, hint)
+def never(what: str, hint: str = "") -> RefusedWord:
+    return RefusedWord(what, False, hint)
 
 
 SUBQUERY = later("a sub-query outside FROM")

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from filters.expressions.expression import Interval
 from queries.durations import UNIT_MONTHS, UNITS_HINT, DurationError, add, find_unit, measure, parse_duration
-from queries.source import Source
+from queries.sql_text import SqlText
 from queries.syntax import Name, RowsWindow, SlideWindow, Window, WindowParam
-from queries.tokens import Cursor, Kind, Token
+from queries.tokens import Cursor, Token, TokenKind
 from queries.vocabulary import ARRAYS, WINDOWS
 from windows.spec import FOREVER, MAX_ROWS, WindowSpec
 
@@ -36,16 +36,16 @@ def parse_window(cursor: Cursor) -> tuple[Window, tuple[int, int]]:
             raise cursor.error("RANGE stands behind ROWS", cursor.token, hint=_ROWS_FORMS)
     elif token.is_word("ROWS", "PARTITION BY", "PARTITION"):
         window = _parse_rows(cursor)
-    elif token.kind is Kind.WORD and token.text in WINDOWS:
+    elif token.kind is TokenKind.WORD and token.text in WINDOWS:
         raise cursor.refuse(WINDOWS[token.text])
-    elif token.kind in (Kind.NUMBER, Kind.STRING):
+    elif token.kind in (TokenKind.NUMBER, TokenKind.STRING):
         raise cursor.refuse(ARRAYS)
     else:
         raise cursor.unexpected(_FORMS)
     token = cursor.token
     if token.is_word("SLIDE"):
         raise cursor.error("SLIDE stands behind RANGE alone", token, hint=_SLIDE_FORM)
-    if token.kind is Kind.WORD and token.text in WINDOWS:
+    if token.kind is TokenKind.WORD and token.text in WINDOWS:
         raise cursor.refuse(WINDOWS[token.text])
     if not token.is_symbol("]"):
         raise cursor.unexpected(f"the window needs a ]; {_FORMS}")
@@ -72,7 +72,7 @@ def make_slide(start: int, end: int, width: WindowSpec | WindowParam, slide: Win
 
 
 def _parse_range(cursor: Cursor) -> Window:
-    """What stands behind RANGE, but UNBOUNDED."""
+    """Read the part behind RANGE, but UNBOUNDED."""
     first = cursor.token
     width = parse_width(cursor)
     if not cursor.take_word("SLIDE"):
@@ -105,7 +105,7 @@ def _parse_rows(cursor: Cursor) -> RowsWindow:
 
 def _parse_key(cursor: Cursor) -> Name:
     token = cursor.token
-    if not token.named or token.is_word("ROWS", "RANGE") or (token.kind is Kind.WORD and " " in token.text):
+    if not token.named or token.is_word("ROWS", "RANGE") or (token.kind is TokenKind.WORD and " " in token.text):
         raise cursor.unexpected("a column is missing behind PARTITION BY")
     cursor.advance()
     if cursor.token.is_symbol("."):
@@ -118,7 +118,7 @@ def _parse_count(cursor: Cursor) -> int | WindowParam:
     if token.is_symbol(":"):
         param = parse_param(cursor)
         return WindowParam(token.start, param.end, cursor.name(param))
-    if token.kind is not Kind.NUMBER:
+    if token.kind is not TokenKind.NUMBER:
         if token.is_symbol("-"):
             raise cursor.error("a window holds at least one row", token, "bad_window", _ROWS_FORMS)
         raise cursor.unexpected(f"the number of rows is missing; {_ROWS_FORMS}")
@@ -129,7 +129,7 @@ def _parse_count(cursor: Cursor) -> int | WindowParam:
     return check_rows(int(token.text.lstrip("0")[:11] or "0"), cursor.source, token.start, token.end)
 
 
-def check_rows(rows: int, source: Source, start: int, end: int) -> int:
+def check_rows(rows: int, source: SqlText, start: int, end: int) -> int:
     """The count of `[ROWS count]`; raises `QueryError` for one no window can have."""
     if rows < 1:
         raise source.error("a window holds at least one row", start, end, "bad_window", _ROWS_FORMS)
@@ -139,7 +139,7 @@ def check_rows(rows: int, source: Source, start: int, end: int) -> int:
     return rows
 
 
-def check_width(width: Interval, source: Source, start: int, end: int) -> WindowSpec:
+def check_width(width: Interval, source: SqlText, start: int, end: int) -> WindowSpec:
     """The window of that width; raises `QueryError` for a width no window can have."""
     if width.months:
         raise source.error("a window cannot be months long", start, end, "bad_window", "months vary in length: use DAYS")
@@ -151,14 +151,14 @@ def check_width(width: Interval, source: Source, start: int, end: int) -> Window
 
 
 def parse_interval(cursor: Cursor) -> Interval:
-    """Read what stands behind the word INTERVAL."""
+    """Read the part behind the word INTERVAL."""
     first = cursor.token
     sign = "-" if cursor.take_symbol("-") else ""
     token = cursor.token
-    if token.kind is Kind.NUMBER:
+    if token.kind is TokenKind.NUMBER:
         cursor.advance()
         return _measure(cursor, sign + token.text, token, _take_unit(cursor))
-    if token.kind is not Kind.STRING or sign:
+    if token.kind is not TokenKind.STRING or sign:
         raise cursor.unexpected("an interval is INTERVAL '5' MINUTE or INTERVAL '1 hour 30 minutes'")
     cursor.advance()
     if _is_count(token.text):
@@ -174,18 +174,18 @@ def parse_width(cursor: Cursor) -> WindowSpec | WindowParam:
     first = cursor.token
     if first.is_symbol(":"):
         param = parse_param(cursor)
-        if cursor.token.kind is Kind.WORD and find_unit(cursor.token.text):
+        if cursor.token.kind is TokenKind.WORD and find_unit(cursor.token.text):
             raise cursor.error(
                 "a parameter for a window carries its own unit", cursor.token, hint="give a timedelta or '5 minutes'"
             )
         return WindowParam(first.start, param.end, cursor.name(param))
     if first.is_symbol("-"):
         raise cursor.error("a window must be longer than zero", first, "bad_window", "[NOW] holds the rows of this instant")
-    if cursor.take_word("INTERVAL") or first.kind is Kind.STRING:
+    if cursor.take_word("INTERVAL") or first.kind is TokenKind.STRING:
         width = parse_interval(cursor)
-    elif first.kind is Kind.NUMBER:
+    elif first.kind is TokenKind.NUMBER:
         width = Interval(0, 0)
-        while cursor.token.kind is Kind.NUMBER:
+        while cursor.token.kind is TokenKind.NUMBER:
             count = cursor.advance()
             width = add(width, _measure(cursor, count.text, count, _take_unit(cursor)))
     else:
@@ -197,16 +197,16 @@ def parse_param(cursor: Cursor) -> Token:
     """Read `:name` and return the name's token."""
     colon = cursor.expect_symbol(":")
     token = cursor.token
-    if token.kind is not Kind.WORD or token.start != colon.end or " " in token.text:
+    if token.kind is not TokenKind.WORD or token.start != colon.end or " " in token.text:
         raise cursor.error("a parameter needs a name", colon, hint="write :name")
     return cursor.advance()
 
 
 def _take_unit(cursor: Cursor) -> str:
     token = cursor.token
-    unit = find_unit(token.text) if token.kind is Kind.WORD else None
+    unit = find_unit(token.text) if token.kind is TokenKind.WORD else None
     if unit is None:
-        if token.kind is Kind.WORD:
+        if token.kind is TokenKind.WORD:
             raise cursor.error(f'"{cursor.name(token)}" is no unit of time', token, "bad_interval", UNITS_HINT)
         raise cursor.error("the duration needs a unit", token, "bad_interval", UNITS_HINT)
     cursor.advance()

@@ -69,7 +69,7 @@ class DerivedColumn:
 
 
 class TextValues:
-    """What a derived column that reads one column of texts says of each text: entry 0 is that of NULL, the next that of code 0.
+    """The values of a derived column over one column of texts, one for each text: entry 0 for NULL, entry 1 for code 0.
 
     Only while it can be computed of every text: what fails is counted once a row, so then rows are computed and no longer texts.
     """
@@ -117,7 +117,7 @@ class TextValues:
 
 
 class DerivedColumns:
-    """Those of one store; `dictionaries` are by position, and get one for each."""
+    """The derived columns of one store; `dictionaries` are by position, and get one for each derived column."""
 
     def __init__(self, store: RowStore, dictionaries: list[Dictionary | None]) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""All indexes over one row store: built, deleted from and forgotten in one step, each shared by whoever asks for it.
+"""All indexes over one row store: built, deleted from and forgotten in one step, each shared by all its users.
 
     index.end == store.end           for every index, whenever a batch probes: a stream's rows enter all its SteMs at once
     tombstones                       the rows deleted from all of them, so that an index made later leaves them out too

@@ -18,7 +18,7 @@ _MAX = np.int64(KEY_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class KeyRanges:
     """The range of each probing row, bounds inside; empty where lowest > highest."""
 
     lowest: np.ndarray
@@ -28,7 +28,7 @@ class Ranges:
         return len(self.lowest)
 
 
-def shifted_ranges(keys: np.ndarray, nulls: np.ndarray | None, low: int | None, high: int | None) -> Ranges:
+def shifted_ranges(keys: np.ndarray, nulls: np.ndarray | None, low: int | None, high: int | None) -> KeyRanges:
     """The ranges of `low <= stored key - key <= high`, exact: a sum outside 64 bits is never reached or never passed."""
     lowest, highest = np.full(len(keys), _MIN), np.full(len(keys), _MAX)
     empty = np.zeros(len(keys), np.bool_) if nulls is None else nulls != 0
@@ -47,4 +47,4 @@ def shifted_ranges(keys: np.ndarray, nulls: np.ndarray | None, low: int | None, 
         else:
             highest[highest < keys] = _MAX
     lowest[empty], highest[empty] = 1, 0
-    return Ranges(lowest, highest)
+    return KeyRanges(lowest, highest)

@@ -25,7 +25,7 @@ AHEAD = 16
 
 @inline
 def table_of(directory: Number) -> Number:
-    """What searches take of a directory of `2 ** depth` entries."""
+    """Return the arguments of a search in a directory of `2 ** depth` entries."""
     return address_of(directory), np.int64(63) - np.int64(trailing_zeros(np.uint64(len(directory))))
 
 

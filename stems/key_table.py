@@ -100,7 +100,7 @@ def count_upper(segment: int, n_places: int, watermark: int, bit: int) -> int:
 
 @kernel("void(int64, int64, int64, int64, int64[:,::1])")
 def move_live(segment: int, n_places: int, watermark: int, bit: int, targets: np.ndarray) -> None:
-    """Copy the live places of a segment to one or two others, by one bit of their hash; see `Segment.entry` for `targets`."""
+    """Copy the live places of a segment to one or two others, by one bit of their hash; see `KeySegment.entry` for `targets`."""
     lowest = np.int64(watermark + 1) << COUNT_BITS
     for place in range(n_places):
         head = load_int64(segment, HEADER + 2 * place + 1)
@@ -118,7 +118,7 @@ def move_live(segment: int, n_places: int, watermark: int, bit: int, targets: np
             store_int64(address, 0, load_int64(address, 0) + 1)
 
 
-class Segment:
+class KeySegment:
     """The keys whose hash begins with the `depth` bits of `prefix`."""
 
     __slots__ = ("depth", "prefix", "n_places", "words", "address")
@@ -145,7 +145,7 @@ class Segment:
         return int(self.words[0])
 
     def entry(self) -> tuple[int, int, int]:
-        """What the directory holds: address, places - 1, and where the bits of the first place are in a hash."""
+        """The directory's entry: address, places - 1, and the position of the first place's bits in a hash."""
         n_places = self.n_places
         return self.address, n_places - 1, 65 - self.depth - n_places.bit_length()
 
@@ -172,9 +172,9 @@ class KeyTable:
         self._n_deepest = 1
         #: where the next `sweep` looks
         self._swept = 0
-        #: `Segment.entry` per directory entry (and a word that makes them lie even), and the segments themselves
+        #: `KeySegment.entry` per directory entry (and a word that makes them lie even), and the segments themselves
         self.directory = np.zeros((1, 4), np.int64)
-        self._segment_of: list[Segment] = [Segment(0, 0, self._min_places)]
+        self._segment_of: list[KeySegment] = [KeySegment(0, 0, self._min_places)]
         self._enter(self._segment_of[0])
 
     def __getstate__(self) -> dict[str, object]:
@@ -187,15 +187,15 @@ class KeyTable:
 
     @property
     def shift(self) -> int:
-        """What `directory_index` takes."""
+        """The shift that `directory_index` takes."""
         return 63 - self.depth
 
-    def _range(self, segment: Segment) -> tuple[int, int]:
+    def _range(self, segment: KeySegment) -> tuple[int, int]:
         """The directory entries of a segment."""
         width = self.depth - segment.depth
         return segment.prefix << width, (segment.prefix + 1) << width
 
-    def _enter(self, segment: Segment) -> None:
+    def _enter(self, segment: KeySegment) -> None:
         first, last = self._range(segment)
         self.directory[first:last, :3] = segment.entry()
         self._segment_of[first:last] = [segment] * (last - first)
@@ -209,7 +209,7 @@ class KeyTable:
         wanted = self._places_for(live)
         return min(wanted, self._max_places) if 8 * live <= 3 * self._max_places else wanted
 
-    def _count(self, segment: Segment, watermark: int) -> int:
+    def _count(self, segment: KeySegment, watermark: int) -> int:
         return count_live(segment.address, segment.n_places, watermark)
 
     # ---- more room
@@ -227,17 +227,17 @@ class KeyTable:
             self.steps["split"] += 1
         self.longest_step = max(self.longest_step, segment.n_places)
 
-    def _replace(self, segment: Segment, n_places: int, watermark: int) -> None:
-        fresh = Segment(segment.depth, segment.prefix, n_places)
+    def _replace(self, segment: KeySegment, n_places: int, watermark: int) -> None:
+        fresh = KeySegment(segment.depth, segment.prefix, n_places)
         self._move(segment, watermark, fresh)
         self._enter(fresh)
 
-    def _move(self, segment: Segment, watermark: int, *targets: Segment) -> None:
+    def _move(self, segment: KeySegment, watermark: int, *targets: KeySegment) -> None:
         """Copy the live keys of a segment to another, or to its two halves."""
         entries = np.array([target.entry() for target in targets], np.int64)
         move_live(segment.address, segment.n_places, watermark, 63 - segment.depth, entries)
 
-    def _split(self, segment: Segment, live: int, watermark: int) -> None:
+    def _split(self, segment: KeySegment, live: int, watermark: int) -> None:
         if segment.depth == self.depth:
             self.depth += 1
             self._n_deepest = 0
@@ -246,8 +246,8 @@ class KeyTable:
             self._swept *= 2
         bit = 63 - segment.depth
         upper = count_upper(segment.address, segment.n_places, watermark, bit)
-        low = Segment(segment.depth + 1, 2 * segment.prefix, self._places_for_half(live - upper))
-        high = Segment(segment.depth + 1, 2 * segment.prefix + 1, self._places_for_half(upper))
+        low = KeySegment(segment.depth + 1, 2 * segment.prefix, self._places_for_half(live - upper))
+        high = KeySegment(segment.depth + 1, 2 * segment.prefix + 1, self._places_for_half(upper))
         self._move(segment, watermark, low, high)
         self._enter(low)
         self._enter(high)
@@ -282,8 +282,8 @@ class KeyTable:
             self.steps["shrunk"] += 1
         self.longest_step = max(self.longest_step, touched)
 
-    def _merge(self, segment: Segment, buddy: Segment, live: int, watermark: int) -> None:
-        fresh = Segment(segment.depth - 1, segment.prefix >> 1, self._places_for(live))
+    def _merge(self, segment: KeySegment, buddy: KeySegment, live: int, watermark: int) -> None:
+        fresh = KeySegment(segment.depth - 1, segment.prefix >> 1, self._places_for(live))
         for half in (segment, buddy):
             self._move(half, watermark, fresh)
         self._enter(fresh)
@@ -298,7 +298,7 @@ class KeyTable:
 
     # ---- looking
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[KeySegment]:
         return list(dict.fromkeys(self._segment_of))
 
     def bytes(self) -> int:

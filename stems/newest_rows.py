@@ -93,7 +93,7 @@ class Events(NamedTuple):
 
 
 class NewestRows(PartitionTable):
-    """The newest row of each key in some columns of a stream; ends and commits are pages of whoever owns it."""
+    """The newest row of each key in some columns of a stream; ends and commits are pages of its owner."""
 
     __slots__ = ()
 

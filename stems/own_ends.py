@@ -1,4 +1,4 @@
-"""The ends that rows of a stream have of their own, whatever window they are in, as columns over its row store (semantics 34).
+"""The own ends of a stream's rows, which hold in every window, as columns over its row store (semantics 34).
 
     end[position]      the earliest of
                            scheduled    what its `end` column says, FOREVER if that is NULL or there is none
@@ -103,7 +103,7 @@ class OwnEnds:
     # ---- in
 
     def settle(self, commit: int, retractions: Retractions | None) -> None:
-        """The rows of a commit are stored: they and its retractions end others."""
+        """End the rows that a commit's stored rows and retractions end."""
         first, last = self.end, self.store.end
         self._commit, self._lowered, self._places, self.end = commit, _NO_ROWS, _NO_ROWS, last
         if last > first:
@@ -212,7 +212,7 @@ class OwnEnds:
         return self._lowest_alive
 
     def alive_from(self, clock: int, commit: int) -> int:
-        """What `move_to` would give."""
+        """Return the position to which `move_to` would move."""
         return first_not_over(
             self._lowest_alive, self.end, clock, commit, self._ends.addresses, self._commits.addresses, ROW_BITS
         )
@@ -249,7 +249,7 @@ class OwnEnds:
                 assert not lowered.size, "rows that come again end nobody"
 
     def row_bytes(self) -> int:
-        """What a row costs at most, on average."""
+        """The greatest average cost of a row in bytes."""
         return 16 + (0 if self.keys is None else self.keys.key_bytes())
 
     def bytes(self) -> int:
@@ -266,7 +266,7 @@ class OwnEnds:
         }
 
     def check(self) -> None:
-        """All invariants: of the parts, and that ends and keys are what the rows say, but for retractions."""
+        """Assert all invariants: of the parts, and that ends and keys follow from the rows and retractions."""
         assert self.end == self.store.end, "every row of the store has an entry"
         assert self.store.watermark <= self._low <= self._lowest_alive <= self.end, "rows held have an entry"
         held = np.arange(self._low, self.end)

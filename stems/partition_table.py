@@ -126,7 +126,7 @@ def enter_rows(
 
 @inline
 def free_place(table: Number, at: Number) -> None:
-    """Give a place back; whoever was put behind it for want of it moves up."""
+    """Give a place back; keys that were put behind it for lack of room move up."""
     mask = len(table) - 1
     table[at, COUNT] = 0
     later = (at + 1) & mask
@@ -168,7 +168,7 @@ def move_keys(table: np.ndarray, target: np.ndarray) -> None:
 
 
 class PartitionTable:
-    """The keys of some columns of a stream; ends and links are pages of whoever owns it."""
+    """The keys of some columns of a stream; ends and links are pages of its owner."""
 
     __slots__ = ("columns", "_is_float", "_width", "_table", "_n_keys")
 
@@ -240,7 +240,7 @@ class PartitionTable:
         return {tuple(place[KEY:]): (place[COUNT], place[OLDEST], place[NEWEST]) for place in used.tolist()}
 
     def key_bytes(self) -> int:
-        """What a key costs at most: three of four places are free when the table has just doubled."""
+        """The greatest cost of a key in bytes: three of four places are free when the table has just doubled."""
         return 4 * 8 * self._width
 
     def bytes(self) -> int:

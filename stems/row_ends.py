@@ -198,7 +198,7 @@ class RowEnds:
         return alive
 
     def alive_from(self, taken: int) -> int:
-        """What `move_to` would give. O(rows passed) with PARTITION BY."""
+        """Return the position to which `move_to` would move. O(rows passed) with PARTITION BY."""
         if self._keys is None or self._lowest_alive >= min(taken, self.end):
             return self.first_alive(taken)
         return first_not_displaced(
@@ -232,7 +232,7 @@ class RowEnds:
             pages.drop_below(watermark)
 
     def row_bytes(self) -> int:
-        """What a row costs at most, on average: its end, and its links and a place in a table that has just doubled."""
+        """The greatest average cost of a row in bytes: its end, its links, and a place in a table that has just doubled."""
         return 8 if self._keys is None else 16 + self._keys.key_bytes()
 
     def bytes(self) -> int:
@@ -299,7 +299,7 @@ class EndColumns:
             column.rebuild(first)
 
     def find(self, rows: int, partition: tuple[int, ...]) -> RowEnds | None:
-        """The column if somebody holds it."""
+        """Return the column if it is held."""
         held = self.held.get((rows, partition))
         return None if held is None else held[0]
 
@@ -321,7 +321,7 @@ class EndColumns:
                 ends.rebuild(max(ends.since, self.store.watermark))
 
     def row_bytes(self) -> int:
-        """What a row costs in all columns at most, on average."""
+        """The greatest average cost of a row in all columns, in bytes."""
         return sum(column.row_bytes() for column, _ in self.held.values())
 
     def bytes(self) -> int:

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from lineage.schema import Type
-from stems.key_ranges import Ranges
+from stems.key_ranges import KeyRanges
 from stems.keys import KeyFolding, Keys
 from stems.row_store import Page, RowStore
-from stems.sorted_runs import Merge, Run, scan_run
+from stems.sorted_runs import Merge, SortedRun, scan_run
 
 #: Runs up to this length together are merged at once: some 20 microseconds.
 SMALL = 8192
@@ -47,7 +47,7 @@ class SortedIndex:
         self._small = small
         self._min_fuel = min_fuel
         #: oldest first
-        self._runs: list[Run] = []
+        self._runs: list[SortedRun] = []
         self._merges: list[Merge] = []
         self._forgotten = store.watermark
         #: merges done, and the most rows that one call has moved
@@ -69,7 +69,7 @@ class SortedIndex:
         positions = first + (order if kept is None else kept[order])
         self.end = first + stop - at
         if len(order):
-            self._runs.append(Run(words[order], positions, len(order), first, self.end))
+            self._runs.append(SortedRun(words[order], positions, len(order), first, self.end))
         self._work(stop - at)
 
     def delete(self, positions: np.ndarray) -> None:
@@ -97,7 +97,7 @@ class SortedIndex:
 
     # ---- out
 
-    def probe(self, ranges: Ranges, low: int, hi: int) -> RangeProbe:
+    def probe(self, ranges: KeyRanges, low: int, hi: int) -> RangeProbe:
         """Find the stored rows with a key in the range of each probing row at `low <= position < hi`."""
         assert low >= self.store.watermark, "rows below the watermark may be gone"
         return RangeProbe([run for run in self._runs if run.last > low], ranges, low, hi)
@@ -115,7 +115,7 @@ class SortedIndex:
         self._forgotten = watermark
 
     def _drop(self, watermark: int) -> None:
-        """Let go of runs whose rows are all dead, and of merges of two such."""
+        """Drop runs whose rows are all dead, and merges of two dead runs."""
         for merge in self._merges:
             if merge.newer.last <= watermark:
                 merge.older.merging = merge.newer.merging = False
@@ -145,7 +145,7 @@ class SortedIndex:
             older = self._runs[at - 1] if at else None
             merge = None
             if not newer.merging and 2 * newer.dead(watermark) > newer.size:
-                merge = Merge(newer, Run(_NOTHING, _NOTHING, 0, newer.last, newer.last), watermark)
+                merge = Merge(newer, SortedRun(_NOTHING, _NOTHING, 0, newer.last, newer.last), watermark)
             elif older is not None and not newer.merging and not older.merging:
                 total = older.size + newer.size
                 if older.size.bit_length() <= newer.size.bit_length() and total <= longest:
@@ -227,7 +227,7 @@ class RangeProbe:
 
     __slots__ = ("_runs", "_lowest", "_highest", "_rows", "_low", "_hi", "_cursor")
 
-    def __init__(self, runs: list[Run], ranges: Ranges, low: int, hi: int) -> None:
+    def __init__(self, runs: list[SortedRun], ranges: KeyRanges, low: int, hi: int) -> None:
         #: those not done, the next one last
         self._runs = runs
         # in the order of their beginnings, so that one search goes on where the last one ended

@@ -140,7 +140,7 @@ def mark_deleted(keys: np.ndarray, positions: np.ndarray, size: int, gone_keys: 
     return marked
 
 
-class Run:
+class SortedRun:
     """A sorted run; its arrays may be longer than `size`."""
 
     __slots__ = ("keys", "positions", "size", "first", "last", "n_deleted", "merging")
@@ -180,7 +180,7 @@ class Merge:
 
     __slots__ = ("older", "newer", "_first", "_state", "_keys", "_positions", "_late")
 
-    def __init__(self, older: Run, newer: Run, watermark: int) -> None:
+    def __init__(self, older: SortedRun, newer: SortedRun, watermark: int) -> None:
         self.older = older
         self.newer = newer
         #: no row below it is written
@@ -205,11 +205,11 @@ class Merge:
         )  # fmt: skip
 
     def delete(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        """In what is written already; the rest will be left out."""
+        """Delete rows from the written part of the merge; the rest will leave them out."""
         self._late += mark_deleted(self._keys, self._positions, int(self._state[2]), keys, positions)
 
-    def result(self) -> Run:
-        run = Run(self._keys, self._positions, int(self._state[2]), self._first, self.newer.last)
+    def result(self) -> SortedRun:
+        run = SortedRun(self._keys, self._positions, int(self._state[2]), self._first, self.newer.last)
         run.n_deleted = self._late
         return run
 

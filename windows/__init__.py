@@ -1,1 +1,1 @@
-"""Windows: what is in a query's window at a time, and how answers change as it slides."""
+"""Windows of queries: the rows that a window holds at a time, and the operators above windows."""

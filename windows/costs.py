@@ -1,4 +1,4 @@
-"""What a plan costs per unit of time, in rows handled (U 5.4.1): for choosing between plans and strategies.
+"""The cost of a plan per unit of time, in rows handled (U 5.4.1), by which plans and strategies are chosen.
 
     operator             cost of processing                       with negative tuples
     select, union        lambda1 + lambda2                        twice
@@ -40,7 +40,7 @@ STRUCTURES = ("list", "hash", "fifo", "calendar by end", "calendar by insertion"
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is expected of one operator: an entry for each input."""
+    """The expected rates and sizes of one operator, with an entry for each input."""
 
     #: rows that come, a unit of time
     rates: tuple[float, ...]
@@ -66,7 +66,7 @@ class Upkeep:
 
 
 def processing_cost(operator: str, load: Load, *, negative: bool) -> float:
-    """Cost of the rows that come, and under `negative` of the ends that come as well."""
+    """Return the cost of processing arrivals and, under `negative`, the ends that arrive."""
     if operator not in OPERATORS:
         raise EddyError(f'there are no costs of "{operator}"', code="bad_option", hint=did_you_mean(operator, list(OPERATORS)))
     first, second = _both(load.rates)
@@ -89,7 +89,7 @@ def processing_cost(operator: str, load: Load, *, negative: bool) -> float:
 
 
 def upkeep_cost(structure: str, rate: float, size: float, upkeep: Upkeep, *, premature_rate: float = 0.0) -> float:
-    """Cost of insertions and ends of one state."""
+    """Return the cost of insertions into one state and of its ends."""
     part = size / upkeep.partitions
     match structure:
         case "list":
@@ -106,7 +106,7 @@ def upkeep_cost(structure: str, rate: float, size: float, upkeep: Upkeep, *, pre
 
 
 def structure_of(expiry: str, pattern: str, *, lazy: bool, frequent_premature: bool = False) -> str:
-    """What a strategy keeps rows of a pattern in (U 5.3.2); `lazy`: the operator need not react to ends."""
+    """Return the structure in which a strategy keeps rows of a pattern (U 5.3.2); `lazy`: the operator need not react to ends."""
     if expiry == "negative":
         return "hash"
     if expiry == "direct":
@@ -137,7 +137,7 @@ def operator_cost(
     *,
     frequent_premature: bool = False,
 ) -> float:
-    """Processing and upkeep of one operator under `negative`, `direct` or `update-pattern`, per unit of time."""
+    """Return the cost of processing and upkeep of one operator under `negative`, `direct` or `update-pattern`."""
     cost = processing_cost(operator, load, negative=expiry == "negative")
     if operator in ("select", "union"):
         return cost

@@ -1,4 +1,4 @@
-"""What an edge between two operators carries in one commit: rows that begin, and ends that the rows did not carry themselves.
+"""Deltas: the changes on an edge between two operators in one commit, rows that begin and rows that end.
 
     event order      (time, rank, - before +, place)         over everything that happens in a commit
     rank             which event of the instant: SCHEDULED for all scheduled ends, else the arrival's number in the commit's order
@@ -6,8 +6,8 @@
 
 Both parts of a delta are in order of (time, rank), and times never go back from one commit to the next. An id names a row from
 its + to its end and may come again after that; within one event an id ends before it begins (a hand-over), never the other way.
-A row's scheduled end travels with its + only, in `ends`: whoever keeps the row finds it due. An edge that *sends ends* has a -
-for those too, of rank SCHEDULED, and its reader waits for it. Any other - is premature: its row ends before its scheduled end.
+A row's scheduled end travels with its + only, in `ends`: the operator that keeps the row finds it due. An edge that *sends ends*
+has a - for those too, of rank SCHEDULED, and its reader waits for it. Any other - is premature: before the scheduled end.
 
 Consequences of an event carry its time and rank, so several deltas of one commit are merged by them: `merged_order`.
 """
@@ -45,7 +45,7 @@ class Plus:
         return len(self.ids)
 
     def take(self, rows: Array) -> Plus:
-        """Some of them; `rows` ascend, or are a mask."""
+        """Return some of the rows; `rows` ascend, or are a mask."""
         columns = [column.take(rows) for column in self.columns]
         effective = None if self.effective is None else self.effective[rows]
         return Plus(self.ids[rows], self.times[rows], self.ranks[rows], self.ends[rows], columns, effective)
@@ -71,7 +71,7 @@ class Minus:
         return len(self.ids)
 
     def take(self, rows: Array) -> Minus:
-        """Some of them; `rows` ascend, or are a mask."""
+        """Return some of the ends; `rows` ascend, or are a mask."""
         return Minus(self.ids[rows], self.times[rows], self.ranks[rows])
 
 
@@ -97,12 +97,12 @@ def no_plus(types: Sequence[Type]) -> Plus:
 
 
 def empty(types: Sequence[Type]) -> Delta:
-    """A commit in which nothing happens on an edge with these columns."""
+    """Return a delta without changes, for an edge with these column types."""
     return Delta(no_plus(types), no_minus())
 
 
 def concatenated(types: Sequence[Type], deltas: Sequence[Delta]) -> Delta:
-    """Deltas of one edge that follow each other in time, as one."""
+    """Return one delta of several of one edge, which follow each other in time."""
     filled = [delta for delta in deltas if len(delta)]
     if len(filled) <= 1:
         return filled[0] if filled else empty(types)
@@ -130,7 +130,7 @@ def _joined(types: Sequence[Type], pluses: Sequence[Plus]) -> Plus:
 
 @kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def merge_runs(times: np.ndarray, ranks: np.ndarray, heads: np.ndarray, stops: np.ndarray, order: np.ndarray) -> None:
-    """Places of sorted runs in order of (time, rank), on ties the earlier run first. Run r is `heads[r]:stops[r]`; heads move."""
+    """Write the places of sorted runs in order of (time, rank), on ties the earlier run first. Run r is `heads[r]:stops[r]`."""
     n_runs = len(heads)
     for k in range(len(order)):
         best = -1
@@ -148,7 +148,7 @@ def merge_runs(times: np.ndarray, ranks: np.ndarray, heads: np.ndarray, stops: n
 
 
 def merged_order(runs: Sequence[tuple[Array, Array]]) -> Array:
-    """Event order of several (times, ranks), each sorted, as places in their concatenation; all ends stand before all beginnings.
+    """Return the event order of several sorted (times, ranks), as places in their concatenation: give ends before beginnings.
 
     >>> a, b = np.array([1, 5]), np.array([1, 3])
     >>> merged_order([(a, np.zeros(2, np.int64)), (b, np.zeros(2, np.int64))]).tolist()

@@ -1,4 +1,4 @@
-"""What a plan costs this engine in ns a commit: the update-patterns paper's formulas (`windows/costs.py`) over other structures.
+"""The cost of a plan in this engine, in ns a commit: the formulas of `windows/costs.py` with measured figures.
 
 Where the paper scans, the engine hashes or counts: a join looks up the rows with its key, so that a row costs its partners, not
 all of the other window; a minus counts by value, without a logarithm; a row that ends early is found by its id. The figures are
@@ -28,7 +28,7 @@ SENT_ROW, SENT_MATCH = 15.0, 800.0
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an operator does: ns for each commit, for each row that comes or ends, and for each row of its output."""
+    """The work of an operator: ns for each commit, for each row that comes or ends, and for each row of its output."""
 
     commit: float
     row: float
@@ -53,14 +53,14 @@ WORK = {
 
 
 def kept_ns(structure: str, rate: float, size: float, *, by_id: bool) -> float:
-    """Keeping the rows of an input, a commit."""
+    """Return the ns a commit of keeping the rows of an input."""
     scanned = LOOKED_AT * size if structure == "list" else 0.0
     known = BY_ID if by_id and structure not in ("hash", "none") else 0.0
     return rate * (KEPT[structure] + known) + scanned
 
 
 def operator_ns(operator: str, load: Load) -> float:
-    """Processing what comes in and goes out of an operator, a commit, without what it keeps.
+    """Return the ns a commit of an operator's input and output, without keeping rows.
 
     A row costs twice, when it comes and when it ends; a result costs when it begins and, if it ends early, when it ends.
     """

@@ -44,7 +44,7 @@ COUNTED_CASES = _PASS
 
 @dataclass(frozen=True, slots=True)
 class OperatorRule:
-    """What one kind of operator makes of the patterns of its inputs."""
+    """The pattern of one kind of operator's output, from the patterns of its inputs."""
 
     pattern: Callable[[Sequence[str]], str]
     cases: tuple[str, ...]
@@ -62,7 +62,7 @@ def _largest(patterns: Sequence[str]) -> str:
 
 
 def _reorder(patterns: Sequence[str]) -> str:
-    """Results end in an order of their own, at ends known if those of the inputs are."""
+    """Return the pattern of results that end in their own order: strict if any input is, monotonic if all are, else weak."""
     if STRICT in patterns:
         return STRICT
     return MONOTONIC if all(pattern == MONOTONIC for pattern in patterns) else WEAK
@@ -90,7 +90,7 @@ OPERATORS = {
 
 
 def window_pattern(window: WindowSpec, keyed: bool = False, has_end: bool = False) -> str:
-    """The pattern of a leaf: a window over a stream, whose rows may have a key or an end of their own."""
+    """Return the pattern of a leaf: a window over a stream, whose rows may have a key or an end of their own."""
     if window.is_stream:
         return MONOTONIC
     if keyed:
@@ -109,13 +109,13 @@ def window_cases(window: WindowSpec, keyed: bool = False, has_end: bool = False)
 
 
 def all_cases(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """The cases of a join of leaves, each with its own: what any of them can do."""
+    """Return the cases of a join of leaves: the union of theirs."""
     found = {case for part in parts for case in part}
     return tuple(case for case in _ALL if case in found)
 
 
 def ends_known(operator: str, patterns: Sequence[str], known: Sequence[bool]) -> bool:
-    """Whether the ends of an operator's results are known, from the patterns of its inputs and whether theirs are."""
+    """Whether the ends of an operator's results are known, from the patterns of its inputs and whether their ends are known."""
     rule = OPERATORS[operator]
     pattern = rule.pattern(patterns)
     return pattern == MONOTONIC or (rule.keeps_ends and pattern != STRICT and all(known))

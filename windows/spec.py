@@ -88,12 +88,12 @@ class WindowSpec:
 
     @classmethod
     def kept(cls, extent: WindowSpec) -> WindowSpec:
-        """The rows that the shown extent of a SLIDE window may hold: it is shown until the next boundary."""
+        """The window that holds every row of a SLIDE window's shown extent, which stands until the next boundary."""
         return cls(WindowKind.RANGE, extent.width_us + extent.slide_us, slide_us=extent.slide_us)
 
     @property
     def life_us(self) -> int:
-        """How long after its time a row can begin to count; `FOREVER` if the clock does not end that, or no row has a life.
+        """The longest time after its own at which a row can still begin to count; `FOREVER` if the clock sets no bound.
 
         >>> WindowSpec.kept(WindowSpec.sliding(60, 10)).life_us
         60

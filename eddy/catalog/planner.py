@@ -21,9 +21,9 @@ from queries.guards import check_length
 from queries.joins import Join
 from queries.nodes import NamedQuery, Node, Slide, column_refs
 from queries.parser import parse
-from queries.prepared import Prepared, prepare
-from queries.source import Source
+from queries.prepared import PreparedQuery, prepare
 from queries.split import split
+from queries.sql_text import SqlText
 from queries.syntax import ParsedQuery
 from queries.tree import defaults_of, leaves, mapped, union_bits, walk
 from windows.spec import WindowSpec
@@ -41,7 +41,7 @@ class _Text:
 
     parsed: ParsedQuery
     #: the prepared form and the plan it was made with
-    prepared: tuple[Prepared, Plan] | None = None
+    prepared: tuple[PreparedQuery, Plan] | None = None
 
 
 class Planner:
@@ -67,7 +67,7 @@ class Planner:
             raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
         if params is not None and not isinstance(params, Mapping):
             raise EddyError("params is not a mapping", code="bad_option", hint='{"low": 5} for :low')
-        check_length(Source(sql))
+        check_length(SqlText(sql))
         text = self._text(sql)
         if text.prepared is not None:
             prepared, plan = text.prepared

@@ -19,7 +19,7 @@ import numpy as np
 
 from eddy.streams.source import Source
 from filters.expressions.evaluate import true_rows
-from filters.expressions.expression import Call, ColumnRef, Expression
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall
 from filters.values.comparisons import float_keys
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
@@ -28,7 +28,7 @@ from queries.joins import BandEdge, EqualityEdge, Join, KeyColumn
 from stems.derived import DerivedColumn
 from stems.frame import RowsFrame
 from stems.hash_index import HashIndex, Probe
-from stems.key_ranges import Ranges, shifted_ranges
+from stems.key_ranges import KeyRanges, shifted_ranges
 from stems.keys import KeyFolding
 from stems.sorted_index import RangeProbe, SortedIndex
 
@@ -332,7 +332,7 @@ class Walker:
         gatherer, rows = self.sources[k].gatherer, held.rows(k)
         return gatherer.cells_between(column, *rows) if isinstance(rows, Reach) else gatherer.cells(column, rows)
 
-    def _ranges(self, held: Combinations, band: BandEdge, added: int) -> Ranges:
+    def _ranges(self, held: Combinations, band: BandEdge, added: int) -> KeyRanges:
         """The range of each combination's partners on the band's column of an input."""
         other = band.left if added == band.right else band.right
         keys, nulls = self._keys(held, other, band.left_column if other == band.left else band.right_column)
@@ -361,7 +361,7 @@ class Walker:
         return held if rows.all() else held.take(np.flatnonzero(rows))
 
     def _equal(self, edge: EqualityEdge, left: KeyColumn, right: KeyColumn) -> Expression:
-        return Call(Type.BOOL, "=", (self._ref(edge.left, left), self._ref(edge.right, right)))
+        return FunctionCall(Type.BOOL, "=", (self._ref(edge.left, left), self._ref(edge.right, right)))
 
     def _ref(self, k: int, column: KeyColumn) -> ColumnRef:
         """A reference to an input's column in `frame`."""

@@ -17,7 +17,7 @@ import numpy as np
 from eddy.lives.ranks import Ranks
 from eddy.streams.source import Source
 from lineage.elements import FOREVER
-from stems.key_ranges import Ranges
+from stems.key_ranges import KeyRanges
 from stems.row_ends import RowEnds
 from stems.sorted_index import SortedIndex
 
@@ -124,7 +124,7 @@ class EarlyEnds:
 
     def _scheduled_between(self, index: SortedIndex, before: CommitPoint, after: CommitPoint) -> np.ndarray:
         """The older rows whose scheduled end lies between two clocks."""
-        due = Ranges(np.array([before.clock + 1]), np.array([min(after.clock, FOREVER)]))
+        due = KeyRanges(np.array([before.clock + 1]), np.array([min(after.clock, FOREVER)]))
         probe = index.probe(due, self._source.store.watermark, before.taken)
         found = []
         rows, positions = np.empty(_PART_ROWS, np.int32), np.empty(_PART_ROWS, np.int64)

@@ -24,7 +24,7 @@ from lineage.elements import BEGINNING
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
 from windows.operators.operator import Operator, TimedOperator
-from windows.operators.slide import Slide as SlideOperator
+from windows.operators.slide import SlideOperator
 from windows.operators.to_stream import AnswerStream, ChangeStream
 from windows.state.values import ValueCodes
 

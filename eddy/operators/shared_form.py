@@ -24,7 +24,7 @@ from filters.expressions.expression import ColumnRef, Expression, user_functions
 from filters.expressions.predicate import Condition
 from lineage.schema import Type
 from queries.nodes import Aggregate, Block, GroupBy, Select
-from windows.aggregates.aggregate import Kind
+from windows.aggregates.aggregate import AggregateKind
 from windows.shared.planes import ValueColumn
 from windows.spec import WindowKind, WindowSpec
 
@@ -36,7 +36,7 @@ _SHARED = _SUMMED | {"count", "min", "max"}
 class ShownAggregate(NamedTuple):
     """One aggregate of a face, over a value column of the form; `column` None: over rows."""
 
-    kind: Kind
+    kind: AggregateKind
     column: int | None
     type: Type
 
@@ -118,7 +118,7 @@ def _values(aggregates: tuple[Aggregate, ...], columns: Sequence[Expression]) ->
 
 def _face(root: object, grouped: GroupBy, places: list[int]) -> Face | None:
     aggregates = tuple(
-        ShownAggregate(Kind(item.kind), None if item.argument is None else places.index(item.argument), item.type)
+        ShownAggregate(AggregateKind(item.kind), None if item.argument is None else places.index(item.argument), item.type)
         for item in grouped.aggregates
     )
     if not isinstance(root, Select):

@@ -26,7 +26,7 @@ from filters.values.vector import DTYPES, Array, Vector
 from lineage.bits import words
 from lineage.schema import Type
 from stems.frame import PageFrame, condition_rows
-from windows.shared.aggregates import Listed, Ranges, Rows, SharedAggregates
+from windows.shared.aggregates import AttributeRanges, Listed, MovedRows, SharedAggregates
 from windows.shared.collecting import Collected
 from windows.shared.measures import finish
 from windows.shared.touching import Touches
@@ -102,7 +102,7 @@ class SharedGroup:
         #: members whose cells are read, and those of them with a log
         self.watched: set[int] = set()
         self.logged: set[int] = set()
-        self._ranges: tuple[int, int, Ranges] | None = None
+        self._ranges: tuple[int, int, AttributeRanges] | None = None
         self._version = 0
         #: those who are watched, in the order in which their changes are told; None if they have changed
         self._readers: Readers | None = None
@@ -185,7 +185,7 @@ class SharedGroup:
             self._readers = Readers(self)
         return self._readers
 
-    def ranges(self) -> Ranges:
+    def ranges(self) -> AttributeRanges:
         """The range of regions of each member, from the grouped filter of the attribute."""
         bank = self.source.modules.bank
         known = self._ranges
@@ -193,11 +193,11 @@ class SharedGroup:
             return known[2]
         if self.form.attribute is None:
             n = len(self._slots)
-            found = Ranges(np.zeros(1, np.int64), np.zeros(n, np.int64), np.ones(n, np.int64))
+            found = AttributeRanges(np.zeros(1, np.int64), np.zeros(n, np.int64), np.ones(n, np.int64))
         else:
             f = self._filter()
             low, high = bank.low[f][self._slots], bank.high[f][self._slots]
-            found = Ranges(bank.filters[f].rank_of().astype(np.int64), low.astype(np.int64), high.astype(np.int64))
+            found = AttributeRanges(bank.filters[f].rank_of().astype(np.int64), low.astype(np.int64), high.astype(np.int64))
         self._ranges = bank.version, self._version, found
         return found
 
@@ -286,7 +286,7 @@ class SharedGroup:
         slots = positions & self._mask
         listed = list(self._listed)
         bits = self._bits(listed, positions) if listed else _NO_BITS
-        rows = Rows(self._groups[slots], self._regions[slots], positions, signs, values)
+        rows = MovedRows(self._groups[slots], self._regions[slots], positions, signs, values)
         self.sums.apply(rows, self.ranges(), Listed(np.array(listed), bits) if listed else None)
         return bits
 

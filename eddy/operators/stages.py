@@ -19,20 +19,19 @@ from lineage.schema import Type
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
 from queries.tree import asks_for_order, remembers, union_sides, walk
 from windows import patterns
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.operators.distinct import DeltaStar, distinct
 from windows.operators.frozen_join import CommitNumber
-from windows.operators.group_by import GroupBy as GroupByOperator
+from windows.operators.group_by import GroupByOperator
 from windows.operators.intersect import IntersectStar
-from windows.operators.join import Join
+from windows.operators.join import JoinOperator
 from windows.operators.recipient import Recipient, StreamRecipient
-from windows.operators.select import Select as SelectOperator
-from windows.operators.set_operation import KINDS
-from windows.operators.set_operation import SetOperation as CountOperator
-from windows.operators.slide import Slide as SlideOperator
+from windows.operators.select import SelectOperator
+from windows.operators.set_operation import KINDS, SetOperator
+from windows.operators.slide import SlideOperator
 from windows.operators.to_stream import AnswerStream, ChangeStream
 from windows.operators.union import UnionAll
-from windows.operators.window import Window as WindowOperator
+from windows.operators.window import WindowOperator
 from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.state.rows import LiveRows
 
@@ -97,7 +96,7 @@ class Builder:
                 if not self._remembers or node.is_stream:
                     return found
                 # it is a relation: what is given from one of its rows to an equal one has been there all the time
-                return OperatorStage(CountOperator(KINDS["except", True], found.types, [self._rows_of(node, found)]), [found])
+                return OperatorStage(SetOperator(KINDS["except", True], found.types, [self._rows_of(node, found)]), [found])
             case Select(child=child, condition=condition, columns=columns):
                 below = self.stage(child)
                 expressions = [column.expression for column in columns]
@@ -147,12 +146,12 @@ class Builder:
         types = children[0].types
         rows = [self._rows(child) for child in node.children]
         values = next((child.values for child in children if child.values is not None), None)
-        return OperatorStage(CountOperator(KINDS[node.kind, node.all], types, rows, values), children)
+        return OperatorStage(SetOperator(KINDS[node.kind, node.all], types, rows, values), children)
 
     def _group_by(self, node: GroupBy) -> Stage:
         below = self.stage(node.child)
         aggregates = [
-            Aggregate(Kind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
+            AggregateSpec(AggregateKind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
             for item in node.aggregates
         ]
         by_value, rows = asks_for_order(node), self._rows(node.child)
@@ -179,7 +178,7 @@ class Builder:
             found = self.live[join.inputs[k]] = self._rows_of(join.inputs[k], children[k])
             return found
 
-        operator = Join(types, steps, rows, between, sends_ends=sends, is_stream=node.is_stream)
+        operator = JoinOperator(types, steps, rows, between, sends_ends=sends, is_stream=node.is_stream)
         joined = OperatorStage(operator, children)
         return OperatorStage(SelectOperator(None, join.columns(types), sends_ends=joined.sends_ends), [joined])
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from filters.expressions.expression import Call, ColumnRef, Expression, columns_of, replace_columns
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, columns_of, replace_columns
 from lineage.schema import Type
 from queries.joins import KeyColumn
 from queries.nodes import JoinNode, Node, Select, Slide
@@ -85,7 +85,7 @@ class JoinOrder:
         def input_of(ref: ColumnRef) -> int:
             return bisect_right(firsts, ref.position) - 1
 
-        terms = condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
+        terms = condition.args if isinstance(condition, FunctionCall) and condition.op == "and" else (condition,)
         return [self._moved(term, offsets) for term in terms if read_equality(term, input_of) is None]
 
     def _moved(self, expression: Expression, offsets: Sequence[int]) -> Expression:
@@ -115,4 +115,4 @@ def _offsets(parts: Sequence[Sequence[object]]) -> list[int]:
 def _conjunction(terms: list[Expression]) -> Expression | None:
     if len(terms) < 2:
         return terms[0] if terms else None
-    return Call(Type.BOOL, "and", tuple(terms))
+    return FunctionCall(Type.BOOL, "and", tuple(terms))

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from experiments.bench.base.timing import take_turns
 from experiments.bench.joins.driver import JoinDriver
 from experiments.bench.joins.niagara import PullUp, PushDown
 from experiments.bench.joins.race import Contestant, filled, take_turn
 from experiments.bench.joins.selections import Functions, Picky, picky_functions
 from experiments.bench.joins.workload import JoinWorkload, stocks_and_articles
-from experiments.bench.timing import take_turns
 from experiments.drawing import COLOURS, MARKERS, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
 

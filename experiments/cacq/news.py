@@ -33,7 +33,7 @@ MONTHS = {True: 12, False: 24}
 _HOUR = 3_600_000_000
 
 
-class Counting:
+class CountingFunction:
     """The user function `volume > bound`, which counts its calls."""
 
     def __init__(self, bound: float) -> None:
@@ -74,7 +74,7 @@ def matches_of(bars: dict[str, np.ndarray], posts: dict[str, np.ndarray]) -> int
 
 def calls_of(bars: dict[str, np.ndarray], posts: dict[str, np.ndarray]) -> int:
     """Calls of functions by the eddy for some bars and posts."""
-    functions = [Counting(bound) for bound in (1e6, 3e6, 1e7)[:FUNCTIONS]]
+    functions = [CountingFunction(bound) for bound in (1e6, 3e6, 1e7)[:FUNCTIONS]]
     engine = Engine(seed=0)
     engine.create_stream("bars", {"symbol": "string", "volume": "int", "at": "timestamp[us]"}, time="at")
     engine.create_stream("posts", {"symbol": "string", "at": "timestamp[us]"}, time="at")

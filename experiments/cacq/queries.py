@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from experiments.bench import workloads
-from experiments.bench.driver import Driver
-from experiments.bench.timing import take_turns
-from experiments.bench.workloads import Workload
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.timing import take_turns
+from experiments.bench.base.workloads import Workload
 from experiments.drawing import COLOURS, MARKERS, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
 
@@ -38,9 +38,9 @@ def rows_of(n_queries: int) -> int:
 def _measure(kind: str, n_queries: int, setting: Setting) -> list[Row]:
     n_rows = rows_of(n_queries)
     workload = workloads.filters(n_queries, n_rows, floats=True, seed=setting.seed)
-    drivers = [Driver(workload)]
+    drivers = [EngineDriver(workload)]
     if kind == "separate":
-        drivers = [Driver(Workload(workload.columns, [query], workload.batches)) for query in workload.queries]
+        drivers = [EngineDriver(Workload(workload.columns, [query], workload.batches)) for query in workload.queries]
 
     def push(i: int) -> None:
         for driver in drivers:

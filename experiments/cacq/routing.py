@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.bench import workloads
-from experiments.bench.driver import Driver
-from experiments.bench.workloads import DOMAIN, STREAM
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.workloads import DOMAIN, STREAM
 from experiments.drawing import COLOURS
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, one, where
 
@@ -43,7 +43,7 @@ def visits(policy: str, batch_rows: int, n_rows: int, seed: int) -> float:
     """Filters a row visits on average, after a third of the rows went by to learn from."""
     workload, thresholds = workloads.nested()
     workload = workloads.Workload(dict.fromkeys(workload.columns, "float"), workload.queries, [])
-    driver = Driver(workload, policy=policy, batch_rows=batch_rows, seed=seed)
+    driver = EngineDriver(workload, policy=policy, batch_rows=batch_rows, seed=seed)
     rng = np.random.default_rng(seed)
     n_batches = n_rows // batch_rows
     before, counted = 0, 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eddy import Engine
-from experiments.bench.timing import take_turns
+from experiments.bench.base.timing import take_turns
 from experiments.drawing import COLOURS, MARKERS, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope
 
@@ -29,7 +29,7 @@ SECONDS = {True: 0.8, False: 3.0}
 _OPS = ("<", "<=", ">", ">=")
 
 
-class Spread:
+class SpreadEngine:
     """An engine with so many sources."""
 
     def __init__(self, n_sources: int, seed: int) -> None:
@@ -59,7 +59,7 @@ class Spread:
 
 
 def _measure(n_sources: int, setting: Setting) -> list[Row]:
-    spread = Spread(n_sources, setting.seed)
+    spread = SpreadEngine(n_sources, setting.seed)
     contestants: dict[str, Callable[[int], object]] = {"engine": spread.push}
     for i in range(2 * n_sources):
         spread.push(i)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eddy import Engine
-from experiments.bench import workloads
-from experiments.bench.workloads import ATTRIBUTES, STREAM, sql
+from experiments.bench.base import workloads
+from experiments.bench.base.workloads import ATTRIBUTES, STREAM, sql
 from experiments.drawing import COLOURS, MARKERS, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Value, Verdict, column, where
 

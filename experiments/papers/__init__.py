@@ -7,11 +7,11 @@ engine's.
 
 Build a plan of operators over sources, feed timed rows, run to a virtual time, read the answer and the counters:
 
->>> from experiments.papers import Aggregate, GroupBy, Pipeline, Select, Service, Source, TimedRow
+>>> from experiments.papers import RowAggregate, QueuedGroupBy, Pipeline, QueuedSelect, ServiceTimes, TimedSource, TimedRow
 >>> from windows.spec import WindowSpec
->>> sales = Source("sales", WindowSpec.range(5))
->>> plan = GroupBy(Select(sales, lambda row: row[0] > 4), [], [Aggregate("COUNT")])
->>> pipeline = Pipeline(plan, "negative", service=Service(message_us=1))
+>>> sales = TimedSource("sales", WindowSpec.range(5))
+>>> plan = QueuedGroupBy(QueuedSelect(sales, lambda row: row[0] > 4), [], [RowAggregate("COUNT")])
+>>> pipeline = Pipeline(plan, "negative", service=ServiceTimes(message_us=1))
 >>> pipeline.feed(sales, [TimedRow(0, (5,)), TimedRow(2, (3,)), TimedRow(4, (7,))])
 >>> pipeline.run(5)
 >>> pipeline.answer                        # the 7 came at 4 and is with the group-by, the 5 ends now
@@ -22,50 +22,50 @@ Build a plan of operators over sources, feed timed rows, run to a virtual time, 
 >>> pipeline.delays.average_us, pipeline.operators["group-by"].counters.negative_ratio
 (3.44..., 1.0)
 
-The words of `expiry` are those of the engine, but for `auto`: `experiments/papers/strategy.py`.
+The words of `expiry` are those of the engine, but for `auto`: `experiments/papers/machine/strategy.py`.
 """
 
-from experiments.papers.aggregates import Aggregate
-from experiments.papers.executor import Pipeline, Service
-from experiments.papers.operators.delta_star import DeltaStar
-from experiments.papers.operators.distinct import Distinct
-from experiments.papers.operators.group_by import GroupBy
-from experiments.papers.operators.intersect import Intersect
-from experiments.papers.operators.join import Join
-from experiments.papers.operators.minus import Minus
+from experiments.papers.executor import Pipeline, ServiceTimes
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.strategy import EXPIRY, Maintenance
+from experiments.papers.machine.timed_source import Retraction, TimedRow, TimedSource
+from experiments.papers.operators.delta_star import QueuedDeltaStar
+from experiments.papers.operators.distinct import QueuedDistinct
+from experiments.papers.operators.group_by import QueuedGroupBy
+from experiments.papers.operators.intersect import QueuedIntersect
+from experiments.papers.operators.join import QueuedJoin
+from experiments.papers.operators.minus import QueuedMinus
 from experiments.papers.operators.overwriting import OverwritingAggregate
-from experiments.papers.operators.project import Project
-from experiments.papers.operators.recipient import Recipient
-from experiments.papers.operators.select import Select
-from experiments.papers.operators.table_join import Table, TableJoin
+from experiments.papers.operators.project import QueuedProject
+from experiments.papers.operators.recipient import QueuedRecipient
+from experiments.papers.operators.select import QueuedSelect
+from experiments.papers.operators.table_join import KeyedTable, QueuedTableJoin
 from experiments.papers.operators.temporal import TemporalAggregate
-from experiments.papers.operators.union import Union
+from experiments.papers.operators.union import QueuedUnion
 from experiments.papers.plan import distinct
-from experiments.papers.source import Retraction, Source, TimedRow
-from experiments.papers.strategy import EXPIRY, Maintenance
 
 __all__ = [
     "EXPIRY",
-    "Aggregate",
-    "DeltaStar",
-    "Distinct",
-    "GroupBy",
-    "Intersect",
-    "Join",
+    "KeyedTable",
     "Maintenance",
-    "Minus",
     "OverwritingAggregate",
     "Pipeline",
-    "Project",
-    "Recipient",
+    "QueuedDeltaStar",
+    "QueuedDistinct",
+    "QueuedGroupBy",
+    "QueuedIntersect",
+    "QueuedJoin",
+    "QueuedMinus",
+    "QueuedProject",
+    "QueuedRecipient",
+    "QueuedSelect",
+    "QueuedTableJoin",
+    "QueuedUnion",
     "Retraction",
-    "Select",
-    "Service",
-    "Source",
-    "Table",
-    "TableJoin",
+    "RowAggregate",
+    "ServiceTimes",
     "TemporalAggregate",
     "TimedRow",
-    "Union",
+    "TimedSource",
     "distinct",
 ]

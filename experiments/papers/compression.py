@@ -9,26 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from experiments.papers.messages import Kind, Message
+from experiments.papers.machine.messages import MessageKind, QueueMessage
 
 
-def compress(sent: Sequence[Message]) -> list[Message]:
+def compress(sent: Sequence[QueueMessage]) -> list[QueueMessage]:
     """The same changes in fewer messages."""
-    kept: list[Message | None] = []
+    kept: list[QueueMessage | None] = []
     #: id -> place of its latest +
     begun: dict[Hashable, int] = {}
     for message in sent:
         element = message.element
-        if message.kind is Kind.PREMATURE and element is not None and element.id in begun:
+        if message.kind is MessageKind.PREMATURE and element is not None and element.id in begun:
             place = begun.pop(element.id)
             first = kept[place]
             assert first is not None and first.element is not None
             shortened = first.element._replace(end=message.time)
             kept[place] = None
             if shortened.start < shortened.end:
-                kept[place] = Message(Kind.POSITIVE, first.time, first.due, shortened, flag=first.flag)
+                kept[place] = QueueMessage(MessageKind.POSITIVE, first.time, first.due, shortened, flag=first.flag)
             continue
-        if message.kind is Kind.POSITIVE and element is not None:
+        if message.kind is MessageKind.POSITIVE and element is not None:
             begun[element.id] = len(kept)
         kept.append(message)
     return [message for message in kept if message is not None]

@@ -17,21 +17,21 @@ from dataclasses import dataclass
 
 from experiments.papers.buffers import Values
 from experiments.papers.compression import compress
-from experiments.papers.counters import Delays, Occupancy
-from experiments.papers.messages import Kind, Message
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
-from experiments.papers.operators.recipient import Recipient
+from experiments.papers.machine.counters import Delays, Occupancy
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.queue import Queue
+from experiments.papers.machine.strategy import Maintenance, Trigger, check_word
+from experiments.papers.machine.timed_source import Retraction, TimedRow, TimedSource
+from experiments.papers.operators.recipient import QueuedRecipient
 from experiments.papers.plan import check_plan, name_nodes
-from experiments.papers.queue import Queue
-from experiments.papers.source import Retraction, Source, TimedRow
-from experiments.papers.strategy import Maintenance, Trigger, check_word
 from experiments.papers.switches import set_switches
 from lineage.errors import EddyError
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceTimes:
     """How long a message keeps an operator busy, in microseconds of virtual time."""
 
     message_us: int = 0
@@ -46,7 +46,7 @@ class _Turn:
     """An operator at work."""
 
     ends_us: int
-    sent: list[Message]
+    sent: list[QueueMessage]
     effects: list[int]
 
 
@@ -55,10 +55,10 @@ class Pipeline:
 
     def __init__(
         self,
-        root: Node,
+        root: PlanNode,
         expiry: str = "negative",
         *,
-        service: Service | Mapping[str, Service] | None = None,
+        service: ServiceTimes | Mapping[str, ServiceTimes] | None = None,
         maintenance: Maintenance | None = None,
         packet: int = 1,
         processors: int | None = None,
@@ -70,7 +70,7 @@ class Pipeline:
         if packet < 1 or patience < 0 or (processors is not None and processors < 1):
             raise EddyError("packet and processors are at least 1, patience at least 0", code="bad_option")
         self.now_us = start_us
-        self.recipient = root if isinstance(root, Recipient) else Recipient(root)
+        self.recipient = root if isinstance(root, QueuedRecipient) else QueuedRecipient(root)
         self.maintenance = maintenance or Maintenance()
         self.delays = Delays()
         self.occupancy = Occupancy()
@@ -78,8 +78,8 @@ class Pipeline:
         name_nodes(nodes)
         check_plan(self.recipient, expiry, compresses)
         set_switches(self.recipient, expiry, self.maintenance)
-        self._sources = [node for node in nodes if isinstance(node, Source)]
-        self._operators = [node for node in nodes if isinstance(node, Operator)]
+        self._sources = [node for node in nodes if isinstance(node, TimedSource)]
+        self._operators = [node for node in nodes if isinstance(node, QueuedOperator)]
         self._queues = {op.name: Queue(piggybacks=expiry == "piggyback") for op in self._operators}
         self._services = _services(self._operators, service)
         self._readers = _readers(self._operators)
@@ -98,7 +98,7 @@ class Pipeline:
 
     # feeding and reading
 
-    def feed(self, source: Source, rows: Iterable[TimedRow | Retraction]) -> None:
+    def feed(self, source: TimedSource, rows: Iterable[TimedRow | Retraction]) -> None:
         """Rows that a source will deliver, in order of time, none before now."""
         rows = list(rows)
         if rows and rows[0].time_us < self.now_us:
@@ -119,22 +119,22 @@ class Pipeline:
         """Work off all that waits, and every end up to now, at once: the answer is exact at the present time."""
         self._finish_turns(all_of_them=True)
         for op in self._operators:
-            sent: list[Message] = []
+            sent: list[QueueMessage] = []
             queue = self._queues[op.name]
             while len(queue):
                 sent += op.receive(*self._take(op))
             if op.mode.trigger is not Trigger.MESSAGE:
-                sent += op.receive(Message(Kind.NULL, self.now_us, self.now_us), 0)
+                sent += op.receive(QueueMessage(MessageKind.NULL, self.now_us, self.now_us), 0)
             self._deliver(op, sent)
         self.recipient.effects.clear()
 
     @property
     def answer(self) -> list[Values]:
-        """What the recipient has at this moment, as a bag."""
+        """The recipient's rows at this moment, as a bag."""
         return self.recipient.answer
 
     @property
-    def operators(self) -> dict[str, Operator]:
+    def operators(self) -> dict[str, QueuedOperator]:
         """Every operator by its name, inputs first; its `counters` say what it did."""
         return {op.name: op for op in self._operators}
 
@@ -178,7 +178,7 @@ class Pipeline:
             for other in self._operators:
                 self._passed_over[other.name] += self._is_ready(other.name)
             self._passed_over[op.name] = 0
-            sent: list[Message] = []
+            sent: list[QueueMessage] = []
             service_us = 0
             for _ in range(min(self._packet, len(self._queues[op.name]))):
                 given, took_us = self._serve(op)
@@ -191,7 +191,7 @@ class Pipeline:
                 sent = compress(sent)
             self._turns[op.name] = _Turn(self.now_us + service_us, sent, effects)
 
-    def _serve(self, op: Operator) -> tuple[list[Message], int]:
+    def _serve(self, op: QueuedOperator) -> tuple[list[QueueMessage], int]:
         """Process one message; gives what it sends and how long that takes."""
         probes = op.counters.probes
         sent = op.receive(*self._take(op))
@@ -232,7 +232,7 @@ class Pipeline:
 
     # queues
 
-    def _deliver(self, sender: Node, sent: Iterable[Message]) -> None:
+    def _deliver(self, sender: PlanNode, sent: Iterable[QueueMessage]) -> None:
         readers = self._readers.get(id(sender), [])
         for message in sent:
             for k, (reader, port) in enumerate(readers):
@@ -244,7 +244,7 @@ class Pipeline:
                 reader.counters.purged = queue.purged
                 reader.counters.largest_queue = max(reader.counters.largest_queue, len(queue))
 
-    def _take(self, op: Operator) -> tuple[Message, int]:
+    def _take(self, op: QueuedOperator) -> tuple[QueueMessage, int]:
         message, port = self._queues[op.name].take()
         self.occupancy.change(-1, self.now_us)
         op.counters.received[message.kind] += 1
@@ -252,7 +252,7 @@ class Pipeline:
 
     # clocks of idle operators
 
-    def _may_tick(self, op: Operator) -> bool:
+    def _may_tick(self, op: QueuedOperator) -> bool:
         return (
             op.mode.trigger is Trigger.CLOCK
             and bool(op.n_rows)
@@ -261,7 +261,7 @@ class Pipeline:
             and op.clock < self._tick_time(op)
         )
 
-    def _tick_time(self, op: Operator) -> int:
+    def _tick_time(self, op: QueuedOperator) -> int:
         return self._worked_us[op.name] + self.maintenance.idle_interval_us
 
     def _tick(self) -> None:
@@ -272,14 +272,14 @@ class Pipeline:
                 op.counters.ticks += 1
                 time = self._horizon(op)
                 if time > op.clock:
-                    self._queues[op.name].put(Message(Kind.NULL, time, time), 0)
+                    self._queues[op.name].put(QueueMessage(MessageKind.NULL, time, time), 0)
                     self.occupancy.change(1, self.now_us)
 
-    def _horizon(self, op: Operator) -> int:
+    def _horizon(self, op: QueuedOperator) -> int:
         """Nothing older than this will still reach the operator."""
         time = self.now_us
         for node in op.walk():
-            if isinstance(node, Operator):
+            if isinstance(node, QueuedOperator):
                 waiting = self._queues[node.name].first_time
                 turn = self._turns.get(node.name)
                 under_way = [message.time for message in turn.sent] if turn is not None else []
@@ -287,22 +287,24 @@ class Pipeline:
         return time
 
 
-def _copied(message: Message) -> Message:
-    return Message(message.kind, message.time, message.due, message.element, message.end, message.flag)
+def _copied(message: QueueMessage) -> QueueMessage:
+    return QueueMessage(message.kind, message.time, message.due, message.element, message.end, message.flag)
 
 
-def _services(operators: list[Operator], service: Service | Mapping[str, Service] | None) -> dict[str, Service]:
-    if service is None or isinstance(service, Service):
-        return {op.name: service or Service() for op in operators}
+def _services(
+    operators: list[QueuedOperator], service: ServiceTimes | Mapping[str, ServiceTimes] | None
+) -> dict[str, ServiceTimes]:
+    if service is None or isinstance(service, ServiceTimes):
+        return {op.name: service or ServiceTimes() for op in operators}
     unknown = sorted(set(service) - {op.name for op in operators})
     if unknown:
         known = ", ".join(op.name for op in operators)
         raise EddyError(f'there is no operator "{unknown[0]}" in the plan', code="bad_option", hint=f"there are: {known}")
-    return {op.name: service.get(op.name, Service()) for op in operators}
+    return {op.name: service.get(op.name, ServiceTimes()) for op in operators}
 
 
-def _readers(operators: list[Operator]) -> dict[int, list[tuple[Operator, int]]]:
-    readers: dict[int, list[tuple[Operator, int]]] = {}
+def _readers(operators: list[QueuedOperator]) -> dict[int, list[tuple[QueuedOperator, int]]]:
+    readers: dict[int, list[tuple[QueuedOperator, int]]] = {}
     for op in operators:
         for port, node in enumerate(op.inputs):
             readers.setdefault(id(node), []).append((op, port))

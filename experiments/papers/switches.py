@@ -9,15 +9,15 @@ All operators alike, but for `update-pattern` with frequent premature ends (U 5.
 
 from __future__ import annotations
 
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
-from experiments.papers.operators.minus import Minus
-from experiments.papers.source import Source
-from experiments.papers.strategy import Maintenance, Mode, clock_mode, mode_of, negative_mode
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.strategy import Maintenance, Mode, clock_mode, mode_of, negative_mode
+from experiments.papers.machine.timed_source import TimedSource
+from experiments.papers.operators.minus import QueuedMinus
 from windows import patterns
 
 
-def set_switches(root: Node, expiry: str, maintenance: Maintenance) -> None:
+def set_switches(root: PlanNode, expiry: str, maintenance: Maintenance) -> None:
     """Open every node of the plan."""
     modes: dict[int, Mode] = {}
     sends: dict[int, bool] = {}
@@ -29,19 +29,19 @@ def set_switches(root: Node, expiry: str, maintenance: Maintenance) -> None:
             modes[id(node)] = mode
             sends[id(node)] = mode.sends_ends
     for node in root.walk():
-        if isinstance(node, Source):
+        if isinstance(node, TimedSource):
             node.open(sends[id(node)])
-        elif isinstance(node, Operator):
+        elif isinstance(node, QueuedOperator):
             node.open(modes[id(node)], maintenance)
 
 
-def _by_negation(node: Node, told: bool, maintenance: Maintenance, modes: dict[int, Mode], sends: dict[int, bool]) -> None:
+def _by_negation(node: PlanNode, told: bool, maintenance: Maintenance, modes: dict[int, Mode], sends: dict[int, bool]) -> None:
     """Whether the reader of a node is to be told all ends decides what the node and those below do."""
-    if isinstance(node, Source):
+    if isinstance(node, TimedSource):
         # a source with several readers sends ends if one of them needs them; the others drop them
         sends[id(node)] = sends.get(id(node), False) or told
         return
-    if isinstance(node, Minus):
+    if isinstance(node, QueuedMinus):
         modes[id(node)] = clock_mode(maintenance, sends_ends=told)
         below = False
     else:
@@ -51,5 +51,5 @@ def _by_negation(node: Node, told: bool, maintenance: Maintenance, modes: dict[i
         _by_negation(lower, below, maintenance, modes, sends)
 
 
-def _makes_strict(node: Node) -> bool:
-    return isinstance(node, Minus) or (isinstance(node, Source) and node.pattern == patterns.STRICT)
+def _makes_strict(node: PlanNode) -> bool:
+    return isinstance(node, QueuedMinus) or (isinstance(node, TimedSource) and node.pattern == patterns.STRICT)

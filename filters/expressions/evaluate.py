@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal, UserCall
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal, UserCall
 from filters.expressions.functions import FUNCTIONS
 from filters.expressions.time_functions import shift
 from filters.expressions.user_functions import call_rows
@@ -65,7 +65,7 @@ def _fold(expression: Expression) -> tuple[Expression, bool]:
     args = tuple(arg for arg, _ in folded)
     if isinstance(expression, UserCall):
         return UserCall(expression.type, expression.function, args), False
-    call = Call(expression.type, expression.op, args)
+    call = FunctionCall(expression.type, expression.op, args)
     if not all(constant for _, constant in folded):
         return call, False
     frame = ListFrame([], n_rows=1)
@@ -87,7 +87,7 @@ def _on(expression: Expression, frame: Frame, rows: Array) -> Vector:
     return found
 
 
-def _and_or(call: Call, frame: Frame) -> Vector:
+def _and_or(call: FunctionCall, frame: Frame) -> Vector:
     """AND is decided by the first FALSE, OR by the first TRUE; undecided rows are NULL if any argument was."""
     deciding = call.op == "or"
     decided = np.zeros(frame.n_rows, np.bool_)
@@ -105,16 +105,16 @@ def _and_or(call: Call, frame: Frame) -> Vector:
     return Vector(Type.BOOL, decided == deciding, unknown & ~decided)
 
 
-def _not(call: Call, frame: Frame) -> Vector:
+def _not(call: FunctionCall, frame: Frame) -> Vector:
     found = evaluate(call.args[0], frame)
     return Vector(Type.BOOL, ~found.values.astype(np.bool_), found.nulls)
 
 
-def _is_null(call: Call, frame: Frame) -> Vector:
+def _is_null(call: FunctionCall, frame: Frame) -> Vector:
     return Vector(Type.BOOL, evaluate(call.args[0], frame).null_mask())
 
 
-def _in(call: Call, frame: Frame) -> Vector:
+def _in(call: FunctionCall, frame: Frame) -> Vector:
     value = evaluate(call.args[0], frame)
     if value.type is Type.NULL:
         return Vector.constant(Type.BOOL, None, frame.n_rows)
@@ -131,7 +131,7 @@ def _typed(type: Type, vector: Vector) -> Vector:
     return vector.widened(type) if vector.type is Type.NULL else vector
 
 
-def _case(call: Call, frame: Frame) -> Vector:
+def _case(call: FunctionCall, frame: Frame) -> Vector:
     rows: Array = np.arange(frame.n_rows)
     pieces: list[tuple[Array, Vector]] = []
     for when, then in zip(call.args[0:-1:2], call.args[1:-1:2], strict=True):
@@ -146,7 +146,7 @@ def _case(call: Call, frame: Frame) -> Vector:
     return assemble(call.type, frame.n_rows, pieces)
 
 
-def _coalesce(call: Call, frame: Frame) -> Vector:
+def _coalesce(call: FunctionCall, frame: Frame) -> Vector:
     rows: Array = np.arange(frame.n_rows)
     pieces: list[tuple[Array, Vector]] = []
     for arg in call.args:
@@ -159,7 +159,7 @@ def _coalesce(call: Call, frame: Frame) -> Vector:
     return assemble(call.type, frame.n_rows, pieces)
 
 
-def _nullif(call: Call, frame: Frame) -> Vector:
+def _nullif(call: FunctionCall, frame: Frame) -> Vector:
     value = evaluate(call.args[0], frame).widened(call.type)
     rows = np.flatnonzero(~value.null_mask())
     other = _on(call.args[1], frame, rows)
@@ -170,12 +170,12 @@ def _nullif(call: Call, frame: Frame) -> Vector:
     return Vector(value.type, value.values, nulls, value.dictionary)
 
 
-def _extreme(call: Call, frame: Frame) -> Vector:
+def _extreme(call: FunctionCall, frame: Frame) -> Vector:
     vectors = [evaluate(arg, frame) for arg in call.args]
     return (greatest if call.op == "greatest" else least)(call.type, vectors, frame)
 
 
-def _shifted(call: Call, frame: Frame) -> Vector:
+def _shifted(call: FunctionCall, frame: Frame) -> Vector:
     """A timestamp moved by an interval literal, which may stand first in a sum."""
     moment, span = call.args if call.args[1].type is not Type.TIMESTAMP else call.args[::-1]
     found = evaluate(moment, frame)
@@ -185,7 +185,7 @@ def _shifted(call: Call, frame: Frame) -> Vector:
 
 
 #: Operators that decide themselves on which rows their arguments are computed, or that treat NULL as a value.
-_CONDITIONALS: dict[str, Callable[[Call, Frame], Vector]] = {
+_CONDITIONALS: dict[str, Callable[[FunctionCall, Frame], Vector]] = {
     "and": _and_or,
     "or": _and_or,
     "not": _not,

@@ -9,7 +9,7 @@ nothing in it can execute text. `filters/expressions/evaluate.py` computes one o
     Call         an operator or built-in function by its canonical name in `op`
     UserCall     a registered Python function
 
-Canonical `op` names of `Call`, with their arguments:
+Canonical `op` names of `FunctionCall`, with their arguments:
 
     logic        and(a, b, ...)  or(a, b, ...)  not(a)  is_null(a)
     comparison   =  <>  <  <=  >  >=  (a, b of comparable types; int and float compare exactly)
@@ -80,7 +80,7 @@ class ColumnRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     type: Type
     op: str
     args: tuple[Expression, ...]
@@ -110,14 +110,14 @@ class UserCall:
         return f"{self.function.name}@{id(self.function):x}({', '.join(map(str, self.args))})"
 
 
-Expression = Literal | ColumnRef | Call | UserCall
+Expression = Literal | ColumnRef | FunctionCall | UserCall
 
 TRUE = Literal(Type.BOOL, True)
 FALSE = Literal(Type.BOOL, False)
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    return expression.args if isinstance(expression, Call | UserCall) else ()
+    return expression.args if isinstance(expression, FunctionCall | UserCall) else ()
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -144,7 +144,7 @@ def replace_columns(expression: Expression, column_of: Callable[[ColumnRef], Col
     args = tuple([replace_columns(arg, column_of) for arg in expression.args])
     if isinstance(expression, UserCall):
         return UserCall(expression.type, expression.function, args)
-    return Call(expression.type, expression.op, args)
+    return FunctionCall(expression.type, expression.op, args)
 
 
 def user_functions_of(expression: Expression) -> list[UserFunction]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from filters.expressions.expression import Call, ColumnRef, Expression, Literal
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal
 from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare
 from lineage.schema import Type
 
@@ -74,7 +74,7 @@ class Condition(NamedTuple):
         return (*self.conjuncts, *self.residuals)
 
     def atoms(self) -> Iterable[Atom]:
-        """Every atom, those of clauses included."""
+        """Yield every atom, also the atoms of clauses."""
         yield from self.single()
         for clause in self.clauses:
             yield from clause
@@ -140,7 +140,7 @@ def _conjuncts(expression: Expression) -> list[Expression]:
     stack = [expression]
     while stack:
         node = stack.pop()
-        if isinstance(node, Call) and node.op == "and":
+        if isinstance(node, FunctionCall) and node.op == "and":
             stack.extend(reversed(node.args))
         else:
             found.append(node)
@@ -160,7 +160,7 @@ _Formula = _Node | IndexAtom | ResidualAtom | bool
 
 def _formula(expression: Expression, negated: bool) -> _Formula:
     """Negation normal form: NOT only inside residual atoms. The binder bounds the depth."""
-    if isinstance(expression, Call):
+    if isinstance(expression, FunctionCall):
         if expression.op in ("and", "or"):
             op = expression.op if not negated else ("or" if expression.op == "and" else "and")
             return _Node(op, tuple(_formula(arg, negated) for arg in expression.args))
@@ -174,14 +174,14 @@ def _atom(expression: Expression, negated: bool) -> _Formula:
         return expression.value is (not negated)
     if isinstance(expression, ColumnRef) and expression.type is Type.BOOL:
         return IndexAtom(expression.position, expression.name, compare(Type.BOOL, "=", not negated))
-    if isinstance(expression, Call):
+    if isinstance(expression, FunctionCall):
         indexed = _indexed(expression, negated)
         if indexed is not None:
             return indexed
-    return ResidualAtom(Call(Type.BOOL, "not", (expression,)) if negated else expression)
+    return ResidualAtom(FunctionCall(Type.BOOL, "not", (expression,)) if negated else expression)
 
 
-def _indexed(call: Call, negated: bool) -> IndexAtom | None:
+def _indexed(call: FunctionCall, negated: bool) -> IndexAtom | None:
     """The atom when a call compares one column with constants, else None."""
     if call.op in NEGATED:
         left, right, op = call.args[0], call.args[1], call.op
@@ -272,5 +272,5 @@ def _simplify(clause: Clause) -> Clause | None:
     residual = tuple(atom.expression for atom in clause if isinstance(atom, ResidualAtom))
     if not residual:
         return indexed
-    whole = residual[0] if len(residual) == 1 else Call(Type.BOOL, "or", residual)
+    whole = residual[0] if len(residual) == 1 else FunctionCall(Type.BOOL, "or", residual)
     return (*indexed, ResidualAtom(whole))

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from filters.expressions.expression import Interval
-from filters.values.calendar import DAY_US, TIMESTAMP_MAX, TIMESTAMP_MIN, date_of_days, days_of_date, time_of_micros
+from filters.values.dates import DAY_US, TIMESTAMP_MAX, TIMESTAMP_MIN, date_of_days, days_of_date, time_of_micros
 from filters.values.vector import Array, Frame, Vector, settle
 from lineage.schema import Type
 
@@ -184,7 +184,7 @@ _CODES: dict[str, Callable[[_Moment], str]] = {
 
 
 def check_format(format: str) -> str | None:
-    """What is wrong with a `strftime` format, in words; None if nothing is.
+    """Return the fault of a `strftime` format in words; None if there is none.
 
     >>> check_format("%Q")
     'the format code "%Q" is not known'

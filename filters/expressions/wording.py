@@ -1,4 +1,4 @@
-"""Predicates in words, for people: what `trace` and `explain` show.
+"""Predicates in words, as `trace` and `explain` show them.
 
 Intervals are of order keys; here they become comparisons again. `x > 30.0` is stored as "from the float after 30.0 on", so of
 the two ways to write a bound the shorter one is shown.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal, UserCall
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal, UserCall
 from filters.expressions.predicate import Atom, Condition, IndexAtom
 from filters.values.intervals import Intervals, Key
 from lineage.schema import KEY_MAX, Schema, Type
@@ -106,7 +106,7 @@ def say_expression(expression: Expression) -> str:
     return _say_call(expression, args)
 
 
-def _say_call(call: Call, args: list[str]) -> str:
+def _say_call(call: FunctionCall, args: list[str]) -> str:
     op = call.op
     if op in _INFIX:
         return f"({args[0]} {op} {args[1]})"

@@ -32,7 +32,7 @@ from filters.index.matching import (
     match_rows,
     work_words,
 )
-from filters.index.regions import CELL_STRING, KeyTable
+from filters.index.regions import CELL_STRING, RankTable
 from filters.index.row_sets import (
     BELOW_AT,
     MAX_PREFIX,
@@ -319,7 +319,7 @@ class FilterBank:
         for f in route.tolist():
             filter_ = self.filters[f]
             finder = None if filter_.dictionary is not None or places.regions[f] > MAX_PREFIX else filter_.finder()
-            if isinstance(finder, KeyTable):
+            if isinstance(finder, RankTable):
                 prefix_sets_by_table(
                     batch.cells, batch.nulls, batch.has_nulls, filter_.position, batch.first, batch.n_rows, finder.table,
                     finder.base, filter_.null_rank, places.regions[f], places.n_words, layout.sets, places.sets_from[f],

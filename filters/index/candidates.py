@@ -434,7 +434,7 @@ class CandidateIndex:
             self.remove(slot)
 
     def resize(self, n_words: int) -> None:
-        """Entries name slots; nothing here is as wide as they are."""
+        """Do nothing: entries hold slot numbers, and no array here has the width of the slots."""
 
     def stats(self) -> dict[str, int]:
         return {"entries": self.n_entries, "values": self.n_values}

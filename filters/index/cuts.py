@@ -41,7 +41,7 @@ def shift_ranks(low: np.ndarray, high: np.ndarray, at: Number, by: Number) -> No
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64)")
 def find_cut(keys: np.ndarray, at: np.ndarray, n: np.ndarray, f: int, key: int) -> int:
-    """Where a key is among the cuts of a filter, ~i when it is not there but would be at i."""
+    """Return the place of a key among the cuts of a filter; ~i if it is missing and belongs at i."""
     i = find_rank(key, keys, at[f], n[f])
     return int(i - 1 if i and keys[at[f] + i - 1] == key else ~i)
 
@@ -166,7 +166,7 @@ class Cuts:
                 array[to : to + stop - start] = values[start:stop]
 
     def check(self) -> None:
-        """Every invariant of the docstring but what the filters know."""
+        """Assert the invariants of the docstring, as far as the cuts alone show them."""
         assert len(self.at) == len(self.n) + 1 and self.at[-1] == len(self.keys), "a filter begins where the one before it ends"
         for f, n in enumerate(self.n.tolist()):
             start, stop = int(self.at[f]), int(self.at[f + 1])

@@ -33,7 +33,7 @@ from filters.index.regions import (
     CELL_STRING,
     MAX_SPAN,
     KeyGrid,
-    KeyTable,
+    RankTable,
     rank_by_code,
     rank_by_grid,
     rank_by_table,
@@ -95,7 +95,7 @@ class Multi:
             self._places[slot] = start, self._n_pairs
 
     def pop(self, slot: int) -> None:
-        """Whatever the slot has is gone."""
+        """Remove the entry of a slot."""
         first, last = self._places.pop(slot, (0, 0))
         self._n_held -= last - first
 
@@ -141,7 +141,7 @@ class GroupedFilter:
     )
 
     def __init__(self, column: Column, position: int, dictionary: Dictionary | None, number: int, cuts: Cuts) -> None:
-        """`cuts` are those of all filters of a bank, which know this one by its number."""
+        """`cuts` holds the cuts of all filters of a bank, by the filter's number."""
         self.column = column
         self.position = position
         self.dictionary = dictionary
@@ -158,7 +158,7 @@ class GroupedFilter:
         self._aliases = array("q")
         self.multi = Multi()
         self.n_predicates = 0
-        self._finder: KeyTable | KeyGrid | None = None
+        self._finder: RankTable | KeyGrid | None = None
         #: (cut, whether it came) of the changes that the finder does not know yet
         self._behind: list[tuple[int, bool]] = []
         self._rank_of_code: np.ndarray | None = None
@@ -307,7 +307,7 @@ class GroupedFilter:
             rank_by_code(cells, nulls, has_nulls, self.position, first, n_rows, self.rank_of_code(), self.null_rank, ranks)
             return
         finder = self.finder()
-        if isinstance(finder, KeyTable):
+        if isinstance(finder, RankTable):
             rank_by_table(cells, nulls, has_nulls, self.position, first, n_rows, finder.table, finder.base, self.null_rank, ranks)
         else:
             start = self._cuts.at[self._number]
@@ -317,11 +317,11 @@ class GroupedFilter:
                 finder.grid, finder.below, finder.lowest, finder.shift, self.null_rank, ranks,
             )  # fmt: skip
 
-    def finder(self) -> KeyTable | KeyGrid:
-        """What finds the ranks of a column that holds no strings."""
+    def finder(self) -> RankTable | KeyGrid:
+        """Return the structure that finds the ranks of values, for a column without strings."""
         found = self._finder
         if found is not None and self._behind:
-            if isinstance(found, KeyTable) != self._narrow():
+            if isinstance(found, RankTable) != self._narrow():
                 found = None
             else:
                 for key, came in self._behind:
@@ -330,11 +330,11 @@ class GroupedFilter:
                         break
             self._behind.clear()
         if found is None:
-            found = self._finder = KeyTable(self.cuts) if self._narrow() else KeyGrid(self.cuts)
+            found = self._finder = RankTable(self.cuts) if self._narrow() else KeyGrid(self.cuts)
         return found
 
     def _unfound(self, key: int, came: bool) -> None:
-        """A cut came or went: the finder follows when it is asked, if that is less work than making it anew."""
+        """Note a cut that came or went: the next use updates the finder, or makes a new one if that is less work."""
         self._behind.append((key, came))
         if len(self._behind) > MAX_BEHIND:
             self._finder = None

@@ -8,7 +8,7 @@ The cuts of an attribute, ascending, divide its values into regions, numbered by
 
 A value's rank is the number of cuts not above its order key. Three ways to find it:
 
-    look-up table   int keys whose cuts span at most `MAX_SPAN`: one load (`KeyTable`)
+    look-up table   int keys whose cuts span at most `MAX_SPAN`: one load (`RankTable`)
     grid            a bucket by the key's high bits, then binary search among the cuts of that bucket: a few steps
                     for spread-out values, never worse than binary search for skewed ones (`KeyGrid`)
     dictionary      strings: the rank of each dictionary code, extended as the dictionary grows
@@ -186,7 +186,7 @@ def fill_table(cuts: np.ndarray, base: int, table: np.ndarray) -> None:
         table[k] = at
 
 
-class KeyTable:
+class RankTable:
     """Ranks of the keys from one below the lowest cut up to the highest cut, as they were when it was made."""
 
     __slots__ = ("table", "base")

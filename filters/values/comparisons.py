@@ -37,7 +37,7 @@ def compare(op: str, args: Sequence[Vector]) -> Vector:
 
 
 def order_keys(a: Vector, b: Vector) -> tuple[Array, Array]:
-    """Arrays that compare like the two vectors; what they hold under NULL is arbitrary."""
+    """Return arrays that compare like the two vectors; their values under NULL are arbitrary."""
     if a.type is Type.STRING:
         return _string_ranks(a, b)
     if a.type is Type.FLOAT and b.type is Type.FLOAT:

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from filters.values.calendar import timestamp_text
+from filters.values.dates import timestamp_text
 from lineage.schema import Type
 
 Array = NDArray[Any]

@@ -21,9 +21,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filters.expressions.evaluate import evaluate, fold, true_rows
-from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal
 from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS
-from filters.values.calendar import TIMESTAMP_MAX, TIMESTAMP_MIN
+from filters.values.dates import TIMESTAMP_MAX, TIMESTAMP_MIN
 from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from tests.reference.comparison import compared
@@ -88,11 +88,11 @@ SMALL = st.integers(-4, 7).map(lambda n: Literal(Type.INT, n))
 Draw = Callable[..., Any]
 
 
-def call(type: Type, op: str, *args: Expression) -> Call:
-    return Call(type, op, args)
+def call(type: Type, op: str, *args: Expression) -> FunctionCall:
+    return FunctionCall(type, op, args)
 
 
-def int_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
+def int_call(draw: Draw, of: Callable[[Type], Expression]) -> FunctionCall:
     op = draw(
         st.sampled_from(["+", "-", "*", "%", "neg", "abs", "round", "floor", "ceil", "length", "position", "epoch_ms", "extract"])
     )
@@ -110,7 +110,7 @@ def int_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
     return call(Type.INT, op, of(Type.TIMESTAMP if op == "epoch_ms" else Type.INT))
 
 
-def float_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
+def float_call(draw: Draw, of: Callable[[Type], Expression]) -> FunctionCall:
     op = draw(st.sampled_from(["+", "-", "*", "%", "/", "neg", "abs", "round", "floor", "ceil", "sqrt", "extract:epoch"]))
     if op == "/":
         number = st.sampled_from([Type.INT, Type.FLOAT])
@@ -123,7 +123,7 @@ def float_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
     return call(Type.FLOAT, op, of(Type.TIMESTAMP if op == "extract:epoch" else Type.FLOAT))
 
 
-def string_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
+def string_call(draw: Draw, of: Callable[[Type], Expression]) -> FunctionCall:
     op = draw(st.sampled_from(["||", "lower", "upper", "substr", "trim", "ltrim", "rtrim", "replace", "split_part", "strftime"]))
     text = partial(of, Type.STRING)
     if op == "||":
@@ -139,7 +139,7 @@ def string_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
     return call(Type.STRING, op, text())
 
 
-def bool_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
+def bool_call(draw: Draw, of: Callable[[Type], Expression]) -> FunctionCall:
     op = draw(st.sampled_from(["and", "or", "not", "is_null", "in", "like", "=", "<>", "<", "<=", ">", ">="]))
     if op in ("and", "or"):
         return call(Type.BOOL, op, *(of(Type.BOOL) for _ in range(draw(st.integers(2, 3)))))
@@ -160,7 +160,7 @@ def bool_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
     return call(Type.BOOL, op, of(type), of(type))
 
 
-def timestamp_call(draw: Draw, of: Callable[[Type], Expression]) -> Call:
+def timestamp_call(draw: Draw, of: Callable[[Type], Expression]) -> FunctionCall:
     moment = of(Type.TIMESTAMP)
     if draw(st.booleans()):
         return call(Type.TIMESTAMP, f"date_trunc:{draw(st.sampled_from(TRUNC_UNITS))}", moment)
@@ -184,7 +184,7 @@ CALLS = {
 }
 
 
-def conditional_call(draw: Draw, type: Type, of: Callable[[Type], Expression]) -> Call:
+def conditional_call(draw: Draw, type: Type, of: Callable[[Type], Expression]) -> FunctionCall:
     op = draw(st.sampled_from(["case", "coalesce", "nullif", "greatest", "least"]))
     if op == "case":
         arms = [of(kind) for _ in range(draw(st.integers(1, 2))) for kind in (Type.BOOL, type)]
@@ -228,7 +228,7 @@ def literal_sql(literal: Literal) -> str:
     return f"CAST({quote(repr(value).lower())} AS {SQL_TYPES[literal.type]})"
 
 
-def call_sql(node: Call) -> str:
+def call_sql(node: FunctionCall) -> str:
     if node.type is Type.TIMESTAMP and node.op in ("+", "-"):
         span = node.args[1]
         assert isinstance(span, Literal) and isinstance(span.value, Interval)
@@ -273,7 +273,7 @@ def call_sql(node: Call) -> str:
     return f"TRY({name}({', '.join(a)}))"
 
 
-def like_sql(node: Call, a: list[str]) -> str:
+def like_sql(node: FunctionCall, a: list[str]) -> str:
     """TRY does not catch a pattern that ends in its escape, so the text asks for that first."""
     escape = node.args[2] if len(a) == 3 else None
     matched = f"{a[0]} LIKE {a[1]}" + (f" ESCAPE {a[2]}" if escape else "")
@@ -283,7 +283,7 @@ def like_sql(node: Call, a: list[str]) -> str:
     return f"(CASE WHEN regexp_full_match({a[1]}, '(?s)([^{letter}]|{letter}.)*{letter}') THEN NULL ELSE {matched} END)"
 
 
-def cast_sql(node: Call, arg: str) -> str:
+def cast_sql(node: FunctionCall, arg: str) -> str:
     if node.type is Type.TIMESTAMP:
         return f"make_timestamp(epoch_us(TRY_CAST({arg} AS TIMESTAMPTZ)))"
     return f"TRY_CAST({arg} AS {SQL_TYPES[node.type]})"
@@ -294,7 +294,7 @@ def sql(expression: Expression) -> str:
         return expression.name
     if isinstance(expression, Literal):
         return literal_sql(expression)
-    assert isinstance(expression, Call)
+    assert isinstance(expression, FunctionCall)
     return call_sql(expression)
 
 
@@ -393,7 +393,7 @@ def check(duck: Any, expression: Expression, rows: list[tuple[Any, ...]]) -> Non
 def test_an_int_and_a_float_compare_as_real_numbers(rows: list[tuple[Any, ...]], op: str, swapped: bool) -> None:
     """Python's own comparison is exact, except that its NaN is unordered."""
     args = (COLUMNS[2], COLUMNS[0]) if swapped else (COLUMNS[0], COLUMNS[2])
-    found = cells_of(evaluate(Call(Type.BOOL, op, args), frame_of(rows)))
+    found = cells_of(evaluate(FunctionCall(Type.BOOL, op, args), frame_of(rows)))
     for cell, row in zip(found, rows, strict=True):
         a, b = (row[2], row[0]) if swapped else (row[0], row[2])
         if a is None or b is None:
@@ -410,7 +410,7 @@ def test_an_int_and_a_float_compare_as_real_numbers(rows: list[tuple[Any, ...]],
 @given(ROWS, st.sampled_from(["exp", "ln", "power"]))
 def test_transcendental_functions_are_duckdbs_to_the_last_digits(duck: Any, rows: list[tuple[Any, ...]], op: str) -> None:
     args = (COLUMNS[2], COLUMNS[3]) if op == "power" else (COLUMNS[2],)
-    expression = Call(Type.FLOAT, op, args)
+    expression = FunctionCall(Type.FLOAT, op, args)
     ours = cells_of(evaluate(expression, frame_of(rows)))
     for row, mine, theirs in zip(rows, ours, ask(duck, rows, expression), strict=True):
         if op == "ln" and row[2] is not None and row[2] <= 0:
@@ -424,7 +424,7 @@ def test_transcendental_functions_are_duckdbs_to_the_last_digits(duck: Any, rows
 @example("*", [(KEY_MIN, -1), (-1, KEY_MIN), (3_037_000_500, 3_037_000_500), (2**32, 2**31), (-(2**32), 2**31)])
 def test_int_arithmetic_is_exact_or_null(op: str, pairs: list[tuple[int, int]]) -> None:
     frame = ListFrame([vector_of(Type.INT, [a for a, _ in pairs]), vector_of(Type.INT, [b for _, b in pairs])])
-    found = cells_of(evaluate(Call(Type.INT, op, (COLUMNS[0], COLUMNS[1])), frame))
+    found = cells_of(evaluate(FunctionCall(Type.INT, op, (COLUMNS[0], COLUMNS[1])), frame))
     exact = [{"+": a + b, "-": a - b, "*": a * b}[op] for a, b in pairs]
     compared(len(pairs))
     assert found == [value if KEY_MIN <= value <= KEY_MAX else None for value in exact]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.expressions.evaluate import evaluate, true_rows
-from filters.expressions.expression import Call, ColumnRef, Expression, Interval, Literal, columns_of
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal, columns_of
 from filters.expressions.predicate import normalise
 from filters.values.intervals import float_key
 from filters.values.vector import DTYPES, ListFrame, Vector
@@ -66,7 +66,7 @@ def sums(draw: st.DrawFn, column: ColumnRef) -> Expression:
             step = constant(draw, Type.INTERVAL if column.type is Type.TIMESTAMP else column.type)
             op = draw(st.sampled_from(["+", "-"]))
             args = (step, found) if op == "+" and column.type is not Type.TIMESTAMP and draw(st.booleans()) else (found, step)
-            found = Call(column.type, op, args)
+            found = FunctionCall(column.type, op, args)
     return found
 
 
@@ -79,32 +79,32 @@ def leaves(draw: st.DrawFn, columns: list[ColumnRef]) -> Expression:
     if kind == "literal":
         return Literal(Type.BOOL, draw(st.sampled_from([True, True, True, False, None])))
     if kind == "null":
-        return Call(Type.BOOL, "not", (Call(Type.BOOL, "is_null", (column,)),))
+        return FunctionCall(Type.BOOL, "not", (FunctionCall(Type.BOOL, "is_null", (column,)),))
     if kind == "bool" and column.type is Type.BOOL:
         return column
     if kind == "in":
         values = tuple(constant(draw, column.type) for _ in range(draw(st.integers(1, 3))))
-        return Call(Type.BOOL, "in", (column, *values))
+        return FunctionCall(Type.BOOL, "in", (column, *values))
     if kind == "constant":
         args = (column, constant(draw, draw(st.sampled_from(comparable(column, columns))).type))
-        return Call(Type.BOOL, draw(st.sampled_from(OPS)), args if draw(st.booleans()) else args[::-1])
+        return FunctionCall(Type.BOOL, draw(st.sampled_from(OPS)), args if draw(st.booleans()) else args[::-1])
     if kind == "difference" and column.type is other.type is Type.INT:
-        difference = Call(Type.INT, "-", (draw(sums(column)), draw(sums(other))))
+        difference = FunctionCall(Type.INT, "-", (draw(sums(column)), draw(sums(other))))
         args = (difference, constant(draw, Type.INT))
-        return Call(Type.BOOL, draw(st.sampled_from(OPS)), args if draw(st.booleans()) else args[::-1])
+        return FunctionCall(Type.BOOL, draw(st.sampled_from(OPS)), args if draw(st.booleans()) else args[::-1])
     if kind == "same":
-        return Call(Type.BOOL, draw(st.sampled_from(OPS)), (column, column))
+        return FunctionCall(Type.BOOL, draw(st.sampled_from(OPS)), (column, column))
     if kind == "sums":
-        return Call(Type.BOOL, draw(st.sampled_from(OPS)), (draw(sums(column)), draw(sums(other))))
-    return Call(Type.BOOL, draw(st.sampled_from(EDGE_OPS)), (column, other))
+        return FunctionCall(Type.BOOL, draw(st.sampled_from(OPS)), (draw(sums(column)), draw(sums(other))))
+    return FunctionCall(Type.BOOL, draw(st.sampled_from(EDGE_OPS)), (column, other))
 
 
 def conditions(columns: list[ColumnRef]) -> st.SearchStrategy[Expression]:
     leaf = leaves(columns)
-    either = st.lists(leaf, min_size=2, max_size=3).map(lambda args: Call(Type.BOOL, "or", tuple(args)))
-    negated = st.one_of(leaf, either).map(lambda arg: Call(Type.BOOL, "not", (arg,)))
+    either = st.lists(leaf, min_size=2, max_size=3).map(lambda args: FunctionCall(Type.BOOL, "or", tuple(args)))
+    negated = st.one_of(leaf, either).map(lambda arg: FunctionCall(Type.BOOL, "not", (arg,)))
     conjunct = st.one_of(leaf, leaf, leaf, leaf, either, negated)
-    several = st.lists(conjunct, min_size=2, max_size=6).map(lambda args: Call(Type.BOOL, "and", tuple(args)))
+    several = st.lists(conjunct, min_size=2, max_size=6).map(lambda args: FunctionCall(Type.BOOL, "and", tuple(args)))
     return st.one_of(conjunct, several, several, several)
 
 
@@ -255,13 +255,13 @@ def test_the_parts_are_in_the_shape_the_engine_runs(case: Case) -> None:
 def test_the_order_of_the_conjuncts_does_not_matter_to_what_is_shared(case: Case, rng: Any) -> None:
     widths, columns, condition = case
     names = [f"s{number}" for number in range(len(widths))]
-    if not (isinstance(condition, Call) and condition.op == "and"):
-        condition = Call(Type.BOOL, "and", (condition, Call(Type.BOOL, "=", (columns[0], columns[-1]))))
+    if not (isinstance(condition, FunctionCall) and condition.op == "and"):
+        condition = FunctionCall(Type.BOOL, "and", (condition, FunctionCall(Type.BOOL, "=", (columns[0], columns[-1]))))
         if columns[0].type is not columns[-1].type:
             return
     args = list(condition.args)
     rng.shuffle(args)
-    one, two = split(condition, names, widths), split(Call(Type.BOOL, "and", tuple(args)), names, widths)
+    one, two = split(condition, names, widths), split(FunctionCall(Type.BOOL, "and", tuple(args)), names, widths)
     assert (one.equalities, one.bands) == (two.equalities, two.bands)
     assert one.key == two.key
     assert [normalise(own) for own in one.own] == [normalise(own) for own in two.own]

@@ -14,7 +14,7 @@ from filters.expressions.expression import Literal
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind
-from queries.bound import QueryFacts, Readable
+from queries.bound import QueryProperties, Readable
 from queries.parser import parse
 from tests.reference.seeds import amount
 
@@ -25,8 +25,8 @@ KNOWN = {
     "readings": Readable(SCHEMA, time=4),
     "orders": Readable(ORDERS),
     "rooms": Readable(ROOMS, is_table=True, key=(0,)),
-    "hot": Readable(SCHEMA, query=QueryFacts(False, "weak", True)),
-    "fresh": Readable(SCHEMA, query=QueryFacts(True, "monotonic", True)),
+    "hot": Readable(SCHEMA, query=QueryProperties(False, "weak", True)),
+    "fresh": Readable(SCHEMA, query=QueryProperties(True, "monotonic", True)),
 }
 PARAMS = {"p": 1}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.expressions.evaluate import true_rows
-from filters.expressions.expression import Call, ColumnRef, Expression, Literal
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal
 from filters.expressions.predicate import MAX_CLAUSES, Atom, Condition, IndexAtom, normalise
 from filters.values.intervals import float_key
 from filters.values.vector import ListFrame, Vector
@@ -45,31 +45,33 @@ def leaves(draw: st.DrawFn, columns: list[ColumnRef]) -> Expression:
     if kind == "literal":
         return Literal(Type.BOOL, draw(st.sampled_from([True, False, None])))
     if kind == "null":
-        return Call(Type.BOOL, "is_null", (column,))
+        return FunctionCall(Type.BOOL, "is_null", (column,))
     if kind == "bool" and column.type is Type.BOOL:
         return column
     if kind == "in":
         values = draw(st.lists(literals(column), min_size=1, max_size=4))
-        return Call(Type.BOOL, "in", (column, *values))
+        return FunctionCall(Type.BOOL, "in", (column, *values))
     if kind == "between":
         low, high = draw(literals(column)), draw(literals(column))
-        return Call(Type.BOOL, "and", (Call(Type.BOOL, ">=", (column, low)), Call(Type.BOOL, "<=", (column, high))))
+        return FunctionCall(
+            Type.BOOL, "and", (FunctionCall(Type.BOOL, ">=", (column, low)), FunctionCall(Type.BOOL, "<=", (column, high)))
+        )
     if kind == "residual":
         others = [other for other in columns if other.type in CONSTANTS[column.type]]
-        return Call(Type.BOOL, draw(st.sampled_from(OPS)), (column, draw(st.sampled_from(others))))
+        return FunctionCall(Type.BOOL, draw(st.sampled_from(OPS)), (column, draw(st.sampled_from(others))))
     if kind == "like" and column.type is Type.STRING:
-        return Call(Type.BOOL, "like", (column, Literal(Type.STRING, draw(st.sampled_from(["a%", "%", "_"])))))
+        return FunctionCall(Type.BOOL, "like", (column, Literal(Type.STRING, draw(st.sampled_from(["a%", "%", "_"])))))
     args = (column, draw(literals(column)))
-    return Call(Type.BOOL, draw(st.sampled_from(OPS)), args if kind != "flipped" else args[::-1])
+    return FunctionCall(Type.BOOL, draw(st.sampled_from(OPS)), args if kind != "flipped" else args[::-1])
 
 
 def conditions(columns: list[ColumnRef]) -> st.SearchStrategy[Expression]:
     def grow(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
         several = st.lists(inner, min_size=2, max_size=4).map(tuple)
         return st.one_of(
-            several.map(lambda args: Call(Type.BOOL, "and", args)),
-            several.map(lambda args: Call(Type.BOOL, "or", args)),
-            inner.map(lambda arg: Call(Type.BOOL, "not", (arg,))),
+            several.map(lambda args: FunctionCall(Type.BOOL, "and", args)),
+            several.map(lambda args: FunctionCall(Type.BOOL, "or", args)),
+            inner.map(lambda arg: FunctionCall(Type.BOOL, "not", (arg,))),
         )
 
     return st.recursive(leaves(columns), grow, max_leaves=14)
@@ -141,7 +143,7 @@ def test_a_constant_that_ends_in_nul_means_the_same_to_the_index_and_to_the_eval
     frame = frame_of([column], rows)
     for op in OPS:
         for constant in ("\0", "a\0", "a\0\0"):
-            expression = Call(Type.BOOL, op, (column, Literal(Type.STRING, constant)))
+            expression = FunctionCall(Type.BOOL, op, (column, Literal(Type.STRING, constant)))
             assert true_rows(expression, frame).tolist() == condition_rows(normalise(expression), rows, frame).tolist()
 
 
@@ -165,11 +167,11 @@ def test_the_normal_form_is_in_the_shape_the_engine_runs(case: tuple[list[Column
 @given(cases(), st.randoms(use_true_random=False))
 def test_reordered_conjuncts_are_the_same_condition(case: tuple[list[ColumnRef], Expression], rng: Any) -> None:
     expression = case[1]
-    if not (isinstance(expression, Call) and expression.op == "and"):
-        expression = Call(Type.BOOL, "and", (expression, Call(Type.BOOL, "is_null", (case[0][0],))))
+    if not (isinstance(expression, FunctionCall) and expression.op == "and"):
+        expression = FunctionCall(Type.BOOL, "and", (expression, FunctionCall(Type.BOOL, "is_null", (case[0][0],))))
     args = list(expression.args)
     rng.shuffle(args)
-    assert normalise(Call(Type.BOOL, "and", tuple(args))) == normalise(expression)
+    assert normalise(FunctionCall(Type.BOOL, "and", tuple(args))) == normalise(expression)
 
 
 @settings(max_examples=amount(50, long=100), deadline=None)
@@ -178,7 +180,7 @@ def test_equal_conditions_keep_the_same_rows(
     one: tuple[list[ColumnRef], Expression], two: tuple[list[ColumnRef], Expression], seed: int
 ) -> None:
     columns, expression = one
-    other = Call(Type.BOOL, "not", (Call(Type.BOOL, "not", (expression,)),))
+    other = FunctionCall(Type.BOOL, "not", (FunctionCall(Type.BOOL, "not", (expression,)),))
     rows = random_rows(columns, seed)
     frame = frame_of(columns, rows)
     for candidate in (other, two[1]):

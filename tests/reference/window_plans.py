@@ -10,26 +10,26 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from experiments.papers import (
-    Aggregate,
-    DeltaStar,
-    Distinct,
-    GroupBy,
-    Intersect,
-    Join,
-    Minus,
+    KeyedTable,
     OverwritingAggregate,
-    Project,
-    Recipient,
+    QueuedDeltaStar,
+    QueuedDistinct,
+    QueuedGroupBy,
+    QueuedIntersect,
+    QueuedJoin,
+    QueuedMinus,
+    QueuedProject,
+    QueuedRecipient,
+    QueuedSelect,
+    QueuedTableJoin,
+    QueuedUnion,
     Retraction,
-    Select,
-    Source,
-    Table,
-    TableJoin,
+    RowAggregate,
     TimedRow,
-    Union,
+    TimedSource,
 )
 from experiments.papers.buffers.element import Values, canonical
-from experiments.papers.node import Node
+from experiments.papers.machine.node import PlanNode
 from lineage.elements import FOREVER
 from windows.spec import WindowSpec
 
@@ -37,7 +37,7 @@ Bag = Counter[Values]
 Feed = Sequence[TimedRow | Retraction]
 
 
-def lives(source: Source, feed: Feed) -> list[tuple[Values, int, int]]:
+def lives(source: TimedSource, feed: Feed) -> list[tuple[Values, int, int]]:
     """Values, start and end of every row of a source."""
     rows: list[list[object]] = []
     for item in feed:
@@ -68,33 +68,33 @@ def lives(source: Source, feed: Feed) -> list[tuple[Values, int, int]]:
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-def answer_at(node: Node, feeds: dict[str, Feed], at_us: int) -> Bag:
+def answer_at(node: PlanNode, feeds: dict[str, Feed], at_us: int) -> Bag:
     """What the plan's answer must be at an instant."""
-    if isinstance(node, Source):
+    if isinstance(node, TimedSource):
         return Counter(values for values, start, end in lives(node, feeds[node.name]) if start <= at_us < end)
     inputs = [answer_at(below, feeds, at_us) for below in node.inputs]
     match node:
-        case Recipient():
+        case QueuedRecipient():
             return inputs[0]
-        case Select():
+        case QueuedSelect():
             return Counter({values: n for values, n in inputs[0].items() if node._condition(values)})
-        case Project():
+        case QueuedProject():
             return _mapped(inputs[0], lambda values: canonical(node._columns(values)))
-        case Union():
+        case QueuedUnion():
             return inputs[0] + inputs[1]
-        case Join():
+        case QueuedJoin():
             return _joined(node, *inputs)
-        case TableJoin():
+        case QueuedTableJoin():
             return Counter({left + row: n for left, n in inputs[0].items() for _, row in node._table.find(node._key(left))})
-        case Distinct() | DeltaStar():
+        case QueuedDistinct() | QueuedDeltaStar():
             return Counter(dict.fromkeys(inputs[0], 1))
-        case Minus():
+        case QueuedMinus():
             if node._duplicates:
                 return inputs[0] - inputs[1]
             return Counter({values: 1 for values in inputs[0] if not inputs[1][values]})
-        case Intersect():
+        case QueuedIntersect():
             return inputs[0] & inputs[1] if node._duplicates else Counter({v: 1 for v in inputs[0] if inputs[1][v]})
-        case GroupBy():
+        case QueuedGroupBy():
             return _grouped(node, inputs[0])
     raise AssertionError(node)
 
@@ -106,7 +106,7 @@ def _mapped(bag: Bag, function: Callable[[Values], Values]) -> Bag:
     return found
 
 
-def _joined(node: Join, left: Bag, right: Bag) -> Bag:
+def _joined(node: QueuedJoin, left: Bag, right: Bag) -> Bag:
     found: Bag = Counter()
     for l, n in left.items():
         for r, m in right.items():
@@ -116,7 +116,7 @@ def _joined(node: Join, left: Bag, right: Bag) -> Bag:
     return found
 
 
-def _grouped(node: GroupBy, bag: Bag) -> Bag:
+def _grouped(node: QueuedGroupBy, bag: Bag) -> Bag:
     groups: dict[Values, list[Values]] = {} if node._columns else {(): []}
     for values, n in bag.items():
         groups.setdefault(tuple(values[c] for c in node._columns), []).extend([values] * n)
@@ -124,124 +124,151 @@ def _grouped(node: GroupBy, bag: Bag) -> Bag:
 
 
 ALL_AGGREGATES = (
-    Aggregate("COUNT"),
-    Aggregate("COUNT", 1),
-    Aggregate("SUM", 1),
-    Aggregate("AVG", 1),
-    Aggregate("MIN", 1),
-    Aggregate("MAX", 1),
-    Aggregate("STDDEV", 1),
-    Aggregate("VARIANCE", 1),
-    Aggregate("MEDIAN", 1),
-    Aggregate("COUNT", 1, distinct=True),
-    Aggregate("SUM", 1, condition=lambda row: row[0] == 1),
+    RowAggregate("COUNT"),
+    RowAggregate("COUNT", 1),
+    RowAggregate("SUM", 1),
+    RowAggregate("AVG", 1),
+    RowAggregate("MIN", 1),
+    RowAggregate("MAX", 1),
+    RowAggregate("STDDEV", 1),
+    RowAggregate("VARIANCE", 1),
+    RowAggregate("MEDIAN", 1),
+    RowAggregate("COUNT", 1, distinct=True),
+    RowAggregate("SUM", 1, condition=lambda row: row[0] == 1),
 )
 
 
-def _a(width: int = 7) -> Source:
-    return Source("a", WindowSpec.range(width))
+def _a(width: int = 7) -> TimedSource:
+    return TimedSource("a", WindowSpec.range(width))
 
 
-def _b(width: int = 5) -> Source:
-    return Source("b", WindowSpec.range(width))
+def _b(width: int = 5) -> TimedSource:
+    return TimedSource("b", WindowSpec.range(width))
 
 
-def _weak() -> Source:
-    return Source("a", WindowSpec.range(12), has_end=True)
+def _weak() -> TimedSource:
+    return TimedSource("a", WindowSpec.range(12), has_end=True)
 
 
-def _keyed() -> Source:
-    return Source("a", WindowSpec.range(9), key=(1,), has_end=True)
+def _keyed() -> TimedSource:
+    return TimedSource("a", WindowSpec.range(9), key=(1,), has_end=True)
 
 
-def _top_join() -> Node:
+def _top_join() -> PlanNode:
     """Minus over join over distinct."""
-    c = Source("c", WindowSpec.range(6))
-    return Minus(Join(Distinct(_a()), _b(), [0], [0]), Join(c, Source("d", WindowSpec.range(4)), [0], [0]))
+    c = TimedSource("c", WindowSpec.range(6))
+    return QueuedMinus(
+        QueuedJoin(QueuedDistinct(_a()), _b(), [0], [0]), QueuedJoin(c, TimedSource("d", WindowSpec.range(4)), [0], [0])
+    )
 
 
-def _two_readers() -> Node:
+def _two_readers() -> PlanNode:
     """(A join C) - (B join C), one source read twice."""
-    c = Source("c", WindowSpec.range(6))
-    return Minus(Join(_a(), c, [0], [0]), Join(_b(), c, [0], [0]))
+    c = TimedSource("c", WindowSpec.range(6))
+    return QueuedMinus(QueuedJoin(_a(), c, [0], [0]), QueuedJoin(_b(), c, [0], [0]))
 
 
 #: name -> a new plan; rows have two columns, small values and NULLs
-PLANS: dict[str, Callable[[], Node]] = {
+PLANS: dict[str, Callable[[], PlanNode]] = {
     "source": _a,
-    "rows": lambda: Source("a", WindowSpec.newest(3, width_us=8)),
-    "partitioned rows": lambda: Source("a", WindowSpec.newest(2, [0])),
-    "slide": lambda: Source("a", WindowSpec.sliding(7, 3)),
-    "slide with holes": lambda: Distinct(Source("a", WindowSpec.sliding(2, 5))),
-    "slide of keyed": lambda: Source("a", WindowSpec.sliding(8, 2), key=(1,), has_end=True),
-    "group-by of tumble": lambda: GroupBy(Source("a", WindowSpec.sliding(5, 5)), [0], ALL_AGGREGATES),
-    "join of slides": lambda: Join(Source("a", WindowSpec.sliding(6, 3)), Source("b", WindowSpec.sliding(4, 2)), [0], [0]),
-    "union of slides": lambda: Union(Source("a", WindowSpec.sliding(6, 3)), Source("b", WindowSpec.sliding(6, 2))),
-    "minus of slides": lambda: Minus(Source("a", WindowSpec.sliding(6, 3)), _b()),
-    "unbounded": lambda: Distinct(Source("a", WindowSpec.unbounded())),
-    "select": lambda: Select(_a(), lambda row: row[0] in (1, 2)),
-    "project": lambda: Project(_a(), lambda row: (row[0],)),
-    "union": lambda: Union(_a(), _b()),
-    "join": lambda: Join(_a(), _b(), [0], [0]),
-    "join with condition": lambda: Join(_a(), _b(), [0], [0], lambda l, r: l[1] != r[1]),
-    "join of keyed": lambda: Join(_keyed(), _b(), [0], [0]),
-    "join of rows": lambda: Join(Source("a", WindowSpec.newest(2)), _b(), [0], [0]),
-    "table join": lambda: TableJoin(_a(), Table([0], [(1, "x"), (1, "y"), (3, "z")]), [0]),
-    "table join of keyed": lambda: TableJoin(_keyed(), Table([0], [(1, "x"), (1, "y"), (3, "z")]), [0]),
-    "distinct": lambda: Distinct(Project(_a(), lambda row: (row[0],))),
-    "distinct of keyed": lambda: Distinct(Project(_keyed(), lambda row: (row[0],))),
-    "distinct of join": lambda: Distinct(Project(Join(_a(), _b(), [0], [0]), lambda row: (row[0], row[1]))),
-    "delta-star": lambda: DeltaStar(Project(_a(), lambda row: (row[0],))),
-    "delta-star of weak": lambda: DeltaStar(Project(_weak(), lambda row: (row[0],))),
-    "delta-star of join": lambda: DeltaStar(Project(Join(_a(), _b(), [0], [0]), lambda row: (row[0], row[1]))),
-    "minus": lambda: Minus(Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
-    "minus of weak": lambda: Minus(Project(_weak(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
-    "set minus": lambda: Minus(Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],)), duplicates=False),
-    "intersect": lambda: Intersect(Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
-    "intersect of keyed": lambda: Intersect(Project(_keyed(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],))),
-    "set intersect": lambda: Intersect(
-        Project(_a(), lambda row: (row[0],)), Project(_b(), lambda row: (row[0],)), duplicates=False
+    "rows": lambda: TimedSource("a", WindowSpec.newest(3, width_us=8)),
+    "partitioned rows": lambda: TimedSource("a", WindowSpec.newest(2, [0])),
+    "slide": lambda: TimedSource("a", WindowSpec.sliding(7, 3)),
+    "slide with holes": lambda: QueuedDistinct(TimedSource("a", WindowSpec.sliding(2, 5))),
+    "slide of keyed": lambda: TimedSource("a", WindowSpec.sliding(8, 2), key=(1,), has_end=True),
+    "group-by of tumble": lambda: QueuedGroupBy(TimedSource("a", WindowSpec.sliding(5, 5)), [0], ALL_AGGREGATES),
+    "join of slides": lambda: QueuedJoin(
+        TimedSource("a", WindowSpec.sliding(6, 3)), TimedSource("b", WindowSpec.sliding(4, 2)), [0], [0]
     ),
-    "group-by": lambda: GroupBy(_a(), [0], ALL_AGGREGATES),
-    "group-by of keyed": lambda: GroupBy(_keyed(), [0], ALL_AGGREGATES),
-    "scalar": lambda: GroupBy(_a(), [], ALL_AGGREGATES),
+    "union of slides": lambda: QueuedUnion(
+        TimedSource("a", WindowSpec.sliding(6, 3)), TimedSource("b", WindowSpec.sliding(6, 2))
+    ),
+    "minus of slides": lambda: QueuedMinus(TimedSource("a", WindowSpec.sliding(6, 3)), _b()),
+    "unbounded": lambda: QueuedDistinct(TimedSource("a", WindowSpec.unbounded())),
+    "select": lambda: QueuedSelect(_a(), lambda row: row[0] in (1, 2)),
+    "project": lambda: QueuedProject(_a(), lambda row: (row[0],)),
+    "union": lambda: QueuedUnion(_a(), _b()),
+    "join": lambda: QueuedJoin(_a(), _b(), [0], [0]),
+    "join with condition": lambda: QueuedJoin(_a(), _b(), [0], [0], lambda l, r: l[1] != r[1]),
+    "join of keyed": lambda: QueuedJoin(_keyed(), _b(), [0], [0]),
+    "join of rows": lambda: QueuedJoin(TimedSource("a", WindowSpec.newest(2)), _b(), [0], [0]),
+    "table join": lambda: QueuedTableJoin(_a(), KeyedTable([0], [(1, "x"), (1, "y"), (3, "z")]), [0]),
+    "table join of keyed": lambda: QueuedTableJoin(_keyed(), KeyedTable([0], [(1, "x"), (1, "y"), (3, "z")]), [0]),
+    "distinct": lambda: QueuedDistinct(QueuedProject(_a(), lambda row: (row[0],))),
+    "distinct of keyed": lambda: QueuedDistinct(QueuedProject(_keyed(), lambda row: (row[0],))),
+    "distinct of join": lambda: QueuedDistinct(QueuedProject(QueuedJoin(_a(), _b(), [0], [0]), lambda row: (row[0], row[1]))),
+    "delta-star": lambda: QueuedDeltaStar(QueuedProject(_a(), lambda row: (row[0],))),
+    "delta-star of weak": lambda: QueuedDeltaStar(QueuedProject(_weak(), lambda row: (row[0],))),
+    "delta-star of join": lambda: QueuedDeltaStar(QueuedProject(QueuedJoin(_a(), _b(), [0], [0]), lambda row: (row[0], row[1]))),
+    "minus": lambda: QueuedMinus(QueuedProject(_a(), lambda row: (row[0],)), QueuedProject(_b(), lambda row: (row[0],))),
+    "minus of weak": lambda: QueuedMinus(
+        QueuedProject(_weak(), lambda row: (row[0],)), QueuedProject(_b(), lambda row: (row[0],))
+    ),
+    "set minus": lambda: QueuedMinus(
+        QueuedProject(_a(), lambda row: (row[0],)), QueuedProject(_b(), lambda row: (row[0],)), duplicates=False
+    ),
+    "intersect": lambda: QueuedIntersect(QueuedProject(_a(), lambda row: (row[0],)), QueuedProject(_b(), lambda row: (row[0],))),
+    "intersect of keyed": lambda: QueuedIntersect(
+        QueuedProject(_keyed(), lambda row: (row[0],)), QueuedProject(_b(), lambda row: (row[0],))
+    ),
+    "set intersect": lambda: QueuedIntersect(
+        QueuedProject(_a(), lambda row: (row[0],)), QueuedProject(_b(), lambda row: (row[0],)), duplicates=False
+    ),
+    "group-by": lambda: QueuedGroupBy(_a(), [0], ALL_AGGREGATES),
+    "group-by of keyed": lambda: QueuedGroupBy(_keyed(), [0], ALL_AGGREGATES),
+    "scalar": lambda: QueuedGroupBy(_a(), [], ALL_AGGREGATES),
     "overwriting": lambda: OverwritingAggregate(_a(), [0], ALL_AGGREGATES),
     "overwriting scalar": lambda: OverwritingAggregate(_keyed(), [], ALL_AGGREGATES),
-    "group-by of join": lambda: GroupBy(Join(_a(), _b(), [0], [0]), [0], [Aggregate("MAX", 3)]),
-    "group-by of minus": lambda: GroupBy(Minus(_a(), _b()), [0], ALL_AGGREGATES),
-    "group-by of group-by": lambda: GroupBy(GroupBy(_a(), [0], [Aggregate("COUNT")]), [1], [Aggregate("COUNT")]),
-    "distinct of group-by": lambda: Distinct(Project(GroupBy(_a(), [0], [Aggregate("COUNT")]), lambda row: (row[1],))),
-    "join of group-by": lambda: Join(GroupBy(_a(), [0], [Aggregate("COUNT")]), _b(), [0], [0]),
-    "select of distinct of union": lambda: Select(Distinct(Union(_a(), _b())), lambda row: row[0] != 2),
-    "join of distincts": lambda: Join(
-        DeltaStar(Project(_a(), lambda row: (row[0],))), DeltaStar(Project(_b(), lambda row: (row[0],))), [0], [0]
+    "group-by of join": lambda: QueuedGroupBy(QueuedJoin(_a(), _b(), [0], [0]), [0], [RowAggregate("MAX", 3)]),
+    "group-by of minus": lambda: QueuedGroupBy(QueuedMinus(_a(), _b()), [0], ALL_AGGREGATES),
+    "group-by of group-by": lambda: QueuedGroupBy(
+        QueuedGroupBy(_a(), [0], [RowAggregate("COUNT")]), [1], [RowAggregate("COUNT")]
     ),
-    "join of joins": lambda: Join(
-        Join(_a(), _b(), [0], [0]), Join(Source("c", WindowSpec.range(6)), Source("d", WindowSpec.range(6)), [0], [0]), [0], [0]
+    "distinct of group-by": lambda: QueuedDistinct(
+        QueuedProject(QueuedGroupBy(_a(), [0], [RowAggregate("COUNT")]), lambda row: (row[1],))
     ),
-    "join of minus": lambda: Join(Minus(_a(), _b()), Source("c", WindowSpec.range(6)), [0], [0]),
-    "minus of minus": lambda: Minus(Minus(_a(), _b()), Source("c", WindowSpec.range(6))),
-    "union of minus": lambda: Distinct(
-        Union(Minus(_a(), _b()), Join(Source("c", WindowSpec.range(3)), Source("d", WindowSpec.range(9)), [0], [0]))
+    "join of group-by": lambda: QueuedJoin(QueuedGroupBy(_a(), [0], [RowAggregate("COUNT")]), _b(), [0], [0]),
+    "select of distinct of union": lambda: QueuedSelect(QueuedDistinct(QueuedUnion(_a(), _b())), lambda row: row[0] != 2),
+    "join of distincts": lambda: QueuedJoin(
+        QueuedDeltaStar(QueuedProject(_a(), lambda row: (row[0],))),
+        QueuedDeltaStar(QueuedProject(_b(), lambda row: (row[0],))),
+        [0],
+        [0],
+    ),
+    "join of joins": lambda: QueuedJoin(
+        QueuedJoin(_a(), _b(), [0], [0]),
+        QueuedJoin(TimedSource("c", WindowSpec.range(6)), TimedSource("d", WindowSpec.range(6)), [0], [0]),
+        [0],
+        [0],
+    ),
+    "join of minus": lambda: QueuedJoin(QueuedMinus(_a(), _b()), TimedSource("c", WindowSpec.range(6)), [0], [0]),
+    "minus of minus": lambda: QueuedMinus(QueuedMinus(_a(), _b()), TimedSource("c", WindowSpec.range(6))),
+    "union of minus": lambda: QueuedDistinct(
+        QueuedUnion(
+            QueuedMinus(_a(), _b()),
+            QueuedJoin(TimedSource("c", WindowSpec.range(3)), TimedSource("d", WindowSpec.range(9)), [0], [0]),
+        )
     ),
     "minus over join over distinct": _top_join,
     "one source twice": _two_readers,
-    "self-join": lambda: (lambda a: Join(a, a, [0], [1]))(_a()),
-    "intersect of minus": lambda: Intersect(Minus(_a(), _b()), Minus(_a(), Source("c", WindowSpec.range(6)))),
+    "self-join": lambda: (lambda a: QueuedJoin(a, a, [0], [1]))(_a()),
+    "intersect of minus": lambda: QueuedIntersect(
+        QueuedMinus(_a(), _b()), QueuedMinus(_a(), TimedSource("c", WindowSpec.range(6)))
+    ),
 }
 
 
-def sources(plan: Node) -> list[Source]:
-    return [node for node in plan.walk() if isinstance(node, Source)]
+def sources(plan: PlanNode) -> list[TimedSource]:
+    return [node for node in plan.walk() if isinstance(node, TimedSource)]
 
 
-def random_feeds(plan: Node, seed: int, n_rows: int = 30, span_us: int = 40) -> dict[str, Feed]:
+def random_feeds(plan: PlanNode, seed: int, n_rows: int = 30, span_us: int = 40) -> dict[str, Feed]:
     """Rows for every source of a plan: equal times, values that come again, NULLs, ends and retractions where there are keys."""
     rng = random.Random(seed)
     return {source.name: _random_feed(source, rng, n_rows, span_us) for source in sources(plan)}
 
 
-def _random_feed(source: Source, rng: random.Random, n_rows: int, span_us: int) -> Feed:
+def _random_feed(source: TimedSource, rng: random.Random, n_rows: int, span_us: int) -> Feed:
     feed: list[TimedRow | Retraction] = []
     for time in sorted(rng.randrange(span_us) for _ in range(n_rows)):
         values = (rng.choice([1, 1, 2, 2, 3, None]), rng.choice([1, 2, 3, None]))

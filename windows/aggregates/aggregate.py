@@ -1,4 +1,4 @@
-"""What an aggregate computes, as the planner says it."""
+"""The definition of one aggregate, as the planner gives it: kind, argument, FILTER and type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lineage.schema import Type
 
 
-class Kind(enum.Enum):
+class AggregateKind(enum.Enum):
     """The aggregates of the language; COUNT without an argument is COUNT(*)."""
 
     COUNT = "count"
@@ -24,14 +24,14 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateSpec:
     """One aggregate over columns of the input, by their places.
 
     `type` is the output's: COUNT int; SUM that of its argument (int of a bool); AVG, STDDEV, VARIANCE float; MEDIAN float of
     numbers, else that of its argument; MIN, MAX, FIRST, LAST that of their argument.
     """
 
-    kind: Kind
+    kind: AggregateKind
     argument: int | None
     type: Type
     #: COUNT(DISTINCT x)

@@ -11,10 +11,10 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.kernels import kernel
-from windows.aggregates.aggregate import Kind
+from windows.aggregates.aggregate import AggregateKind
 from windows.aggregates.operands import Operand
-from windows.aggregates.part import Part
-from windows.aggregates.steps import Steps
+from windows.aggregates.part import AggregatePart
+from windows.aggregates.steps import AggregateSteps
 from windows.state.growth import LEAST, fitted
 
 _NEXT, _PREV = 0, 1
@@ -28,7 +28,7 @@ def walk_chains(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, links: np.ndarray,
     ends: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The slots of the first and of the last row at each reading, -1 of none."""
+    """Apply the steps; write the slots of the first and last row at each reading, -1 where a group has none."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:
@@ -56,7 +56,7 @@ def walk_chains(
             read[_TAIL, readings[k]] = ends[_TAIL, group]
 
 
-class Chains(Part):
+class Chains(AggregatePart):
     """FIRST and LAST over one operand, whose NULLs count."""
 
     def __init__(self, operand: Operand) -> None:
@@ -73,14 +73,14 @@ class Chains(Part):
         self._links = fitted(self._links, n_slots, -1)
         self._ends = fitted(self._ends, n_groups, -1)
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._read = np.empty((2, steps.n_readings), np.int64)
         walk_chains(
             steps.slots, steps.signs, steps.groups, steps.readings, self._operand.counted, self._links, self._ends, self._read
         )
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
-        rows = self._read[_HEAD if kind is Kind.FIRST else _TAIL]
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
+        rows = self._read[_HEAD if kind is AggregateKind.FIRST else _TAIL]
         return self._column.cells[rows], self._column.nulls[rows] | (rows < 0)
 
     @property

@@ -1,4 +1,4 @@
-"""COUNT(DISTINCT x): how many rows of each group have each value, and how many values have any.
+"""COUNT(DISTINCT x): the number of live rows of each (group, value), and of values with at least one.
 
 pairs          codes of (group, value), with a reference for each live row that counts
 copies[pair]   live rows with it, in the order of events; a group's count is that of its pairs with copies
@@ -11,10 +11,10 @@ import numpy as np
 from filters.values.vector import Array, Vector
 from lineage.kernels import kernel
 from lineage.schema import Type
-from windows.aggregates.aggregate import Kind
+from windows.aggregates.aggregate import AggregateKind
 from windows.aggregates.operands import Operand
-from windows.aggregates.part import Part
-from windows.aggregates.steps import Steps
+from windows.aggregates.part import AggregatePart
+from windows.aggregates.steps import AggregateSteps
 from windows.state.growth import LEAST, fitted
 from windows.state.values import ValueCodes
 
@@ -26,7 +26,7 @@ def walk_distinct(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, pairs: np.ndarray,
     copies: np.ndarray, counts: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """Different values at each reading."""
+    """Apply the steps; write the number of distinct values at each reading."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:
@@ -38,7 +38,7 @@ def walk_distinct(
             read[readings[k]] = counts[group]
 
 
-class DistinctCounts(Part):
+class DistinctCounts(AggregatePart):
     """COUNT(DISTINCT x)."""
 
     def __init__(self, operand: Operand) -> None:
@@ -64,14 +64,14 @@ class DistinctCounts(Part):
         self._pairs[rows] = self._codes.encode([Vector(Type.INT, groups[counted]), value], len(rows))
         self._copies = fitted(self._copies, self._codes.capacity)
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._read = np.empty(steps.n_readings, np.int64)
         walk_distinct(
             steps.slots, steps.signs, steps.groups, steps.readings, self._operand.counted, self._pairs, self._copies,
             self._counts, self._read,
         )  # fmt: skip
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         return self._read, np.zeros(len(self._read), np.uint8)
 
     def leave(self, slots: Array) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 from filters.values.vector import Array
 from lineage.kernels import kernel
 from lineage.schema import Type
-from windows.aggregates.aggregate import Kind
+from windows.aggregates.aggregate import AggregateKind
 from windows.aggregates.heaps import push, remove
 from windows.aggregates.operands import Operand
-from windows.aggregates.part import Part
-from windows.aggregates.steps import Steps
+from windows.aggregates.part import AggregatePart
+from windows.aggregates.steps import AggregateSteps
 from windows.state.growth import LEAST, fitted
 
 _LOWER, _UPPER = 0, 1
@@ -32,7 +32,7 @@ def walk_extremes(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, keys: np.ndarray,
     flip: int, links: np.ndarray, roots: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The slot of the extreme at each reading, -1 of no rows."""
+    """Apply the steps; write the slot of the extreme at each reading, -1 where a group has no rows."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:
@@ -52,7 +52,7 @@ def walk_medians(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, keys: np.ndarray,
     links: np.ndarray, upper: np.ndarray, roots: np.ndarray, sizes: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The slots of the two rows in the middle at each reading: the same one twice of an odd number, -1 of none."""
+    """Apply the steps; write the slots of the two middle rows at each reading: equal for an odd number, -1 for none."""
     for k in range(len(slots)):
         group, slot = groups[k], slots[k]
         if signs[k] != 0 and counted[slot] != 0:
@@ -82,15 +82,15 @@ def walk_medians(
             read[1, at] = roots[_UPPER if even else _LOWER, group]
 
 
-class Extremes(Part):
+class Extremes(AggregatePart):
     """MIN or MAX."""
 
-    def __init__(self, operand: Operand, kind: Kind) -> None:
+    def __init__(self, operand: Operand, kind: AggregateKind) -> None:
         assert operand.column is not None, "an extreme is a value"
         self._operand = operand
         self._column = operand.column
         self._column.ordered = True
-        self._flip = -1 if kind is Kind.MAX else 0
+        self._flip = -1 if kind is AggregateKind.MAX else 0
         self.clear()
 
     def clear(self) -> None:
@@ -102,14 +102,14 @@ class Extremes(Part):
         self._links = fitted(self._links, n_slots, -1)
         self._roots = fitted(self._roots, n_groups, -1)
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._read = np.empty(steps.n_readings, np.int64)
         walk_extremes(
             steps.slots, steps.signs, steps.groups, steps.readings, self._operand.counted, self._column.keys, self._flip,
             self._links, self._roots, self._read,
         )  # fmt: skip
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         return self._column.cells[self._read], (self._read < 0).view(np.uint8)
 
     @property
@@ -117,7 +117,7 @@ class Extremes(Part):
         return self._links.nbytes + self._roots.nbytes
 
 
-class Medians(Part):
+class Medians(AggregatePart):
     """MEDIAN."""
 
     def __init__(self, operand: Operand) -> None:
@@ -140,14 +140,14 @@ class Medians(Part):
         self._roots = fitted(self._roots, n_groups, -1)
         self._sizes = fitted(self._sizes, n_groups)
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._read = np.empty((2, steps.n_readings), np.int64)
         walk_medians(
             steps.slots, steps.signs, steps.groups, steps.readings, self._operand.counted, self._column.keys, self._links,
             self._upper, self._roots, self._sizes, self._read,
         )  # fmt: skip
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         low, high = self._column.cells[self._read]
         return _middle(self._column.type, low, high), (self._read[0] < 0).view(np.uint8)
 
@@ -157,7 +157,7 @@ class Medians(Part):
 
 
 def _middle(type: Type, low: Array, high: Array) -> Array:
-    """Cells halfway between two; floats of ints and floats, else of the same type."""
+    """Return the cells halfway between two: floats for ints and floats, else of the same type."""
     if type is Type.TIMESTAMP:
         # the sum may not fit; a half goes away from 1970, as in DuckDB
         down: Array = (low >> 1) + (high >> 1) + (low & high & 1)

@@ -20,7 +20,7 @@ CHILD, NEXT, PREV = 0, 1, 2
 
 @inline
 def link(links: Number, keys: Number, flip: Number, a: Number, b: Number) -> Number:
-    """One heap of two; both roots, and both there."""
+    """Join two heaps, given by their roots, and return the root."""
     if (keys[b] ^ flip) < (keys[a] ^ flip):
         a, b = b, a
     first = links[CHILD, a]
@@ -34,7 +34,7 @@ def link(links: Number, keys: Number, flip: Number, a: Number, b: Number) -> Num
 
 @inline
 def push(links: Number, keys: Number, flip: Number, root: Number, row: Number) -> Number:
-    """The root after a row came."""
+    """Put a row into a heap and return the root."""
     links[CHILD, row] = -1
     links[NEXT, row] = -1
     links[PREV, row] = -1
@@ -43,7 +43,7 @@ def push(links: Number, keys: Number, flip: Number, root: Number, row: Number) -
 
 @inline
 def join_siblings(links: Number, keys: Number, flip: Number, first: Number) -> Number:
-    """One heap of the rows `first` and those next to it, -1 of none: by pairs from the left, then the pairs from the right."""
+    """Join `first` and its right siblings to one heap, in pairs from the left, then the pairs from the right; -1 for none."""
     paired = np.int64(-1)
     at = np.int64(first)
     while at >= 0:
@@ -72,7 +72,7 @@ def join_siblings(links: Number, keys: Number, flip: Number, first: Number) -> N
 
 @called
 def remove(links: Number, keys: Number, flip: Number, root: Number, row: Number) -> Number:
-    """The root after a row left, -1 if it was the last."""
+    """Take a row out of its heap and return the root, -1 if the heap is empty."""
     below = join_siblings(links, keys, flip, links[CHILD, row])
     if row == root:
         return below

@@ -27,13 +27,13 @@ _KEYED = (Type.FLOAT, Type.STRING)
 
 @kernel("void(int64[::1], int64[::1], int64[::1])")
 def order_floats(slots: np.ndarray, cells: np.ndarray, keys: np.ndarray) -> None:
-    """The order keys of the floats in some slots."""
+    """Write the order keys of the floats in some slots."""
     for k in range(len(slots)):
         keys[slots[k]] = order_key(cells[slots[k]], True)
 
 
-class Column:
-    """One input column, or the same as floats."""
+class OperandColumn:
+    """One input column by slot, in its own type or as floats."""
 
     __slots__ = ("type", "place", "ordered", "cells", "nulls", "texts", "_keys", "_order")
 
@@ -63,7 +63,7 @@ class Column:
         return self._keys if self.type in _KEYED else self.cells
 
     def enter(self, slots: Array, columns: list[Vector]) -> None:
-        """Rows begin: their values."""
+        """Store the values of rows that begin."""
         column = columns[self.place].widened(self.type)
         if self.texts is not None:
             self.cells[slots] = self.texts.encode(column)
@@ -89,11 +89,11 @@ class Column:
         self._keys[slots] = self._order.labels[self.cells[slots]]
 
     def many_texts(self, n_live: int) -> bool:
-        """Whether most texts belong to no live row."""
+        """Whether most of the texts belong to rows that ended."""
         return self.texts is not None and len(self.texts) > 2 * n_live + _SLACK_TEXTS
 
     def forget_texts(self, live: Array) -> Array:
-        """Throw out texts that no live slot has; returns old code -> new code, -1 for what is gone."""
+        """Drop the texts that no live slot has; returns the new code of each old one, -1 for dropped texts."""
         assert self.texts is not None, "only a text column has texts"
         used = live[self.nulls[live] == 0]
         remap = self.texts.compact(self.cells[used])
@@ -105,7 +105,7 @@ class Column:
         return remap
 
     def vector(self, cells: Array, nulls: Array) -> Vector:
-        """Cells as values."""
+        """Return cells as a vector of values."""
         mask = nulls.astype(np.bool_) if nulls.any() else None
         if self.texts is not None:
             return self.texts.vector(cells, mask)
@@ -120,11 +120,11 @@ class Column:
 
 
 class Operand:
-    """A column, and which rows count."""
+    """A column with a mask of the rows that count."""
 
     __slots__ = ("column", "filter", "with_nulls", "counted")
 
-    def __init__(self, column: Column | None, filter: int | None, with_nulls: bool) -> None:
+    def __init__(self, column: OperandColumn | None, filter: int | None, with_nulls: bool) -> None:
         #: None: only the rows matter
         self.column = column
         self.filter = filter
@@ -138,7 +138,7 @@ class Operand:
         self.counted = fitted(self.counted, n_slots)
 
     def enter(self, slots: Array, columns: list[Vector]) -> None:
-        """Rows begin, after the column has their values."""
+        """Decide which of the rows that begin count; the column has their values already."""
         counted = np.ones(len(slots), np.bool_)
         if self.filter is not None:
             passed = columns[self.filter]

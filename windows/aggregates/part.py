@@ -1,8 +1,8 @@
-"""What every aggregate's state does in a commit.
+"""The protocol of an aggregate's state: enter rows, walk the steps, give values, let rows leave.
 
 A **part** is the state of some aggregates over one operand: per group, and where it needs it per live row. In a commit rows
-`enter`, the part walks the steps, and what it was at each reading is asked for by kind. State of a group that lost all its rows
-is as that of one that never had any, so group codes are handed on without a word.
+`enter`, the part walks the steps, and its values at the readings are asked for by kind. The state of a group that lost all its
+rows equals that of a new group, so group codes are used again without a call.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from filters.values.vector import Array
-from windows.aggregates.aggregate import Kind
-from windows.aggregates.steps import Steps
+from windows.aggregates.aggregate import AggregateKind
+from windows.aggregates.steps import AggregateSteps
 
 
-class Part(ABC):
+class AggregatePart(ABC):
     """The state of some aggregates over one operand."""
 
     #: values that could not be computed; grows only
@@ -22,25 +22,25 @@ class Part(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Nothing is alive: fall back to the size of nothing."""
+        """Reset to the initial size; no row is alive."""
 
     @abstractmethod
     def hold(self, n_groups: int, n_slots: int) -> None:
-        """Have room for so many groups and slots."""
+        """Make room for so many groups and slots."""
 
     def enter(self, slots: Array, groups: Array) -> None:  # noqa: B027  # most parts need to know nothing before the walk
-        """Rows begin in this commit; the operand has their values."""
+        """Take the rows that begin in this commit; the operand has their values."""
 
     @abstractmethod
-    def walk(self, steps: Steps) -> None:
-        """Apply all steps; remember the readings until the next walk."""
+    def walk(self, steps: AggregateSteps) -> None:
+        """Apply all steps and keep the values at the readings until the next walk."""
 
     @abstractmethod
-    def values(self, kind: Kind) -> tuple[Array, Array]:
-        """What the aggregate was at each reading: cells and null bytes."""
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
+        """Return the aggregate's value at each reading: cells and null bytes."""
 
     def leave(self, slots: Array) -> None:  # noqa: B027  # as above
-        """Rows have ended in this commit, and their slots are about to be free."""
+        """Release the rows that ended in this commit; their slots are free after it."""
 
     @property
     @abstractmethod

@@ -9,13 +9,13 @@ import numpy as np
 
 from filters.values.vector import DTYPES, Array, Vector
 from lineage.schema import Type
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.aggregates.chains import Chains
 from windows.aggregates.distinct_counts import DistinctCounts
 from windows.aggregates.extremes import Extremes, Medians
-from windows.aggregates.operands import Column, Operand
-from windows.aggregates.part import Part
-from windows.aggregates.steps import Steps
+from windows.aggregates.operands import Operand, OperandColumn
+from windows.aggregates.part import AggregatePart
+from windows.aggregates.steps import AggregateSteps
 from windows.aggregates.sums import Counts, FloatSums, IntSums, Variances
 from windows.state.growth import LEAST
 
@@ -25,12 +25,12 @@ T = TypeVar("T")
 class AggregateState:
     """Columns, operands and parts of some aggregates over an input with these column types."""
 
-    def __init__(self, types: Sequence[Type], aggregates: Sequence[Aggregate]) -> None:
+    def __init__(self, types: Sequence[Type], aggregates: Sequence[AggregateSpec]) -> None:
         self._types = types
         self.aggregates = tuple(aggregates)
-        self._columns: dict[Any, Column] = {}
+        self._columns: dict[Any, OperandColumn] = {}
         self._operands: dict[Any, Operand] = {}
-        self._parts: dict[Any, Part] = {}
+        self._parts: dict[Any, AggregatePart] = {}
         #: rows of each group, whatever any FILTER says
         self._rows = self._made(self._parts, "rows", lambda: Counts(self._operand(None, None)))
         #: the part of each aggregate
@@ -44,50 +44,50 @@ class AggregateState:
             things[key] = make()
         return things[key]
 
-    def _column(self, place: int, type: Type) -> Column:
-        return self._made(self._columns, (place, type), lambda: Column(place, type))
+    def _column(self, place: int, type: Type) -> OperandColumn:
+        return self._made(self._columns, (place, type), lambda: OperandColumn(place, type))
 
-    def _operand(self, column: Column | None, filter: int | None, with_nulls: bool = False) -> Operand:
+    def _operand(self, column: OperandColumn | None, filter: int | None, with_nulls: bool = False) -> Operand:
         key = (None if column is None else (column.place, column.type), filter, with_nulls)
         return self._made(self._operands, key, lambda: Operand(column, filter, with_nulls))
 
-    def _part(self, aggregate: Aggregate) -> Part:
+    def _part(self, aggregate: AggregateSpec) -> AggregatePart:
         kind, place = aggregate.kind, aggregate.argument
         if place is None:
-            assert kind is Kind.COUNT, "only COUNT has no argument"
+            assert kind is AggregateKind.COUNT, "only COUNT has no argument"
             operand = self._operand(None, aggregate.filter)
             return self._made(self._parts, ("rows" if aggregate.filter is None else operand), lambda: Counts(operand))
         type = self._types[place]
-        if kind in (Kind.VARIANCE, Kind.STDDEV):
+        if kind in (AggregateKind.VARIANCE, AggregateKind.STDDEV):
             # as in DuckDB, ints are floats first
             type = Type.FLOAT
-        operand = self._operand(self._column(place, type), aggregate.filter, kind in (Kind.FIRST, Kind.LAST))
-        assert not aggregate.distinct or kind is Kind.COUNT, "DISTINCT is for COUNT"
+        operand = self._operand(self._column(place, type), aggregate.filter, kind in (AggregateKind.FIRST, AggregateKind.LAST))
+        assert not aggregate.distinct or kind is AggregateKind.COUNT, "DISTINCT is for COUNT"
         if aggregate.distinct:
             return self._made(self._parts, ("distinct", operand), lambda: DistinctCounts(operand))
         match kind:
-            case Kind.COUNT:
+            case AggregateKind.COUNT:
                 return self._made(self._parts, ("count", operand), lambda: Counts(operand))
-            case Kind.SUM | Kind.AVG:
+            case AggregateKind.SUM | AggregateKind.AVG:
                 sums = self._made(
                     self._parts, ("sums", operand), lambda: FloatSums(operand) if type is Type.FLOAT else IntSums(operand)
                 )
                 assert isinstance(sums, FloatSums | IntSums), "made just so"
                 sums.kinds.add(kind)
                 return sums
-            case Kind.VARIANCE | Kind.STDDEV:
+            case AggregateKind.VARIANCE | AggregateKind.STDDEV:
                 return self._made(self._parts, ("variances", operand), lambda: Variances(operand))
-            case Kind.MIN | Kind.MAX:
+            case AggregateKind.MIN | AggregateKind.MAX:
                 return self._made(self._parts, (kind, operand), lambda: Extremes(operand, kind))
-            case Kind.MEDIAN:
+            case AggregateKind.MEDIAN:
                 return self._made(self._parts, ("medians", operand), lambda: Medians(operand))
-            case Kind.FIRST | Kind.LAST:
+            case AggregateKind.FIRST | AggregateKind.LAST:
                 return self._made(self._parts, ("chains", operand), lambda: Chains(operand))
 
     # ---- a commit
 
     def hold(self, n_groups: int, n_slots: int) -> None:
-        """Have room for so many groups and slots."""
+        """Make room for so many groups and slots."""
         if (n_groups, n_slots) == (self._n_groups, self._n_slots):
             return
         self._n_groups, self._n_slots = n_groups, n_slots
@@ -99,7 +99,7 @@ class AggregateState:
             part.hold(n_groups, n_slots)
 
     def enter(self, slots: Array, groups: Array, columns: list[Vector]) -> None:
-        """Rows begin in this commit, in groups with these codes."""
+        """Take the rows that begin in this commit, with the codes of their groups."""
         if len(slots) == 0:
             return
         for column in self._columns.values():
@@ -109,8 +109,8 @@ class AggregateState:
         for part in self._parts.values():
             part.enter(slots, groups)
 
-    def walk(self, steps: Steps) -> tuple[Array, Array, Array]:
-        """Apply all steps. Gives the rows of the group at each reading, and cells and null bytes `[aggregate, reading]`."""
+    def walk(self, steps: AggregateSteps) -> tuple[Array, Array, Array]:
+        """Apply all steps; return the group's number of rows at each reading, and cells and null bytes `[aggregate, reading]`."""
         for part in self._parts.values():
             part.walk(steps)
         cells = np.empty((len(self._of), steps.n_readings), np.int64)
@@ -123,15 +123,15 @@ class AggregateState:
                 floats += 0.0
                 floats[np.isnan(floats)] = np.nan
         cells[nulls != 0] = 0
-        return self._rows.values(Kind.COUNT)[0], cells, nulls
+        return self._rows.values(AggregateKind.COUNT)[0], cells, nulls
 
     def leave(self, slots: Array) -> None:
-        """Rows have ended in this commit."""
+        """Release the rows that ended in this commit."""
         for part in self._parts.values():
             part.leave(slots)
 
     def clear(self) -> None:
-        """No row is alive: fall back to the size of nothing."""
+        """Reset to the initial size; no row is alive."""
         self._n_groups = self._n_slots = LEAST
         for thing in self._things():
             thing.clear()
@@ -139,7 +139,7 @@ class AggregateState:
     # ---- values
 
     def vector(self, k: int, cells: Array, nulls: Array) -> Vector:
-        """Cells of aggregate k as values."""
+        """Return cells of aggregate k as a vector of values."""
         aggregate = self.aggregates[k]
         if aggregate.type is Type.STRING:
             assert aggregate.argument is not None, "a text comes from a column"
@@ -150,11 +150,11 @@ class AggregateState:
         return Vector(aggregate.type, cells.astype(DTYPES[aggregate.type], copy=False), mask)
 
     def many_texts(self, n_live: int) -> bool:
-        """Whether most texts of a column belong to no live row."""
+        """Whether in some column most texts belong to rows that ended."""
         return any(column.many_texts(n_live) for column in self._columns.values())
 
     def forget_texts(self, live: Array, shown: Array) -> None:
-        """Throw out the texts that no live row has; `shown` are cells `[aggregate, group]`, among them codes of live texts."""
+        """Drop the texts that no live row has, and renumber the codes in `shown`, the cells `[aggregate, group]`."""
         for column in self._columns.values():
             if column.type is Type.STRING:
                 remap = column.forget_texts(live)
@@ -171,5 +171,5 @@ class AggregateState:
     def bytes(self) -> int:
         return sum(thing.bytes for thing in self._things())
 
-    def _things(self) -> list[Column | Operand | Part]:
+    def _things(self) -> list[OperandColumn | Operand | AggregatePart]:
         return [*self._columns.values(), *self._operands.values(), *self._parts.values()]

@@ -1,4 +1,4 @@
-"""The events of one commit as group-by walks them, and the points at which groups are looked at.
+"""The steps of one commit, which aggregates apply in order, and the readings: where they write a group's value.
 
     step      one row that begins (+1) or ends (-1) in its group, in event order
     reading   the state of one group after an event that touched it; one for each (event, group), or for each group when only
@@ -20,7 +20,7 @@ from lineage.kernels import kernel
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64[::1])")
 def number_readings(groups: np.ndarray, events: np.ndarray, seen: np.ndarray, first: int, readings: np.ndarray) -> int:
-    """The reading of each step or -1; `events` ascend from `first`, above all that `seen` holds by group. Returns how many."""
+    """Number the readings: write each step's or -1, return how many. `events` ascend from `first`, above the events in `seen`."""
     n = len(groups)
     for k in range(n - 1, -1, -1):
         group, event = groups[k], first + events[k]
@@ -35,8 +35,8 @@ def number_readings(groups: np.ndarray, events: np.ndarray, seen: np.ndarray, fi
 
 
 @dataclass(slots=True)
-class Steps:
-    """Steps of one commit."""
+class AggregateSteps:
+    """The steps of one commit: group, slot, sign and reading of each."""
 
     #: the row of each, by its slot; 0 under sign 0
     slots: Array

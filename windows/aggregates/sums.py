@@ -13,10 +13,10 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.kernels import Number, inline, kernel
-from windows.aggregates.aggregate import Kind
+from windows.aggregates.aggregate import AggregateKind
 from windows.aggregates.operands import Operand
-from windows.aggregates.part import Part
-from windows.aggregates.steps import Steps
+from windows.aggregates.part import AggregatePart
+from windows.aggregates.steps import AggregateSteps
 from windows.state.exact_sums import (
     MOST,
     NO_BITS,
@@ -41,7 +41,7 @@ _ALL, _NAN, _PLUS, _MINUS = 0, 1, 2, 3
 
 @inline
 def _count_special(counts: Number, group: Number, word: Number, sign: Number) -> None:
-    """A value that is NaN or infinite comes or goes."""
+    """Count a NaN or an infinity that comes or goes."""
     if (word & np.int64(0xFFFFFFFFFFFFF)) != 0:
         counts[_NAN, group] += sign
     elif word > 0:
@@ -52,7 +52,7 @@ def _count_special(counts: Number, group: Number, word: Number, sign: Number) ->
 
 @inline
 def _special_sum(counts: Number, group: Number) -> Number:
-    """NaN, an infinity, or 0.0 if all values are finite."""
+    """Return the sum of the NaNs and infinities that are counted, 0.0 if there are none."""
     plus, minus = counts[_PLUS, group], counts[_MINUS, group]
     if counts[_NAN, group] != 0 or (plus != 0 and minus != 0):
         return np.nan
@@ -64,7 +64,7 @@ def walk_counts(
     slots: np.ndarray, signs: np.ndarray, groups: np.ndarray, readings: np.ndarray, counted: np.ndarray, counts: np.ndarray,
     read: np.ndarray,
 ) -> None:  # fmt: skip
-    """Rows that count, at each reading."""
+    """Apply the steps; write the number of rows that count at each reading."""
     for k in range(len(slots)):
         group = groups[k]
         counts[_ALL, group] += signs[k] * np.int64(counted[slots[k]])
@@ -81,7 +81,7 @@ def walk_ints(
     counts: np.ndarray, words: np.ndarray, read_counts: np.ndarray, read_sums: np.ndarray, read_means: np.ndarray,
     fits: np.ndarray,
 ) -> None:  # fmt: skip
-    """Count, sum and mean of ints at each reading; no means if there is no room for them."""
+    """Apply the steps; write count, sum and mean of ints at each reading; no means if their array is empty."""
     for k in range(len(slots)):
         group = groups[k]
         if signs[k] != 0 and counted[slots[k]] != 0:
@@ -106,7 +106,7 @@ def walk_floats(
     counts: np.ndarray, words: np.ndarray, n_limbs: int, lowest: int, read_counts: np.ndarray,
     read_sums: np.ndarray, read_means: np.ndarray,
 ) -> None:  # fmt: skip
-    """Count, sum and mean of floats at each reading; no means if there is no room for them."""
+    """Apply the steps; write count, sum and mean of floats at each reading; no means if their array is empty."""
     for k in range(len(slots)):
         group = groups[k]
         if signs[k] != 0 and counted[slots[k]] != 0:
@@ -140,7 +140,7 @@ def walk_squares(
     counts: np.ndarray, words: np.ndarray, n_limbs: int, lowest: int, squares: np.ndarray, n_squares: int, lowest_square: int,
     scratch: np.ndarray, read_counts: np.ndarray, read: np.ndarray,
 ) -> None:  # fmt: skip
-    """The variance at each reading; 0 of fewer than two values."""
+    """Apply the steps; write the variance at each reading, 0 for fewer than two values."""
     for k in range(len(slots)):
         group = groups[k]
         if signs[k] != 0 and counted[slots[k]] != 0:
@@ -165,7 +165,7 @@ def walk_squares(
                 )  # fmt: skip
 
 
-class Counts(Part):
+class Counts(AggregatePart):
     """COUNT(*) and COUNT(x)."""
 
     def __init__(self, operand: Operand) -> None:
@@ -178,13 +178,13 @@ class Counts(Part):
     def hold(self, n_groups: int, n_slots: int) -> None:
         self._counts = fitted(self._counts, n_groups)
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._read = np.empty(steps.n_readings, np.int64)
         walk_counts(
             steps.slots, steps.signs, steps.groups, steps.readings, self._operand.counted, self._counts, self._read
         )  # fmt: skip
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         return self._read, np.zeros(len(self._read), np.uint8)
 
     @property
@@ -192,14 +192,14 @@ class Counts(Part):
         return self._counts.nbytes
 
 
-class _Sums(Part):
-    """What the sums of one operand have in common: counts, and a carry now and then for sums that only grow."""
+class _Sums(AggregatePart):
+    """The common part of sums over one operand: counts, and an occasional carry for sums that only grow."""
 
     def __init__(self, operand: Operand, sums: list[ExactSums]) -> None:
         self._operand = operand
         self._sums = sums
         #: the kinds that are asked for
-        self.kinds: set[Kind] = set()
+        self.kinds: set[AggregateKind] = set()
         self.clear()
 
     def clear(self) -> None:
@@ -214,7 +214,7 @@ class _Sums(Part):
         for sums in self._sums:
             sums.hold(n_groups)
 
-    def _begin(self, steps: Steps) -> None:
+    def _begin(self, steps: AggregateSteps) -> None:
         self._since += len(steps)
         if self._since > MOST:
             self._since = len(steps)
@@ -237,24 +237,24 @@ class IntSums(_Sums):
         super().clear()
         self._sums[0].cover(0, 62)
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._begin(steps)
         n = steps.n_readings
         self._totals = np.empty(n, np.int64)
         self._fits = np.empty(n, np.uint8)
-        self._means = np.empty(n if Kind.AVG in self.kinds else 0, np.float64)
+        self._means = np.empty(n if AggregateKind.AVG in self.kinds else 0, np.float64)
         walk_ints(
             steps.slots, steps.signs, steps.groups, steps.readings, self._operand.counted, self._operand.cells, self._counts,
             self._sums[0].words.reshape(-1), self._read_counts, self._totals, self._means, self._fits,
         )  # fmt: skip
-        if Kind.SUM in self.kinds:
+        if AggregateKind.SUM in self.kinds:
             self.errors += n - int(np.count_nonzero(self._fits))
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         none = self._read_counts == 0
-        if kind is Kind.SUM:
+        if kind is AggregateKind.SUM:
             return self._totals, (none | (self._fits == 0)).view(np.uint8)
-        if kind is Kind.AVG:
+        if kind is AggregateKind.AVG:
             return self._means.view(np.int64), none.view(np.uint8)
         return self._read_counts, np.zeros(len(none), np.uint8)
 
@@ -268,21 +268,21 @@ class FloatSums(_Sums):
     def enter(self, slots: Array, groups: Array) -> None:
         self._sums[0].cover(*_bits(self._operand.cells[slots]))
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._begin(steps)
         sums = self._sums[0]
         self._totals = np.empty(steps.n_readings, np.float64)
-        self._means = np.empty(steps.n_readings if Kind.AVG in self.kinds else 0, np.float64)
+        self._means = np.empty(steps.n_readings if AggregateKind.AVG in self.kinds else 0, np.float64)
         walk_floats(
             steps.slots, steps.signs, steps.groups, steps.readings, self._operand.counted, self._operand.cells, self._counts,
             sums.words.reshape(-1), sums.limbs.n, sums.limbs.lowest, self._read_counts, self._totals, self._means,
         )  # fmt: skip
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         none = (self._read_counts == 0).view(np.uint8)
-        if kind is Kind.SUM:
+        if kind is AggregateKind.SUM:
             return self._totals.view(np.int64), none
-        if kind is Kind.AVG:
+        if kind is AggregateKind.AVG:
             return self._means.view(np.int64), none
         return self._read_counts, np.zeros(len(none), np.uint8)
 
@@ -298,7 +298,7 @@ class Variances(_Sums):
         for sums in self._sums:
             sums.cover(*bits)
 
-    def walk(self, steps: Steps) -> None:
+    def walk(self, steps: AggregateSteps) -> None:
         self._begin(steps)
         sums, squares = self._sums
         self._read = np.empty(steps.n_readings, np.float64)
@@ -309,8 +309,8 @@ class Variances(_Sums):
             squares.limbs.lowest, scratch, self._read_counts, self._read,
         )  # fmt: skip
 
-    def values(self, kind: Kind) -> tuple[Array, Array]:
-        values = np.sqrt(self._read) if kind is Kind.STDDEV else self._read
+    def values(self, kind: AggregateKind) -> tuple[Array, Array]:
+        values = np.sqrt(self._read) if kind is AggregateKind.STDDEV else self._read
         return values.view(np.int64), (self._read_counts < 2).view(np.uint8)
 
 

@@ -40,7 +40,7 @@ class TextOrder:
         return len(self._sorted)
 
     def add(self, first: int, texts: list[str]) -> bool:
-        """New texts with codes from `first` on; returns whether labels of older ones changed."""
+        """Label new texts with codes from `first` on; returns whether the labels of older texts changed."""
         self.labels = fitted(self.labels, room_for(first + len(texts), len(self.labels)))
         changed = False
         for code, text in enumerate(texts, first):

@@ -22,7 +22,7 @@ from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Plus, no_minus
 from windows.operators.operator import Child, Operator
-from windows.operators.set_operation import UNION, SetOperation, standing
+from windows.operators.set_operation import UNION, SetOperator, standing
 from windows.state.due import Buffer
 from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows
@@ -35,14 +35,14 @@ _NEVER = -(2**63)
 _OUT, _BACK, _CHANGED = 0, 1, 2
 
 
-def distinct(types: Sequence[Type], rows: LiveRows, values: ValueCodes | None = None) -> SetOperation:
-    """DISTINCT over any input, which may keep its values."""
-    return SetOperation(UNION, types, [rows], values)
+def distinct(types: Sequence[Type], rows: LiveRows, values: ValueCodes | None = None) -> SetOperator:
+    """Make the operator of DISTINCT over any input; `values` are the input's, if it keeps them."""
+    return SetOperator(UNION, types, [rows], values)
 
 
 @inline
 def _hand_over(code: Number, upto: Number, shown: Number, reserve: Number, out: Number, sizes: Number) -> None:
-    """Let the row shown end if it does by `upto`, and the reserve take its place."""
+    """End the row shown if it is due by `upto`, and show the reserve in its place."""
     while shown[code] <= upto and shown[code] != _NEVER:
         instant = shown[code]
         shown[code] = reserve[code] if reserve[code] > instant else _NEVER
@@ -75,7 +75,7 @@ def star(
     again: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
-    """Rows in order of coming, then the ends of all values up to the clock; each value's history is its own.
+    """Walk the arrivals in order, then the ends of all values up to the clock; write the changes of the output.
 
     `changed` marks the codes in `again`: shown by another row than before the commit, or by none.
     """
@@ -118,7 +118,7 @@ class DeltaStar(Operator):
     """DISTINCT over an input whose ends are known and never premature."""
 
     def __init__(self, types: Sequence[Type], buffer: Buffer, values: ValueCodes | None = None) -> None:
-        """`values`: those of the input, which keeps them."""
+        """`values`: the value codes of the input, if it keeps them."""
         self.types = tuple(types)
         #: finds the values whose row shown is due; its slots are codes
         self._buffer = buffer

@@ -32,7 +32,7 @@ from windows.state.cells import Cells
 from windows.state.due import Fifo
 from windows.state.growth import LEAST, fitted
 from windows.state.numbers import Numbers
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
 
@@ -122,7 +122,7 @@ class Combined:
         self._numbers = Numbers()
         self.n_live = 0
 
-    def apply(self, delta: Delta, rows: Array, columns: Sequence[Vector], upto: int) -> tuple[Array, Events]:
+    def apply(self, delta: Delta, rows: Array, columns: Sequence[Vector], upto: int) -> tuple[Array, RowEvents]:
         """Take combinations, given by their row in the delta (ascending) and the columns of their version; their numbers, and
         what happened to the rows that have any."""
         having, place, counts = np.unique(rows, return_inverse=True, return_counts=True)

@@ -23,20 +23,20 @@ from filters.values.vector import Array, Vector
 from lineage.elements import FOREVER
 from lineage.kernels import kernel
 from lineage.schema import Type
-from windows.aggregates.aggregate import Aggregate
+from windows.aggregates.aggregate import AggregateSpec
 from windows.aggregates.state import AggregateState
-from windows.aggregates.steps import Steps, number_readings
+from windows.aggregates.steps import AggregateSteps, number_readings
 from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.operators.operator import Child, Operator
 from windows.state.growth import LEAST, fitted
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.value_order import ordered
 from windows.state.values import ValueCodes
 
 
 @kernel("void(int64[::1], int64[::1], int64[::1])")
 def number_events(times: np.ndarray, ranks: np.ndarray, events: np.ndarray) -> None:
-    """A number for each event: equal iff time and rank are."""
+    """Number the events: equal numbers iff time and rank are equal."""
     number = np.int64(0)
     for k in range(len(times)):
         if k > 0 and (times[k] != times[k - 1] or ranks[k] != ranks[k - 1]):
@@ -52,7 +52,7 @@ def list_changes(
     groups: np.ndarray, rows: np.ndarray, scalar: bool, cells: np.ndarray, nulls: np.ndarray, shown: np.ndarray,
     shown_nulls: np.ndarray, exists: np.ndarray, minus: np.ndarray, plus: np.ndarray, counts: np.ndarray,
 ) -> None:  # fmt: skip
-    """The readings at which a group's row ends, and those at which one begins; `counts` is how many of each."""
+    """List the readings at which a group's row ends, and at which one begins; `counts` is how many of each."""
     n_minus, n_plus = np.int64(0), np.int64(0)
     for k in range(len(groups)):
         group = groups[k]
@@ -75,13 +75,13 @@ def list_changes(
     counts[0], counts[1] = n_minus, n_plus
 
 
-class GroupBy(Operator):
-    """Aggregates by the first `n_keys` columns of the input, or over all rows: that one row comes with the first commit."""
+class GroupByOperator(Operator):
+    """Aggregates by the first `n_keys` columns of the input; with no keys one row over all, from the first commit on."""
 
     sends_ends = True
 
     def __init__(
-        self, types: Sequence[Type], n_keys: int, aggregates: Sequence[Aggregate], rows: LiveRows, *,
+        self, types: Sequence[Type], n_keys: int, aggregates: Sequence[AggregateSpec], rows: LiveRows, *,
         per_event: bool = True, by_value: bool = False,
     ) -> None:  # fmt: skip
         self.types = (*types[:n_keys], *(aggregate.type for aggregate in aggregates))
@@ -100,7 +100,7 @@ class GroupBy(Operator):
         self._opened = not self._scalar
         if self._scalar:
             none = np.zeros(1, np.int64)
-            _, self._shown[:, :1], self._shown_nulls[:, :1] = self._state.walk(Steps(none, none, none, none, 1))
+            _, self._shown[:, :1], self._shown_nulls[:, :1] = self._state.walk(AggregateSteps(none, none, none, none, 1))
 
     def _reset(self) -> None:
         n = len(self._state.aggregates)
@@ -148,17 +148,17 @@ class GroupBy(Operator):
         self._shown_nulls = fitted(self._shown_nulls, n_groups)
         self._seen = fitted(self._seen, n_groups)
 
-    def _opening(self, events: Events, upto: int) -> Events:
-        """The events with one before them that touches the only group and changes nothing."""
+    def _opening(self, events: RowEvents, upto: int) -> RowEvents:
+        """Put an event in front that reads the only group and changes nothing."""
         self._opened = True
-        return Events(
+        return RowEvents(
             np.concatenate([events.times[:1] if len(events) else [upto], events.times]),
             np.concatenate([[SCHEDULED], events.ranks]),
             np.concatenate([[0], events.slots]),
             np.concatenate([[0], events.signs]),
         )
 
-    def _steps(self, events: Events) -> Steps:
+    def _steps(self, events: RowEvents) -> AggregateSteps:
         groups = self._group_of[events.slots]
         numbers = np.zeros(len(events), np.int64)
         if self._per_event:
@@ -166,9 +166,9 @@ class GroupBy(Operator):
         readings = np.empty(len(events), np.int64)
         n = number_readings(groups, numbers, self._seen, self._event, readings)
         self._event += int(numbers[-1]) + 1
-        return Steps(events.slots, events.signs, groups, readings, n)
+        return AggregateSteps(events.slots, events.signs, groups, readings, n)
 
-    def _output(self, events: Events, steps: Steps, rows: Array, cells: Array, nulls: Array) -> Delta:
+    def _output(self, events: RowEvents, steps: AggregateSteps, rows: Array, cells: Array, nulls: Array) -> Delta:
         read = np.flatnonzero(steps.readings >= 0)
         groups = steps.groups[read]
         ended, begun, counts = np.empty(len(read), np.int64), np.empty(len(read), np.int64), np.zeros(2, np.int64)
@@ -188,7 +188,7 @@ class GroupBy(Operator):
         return [*self._keys.take(groups), *values]
 
     def _settle(self, ended: Array) -> None:
-        """Let go of what the rows that ended had."""
+        """Release the slots, codes and texts of the rows that ended."""
         self._state.leave(ended)
         if not self._scalar:
             self._keys.release(self._group_of[ended])

@@ -40,7 +40,7 @@ _OUT, _BACK, _TURNS, _ASKS = range(4)
 
 @inline
 def _show(code: Number, time: Number, rank: Number, latest: Number, shown: Number, out: Number, sizes: Number) -> None:
-    """Show a value from now on, if both sides have it."""
+    """Show a value from this event on, if both sides have it."""
     end = min(latest[0, code], latest[1, code])
     if end > time:
         shown[code] = end
@@ -54,7 +54,7 @@ def _show(code: Number, time: Number, rank: Number, latest: Number, shown: Numbe
 
 @inline
 def _hand_over(code: Number, upto: Number, latest: Number, shown: Number, out: Number, sizes: Number) -> None:
-    """Let the row shown end if it does by `upto`, and the next take its place."""
+    """End the row shown if it is due by `upto`, and show the next in its place."""
     while shown[code] <= upto and shown[code] != _NEVER:
         instant = shown[code]
         shown[code] = _NEVER
@@ -63,7 +63,7 @@ def _hand_over(code: Number, upto: Number, latest: Number, shown: Number, out: N
 
 @inline
 def _mark(code: Number, mark: Number, marks: Number, codes: Number, sizes: Number, place: Number) -> None:
-    """Put a code on a list of the commit, once."""
+    """Add a code to a list of the commit, once."""
     if marks[code] & mark == 0:
         marks[code] |= mark
         codes[sizes[place]] = code
@@ -92,7 +92,7 @@ def meet(
     asked: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
-    """Rows in order of coming, then the ends of all values up to the clock; each value's history is its own.
+    """Walk the arrivals of both sides in order, then the ends of all values up to the clock; write the changes of the output.
 
     `due`: codes whose row shown ends; `over`: codes whose holding may be over.
     """
@@ -161,7 +161,7 @@ class IntersectStar(Operator):
         return found
 
     def _came(self, pluses: Sequence[Plus]) -> tuple[Array, Array, Array, Array, Array]:
-        """The rows of both sides in order of coming: code, side, time, rank and end."""
+        """Return the arrivals of both sides in event order: code, side, time, rank and end."""
         order = merged_order([(plus.times, plus.ranks) for plus in pluses])
         codes = np.concatenate([self._values.encode(plus.columns, len(plus)) for plus in pluses])
         sides = np.repeat(np.arange(2), [len(plus) for plus in pluses])
@@ -177,7 +177,7 @@ class IntersectStar(Operator):
         return Delta(Plus(codes, times, ranks, ends, self._values.take(codes)), no_minus())
 
     def _wait(self, turned: Array, asked: Array) -> None:
-        """For the end of what is shown now, and for the last end of both sides; what has no end is not waited for."""
+        """Schedule the end of each shown row and the last end of both sides; rows without an end need none."""
         ends = self._shown[turned]
         self._due.add(turned[(ends != _NEVER) & (ends < FOREVER)], self._shown)
         self._asked[asked] = last = self._latest[:, asked].max(axis=0)

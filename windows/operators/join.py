@@ -28,7 +28,7 @@ from windows.operators.join_keys import KeyPair, key_columns, key_types
 from windows.operators.operator import Child, Operator
 from windows.operators.pair_walk import BEGUN, ENDED, EVENT, PART_PAIRS, list_pairs, walk_pairs
 from windows.state.growth import LEAST, fitted, fitted_rows
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
 
@@ -37,13 +37,13 @@ _NONE = -1
 
 
 def paired(left: Array, right: Array) -> Array:
-    """One number for two that are not negative: below the square of the larger plus one, so that small ones stay small."""
+    """Return one number for a pair of numbers >= 0; it is below (the larger + 1) squared."""
     found: Array = np.where(left < right, right * right + left, left * left + left + right)
     return found
 
 
 class PairFrame(Frame):
-    """The columns of pairs of rows, gathered when they are read."""
+    """The columns of pairs of rows; a column is gathered when first read."""
 
     __slots__ = ("_sides", "_slots", "_width")
 
@@ -60,7 +60,7 @@ class PairFrame(Frame):
 
 
 class PairJoin(Operator):
-    """Two inputs: equal keys, and a condition over the columns of both, left ones first."""
+    """The join of two inputs by equal keys and a condition over the columns of both, left ones first."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class PairJoin(Operator):
             self._first = np.full((LEAST, 2), _NONE, np.int64)
         return found
 
-    def _applied(self, side: int, delta: Delta, upto: int) -> Events:
-        """Events of the rows that can meet any."""
+    def _applied(self, side: int, delta: Delta, upto: int) -> RowEvents:
+        """Apply a side's delta; return the events of the rows whose key can match."""
         plus = delta.plus
         keys, usable, errors = key_columns(self._keyed[side], self._keys.types, plus.columns, len(plus))
         self.errors += errors
@@ -122,7 +122,7 @@ class PairJoin(Operator):
         self._codes[side] = fitted(self._codes[side], capacity)
         self._links[side] = np.ascontiguousarray(fitted(self._links[side].T, capacity).T)
 
-    def _walked(self, events: Sequence[Events]) -> Delta:
+    def _walked(self, events: Sequence[RowEvents]) -> Delta:
         signed = [(side, event, sign) for sign in (-1, 1) for side, event in enumerate(events)]
         picked = [np.flatnonzero(event.signs == sign) for _, event, sign in signed]
         runs = [(event.times[rows], event.ranks[rows]) for (_, event, _), rows in zip(signed, picked)]
@@ -137,7 +137,7 @@ class PairJoin(Operator):
         return Delta(plus, Minus(paired(ended[0], ended[1]), times[ended[2]], ranks[ended[2]]))
 
     def _pairs(self, times: Array, sides: Array, slots: Array, signs: Array) -> tuple[Array, Array]:
-        """(left, right, event) of the pairs that begin and meet the condition, and of those that end."""
+        """Return (left, right, event) of the pairs that begin and meet the condition, and of the pairs that end."""
         state = np.array([0, _NONE, 0, 0], np.int64)
         room = min(PART_PAIRS, 16 + 4 * len(slots))
         part = np.empty((2, 3, room), np.int64)
@@ -155,7 +155,7 @@ class PairJoin(Operator):
         return np.concatenate([none, *begun], axis=1), np.concatenate([none, *ended], axis=1)
 
     def _met(self, pairs: Array, *, count: bool) -> Array:
-        """A copy of those pairs on which the condition is TRUE."""
+        """Return a copy of the pairs on which the condition is TRUE."""
         if self._condition is None or pairs.shape[1] == 0:
             met = pairs.copy()
         else:
@@ -220,8 +220,8 @@ class JoinStep:
     stamps: Stamps | None = None
 
 
-class Join(Operator):
-    """Several inputs, in the order given; step k adds input k + 1. Output columns: those of all inputs, in order."""
+class JoinOperator(Operator):
+    """The join of several inputs in the order given: step k adds input k + 1. Its columns are the inputs' columns in order."""
 
     def __init__(
         self,

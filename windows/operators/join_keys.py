@@ -36,7 +36,7 @@ class KeyPair:
 
 
 def key_types(pairs: Sequence[KeyPair]) -> list[Type]:
-    """The type in which each pair is compared."""
+    """Return the type in which each pair is compared."""
     types = []
     for pair in pairs:
         a, b = pair.left.type, pair.right.type
@@ -48,8 +48,7 @@ def key_types(pairs: Sequence[KeyPair]) -> list[Type]:
 def key_columns(
     keyed: Sequence[Expression], types: Sequence[Type], columns: Sequence[Vector], n_rows: int
 ) -> tuple[list[Vector], Array, int]:
-    """The keys of the rows of a side in the types they are compared in, which rows can meet any, and how many values could not
-    be computed."""
+    """Return the key columns of a side, a mask of the rows whose key can match, and the number of values not computed."""
     usable = np.ones(n_rows, np.bool_)
     frame = ListFrame(columns, n_rows)
     keys = []

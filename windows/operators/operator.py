@@ -1,4 +1,4 @@
-"""What every window operator does: take a delta per input and give one, once a commit, in the commit's own thread.
+"""The protocol of window operators: once a commit, take a delta of each input and return the delta of the output.
 
     process      all events of the commit, and all ends up to its clock `upto`: afterwards the output is that of `upto`
     answer       the rows of the output that are alive, all as + at one instant: what a new reader begins with
@@ -34,22 +34,22 @@ class Operator(ABC):
 
     @abstractmethod
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
-        """The output's delta of one commit. O(events), no Python per row."""
+        """Return the output's delta of one commit. O(events), no Python per row."""
 
     def show_events(self) -> None:  # noqa: B027 - most show every event as it is
-        """Somebody looks inside commits from now on: show what each event changes, not only what the whole commit does."""
+        """From now on return the changes of every event, not only the net changes of the commit."""
 
     @abstractmethod
     def answer(self, children: Sequence[Child], now: int) -> Delta:
-        """The live rows of the output as + at `now`, rank 0; scheduled ends as they are. A window gives them as they came."""
+        """Return the live rows of the output as + at `now`, rank 0, with their scheduled ends; a window's in order of coming."""
 
     @property
     @abstractmethod
     def bytes(self) -> int:
-        """Size of the state; what is empty again counts as nothing but a constant."""
+        """Return the size of the state in bytes; a constant when no row is alive."""
 
     def stats(self) -> dict[str, int]:
-        """Figures for `stats` and experiments."""
+        """Return figures for `stats` and experiments."""
         return {"bytes": self.bytes, "errors": self.errors}
 
     @abstractmethod
@@ -58,12 +58,12 @@ class Operator(ABC):
 
 
 class TimedOperator(Operator):
-    """An operator that gives rows their lives: it says when those that it has now will end."""
+    """An operator that schedules the ends of rows, and can count the ends to come."""
 
     @abstractmethod
     def most_ends(self, upto: int) -> int:
-        """No fewer than the ends up to an instant. O(1)."""
+        """Return an upper bound on the number of ends up to an instant. O(1)."""
 
     @abstractmethod
     def count_ends(self, upto: int) -> Callable[[int], int]:
-        """How many ends there are by an instant up to `upto`, for the rows of now; O(rows) once, then O(log rows)."""
+        """Return the number of ends by an instant <= `upto`, of the rows alive now; O(rows) once, then O(log rows)."""

@@ -19,7 +19,7 @@ _NONE = -1
 
 @inline
 def _enter(slot: Number, code: Number, side: Number, first: Number, links: Number) -> None:
-    """Hang a row in front of the list of its key."""
+    """Put a row at the head of the list of its key."""
     after = first[code, side]
     links[slot, 0] = after
     links[slot, 1] = _NONE
@@ -44,7 +44,7 @@ def _leave(slot: Number, code: Number, side: Number, first: Number, links: Numbe
 def _list_partners(
     slot: Number, code: Number, side: Number, event: Number, first: Number, links: Number, pairs: Number, n: Number, state: Number
 ) -> Number:
-    """Pairs of a row with the other side's rows of its key, from where it stopped last; how many pairs there are now.
+    """List the pairs of a row with the other side's rows of its key, from the last stop on; return the number of pairs.
 
     `state[PARTNER]` is -1 when all are listed, else the next one.
     """
@@ -80,7 +80,7 @@ def walk_pairs(
     ended: np.ndarray,
     state: np.ndarray,
 ) -> None:
-    """Walk events until all are done or one of the lists of pairs, (left, right, event) each, is full."""
+    """Walk events until all are done or a list of pairs, (left, right, event) each, is full."""
     n_begun = np.int64(0)
     n_ended = np.int64(0)
     k = state[EVENT]
@@ -122,7 +122,7 @@ def walk_pairs(
 def list_pairs(
     slots: np.ndarray, codes: np.ndarray, first: np.ndarray, links: np.ndarray, found: np.ndarray, state: np.ndarray
 ) -> None:
-    """The pairs of rows of the left side, until all are done or the list is full."""
+    """List the pairs of rows of the left side, until all are done or the list is full."""
     n = np.int64(0)
     k = state[EVENT]
     while k < len(slots):

@@ -15,7 +15,7 @@ from windows.delta import Delta, Plus
 from windows.operators.operator import Child, Operator
 
 
-class Select(Operator):
+class SelectOperator(Operator):
     """`SELECT columns FROM input WHERE condition`; a condition of None keeps every row."""
 
     def __init__(self, condition: Expression | None, columns: Sequence[Expression], *, sends_ends: bool = False) -> None:

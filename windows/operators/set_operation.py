@@ -26,7 +26,7 @@ from windows.operators.operator import Child, Operator
 from windows.state.coded import CodedRows
 from windows.state.growth import LEAST, fitted_rows
 from windows.state.numbers import Numbers, hand_out, take_back
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.values import ValueCodes
 
 UNION, EXCEPT_ALL, EXCEPT, INTERSECT_ALL, INTERSECT = range(5)
@@ -47,7 +47,7 @@ _SIDE = "UniTuple(int64[::1], 4)"
 
 @inline
 def _copies(kind: Number, n: Number, m: Number) -> Number:
-    """How many copies of a value the output has."""
+    """Return the number of copies of a value in the output."""
     if kind == UNION:
         return np.int64(n + m > 0)
     if kind == EXCEPT_ALL:
@@ -61,7 +61,7 @@ def _copies(kind: Number, n: Number, m: Number) -> Number:
 
 @kernel("int64(int64, int64, int64)")
 def copies_of(kind: int, n: int, m: int) -> int:
-    """As `_copies`, for checks."""
+    """Return the number of copies of a value in the output; for checks."""
     return int(_copies(kind, n, m))
 
 
@@ -69,7 +69,7 @@ def copies_of(kind: int, n: int, m: int) -> int:
 def _count_side(
     side: Number, at: Number, time: Number, rank: Number, events: Number, by_code: Number, touched: Number, n_touched: Number
 ) -> Number:
-    """Count the rows that an event brings or ends on one side; returns the first of a later event, and the values touched."""
+    """Count the rows of one event on one side; returns the place of the next event, and the number of values touched."""
     times, ranks, codes, signs = events
     while at < len(codes) and times[at] == time and ranks[at] == rank:
         code = codes[at]
@@ -99,7 +99,7 @@ def count_events(
     minus: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
-    """Walk the events of both sides; `by_code[v]` is (n, m, id on top or -1, copies, touched).
+    """Walk the events of both sides; write the changes. `by_code[v]` is (n, m, id on top or -1, copies, touched).
 
     `by_id[id]` is (id below, code + 1 or 0). `plus` and `minus` get (id, time, rank), `plus` the code as well.
     """
@@ -154,13 +154,13 @@ def count_events(
     sizes[1] = n_minus
 
 
-class SetOperation(Operator):
-    """One of `KINDS` over two inputs, or UNION over one: DISTINCT."""
+class SetOperator(Operator):
+    """One of `KINDS` over two inputs; UNION over one input is DISTINCT."""
 
     sends_ends = True
 
     def __init__(self, kind: int, types: Sequence[Type], rows: Sequence[LiveRows], values: ValueCodes | None = None) -> None:
-        """`values`: those of an input, which keeps them."""
+        """`values`: the value codes of an input, if it keeps them."""
         self.types = tuple(types)
         self._kind = kind
         self.values = self._values = ValueCodes(types) if values is None else values
@@ -190,7 +190,7 @@ class SetOperation(Operator):
             self._fit_ids()
         return found
 
-    def _walked(self, events: Sequence[Events], values: Sequence[Array]) -> Delta:
+    def _walked(self, events: Sequence[RowEvents], values: Sequence[Array]) -> Delta:
         most_plus, most_minus = self._most_changes(events)
         self._reserve(most_plus)
         n_touched = min(sum(map(len, events)), len(self._by_code))
@@ -210,13 +210,13 @@ class SetOperation(Operator):
         ends = np.full(len(began[0]), FOREVER, np.int64)
         return Delta(Plus(began[0], began[1], began[2], ends, self._values.take(began[3])), Minus(*ended))
 
-    def _two_sides(self, events: Sequence[Events], values: Sequence[Array]) -> list[tuple[Events, Array]]:
-        """Events and the codes of their rows, on the left and on the right; DISTINCT has nothing there."""
+    def _two_sides(self, events: Sequence[RowEvents], values: Sequence[Array]) -> list[tuple[RowEvents, Array]]:
+        """Return the events of the left and of the right side with the codes of their rows; DISTINCT has no right side."""
         none = np.zeros(0, np.int64)
-        return [*zip(events, values, strict=True), (Events(none, none, none, none), none)][:2]
+        return [*zip(events, values, strict=True), (RowEvents(none, none, none, none), none)][:2]
 
-    def _most_changes(self, events: Sequence[Events]) -> tuple[int, int]:
-        """How many copies may begin and end: a row makes at most one more or one less."""
+    def _most_changes(self, events: Sequence[RowEvents]) -> tuple[int, int]:
+        """Return upper bounds on the copies that begin and end: at most one for each row."""
         began = [int(np.count_nonzero(event.signs > 0)) for event in events]
         ended = [len(event) - n for event, n in zip(events, began)]
         if self._kind in (EXCEPT, EXCEPT_ALL) and len(events) == 2:
@@ -225,7 +225,7 @@ class SetOperation(Operator):
         return sum(began), min(sum(ended), self._n_shown + sum(began))
 
     def _reserve(self, n_more: int) -> None:
-        """Room for every value, and for so many copies more."""
+        """Make room for every value, and for so many more copies."""
         if len(self._by_code) != self._values.capacity:
             by_code = _new_codes(self._values.capacity)
             kept = min(len(by_code), len(self._by_code))
@@ -275,7 +275,7 @@ def _new_codes(capacity: int) -> Array:
 
 
 def standing(ids: Array, now: int, values: ValueCodes, codes: Array, ends: Array | None = None) -> Delta:
-    """Live rows as + at one instant."""
+    """Return live rows as + at one instant."""
     n = len(ids)
     none = np.zeros(0, np.int64)
     known = np.full(n, FOREVER, np.int64) if ends is None else ends

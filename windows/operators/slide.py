@@ -24,12 +24,12 @@ from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.operators.operator import Child, TimedOperator
 from windows.state.due import Calendar
 from windows.state.growth import LEAST, fitted
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 
 
-class Slide(TimedOperator):
-    """The rows of a stream, shown at boundaries; `ends_early`: a - may come for them."""
+class SlideOperator(TimedOperator):
+    """A sliding window over the rows of a stream, shown at boundaries; `ends_early`: rows may end before their time."""
 
     def __init__(self, types: Sequence[Type], width_us: int, slide_us: int, *, bounds: bool, ends_early: bool = False) -> None:
         self.types = (*types, Type.TIMESTAMP, Type.TIMESTAMP) if bounds else tuple(types)
@@ -64,8 +64,7 @@ class Slide(TimedOperator):
         return found
 
     def _kept(self, plus: Plus) -> tuple[Plus, Array, Array]:
-        """The rows that will be shown, each until the end of its last extent or its own, and the boundaries between which they
-        are."""
+        """Return the rows that some boundary will show, with their ends, and the first and last boundary of each."""
         s, t = self._slide, plus.effective_times
         first = (plus.times // s + 1) * s
         last = (t + self._width) // s * s
@@ -77,8 +76,8 @@ class Slide(TimedOperator):
         plus, first, last, ends = plus.take(kept), first[kept], last[kept], ends[kept]
         return Plus(plus.ids, plus.times, plus.ranks, ends, plus.columns), first, last
 
-    def _taken_back(self, events: Events) -> Minus:
-        """The ends of rows that a - ended while they were shown; no extent that begins after that holds them."""
+    def _taken_back(self, events: RowEvents) -> Minus:
+        """Return the ends of shown rows that a - ended; no later extent holds them."""
         rows, s = self._stored.rows, self._slide
         ended = np.flatnonzero((events.signs < 0) & (events.times < rows.ends[events.slots]))
         slots, times, ranks = events.slots[ended], events.times[ended], events.ranks[ended]
@@ -92,7 +91,7 @@ class Slide(TimedOperator):
         return Minus(rows.ids[slots[shown]], times[shown], ranks[shown])
 
     def _begun(self, ended: Array, upto: int) -> Plus:
-        """What the boundaries since the last clock show; `ended` are the rows that ended since then."""
+        """Return the rows shown by the boundaries since the last clock; `ended` are the rows that ended since then."""
         if upto // self._slide == self._clock // self._slide and not len(ended):
             return self._plus(np.zeros(0, np.int64), np.zeros(0, np.int64))
         waiting = np.concatenate(self._waiting)
@@ -105,7 +104,7 @@ class Slide(TimedOperator):
         return self._plus(slots[order], self._shown[0, slots[order]])
 
     def _extents(self, slots: Array, upto: int) -> tuple[Array, Array]:
-        """(slot, boundary) for each boundary of each row past the last clock and not past this one."""
+        """Return (slot, boundary) for each boundary of each row in (last clock, this clock]."""
         s = self._slide
         first = np.maximum(self._shown[0, slots], (self._clock // s + 1) * s)
         last = np.minimum(self._shown[1, slots], upto // s * s)
@@ -118,7 +117,7 @@ class Slide(TimedOperator):
         return slots[order], instants[order]
 
     def _plus(self, slots: Array, boundaries: Array) -> Plus:
-        """Rows shown from these boundaries on."""
+        """Return the + of rows shown from these boundaries on."""
         stored = self._stored
         columns = stored.take(slots)
         ends = stored.rows.ends[slots]
@@ -141,7 +140,7 @@ class Slide(TimedOperator):
         return len(self._stored) * min(passed, self._width // self._slide + 1 if self._bounds else 1)
 
     def count_ends(self, upto: int) -> Callable[[int], int]:
-        """An extent is counted by the boundary at which it is shown: that is an end of the one before it."""
+        """Count an extent at the boundary that shows it, which ends the one before."""
         live, s = self._stored.rows.live(), self._slide
         if not self._bounds:
             ends = np.sort(self._shown[1, live]) + s
@@ -153,7 +152,7 @@ class Slide(TimedOperator):
         of_first, of_last = np.cumsum(np.append(0, first)), np.cumsum(np.append(0, last))
 
         def until(clock: int) -> int:
-            """Of every row its boundaries from the first up to the clock's, less those after its last."""
+            """Count each row's boundaries from its first to the clock's, without those after its last."""
             here = clock // s - base
             begun, over = np.searchsorted(first, here, "right"), np.searchsorted(last, here, "right")
             return int(begun * (here + 1) - of_first[begun] - (over * here - of_last[over]))

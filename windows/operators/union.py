@@ -17,7 +17,7 @@ from windows.operators.operator import Child, Operator
 
 
 class UnionAll(Operator):
-    """Inputs with the same columns side by side."""
+    """UNION ALL of inputs with the same columns."""
 
     def __init__(self, types: Sequence[Type], *, sends_ends: bool = False) -> None:
         self.types = tuple(types)
@@ -58,7 +58,7 @@ class UnionAll(Operator):
 
 
 def _as_they_end(order: Array, times: Array, ranks: Array, ends: Array) -> Array:
-    """Rows in event order, put in order of their ends within each event."""
+    """Return an order of rows by event, and by scheduled end within an event."""
     t, r, e = times[order], ranks[order], ends[order]
     if not ((t[1:] == t[:-1]) & (r[1:] == r[:-1]) & (e[1:] < e[:-1])).any():
         return order
@@ -66,7 +66,7 @@ def _as_they_end(order: Array, times: Array, ranks: Array, ends: Array) -> Array
 
 
 def _numbered(ids: Sequence[Array]) -> Array:
-    """Ids of each input, told apart by their remainder."""
+    """Return the output ids of one input's ids: `id * n + k`."""
     most = 2**63 // len(ids) - 1
     assert all(len(part) == 0 or (part.min() >= -most and part.max() < most) for part in ids), (
         "ids leave room for the input's number"

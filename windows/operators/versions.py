@@ -14,7 +14,7 @@ from windows.delta import Delta
 from windows.operators.join_keys import key_columns
 from windows.operators.pair_walk import BEGUN, EVENT, PART_PAIRS, list_pairs, walk_pairs
 from windows.state.growth import LEAST, fitted
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
 
@@ -40,7 +40,7 @@ class KeyedVersions:
         #: by code: nothing, the first version
         self._first = np.full((LEAST, 2), _NONE, np.int64)
 
-    def apply(self, delta: Delta, upto: int, opened: Array | int, closed: int) -> Events:
+    def apply(self, delta: Delta, upto: int, opened: Array | int, closed: int) -> RowEvents:
         """Take the versions of a delta, which count in these commits, and let others go; what happened."""
         plus = delta.plus
         keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus))
@@ -61,7 +61,7 @@ class KeyedVersions:
         found, self._errors = self._errors, 0
         return found
 
-    def _hang(self, events: Events) -> None:
+    def _hang(self, events: RowEvents) -> None:
         """Into the lists and out of them: a walk in which the other side is empty."""
         none, room = np.zeros(1, np.int64), np.empty((3, 1), np.int64)
         walk_pairs(

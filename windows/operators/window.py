@@ -23,7 +23,7 @@ from windows.operators.operator import Child, TimedOperator
 from windows.spec import MAX_ROWS, WindowKind, WindowSpec
 from windows.state.due import Fifo
 from windows.state.growth import LEAST, fitted, fitted_rows
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
 
@@ -44,9 +44,9 @@ def walk_newest(
     newer: np.ndarray,
     ended: np.ndarray,
 ) -> int:
-    """Walk rows that come and scheduled ends; `by_code[key]` is (rows, oldest, newest), `newer[slot]` the next of its key.
+    """Walk arrivals and scheduled ends; end displaced rows. `by_code[key]` is (rows, oldest, newest), `newer[slot]` the next.
 
-    `displaced` marks rows that others ended; `ended` gets (slot, event, 1 if displaced) of those that the output ends.
+    `displaced` marks rows that newer ones ended; `ended` gets (slot, event, 1 if displaced) of the rows that end in the output.
     """
     n = np.int64(0)
     for k in range(len(slots)):
@@ -80,7 +80,7 @@ def walk_newest(
     return int(n)
 
 
-class Window(TimedOperator):
+class WindowOperator(TimedOperator):
     """A window over the rows of a stream."""
 
     def __init__(self, types: Sequence[Type], spec: WindowSpec, *, sends_ends: bool = False) -> None:
@@ -119,7 +119,7 @@ class Window(TimedOperator):
         return Delta(plus, minus)
 
     def _scheduled(self, plus: Plus) -> Plus:
-        """The rows with their ends by the clock."""
+        """Return the rows with the ends that the clock gives them."""
         forever = self._spec.width_us >= FOREVER
         ends = np.full(len(plus), FOREVER, np.int64) if forever else plus.times + self._spec.width_us
         return Plus(plus.ids, plus.times, plus.ranks, ends, plus.columns)
@@ -133,8 +133,8 @@ class Window(TimedOperator):
         self._came = fitted(self._came, capacity)
         self._displaced = fitted(self._displaced, capacity)
 
-    def _walked(self, events: Events, upto: int) -> tuple[Minus, Array]:
-        """What ends, and the rows that never were: newer ones of their own event displaced them."""
+    def _walked(self, events: RowEvents, upto: int) -> tuple[Minus, Array]:
+        """Return the ends of displaced rows, and the rows that newer ones of the same event displaced at once."""
         ended = np.empty((3, len(events)), np.int64)
         n = walk_newest(
             events.slots, events.signs, self._codes, self._spec.rows or MAX_ROWS, self.sends_ends, self._displaced,
@@ -182,7 +182,7 @@ class Window(TimedOperator):
 
 
 def _last_places(slots: Array, chosen: Array, wanted: Array) -> Array:
-    """For each of some slots the last chosen place that has it, or -1: a commit costs what happens in it, not what is alive."""
+    """Return the last chosen place of each slot, or -1; O(events of the commit), not O(live rows)."""
     if not len(wanted):
         return np.zeros(0, np.int64)
     places = np.flatnonzero(chosen)

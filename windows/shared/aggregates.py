@@ -23,20 +23,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.lanes import LANES
 from windows.shared.extremes import NONE
-from windows.shared.lanes import LANES
 from windows.shared.measures import finish
 from windows.shared.pair_sums import PairSums, interval_bits, no_bits
 from windows.shared.planes import Planes, ValueColumn
 from windows.shared.region_sums import RegionSums
-from windows.shared.shown import Changes, Shown
+from windows.shared.shown import MeasureChanges, ShownMeasures
 
-__all__ = ["Changes", "Listed", "Ranges", "Rows", "SharedAggregates", "ValueColumn", "finish"]
+__all__ = ["AttributeRanges", "Listed", "MeasureChanges", "MovedRows", "SharedAggregates", "ValueColumn", "finish"]
 
 
 @dataclass(slots=True)
-class Rows:
-    """Rows that come or go, each before it goes."""
+class MovedRows:
+    """Rows that come (sign 1) or go (sign -1) in one commit; a row comes before it goes."""
 
     groups: Array
     #: region ids on the attribute, as stored with the row
@@ -52,8 +52,8 @@ class Rows:
 
 
 @dataclass(slots=True)
-class Ranges:
-    """What the grouped filter of the attribute says now."""
+class AttributeRanges:
+    """The ranks of regions, and the interval of each query, as the attribute's grouped filter has them now."""
 
     #: rank of each region id, -1 of one not in use; several may share one
     rank_of: Array
@@ -64,7 +64,7 @@ class Ranges:
 
 @dataclass(slots=True)
 class Listed:
-    """Which rows count for the queries whose condition is more than an interval."""
+    """The rows that count for queries whose condition is more than an interval."""
 
     queries: Array
     #: `[query, word of rows]`
@@ -97,7 +97,7 @@ class SharedAggregates:
         self.planes = Planes(columns)
         self._regions = RegionSums(self.planes)
         self._pairs = PairSums(self.planes)
-        self.shown = Shown(self.planes.n_measures)
+        self.shown = ShownMeasures(self.planes.n_measures)
         self._queries: dict[int, _Query] = {}
         #: those of them that are young
         self._young: dict[int, _Query] = {}
@@ -109,7 +109,7 @@ class SharedAggregates:
     # ---- queries
 
     def add(self, query: int, born: int, watermark: int, *, listed: bool = False) -> None:
-        """A query counts rows from position `born` on; rows before `watermark` have left the window."""
+        """Add a query that counts rows from position `born` on; rows before `watermark` have left the window."""
         added = self._queries[query] = _Query(born, listed)
         if listed or born > watermark:
             added.pair = self._pairs.take_place()
@@ -124,7 +124,7 @@ class SharedAggregates:
             self._pairs.leave_place(removed.pair)
 
     def settle(self, watermark: int) -> None:
-        """Rows before this position have left the window: queries born no later count all that are left."""
+        """Move queries born by `watermark` to the region path: rows before that position have left the window."""
         self._regions.extremes.drop_below(watermark)
         for number in [number for number, query in self._young.items() if query.born <= watermark]:
             query = self._young.pop(number)
@@ -134,11 +134,11 @@ class SharedAggregates:
 
     @property
     def n_groups(self) -> int:
-        """Groups that there is room for."""
+        """The number of groups for which there is room."""
         return self._regions.n_groups
 
     def restart(self, watermark: int, n_groups: int) -> None:
-        """Forget every row: those from `watermark` on are applied again, as if they came now; what is shown stays.
+        """Forget every row and keep what is shown; the caller applies the rows from `watermark` on again.
 
         The planes cover all of them, for what is shown can be told anew only while the sums are whole.
         There is room for `n_groups` groups from then on; of those above nothing is shown.
@@ -159,21 +159,21 @@ class SharedAggregates:
                 self._pairs.watch(query.pair, query.shown)
 
     def path(self, query: int) -> str:
-        """Which path a query is on."""
+        """Return the path of a query: "region path", "pair path" or "young"."""
         asked = self._queries[query]
         return "region path" if asked.pair < 0 else "pair path" if asked.listed else "young"
 
     def words_a_group(self, n_regions: int) -> int:
-        """64-bit words that one more group takes."""
+        """Return the 64-bit words that one more group takes."""
         return (n_regions + self._pairs.n_taken) * self.planes.n + len(self._reading) * self.planes.n_measures
 
     def own_bytes(self, query: int) -> int:
-        """Bytes that are kept for one query alone."""
+        """Return the bytes kept for one query alone."""
         asked = self._queries[query]
         return (self.shown.cells[:, 0].nbytes if asked.shown >= 0 else 0) + (self._pairs.place_bytes if asked.pair >= 0 else 0)
 
-    def watch(self, query: int, ranges: Ranges) -> None:
-        """The query has a reader from now on, who has seen its answer."""
+    def watch(self, query: int, ranges: AttributeRanges) -> None:
+        """Give a query a reader, which has its present answer; later changes are listed for it."""
         watched = self._queries[query]
         watched.shown = self.shown.take_place()
         self._settled = None
@@ -183,7 +183,7 @@ class SharedAggregates:
         self._show(query, self.shown, watched.shown, ranges)
 
     def unwatch(self, query: int) -> None:
-        """It has no reader any more."""
+        """Take the reader from a query, if it has one."""
         watched = self._queries[query]
         if watched.shown >= 0:
             if watched.pair >= 0:
@@ -195,8 +195,8 @@ class SharedAggregates:
 
     # ---- a commit
 
-    def apply(self, rows: Rows, ranges: Ranges, listed: Listed | None = None) -> None:
-        """Rows come and go."""
+    def apply(self, rows: MovedRows, ranges: AttributeRanges, listed: Listed | None = None) -> None:
+        """Add the rows that come to the sums, and subtract those that go."""
         if len(rows) == 0:
             return
         self._hold(int(rows.groups.max()) + 1, len(ranges.rank_of))
@@ -215,8 +215,8 @@ class SharedAggregates:
             places = self._places(listed.queries.tolist())
             self._pairs.add(listed.bits, places, rows.groups, vectors, rows.signs, keys, nulls)
 
-    def _extreme_nulls(self, rows: Rows) -> Array:
-        """Null bytes of the values of each extreme."""
+    def _extreme_nulls(self, rows: MovedRows) -> Array:
+        """Return the null bytes of each extreme's values, `[extreme, row]`."""
         columns = [k for k, column in enumerate(self.planes.columns) for _ in column.flips]
         found = np.zeros((len(columns), len(rows)), np.uint8)
         for e, k in enumerate(columns):
@@ -232,8 +232,8 @@ class SharedAggregates:
         self._pairs.hold(self._regions.n_groups)
         self.shown.hold(self._regions.n_groups // LANES)
 
-    def cover(self, values: Sequence[tuple[Array, Array]], ranges: Ranges) -> None:
-        """Make the planes fit cells and null bytes of rows; where that changes the measures, show again what is shown."""
+    def cover(self, values: Sequence[tuple[Array, Array]], ranges: AttributeRanges) -> None:
+        """Extend the planes for cells and null bytes of rows; if the measures change, compute again what is shown."""
         n_measures = self.planes.n_measures
         origins = self.planes.cover(values)
         if origins is not None:
@@ -244,8 +244,8 @@ class SharedAggregates:
                 for place, query in self._reading.items():
                     self._show(query, self.shown, place, ranges)
 
-    def changes(self, ranges: Ranges) -> Changes:
-        """The cells that are not as last shown, of queries with a reader; valid until the next call."""
+    def changes(self, ranges: AttributeRanges) -> MeasureChanges:
+        """Return the cells whose measures differ from those last shown, of queries with a reader; valid until the next call."""
         pages = self._regions.touched()
         if self._settled is None:
             settled = [(query, place) for place, query in self._reading.items() if self._queries[query].pair < 0]
@@ -256,8 +256,8 @@ class SharedAggregates:
         self._find_extremes(self._pairs.touched(), ranges)
         return self.shown.changes(self._pairs.changes(self.shown, n))
 
-    def _find_extremes(self, cells: Array, ranges: Ranges) -> None:
-        """Look among the rows for the extremes of those records whose best has left."""
+    def _find_extremes(self, cells: Array, ranges: AttributeRanges) -> None:
+        """Search the rows for the extremes of records whose best row has left."""
         cells = self._pairs.extremes.unknown(cells)
         if len(cells) == 0:
             return
@@ -278,7 +278,7 @@ class SharedAggregates:
             self._pairs.extremes.put(np.array([cell]), keys.min(axis=1, initial=NONE)[:, None])
 
     def reader_of(self, places: Array) -> Array:
-        """The queries at places of `shown`."""
+        """Return the query numbers at places of `shown`."""
         numbers = np.full(self.shown.n_places, -1, np.int64)
         for place, query in self._reading.items():
             numbers[place] = query
@@ -286,16 +286,16 @@ class SharedAggregates:
 
     # ---- answers
 
-    def answer(self, query: int, ranges: Ranges) -> tuple[Array, Array]:
-        """The groups that have rows, ascending, and their measures, `[measure, group]`."""
-        fresh = Shown(self.planes.n_measures)
+    def answer(self, query: int, ranges: AttributeRanges) -> tuple[Array, Array]:
+        """Return a query's groups with rows, ascending, and their measures, `[measure, group]`."""
+        fresh = ShownMeasures(self.planes.n_measures)
         fresh.hold(self._regions.n_groups // LANES)
         found = self._show(query, fresh, fresh.take_place(), ranges)
         groups = np.sort(found.groups)
         return groups, fresh.now(np.zeros(len(groups), np.int64), groups)
 
-    def _show(self, query: int, shown: Shown, place: int, ranges: Ranges) -> Changes:
-        """Show all of a query's groups at a place."""
+    def _show(self, query: int, shown: ShownMeasures, place: int, ranges: AttributeRanges) -> MeasureChanges:
+        """Write the measures of all groups of a query at a place of `shown`; return the cells."""
         asked = self._queries[query]
         if asked.pair >= 0:
             self._pairs.extremes.forget(asked.pair, known=False)

@@ -12,7 +12,7 @@ from lineage.kernels import kernel
 
 @kernel("void(int64[::1], int64[::1], int64[::1], int32[::1])")
 def list_by_reader(readers: np.ndarray, rows: np.ndarray, offsets: np.ndarray, listed: np.ndarray) -> None:
-    """List the places in `rows` by the reader of each row; `offsets` are 0 before, one for each reader and two more."""
+    """List the places in `rows` by reader. `offsets` holds zeros, one for each reader and two more."""
     for k in range(len(rows)):
         offsets[readers[rows[k]] + 2] += 1
     for r in range(2, len(offsets)):
@@ -25,7 +25,7 @@ def list_by_reader(readers: np.ndarray, rows: np.ndarray, offsets: np.ndarray, l
 
 @dataclass(slots=True)
 class Collected:
-    """Changed cells with what they were and what they are; valid until the next are asked for."""
+    """Changed cells with their old and new measures; valid until the next changes are asked for."""
 
     readers: Array
     groups: Array

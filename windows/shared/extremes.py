@@ -22,10 +22,10 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.kernels import Number, inline, kernel
+from lineage.lanes import LANES, copy_lanes, keep_lanes, least_lanes
 from lineage.order_keys import order_key
 from lineage.schema import KEY_MAX, Type
 from windows.aggregates.heaps import push, remove
-from windows.shared.lanes import LANES, copy_lanes, keep_lanes, least_lanes
 from windows.shared.planes import Planes
 from windows.state.growth import LEAST, room_for
 
@@ -37,7 +37,7 @@ _NEXT, _PREV = 0, 1
 
 @kernel("void(int64[::1], boolean, int64, int64[::1])")
 def make_keys(cells: np.ndarray, is_float: bool, flip: int, keys: np.ndarray) -> None:
-    """The keys of values."""
+    """Write the order keys of values."""
     for i in range(len(cells)):
         keys[i] = order_key(cells[i], is_float) ^ flip
 
@@ -53,7 +53,7 @@ def move_rows(
     roots: np.ndarray,
     best: np.ndarray,
 ) -> None:
-    """Rows enter and leave the heaps of their cells; `nulls` is empty iff no value is NULL."""
+    """Put arrivals into the heaps of their cells and take ended rows out; `nulls` is empty iff no value is NULL."""
     for i in range(len(slots)):
         if len(nulls) > 0 and nulls[i] != 0:
             continue
@@ -67,7 +67,7 @@ def move_rows(
 
 @kernel("void(int64[::1], int64[::1], int64[::1], int32[:,::1], int32[::1])")
 def link_rows(slots: np.ndarray, groups: np.ndarray, signs: np.ndarray, links: np.ndarray, heads: np.ndarray) -> None:
-    """Rows enter and leave the list of their group."""
+    """Put arrivals into the lists of their groups and take ended rows out."""
     for i in range(len(slots)):
         slot, group = slots[i], groups[i]
         if signs[i] > 0:
@@ -106,7 +106,7 @@ def search_rows(
     keys: np.ndarray,
     found: np.ndarray,
 ) -> None:
-    """The bests of cells (query, group), given by the query's range of ranks and birth: `found[extreme, cell]`."""
+    """Write the bests of cells (query, group), given by the query's range of ranks and birth, to `found[extreme, cell]`."""
     for c in range(len(groups)):
         for e in range(len(keys)):
             found[e, c] = NONE
@@ -122,7 +122,7 @@ def search_rows(
 
 @kernel("int64(int64, int32[::1], int32[:,::1], int64[::1])")
 def list_rows(group: int, heads: np.ndarray, links: np.ndarray, found: np.ndarray) -> int:
-    """The slots of a group's rows; returns how many."""
+    """List the slots of a group's rows; returns how many."""
     n = np.int64(0)
     slot = np.int64(heads[group])
     while slot >= 0:
@@ -136,7 +136,7 @@ def list_rows(group: int, heads: np.ndarray, links: np.ndarray, found: np.ndarra
 def grow_trees(
     best: Number, n_extremes: Number, size: Number, page: Number, n_regions: Number, order: Number, trees: Number
 ) -> None:  # fmt: skip
-    """A tree of minima over the bests of a page in order of rank, for each extreme; `size` is the cells of one extreme."""
+    """Build a tree of minima over the bests of a page in order of rank, for each extreme; `size` is the cells of one extreme."""
     n = len(order)
     for e in range(n_extremes):
         root = e * 2 * n * LANES
@@ -152,7 +152,7 @@ def grow_trees(
 def read_trees(
     trees: Number, counts: Number, n: Number, first: Number, last: Number, fresh: Number, to: Number
 ) -> None:  # fmt: skip
-    """The least of the leaves first .. last - 1, for each extreme, behind the `to` measures that `fresh` has."""
+    """Write the least of the leaves first .. last - 1 for each extreme, behind the first `to` measures of `fresh`."""
     for e in range(len(counts)):
         root = e * 2 * n * LANES
         at = (to + e) * LANES
@@ -172,7 +172,7 @@ def read_trees(
 
 
 class RegionExtremes:
-    """The heaps of every (region, group), and the rows in them. Without extremes to keep it holds nothing."""
+    """The heaps of every (region, group), and the rows in them; empty if no query asks for an extreme."""
 
     def __init__(self, planes: Planes) -> None:
         self._planes = planes
@@ -195,7 +195,7 @@ class RegionExtremes:
         self._roots = np.full((self.n, 1, LEAST, LANES), -1, np.int32)
 
     def hold(self, n_pages: int, n_regions: int) -> None:
-        """Have room for so many pages of groups and region ids."""
+        """Make room for so many pages of groups and region ids."""
         have = self.best.shape
         if not self.n or (n_pages, n_regions) == have[1:3]:
             return
@@ -208,11 +208,11 @@ class RegionExtremes:
         self.best, self._roots, self._heads = best, roots, heads
 
     def drop_below(self, position: int) -> None:
-        """Rows before this position have left."""
+        """Note that the rows before this position have left."""
         self._low = max(self._low, position)
 
     def _reserve(self, last: int) -> None:
-        """Have slots for the live positions up to this one."""
+        """Make slots for the live positions up to this one."""
         capacity = room_for(last + 1 - self._low, self._capacity)
         if capacity == self._capacity:
             return
@@ -237,7 +237,7 @@ class RegionExtremes:
     def apply(
         self, positions: Array, groups: Array, regions: Array, signs: Array, values: Sequence[tuple[Array, Array]]
     ) -> Array:  # fmt: skip
-        """Rows come and go, each before it goes; there is room for their groups and regions. Returns keys `[extreme, row]`."""
+        """Put in the rows that come, take out those that go; return their keys `[extreme, row]`. Groups and regions have room."""
         keys = np.empty((self.n, len(groups)), np.int64)
         if not self.n:
             return keys
@@ -269,7 +269,7 @@ class RegionExtremes:
         return keys
 
     def search(self, groups: Array, low: Array, high: Array, born: Array, rank_of: Array) -> Array:
-        """The bests of cells of young queries, from the rows of their groups: `[extreme, cell]`."""
+        """Return the bests of cells of young queries, from the rows of their groups: `[extreme, cell]`."""
         found = np.empty((self.n, len(groups)), np.int64)
         search_rows(
             groups,
@@ -289,7 +289,7 @@ class RegionExtremes:
         return found
 
     def rows(self, group: int) -> tuple[Array, Array, Array]:
-        """The rows of a group: positions, and keys and null bytes `[extreme, row]`."""
+        """Return the rows of a group: positions, and keys and null bytes `[extreme, row]`."""
         slots = np.empty(self._capacity, np.int64)
         slots = slots[: list_rows(group, self._heads, self._group_links, slots)]
         return self._positions[slots], self._keys[:, slots], self._nulls[self._column_of][:, slots]

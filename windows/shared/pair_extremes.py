@@ -1,4 +1,4 @@
-"""MIN and MAX of queries one by one: the best of each (query, group), and whether it is still known.
+"""MIN and MAX of single queries: the best of each (query, group), and whether it is still known.
 
     best[place, group, extreme]     the smallest key of the rows that count; NONE of no values; keys of maxima are inverted
     left[place, group]              1: a row with the best key ended, and the next best is to be found among the group's rows
@@ -14,8 +14,8 @@ import numpy as np
 from filters.values.vector import Array
 from lineage.bits import ONE, trailing_zeros
 from lineage.kernels import kernel
+from lineage.lanes import LANES
 from windows.shared.extremes import NONE
-from windows.shared.lanes import LANES
 from windows.state.growth import LEAST
 
 
@@ -27,7 +27,7 @@ def better_pairs(
     bits: np.ndarray, places: np.ndarray, watched: np.ndarray, groups: np.ndarray, signs: np.ndarray, keys: np.ndarray,
     nulls: np.ndarray, n_groups: int, best: np.ndarray, left: np.ndarray,
 ) -> None:  # fmt: skip
-    """Rows come and go for watched queries by the bits `[query, word of rows]`; `keys` and `nulls` are `[extreme, row]`."""
+    """Update the bests of watched queries by the bits `[query, word of rows]`; `keys` and `nulls` are `[extreme, row]`."""
     n_extremes = len(keys)
     for q in range(len(bits)):
         if watched[q] == 0:
@@ -65,7 +65,7 @@ class PairExtremes:
             self.best, self._left = best, left
 
     def forget(self, place: int, *, known: bool) -> None:
-        """A place begins anew: without rows (`known`), or with rows nobody has looked at."""
+        """Reset a place: to no rows (`known`), or to bests that have to be searched."""
         self.best[place] = NONE
         self._left[place] = not known
 
@@ -77,11 +77,11 @@ class PairExtremes:
             )  # fmt: skip
 
     def unknown(self, cells: Array) -> Array:
-        """Those of some cells (place * n_groups + group) whose best has left."""
+        """Return the cells (place * n_groups + group) whose best has left."""
         return cells[self._left.reshape(-1)[cells] != 0] if self.n else cells[:0]
 
     def put(self, cells: Array, best: Array) -> None:
-        """What was found for cells: `[extreme, cell]`."""
+        """Store the bests found for cells, `[extreme, cell]`."""
         self.best.reshape(-1, self.n)[cells] = best.T
         self._left.reshape(-1)[cells] = 0
 

@@ -1,4 +1,4 @@
-"""Sums of queries one by one: a record of planes for each (query, group).
+"""Sums of single queries: a record of planes for each (query, group).
 
 This serves every query, whatever its condition: it is told which rows count for which query. A commit costs its (row, query)
 pairs, a vector addition each; of the records that were touched those of queries with a reader are read.
@@ -13,11 +13,11 @@ import numpy as np
 from filters.values.vector import Array
 from lineage.bits import ONE, trailing_zeros, words
 from lineage.kernels import kernel
-from windows.shared.lanes import LANES, add_four
+from lineage.lanes import LANES, add_four
 from windows.shared.pair_extremes import PairExtremes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
-from windows.shared.shown import Shown
+from windows.shared.shown import ShownMeasures
 from windows.state.growth import LEAST, room_for
 
 U64 = np.uint64
@@ -27,7 +27,7 @@ U64 = np.uint64
 def interval_bits(
     ranks: np.ndarray, positions: np.ndarray, low: np.ndarray, high: np.ndarray, born: np.ndarray, bits: np.ndarray
 ) -> None:  # fmt: skip
-    """Which rows count for each query: those of rank low .. high - 1 from its birth on. Bits are 0 before."""
+    """Set the bits of the rows that count for each query: of rank low .. high - 1, from its birth on. Bits are 0 before."""
     for q in range(len(low)):
         first, last, birth = low[q], high[q], born[q]
         for i in range(len(ranks)):
@@ -45,7 +45,7 @@ def add_pairs(
 ) -> int:  # fmt: skip
     """Add the row vectors to the records of the queries they count for; `width` is a multiple of 4.
 
-    Records of watched queries that had another stamp are listed behind the n that are; returns how many are then.
+    Records of watched queries that had another stamp are appended to a list of n; returns its new length.
     """
     for q in range(len(bits)):
         base = places[q] * n_groups
@@ -72,7 +72,7 @@ def capture_pairs(
     cells: np.ndarray, all_records: np.ndarray, n_planes: int, shown_place: np.ndarray, columns: np.ndarray, work: np.ndarray,
     scratch: np.ndarray, shown_cells: np.ndarray, lists: np.ndarray, n: int, bests: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """List the records that are not as shown, with what was shown and what is, and show them.
+    """List the records whose measures differ from those shown, with old and new measures, and store the new as shown.
 
     `work` begins with zeros, `scratch` with the measures of a run.
     """
@@ -129,7 +129,7 @@ class PairSums:
 
     @property
     def width(self) -> int:
-        """Words of a record, and of the row vectors added to it."""
+        """The words of a record, and of the row vectors added to it."""
         return -(-self._planes.n // 4) * 4
 
     def hold(self, n_groups: int) -> None:
@@ -149,14 +149,14 @@ class PairSums:
         self.extremes.fit(n_places, n_groups)
 
     def move(self, origins: Array) -> None:
-        """The layout of planes has changed; see `Planes.cover`."""
+        """Move the records to a new layout of planes; see `Planes.cover`."""
         records = np.zeros((*self._stamps.shape, self.width), np.int64)
         kept = np.flatnonzero(origins >= 0)
         records[:, :, kept] = self._records[:, :, origins[kept]]
         self._records = records
 
     def take_place(self) -> int:
-        """A place whose records are 0."""
+        """Return a free place; its records are 0."""
         if not self._free:
             have = len(self._records)
             more = room_for(have + 1, have)
@@ -172,7 +172,7 @@ class PairSums:
         self._free.append(place)
 
     def watch(self, place: int, shown_place: int) -> None:
-        """The query at a place has a reader who is shown it there, or none any more (-1)."""
+        """Give the query at a place a reader, by its place in `ShownMeasures`, or none (-1)."""
         self._shown_place[place] = shown_place
         self.extremes.forget(place, known=False)
         if shown_place < 0:
@@ -185,7 +185,7 @@ class PairSums:
     def add(
         self, bits: Array, places: Array, groups: Array, vectors: Array, signs: Array, keys: Array, nulls: Array
     ) -> None:  # fmt: skip
-        """Rows come or go for queries by the bits `[query, word of rows]`; keys and null bytes are `[extreme, row]`."""
+        """Add rows to the records of queries by the bits `[query, word of rows]`; keys and null bytes are `[extreme, row]`."""
         watched = (self._shown_place[places] >= 0).view(np.uint8)
         most = self._n_touched + int(np.count_nonzero(watched)) * min(self.n_groups, len(groups))
         if most > len(self._touched):
@@ -199,11 +199,11 @@ class PairSums:
         self.extremes.add(bits, places, watched, groups, signs, keys, nulls)
 
     def touched(self) -> Array:
-        """Records (place * n_groups + group) that were touched since the last `changes`."""
+        """Return the records (place * n_groups + group) touched since the last `changes`."""
         return self._touched[: self._n_touched]
 
-    def changes(self, shown: Shown, n: int) -> int:
-        """List the cells that changed since the last time behind the n that are; returns how many are then.
+    def changes(self, shown: ShownMeasures, n: int) -> int:
+        """Append the cells changed since the last call to a list of n cells; returns its new length.
 
         The extremes of all cells that were touched are known.
         """
@@ -212,17 +212,17 @@ class PairSums:
         self._stamp += 1
         return self._capture(cells, self._shown_place, shown, n)
 
-    def show(self, place: int, shown: Shown, shown_place: int) -> int:
-        """List all groups of one query that are not as shown at a place; their extremes are known."""
+    def show(self, place: int, shown: ShownMeasures, shown_place: int) -> int:
+        """List all groups of one query that differ from those shown at a place; their extremes are known."""
         cells = self.cells(place)
         shown_at = np.full(len(self._records), shown_place, np.int64)
         return self._capture(cells, shown_at, shown, 0)
 
     def cells(self, place: int) -> Array:
-        """All records of a place."""
+        """Return the numbers of all records of a place."""
         return place * self.n_groups + np.arange(self.n_groups)
 
-    def _capture(self, cells: Array, shown_place: Array, shown: Shown, n: int) -> int:
+    def _capture(self, cells: Array, shown_place: Array, shown: ShownMeasures, n: int) -> int:
         planes = self._planes
         shown.room(n + len(cells), n)
         work = np.zeros(LANES * (planes.n + 1), np.int64)
@@ -234,12 +234,12 @@ class PairSums:
 
     @property
     def n_taken(self) -> int:
-        """Places that queries have."""
+        """The number of places in use."""
         return len(self._records) - len(self._free)
 
     @property
     def place_bytes(self) -> int:
-        """Bytes of one query's records."""
+        """The bytes of one query's records."""
         return int(self._records[0].nbytes + self._stamps[0].nbytes)
 
     @property
@@ -248,5 +248,5 @@ class PairSums:
 
 
 def no_bits(n_queries: int, n_rows: int) -> Array:
-    """Bits `[query, word of rows]` of no rows."""
+    """Return bits `[query, word of rows]` that are all 0."""
     return np.zeros((n_queries, words(n_rows)), np.uint64)

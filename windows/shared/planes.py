@@ -1,4 +1,4 @@
-"""Which integers make up the sums of one (query, group) or one (region, group): one **plane** each, all added alike.
+"""Planes: the integers that make up the sums of one (query, group) or one (region, group), all added alike.
 
     plane 0                   rows
     of each value column      its limbs (`windows/state/exact_sums.py`), and of their squares where variances are asked for;
@@ -6,7 +6,7 @@
 
 What a row adds to the planes is its **row vector**; taking it back subtracts the same. So every sum over rows, and every
 difference of such sums, is exact, and is 0 in all planes of no rows. The planes follow the values: where a value needs another
-limb, or the first NULL comes, the layout grows, and whoever keeps planes moves them (`move`).
+limb, or the first NULL comes, the layout grows, and the owners of planes move them (`move`).
 
 What is read from the planes of one cell are its **measures**, 64 bits each:
 
@@ -81,7 +81,7 @@ def has_special(cells: np.ndarray, nulls: np.ndarray) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ValueColumn:
-    """What queries ask of a column: sums of INT (also of bools) or FLOAT, variances of FLOAT, extremes of all but texts."""
+    """A column and the measures asked of it: sums of INT (also bools) or FLOAT, variances of FLOAT, extremes of all but texts."""
 
     type: Type
     sum: bool = True
@@ -100,12 +100,12 @@ class ValueColumn:
 
     @property
     def flips(self) -> list[int]:
-        """What each extreme's keys are inverted by: the extreme is the smallest then."""
+        """The masks by which the keys of each extreme are inverted, so that the extreme is the smallest."""
         return [0] * self.minimum + [-1] * self.maximum
 
 
 class _Column:
-    """What one column needs so far."""
+    """The planes that one column needs so far."""
 
     __slots__ = ("limbs", "squares", "counts", "special", "huge")
 
@@ -163,7 +163,7 @@ class Planes:
 
     @property
     def scratch(self) -> int:
-        """Words that `read_measures` needs beside its arrays."""
+        """The words of scratch that `read_measures` needs."""
         needed = 1
         for state in self._state:
             if state.limbs is not None and state.squares is not None:
@@ -171,7 +171,7 @@ class Planes:
         return needed
 
     def cover(self, values: Sequence[tuple[Array, Array]]) -> Array | None:
-        """Make the layout fit for rows with these cells and null bytes (empty iff none is NULL).
+        """Extend the layout for rows with these cells and null bytes (empty iff none is NULL).
 
         Returns None if it fits already, else where each plane comes from in the old layout: -1 is a plane of zeros.
         """
@@ -209,7 +209,7 @@ class Planes:
         return origins
 
     def vectors(self, values: Sequence[tuple[Array, Array]], signs: Array, width: int) -> Array:
-        """The row vectors of rows that the layout covers, `width` integers each."""
+        """Return the row vectors of rows that the layout covers, `width` integers each."""
         found = np.zeros((len(signs), width), np.int64)
         found[:, 0] = signs
         for fields, (cells, nulls) in zip(self.fields, values, strict=True):

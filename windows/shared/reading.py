@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, inline
+from lineage.lanes import LANES, copy_lanes, round_lanes, sum_lanes
 from lineage.memory import bits_of, float_of
-from windows.shared.lanes import LANES, copy_lanes, round_lanes, sum_lanes
 from windows.shared.planes import (
     COUNT,
     FLOATS,
@@ -42,7 +42,7 @@ def _power_of_two(power: Number) -> Number:
 
 @inline
 def read_float_sums(work: Number, at: Number, zeros: Number, column: Number, fresh: Number, to: Number) -> None:
-    """The nearest floats to sums of floats; `zeros` is a run of zeros in `work`."""
+    """Write the floats nearest to sums of floats; `zeros` is a run of zeros in `work`."""
     n_limbs, lowest = column[N_LIMBS], column[LOWEST]
     first = at + column[LIMBS] * LANES
     wide = np.int64(1)
@@ -66,7 +66,7 @@ def read_float_sums(work: Number, at: Number, zeros: Number, column: Number, fre
 
 @inline
 def read_variances(work: Number, at: Number, column: Number, fresh: Number, counts: Number, to: Number, scratch: Number) -> None:
-    """Variances of floats; 0 of fewer than two."""
+    """Write the variances of floats; 0 for fewer than two."""
     n_limbs, n_squares = column[N_LIMBS], column[N_SQUARES]
     for lane in range(LANES):
         n = fresh[counts + lane]
@@ -93,7 +93,7 @@ def read_variances(work: Number, at: Number, column: Number, fresh: Number, coun
 
 @inline
 def read_means(work: Number, at: Number, column: Number, fresh: Number, counts: Number, sums: Number, to: Number) -> None:
-    """Means of floats whose sums may be beyond all floats; 0 of none."""
+    """Write the means of floats whose sums may be beyond all floats; 0 for none."""
     for lane in range(LANES):
         mean = float_of(fresh[sums + lane])
         special = np.int64(0)
@@ -108,7 +108,7 @@ def read_means(work: Number, at: Number, column: Number, fresh: Number, counts: 
 
 @inline
 def read_measures(work: Number, at: Number, zeros: Number, columns: Number, fresh: Number, scratch: Number) -> None:
-    """All measures of a run of cells but extremes."""
+    """Write all measures of a run of cells but extremes."""
     copy_lanes(fresh, 0, work, at)
     for c in range(len(columns)):
         column = columns[c]

@@ -24,12 +24,12 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.kernels import Number, inline, kernel
+from lineage.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from lineage.memory import address_of, prefetch
 from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
-from windows.shared.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
-from windows.shared.shown import Shown
+from windows.shared.shown import ShownMeasures
 from windows.state.growth import LEAST, fitted, room_for
 
 #: Rows between asking for a cell and adding to it.
@@ -74,7 +74,7 @@ def _advance(
 def _capture(
     fresh: Number, n_measures: Number, shown: Number, at: Number, cell: Number, list: Number, capacity: Number, n: Number,
 ) -> Number:  # fmt: skip
-    """List the cells of a run that are not as shown, what was shown and what is, and show them; returns how many are listed."""
+    """List the cells of a run that differ from those shown, with old and new measures, and store the new; returns how many."""
     mask = differing_lanes(fresh, 0, shown, at)
     for m in range(1, n_measures):
         mask |= differing_lanes(fresh, m * LANES, shown, at + m * LANES)
@@ -107,7 +107,7 @@ def walk_regions(
     places: np.ndarray, columns: np.ndarray, work: np.ndarray, scratch: np.ndarray, shown_cells: np.ndarray, lists: np.ndarray,
     n: int, bests: np.ndarray, trees: np.ndarray, extreme_counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """List the cells that changed, of queries in order of `highs`, behind the n that are listed; returns how many are then.
+    """Append the changed cells of queries, in order of `highs`, to a list of n cells; returns its new length.
 
     Bounds are places in `order`. `saves` are the different lower bounds above 0, ascending; `lows[j]` is the number of query j's,
     or -1. `work` is a run of zeros, then the running sums, a difference, and the running sums at each save. `scratch` begins with
@@ -172,7 +172,7 @@ class RegionSums:
         self.extremes = RegionExtremes(planes)
 
     def hold(self, n_groups: int, n_regions: int) -> None:
-        """Have room for so many groups and region ids."""
+        """Make room for so many groups and region ids."""
         pages, rows = room_for(-(-n_groups // LANES), len(self._touched)), room_for(n_regions, self.n_regions)
         if len(self._touched) == 1 and n_groups <= LANES:
             pages = 1
@@ -186,25 +186,25 @@ class RegionSums:
         self.extremes.hold(pages, rows)
 
     def move(self, origins: Array) -> None:
-        """The layout of planes has changed; see `Planes.cover`."""
+        """Move the sums to a new layout of planes; see `Planes.cover`."""
         acc = self._acc[:, :, np.maximum(origins, 0)]
         acc[:, :, origins < 0] = 0
         self._acc = np.ascontiguousarray(acc)
 
     def add(self, groups: Array, regions: Array, vectors: Array) -> None:
-        """Rows come or go; there is room for their groups and regions."""
+        """Add row vectors to the sums of their (region, group); there is room for both."""
         scatter(groups, regions, vectors, self._acc, self._touched)
 
     def touched(self) -> Array:
-        """The pages that changed since this was last asked."""
+        """Return the pages touched since the last call."""
         pages = np.flatnonzero(self._touched)
         self._touched[pages] = 0
         return pages
 
     def changes(
-        self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: Shown
+        self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: ShownMeasures
     ) -> int:  # fmt: skip
-        """List the cells on these pages that are not as shown, for queries with these ranges of ranks, and show them."""
+        """List the cells on these pages that differ from those shown, for queries with these ranges of ranks; store the new."""
         # an id there is no room for has had no row yet
         ids = np.flatnonzero(rank_of[: self.n_regions] >= 0)
         order = ids[np.argsort(rank_of[ids], kind="stable")]
@@ -218,8 +218,8 @@ class RegionSums:
         upper = len(order) - first[turned]
         return self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
 
-    def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: Shown, n: int) -> int:
-        """List what changed behind the n cells that are listed."""
+    def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: ShownMeasures, n: int) -> int:
+        """Append the changed cells to a list of n cells; returns its new length."""
         if len(first) == 0:
             return n
         planes = self._planes

@@ -1,4 +1,4 @@
-"""What the readers of shared aggregates were last shown, and what of it a commit changed."""
+"""The measures last shown to the readers of shared aggregates, and the list of cells that a commit changed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from filters.values.vector import Array
-from windows.shared.lanes import LANES
+from lineage.lanes import LANES
 from windows.state.growth import LEAST, room_for
 
 
-class Shown:
+class ShownMeasures:
     """Measures of every (reader, group), by the reader's place: 0 where nothing is shown.
 
     cells[page, place, measure, lane]      group = page * LANES + lane
@@ -31,7 +31,7 @@ class Shown:
         return self.cells.shape[1]
 
     def hold(self, n_pages: int) -> None:
-        """Have room for so many pages of groups."""
+        """Make room for so many pages of groups."""
         self._fit(n_pages, self.n_places)
 
     def _fit(self, n_pages: int, n_places: int) -> None:
@@ -42,17 +42,17 @@ class Shown:
             self.cells = cells
 
     def cut(self, n_pages: int) -> None:
-        """Give up the pages beyond so many, on which nothing is shown, or have room for more."""
+        """Drop the pages beyond so many, on which nothing is shown, or make room for more."""
         if n_pages < len(self.cells):
             self.cells = self.cells[:n_pages].copy()
         self.hold(n_pages)
 
     def blank(self, n_measures: int) -> None:
-        """Nothing is shown, and cells have other measures from now on."""
+        """Forget everything shown, and give cells another number of measures."""
         self.cells = np.zeros((*self.cells.shape[:2], n_measures, LANES), np.int64)
 
     def take_place(self) -> int:
-        """A place whose cells are 0."""
+        """Return a free place; its cells are 0."""
         if not self._free:
             have = self.n_places
             more = room_for(have + 1, have)
@@ -65,7 +65,7 @@ class Shown:
         self._free.append(place)
 
     def room(self, capacity: int, listed: int = 0) -> None:
-        """Have a list for so many cells that keeps what is listed; its memory is used again, for fresh memory is slow."""
+        """Make room for so many cells in the list and keep the first `listed`; memory is reused, for fresh memory is slow."""
         rows = 1 + 2 * self.cells.shape[2]
         if self.list.shape[0] != rows or self.list.shape[1] < capacity:
             list = np.empty((rows, room_for(capacity, LEAST)), np.int64)
@@ -73,13 +73,13 @@ class Shown:
                 list[:, :listed] = self.list[:, :listed]
             self.list = list
 
-    def changes(self, n: int) -> Changes:
-        """The first n cells of the list."""
+    def changes(self, n: int) -> MeasureChanges:
+        """Return the first n cells of the list."""
         n_measures = self.cells.shape[2]
-        return Changes(self.list[0, :n], self.list[1 : 1 + n_measures, :n], self.list[1 + n_measures :, :n])
+        return MeasureChanges(self.list[0, :n], self.list[1 : 1 + n_measures, :n], self.list[1 + n_measures :, :n])
 
     def now(self, places: Array, groups: Array) -> Array:
-        """What is shown in these cells: `[measure, cell]`."""
+        """Return the measures shown in these cells: `[measure, cell]`."""
         return self.cells[groups // LANES, places, :, groups % LANES].T
 
     @property
@@ -88,8 +88,8 @@ class Shown:
 
 
 @dataclass(slots=True)
-class Changes:
-    """Cells whose measures changed: what they were, and what they are. Valid until the next changes are asked for."""
+class MeasureChanges:
+    """Cells whose measures changed, with the old and the new ones. Valid until the next changes are asked for."""
 
     #: place of the reader << 32 | group
     cells: Array

@@ -1,4 +1,4 @@
-"""When the cells of shared aggregates changed: the time of the last row that came or went in a (query, group).
+"""The time at which a cell of shared aggregates last changed: that of the last row that came or went in a (query, group).
 
 Sums know what a commit did to a cell, not when. The rows of the commit are laid out by group, the newest first; the first one
 that counts for the query tells. Rows that do not count are few before it, for the cell of a query that admits hardly any row
@@ -20,7 +20,7 @@ U64 = np.uint64
 
 @kernel("void(int64[::1], int64[::1], int64[::1], int64[::1])")
 def lay_out_groups(groups: np.ndarray, newest: np.ndarray, firsts: np.ndarray, order: np.ndarray) -> None:
-    """Rows by group, in the order of `newest`: group g has `order[firsts[g]:firsts[g + 1]]`; `firsts` are 0 before."""
+    """Sort rows by group, in the order of `newest`: group g has `order[firsts[g]:firsts[g + 1]]`; `firsts` are 0 before."""
     for i in range(len(groups)):
         firsts[groups[i] + 1] += 1
     for g in range(1, len(firsts)):
@@ -43,7 +43,7 @@ def find_touches(
     bits: np.ndarray, firsts: np.ndarray, order: np.ndarray, ranks: np.ndarray, positions: np.ndarray, times: np.ndarray,
     found: np.ndarray,
 ) -> None:  # fmt: skip
-    """The time of the newest row that counts for each (query, group); `listed[query]` is its row of bits, or -1."""
+    """Write the time of the newest row that counts for each (query, group); `listed[query]` is its row of bits, or -1."""
     for k in range(len(groups)):
         query = queries[k]
         row = listed[query]
@@ -59,7 +59,7 @@ def find_touches(
 
 
 class Touches:
-    """The rows that came and went in one commit, to be asked when cells were last touched."""
+    """The rows that came and went in one commit, which tell when cells were last touched."""
 
     __slots__ = ("_groups", "_ranks", "_positions", "_times", "_low", "_high", "_born", "_listed", "_bits", "_laid_out")
 
@@ -76,7 +76,7 @@ class Touches:
         self._laid_out: tuple[Array, Array] | None = None
 
     def times(self, queries: Array, groups: Array) -> Array:
-        """When each of these cells was last touched."""
+        """Return the time at which each of these cells was last touched."""
         if self._laid_out is None:
             newest = np.argsort(-self._times, kind="stable")
             firsts, order = np.zeros(int(self._groups.max()) + 2, np.int64), np.empty(len(self._groups), np.int64)

@@ -1,4 +1,4 @@
-"""What a state buffer is asked: see `windows/state/due.py` for the kinds there are."""
+"""The protocol of state buffers, which find due rows; the kinds are in `windows/state/due.py`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Buffer(ABC):
 
     @abstractmethod
     def add(self, slots: Array, ends: Array) -> None:
-        """Rows in the order they come; `ends` by slot."""
+        """Add rows in the order they come; `ends` by slot."""
 
     @abstractmethod
     def remove(self, slots: Array, ends: Array) -> None:
-        """Rows that are in here."""
+        """Remove rows of this buffer."""
 
     @abstractmethod
     def due(self, upto: int, ends: Array) -> Array:
-        """The slots of the rows with end <= upto, in order of (end, order of coming); they are no longer in here."""
+        """Take out the rows with end <= upto; return their slots in order of (end, order of coming)."""
 
     @property
     @abstractmethod
@@ -35,4 +35,4 @@ class Buffer(ABC):
 
     @abstractmethod
     def slots(self) -> Array:
-        """The rows in here; those of equal end in order of coming."""
+        """Return the slots of all rows; rows of equal end in order of coming."""

@@ -1,4 +1,4 @@
-"""A calendar: rows in partitions of time by their scheduled end, so that those due are found without looking at the others.
+"""A calendar: rows in partitions of time by their scheduled end; due rows are found without looking at the others.
 
     partition   (end >> shift) % partitions: `2 ** shift` microseconds of time, and the same time of later rounds
     page        up to PAGE entries (slot, end) of one partition; full pages are followed by others, in order of coming
@@ -60,7 +60,7 @@ def enter_rows(
     tracks: bool,
     shift: int,
 ) -> None:
-    """Each row behind the last of its partition. `pages[p]` is (entries, next), `partitions[at]` (first page, last page)."""
+    """Append each row to its partition. `pages[p]` is (entries, next), `partitions[at]` (first page, last page)."""
     mask = np.int64(len(partitions) - 1)
     for k in range(len(slots)):
         slot = slots[k]
@@ -100,7 +100,7 @@ def list_rows(
     slots: np.ndarray,
     ends: np.ndarray,
 ) -> int:
-    """All rows, partition by partition in order of coming, and where each stands; returns how many there are."""
+    """List all rows, partition by partition in order of coming, and their places; returns how many."""
     n = np.int64(0)
     for at in range(len(partitions)):
         page = partitions[at, 0]
@@ -119,7 +119,7 @@ def list_rows(
 
 @kernel("void(int64[::1], int64[:,::1], int64[::1])")
 def leave_gaps(slots: np.ndarray, entries: np.ndarray, places: np.ndarray) -> None:
-    """Each row out of its place."""
+    """Clear the places of rows that end early."""
     for k in range(len(slots)):
         entries[places[slots[k]], 0] = _NONE
 
@@ -143,7 +143,7 @@ def take_due(
     ends: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Take the rows with end <= upto out of some partitions; those that stay close up."""
+    """Take the rows with end <= upto out of some partitions; the others close up."""
     mask = np.int64(len(partitions) - 1)
     n = np.int64(0)
     looked = np.int64(0)
@@ -203,7 +203,7 @@ def take_due(
 
 @kernel("int64(int64, int64, int64[:,::1], int64[:,::1])")
 def count_entries(first: int, n_partitions: int, pages: np.ndarray, partitions: np.ndarray) -> int:
-    """Entries of some partitions, gaps too."""
+    """Return the number of entries of some partitions, with gaps."""
     mask = np.int64(len(partitions) - 1)
     n = np.int64(0)
     for step in range(n_partitions):
@@ -218,7 +218,7 @@ def count_entries(first: int, n_partitions: int, pages: np.ndarray, partitions: 
 def sort_by_end(
     slots: np.ndarray, ends: np.ndarray, soonest: int, latest: int, slots_to: np.ndarray, ends_to: np.ndarray, digits: np.ndarray
 ) -> bool:
-    """Sort rows by end, equal ones as they stand, by insertion or digit by digit. Whether they stand in `slots_to` then."""
+    """Sort rows by end, stably, by insertion or digit by digit; returns whether the result is in `slots_to`."""
     n = len(slots)
     swapped = False
     if n <= _SMALL:
@@ -293,7 +293,7 @@ class Calendar(Buffer):
         self._lay_out(_MIN_PARTITIONS)
 
     def _lay_out(self, n_partitions: int) -> None:
-        """Empty."""
+        """Set up an empty calendar."""
         #: entries looked at in vain
         self._vain = 0
         #: entries without a row
@@ -320,7 +320,7 @@ class Calendar(Buffer):
             self._rearrange()
 
     def _enter(self, slots: Array, ends: Array) -> None:
-        """Rows and their ends."""
+        """Put rows with their ends into the pages."""
         needed = self._n_pages + len(slots) // PAGE + min(len(slots), len(self._partitions))
         if needed > len(self._pages):
             n_pages = room_for(needed, len(self._pages))
@@ -338,7 +338,7 @@ class Calendar(Buffer):
 
     @property
     def _n_pages(self) -> int:
-        """Pages in use."""
+        """The number of pages in use."""
         return int(self._header[_HIGH] - self._header[_N_FREE])
 
     def remove(self, slots: Array, ends: Array) -> None:
@@ -407,7 +407,7 @@ class Calendar(Buffer):
         self._enter(slots, coming)
 
     def _listed(self) -> tuple[Array, Array]:
-        """All rows and their ends; those of equal end in order of coming."""
+        """Return all rows and their ends; rows of equal end in order of coming."""
         found = np.empty((2, self.n_rows), np.int64)
         n = list_rows(self._entries, self._pages, self._partitions, self._places, self._tracks, found[0], found[1])
         assert n == self.n_rows, "every row is in a partition"

@@ -38,12 +38,12 @@ class Cells:
         self._texts = [Texts() if type is Type.STRING else None for type in self.types]
 
     def fit(self, capacity: int) -> None:
-        """Room for the numbers below `capacity`; what is beyond goes."""
+        """Make room for the numbers below `capacity`; drop the others."""
         self.cells = fitted(self.cells, capacity)
         self.nulls = fitted(self.nulls, capacity)
 
     def encoded(self, columns: Sequence[Vector], n_rows: int, *, folded: bool = False) -> tuple[Array, Array]:
-        """Cells and null bytes of some rows; `folded`: such that equal values have equal cells."""
+        """Return cells and null bytes of some rows; `folded`: equal values have equal cells."""
         cells = np.empty((len(self.types), n_rows), np.int64)
         nulls = np.zeros((len(self.types), n_rows), np.uint8)
         for k, column in enumerate(columns):
@@ -66,16 +66,16 @@ class Cells:
         return cells, nulls
 
     def put(self, numbers: Array, columns: Sequence[Vector]) -> None:
-        """Rows at these numbers, for which there is room."""
+        """Store rows at these numbers, for which there is room."""
         if len(numbers):
             self.cells[:, numbers], self.nulls[:, numbers] = self.encoded(columns, len(numbers))
 
     def take(self, numbers: Array) -> list[Vector]:
-        """The columns of the rows with these numbers."""
+        """Return the columns of the rows with these numbers."""
         return [self.column(position, numbers) for position in range(len(self.types))]
 
     def column(self, position: int, numbers: Array) -> Vector:
-        """One column of the rows with these numbers."""
+        """Return one column of the rows with these numbers."""
         type = self.types[position]
         cells = self.cells[position][numbers]
         null_bytes = self.nulls[position][numbers]
@@ -88,7 +88,7 @@ class Cells:
         return Vector(type, cells.astype(DTYPES[type], copy=False), nulls)
 
     def many_texts(self, n_live: int) -> bool:
-        """Whether most texts belong to no live row."""
+        """Whether most of the texts belong to rows that ended."""
         return any(texts is not None and len(texts) > 2 * n_live + _SLACK_TEXTS for texts in self._texts)
 
     def compact_texts(self, live: Array) -> None:

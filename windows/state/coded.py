@@ -1,4 +1,4 @@
-"""The live rows of one input by slot, each with the code of its value: what operators keep that look at whole values."""
+"""The live rows of one input by slot, each with the code of its value, for operators that compare whole values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from filters.values.vector import Array, Vector
 from windows.delta import Delta
 from windows.state.growth import LEAST, fitted
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 from windows.state.values import ValueCodes
 
 
@@ -17,7 +17,7 @@ class CodedRows:
     __slots__ = ("rows", "values", "_codes")
 
     def __init__(self, rows: LiveRows, values: ValueCodes) -> None:
-        """Two inputs may share their values."""
+        """`values`: value codes that two inputs may share."""
         self.rows = rows
         self.values = values
         #: by slot; a row has one reference
@@ -26,8 +26,8 @@ class CodedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def apply(self, delta: Delta, upto: int) -> tuple[Events, Array]:
-        """The events of a commit, and the code of the row of each."""
+    def apply(self, delta: Delta, upto: int) -> tuple[RowEvents, Array]:
+        """Apply a delta; return the events of the commit, and the code of each event's row."""
         slots, events = self.rows.apply(delta, upto)
         if not len(events):
             return events, events.slots
@@ -42,14 +42,14 @@ class CodedRows:
         return self.values.take(self._codes[slots])
 
     def settle(self) -> None:
-        """The commit is done: slots of rows that ended, and values that no row has, are free."""
+        """End the commit: free the slots of rows that ended, and the values without rows."""
         self.values.release(self._codes[self.rows.ended])
         self.rows.settle()
         self._codes = fitted(self._codes, self.rows.capacity)
 
     @property
     def bytes(self) -> int:
-        """Without the values, which may be shared."""
+        """The size without the values, which may be shared."""
         return self.rows.bytes + self._codes.nbytes
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""State buffers: which rows are due. All give the same rows in the same order; they differ in what they look at.
+"""State buffers, which find the rows that are due. All give the same rows in the same order, at different cost.
 
     add(slots, ends)         rows with a scheduled end, by slot, in the order they come
     remove(slots, ends)      rows that ended before it
@@ -30,7 +30,7 @@ _NONE = -1
 
 @kernel("void(int64[::1], int64[:,::1], int64[::1])")
 def append_slots(slots: np.ndarray, links: np.ndarray, ends: np.ndarray) -> None:
-    """Each slot behind the last of the list. `links[slot]` is (next, previous), `ends` (first, last)."""
+    """Append each slot to the list. `links[slot]` is (next, previous), `ends` (first, last)."""
     for k in range(len(slots)):
         slot = slots[k]
         last = ends[1]
@@ -45,7 +45,7 @@ def append_slots(slots: np.ndarray, links: np.ndarray, ends: np.ndarray) -> None
 
 @kernel("void(int64[::1], int64[:,::1], int64[::1])")
 def unlink_slots(slots: np.ndarray, links: np.ndarray, ends: np.ndarray) -> None:
-    """Each slot out of the list, wherever it is."""
+    """Remove each slot from the list."""
     for k in range(len(slots)):
         after = links[slots[k], 0]
         before = links[slots[k], 1]
@@ -78,7 +78,7 @@ def first_due(upto: int, times: np.ndarray, links: np.ndarray, ends: np.ndarray,
 
 @kernel("int64(int64[:,::1], int64[::1], int64[::1])")
 def list_slots(links: np.ndarray, ends: np.ndarray, found: np.ndarray) -> int:
-    """Every row of the list."""
+    """Write the slots of the list in order; returns how many."""
     n = np.int64(0)
     slot = ends[0]
     while slot >= 0:
@@ -90,7 +90,7 @@ def list_slots(links: np.ndarray, ends: np.ndarray, found: np.ndarray) -> int:
 
 @kernel("int64(int64[::1], int64, int64, int64[::1], int64[::1])")
 def scan_due(slots: np.ndarray, n_slots: int, upto: int, ends: np.ndarray, found: np.ndarray) -> int:
-    """Take the due rows out of a list, which closes up; they stand in order of coming."""
+    """Take the due rows out of a list, which closes up; they are in order of coming."""
     n = np.int64(0)
     kept = np.int64(0)
     for k in range(n_slots):
@@ -105,7 +105,7 @@ def scan_due(slots: np.ndarray, n_slots: int, upto: int, ends: np.ndarray, found
 
 
 class Fifo(Buffer):
-    """Ends come in order: rows hang in one list through their slots."""
+    """A linked list of rows, for ends that come in order."""
 
     __slots__ = ("_links", "_ends", "_last_end")
 
@@ -158,7 +158,7 @@ class Fifo(Buffer):
 
 
 class Scan(Buffer):
-    """A list by order of coming that is looked through every time."""
+    """A list by order of coming, searched as a whole every time."""
 
     __slots__ = ("_slots",)
 
@@ -203,7 +203,7 @@ class Scan(Buffer):
 
 
 class Unscheduled(Buffer):
-    """For an edge that sends every end: nothing is ever found due."""
+    """A buffer without rows, for an edge that sends every end: no row is ever found due."""
 
     __slots__ = ()
 

@@ -55,7 +55,7 @@ def is_finite(bits: Number) -> Number:
 
 @inline
 def mantissa_of(bits: Number) -> Number:
-    """The odd integer m with |x| = m * 2**power_of(x); 0 of a zero. Of finite floats only."""
+    """Return the odd integer m with |x| = m * 2**power_of(x), for a finite float x; 0 for zero."""
     m = bits & _FRACTION
     if ((bits >> np.int64(52)) & _EXPONENT) != 0:
         m |= _HIDDEN
@@ -64,7 +64,7 @@ def mantissa_of(bits: Number) -> Number:
 
 @inline
 def power_of(bits: Number) -> Number:
-    """See `mantissa_of`."""
+    """Return the exponent of two that belongs to `mantissa_of`."""
     exponent = (bits >> np.int64(52)) & _EXPONENT
     if exponent == 0:
         exponent = np.int64(1)
@@ -130,20 +130,20 @@ def add_int(limbs: Number, at: Number, stride: Number, value: Number, sign: Numb
 
 @inline
 def fits_int(limbs: Number, at: Number, stride: Number) -> Number:
-    """Whether the integer sum can be said as an int64."""
+    """Whether the integer sum fits in an int64."""
     high = limbs[at + stride] + (limbs[at] >> np.int64(32))
     return high >= -(np.int64(1) << np.int64(31)) and high < (np.int64(1) << np.int64(31))
 
 
 @inline
 def int_sum(limbs: Number, at: Number, stride: Number) -> Number:
-    """The integer sum, if it fits."""
+    """Return the integer sum, if it fits."""
     return (limbs[at + stride] << np.int64(32)) + limbs[at]
 
 
 @inline
 def is_negative(limbs: Number, at: Number, stride: Number, n_limbs: Number) -> Number:
-    """Whether a sum is below 0: what is left when every digit is carried on."""
+    """Whether a sum is below 0: the carry out of its last digit is."""
     carry = np.int64(0)
     for i in range(n_limbs):
         carry = (limbs[at + i * stride] + carry) >> np.int64(32)
@@ -152,7 +152,7 @@ def is_negative(limbs: Number, at: Number, stride: Number, n_limbs: Number) -> N
 
 @inline
 def packed(top: Number, power: Number, negative: Number) -> Number:
-    """The float nearest to top * 2**(power - 63); `top` has its highest bit set, and its lowest if anything below was not 0."""
+    """Return the float nearest to top * 2**(power - 63); the highest bit of `top` is set, the lowest if any bit below was."""
     sign = _SIGN_BIT if negative else np.int64(0)
     if power > 1023:
         return float_of(sign | _INFINITY)
@@ -171,7 +171,7 @@ def packed(top: Number, power: Number, negative: Number) -> Number:
 
 @called
 def nearest_float(limbs: Number, at: Number, stride: Number, n_limbs: Number, lowest: Number) -> Number:
-    """The float nearest to a sum, of two the even one; infinite if it is beyond all floats."""
+    """Return the float nearest to a sum, on ties the even one; infinite if the sum is beyond all floats."""
     negative = is_negative(limbs, at, stride, n_limbs)
     sign = np.int64(-1) if negative else np.int64(1)
     carry = np.int64(0)
@@ -283,7 +283,7 @@ def carry(limbs: np.ndarray, n_limbs: int) -> None:
 
 
 class Limbs:
-    """Which limbs the sums of a column need: a range that covers all values there have been.
+    """The range of limbs that the sums of a column need, for all values so far.
 
     >>> limbs = Limbs(); limbs.cover(-52, 3), limbs.lowest, limbs.n
     (True, -2, 3)
@@ -299,7 +299,7 @@ class Limbs:
         self.clear()
 
     def clear(self) -> None:
-        """Nothing is in any sum."""
+        """Forget all values."""
         self.lowest = 0
         self.n = 1
 
@@ -324,7 +324,7 @@ class ExactSums:
         self.words = np.zeros((0, 1), np.int64)
 
     def hold(self, capacity: int) -> None:
-        """Have so many cells; those that are cut off are 0."""
+        """Set the number of cells; cells that are cut off are 0."""
         self.words = fitted_rows(self.words, capacity)
 
     def cover(self, low: int, high: int) -> None:
@@ -337,7 +337,7 @@ class ExactSums:
             self.words = words
 
     def clear(self, capacity: int) -> None:
-        """Every sum is 0."""
+        """Set every sum to 0."""
         self.limbs.clear()
         self.words = np.zeros((capacity, 1), np.int64)
 

@@ -11,7 +11,7 @@ LEAST = 16
 
 
 def room_for(needed: int, capacity: int) -> int:
-    """A capacity of at least `needed`, doubled from the present one."""
+    """Return a capacity of at least `needed`, doubled from the present one."""
     capacity = max(capacity, LEAST)
     while capacity < needed:
         capacity *= 2
@@ -19,7 +19,7 @@ def room_for(needed: int, capacity: int) -> int:
 
 
 def fitted(array: Array, capacity: int, fill: int = 0) -> Array:
-    """The array if its last axis has that capacity, else a copy that has; new places hold `fill`."""
+    """Return the array, or a copy whose last axis has that capacity; new places hold `fill`."""
     have = array.shape[-1]
     if have == capacity:
         return array
@@ -32,7 +32,7 @@ def fitted(array: Array, capacity: int, fill: int = 0) -> Array:
 
 
 def fitted_rows(array: Array, capacity: int, fill: int = 0) -> Array:
-    """The same for the first axis."""
+    """Return the array, or a copy whose first axis has that capacity; new places hold `fill`."""
     have = len(array)
     if have == capacity:
         return array

@@ -1,6 +1,6 @@
 """Open addressing inside kernels: a table of `(32 bits of a hash) << 32 | (number + 1)`, 0 where free, at most half full.
 
-The table alone says where an entry belongs: it grows, and closes the gap of a deleted entry, whatever it is that has the numbers.
+An entry holds its hash: the table grows, and closes the gap of a deleted entry, without its owner.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LOW = np.int64(0xFFFFFFFF)
 
 @inline
 def table_shift(table: Number) -> Number:
-    """What takes the 32 bits of a hash to the place where a search begins."""
+    """Return the shift from the 32 bits of a hash to the place where a search begins."""
     shift = np.int64(32)
     while (np.int64(1) << (np.int64(32) - shift)) < len(table):
         shift -= 1
@@ -54,7 +54,7 @@ def delete_entry(table: Number, at: Number, shift: Number) -> None:
 
 @kernel("void(int64[::1], int64[::1])")
 def move_entries(entries: np.ndarray, table: np.ndarray) -> None:
-    """Put entries, those of another table or a list, into an empty one."""
+    """Put the entries of another table, or of a list, into an empty table."""
     mask = np.int64(len(table) - 1)
     shift = table_shift(table)
     for k in range(len(entries)):

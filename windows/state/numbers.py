@@ -30,7 +30,7 @@ _HIGH, _N_FREE, _LIMIT = 0, 1, 2
 
 @inline
 def hand_out(free: Number, header: Number) -> Number:
-    """A number; there is one."""
+    """Return a free number; there is one."""
     if header[_N_FREE] > 0:
         header[_N_FREE] -= 1
         number = free[header[_N_FREE]]
@@ -48,7 +48,7 @@ def take_back(number: Number, free: Number, header: Number) -> None:
 
 
 class Numbers:
-    """Who has which number is its owner's to know."""
+    """A pool of numbers; the owner knows which number belongs to what."""
 
     __slots__ = ("capacity", "free", "header", "_until_look")
 
@@ -64,7 +64,7 @@ class Numbers:
         return n_free + limit - high  # type: ignore[no-any-return]  # numpy has no types for lists
 
     def reserve(self, n: int, alive: Array) -> bool:
-        """Have `n` numbers to hand out; whether the capacity grew."""
+        """Make sure of `n` free numbers; returns whether the capacity grew."""
         if n <= self._available:
             return False
         if self.header[_LIMIT] < self.capacity:
@@ -78,13 +78,13 @@ class Numbers:
         return True
 
     def _open(self, limit: int, alive: Array) -> None:
-        """Hand out the numbers below `limit` that are not alive, the lowest first."""
+        """Put the numbers below `limit` that are not alive on the stack, the lowest on top."""
         free = np.flatnonzero(alive[:limit] == 0)[::-1]
         self.free[: len(free)] = free
         self.header[:] = limit, len(free), limit
 
     def take(self, n: int) -> Array:
-        """Numbers for new things; they are reserved."""
+        """Return numbers for new things; they are reserved before."""
         high, n_free, _ = self.header.tolist()
         reused = min(n, n_free)
         self.header[_HIGH] = high + n - reused
@@ -99,7 +99,7 @@ class Numbers:
         self.header[_N_FREE] = n_free + len(numbers)
 
     def shrink(self, n_freed: int, alive: Array, n_alive: int) -> bool:
-        """Look, if it is time, after `n_freed` numbers were taken back; whether the capacity fell."""
+        """Shrink, if it is time, after `n_freed` numbers were taken back; returns whether the capacity fell."""
         self._until_look -= 8 * n_freed + self.capacity // 16 + 1
         if self._until_look > 0:
             return False
@@ -121,7 +121,7 @@ class Numbers:
         return self.free.nbytes
 
     def check(self, alive: Array) -> None:
-        """Every number is alive, free once, or beyond what is handed out."""
+        """Assert that every number is alive, free once, or not yet handed out."""
         high, n_free, limit = self.header.tolist()
         free = self.free[:n_free].tolist()
         live = np.flatnonzero(alive)

@@ -36,8 +36,8 @@ _EVENTS, _EARLY, _DROPPED = 0, 1, 2
 
 
 @dataclass(slots=True)
-class Events:
-    """What happened to an input's rows in one commit, in event order."""
+class RowEvents:
+    """The beginnings and ends of an input's rows in one commit, in event order."""
 
     times: Array
     ranks: Array
@@ -60,7 +60,7 @@ def _hash_id(id: Number) -> Number:
 
 @inline
 def _find_id(id: Number, ids: Number, table: Number, shift: Number) -> Number:
-    """The place of an id in the table, or a free one."""
+    """Return the place of an id in the table, or a free one."""
     h = _hash_id(id)
     mask = np.int64(len(table) - 1)
     at = h >> shift
@@ -92,7 +92,7 @@ def walk_events(
 ) -> None:
     """Apply due ends, explicit ends and beginnings (numbered through in that sequence) in the order given.
 
-    `found` gets times, ranks, slots and signs: the fields of `Events`.
+    `found` gets times, ranks, slots and signs: the fields of `RowEvents`.
     """
     shift = table_shift(table)
     n = np.int64(0)
@@ -137,7 +137,7 @@ def walk_events(
 
 
 def _joined(parts: list[Array]) -> Array:
-    """One after the other; a copy only if there are several."""
+    """Concatenate arrays; a copy only if there are several."""
     filled = [part for part in parts if len(part)]
     return np.ascontiguousarray(filled[0]) if len(filled) == 1 else np.concatenate(parts)
 
@@ -170,21 +170,21 @@ class LiveRows:
 
     @property
     def capacity(self) -> int:
-        """Every slot is below it: the size of arrays by slot."""
+        """The size of arrays by slot: every slot is below it."""
         return self._numbers.capacity
 
     def __len__(self) -> int:
         return self.n_live
 
-    def apply(self, delta: Delta, upto: int) -> tuple[Array, Events]:
-        """The slots of the delta's + rows, and all events up to the clock `upto`."""
+    def apply(self, delta: Delta, upto: int) -> tuple[Array, RowEvents]:
+        """Apply a delta; return the slots of its + rows, and all events up to the clock `upto`."""
         assert not len(self._ended), "the last commit is settled"
         assert self._by_id or not len(delta.minus), "an input whose rows are not known by id ends none"
         plus, minus = delta.plus, delta.minus
         slots = self._enter(plus.ids, plus.ends) if len(plus) else _NOTHING
         due = self.buffer.due(upto, self.ends)
         if not (len(slots) or len(minus) or len(due)):
-            return slots, Events(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
+            return slots, RowEvents(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
         due_times = self.ends[due]
         due_ranks = np.full(len(due), SCHEDULED, np.int64)
         runs = [(due_times, due_ranks), (minus.times, minus.ranks), (plus.times, plus.ranks)]
@@ -201,14 +201,14 @@ class LiveRows:
         self.dropped += dropped
         early = early[:n_early]
         self.buffer.remove(early[self.ends[early] < FOREVER], self.ends)
-        events = Events(*found[:, :n])
+        events = RowEvents(*found[:, :n])
         # where nothing begins all of them ended: no copy
         self._ended = events.ended if len(slots) else events.slots
         self.n_live += len(slots) - len(self._ended)
         return slots, events
 
     def end(self, slots: Array, upto: int) -> None:
-        """Rows that their own operator ends, in the commit that was last applied; nobody else knows them by id."""
+        """End rows in the commit that was last applied, by their own operator."""
         assert not self._by_id, "who has rows by id ends them by id"
         # those due by `upto` have been found, and are among the ended already
         early = slots[self.ends[slots] > upto]
@@ -223,7 +223,7 @@ class LiveRows:
         return self._ended
 
     def _enter(self, ids: Array, ends: Array) -> Array:
-        """Slots for rows that begin."""
+        """Give slots to rows that begin."""
         if self._numbers.reserve(len(ids), self.alive):
             self._fit()
         slots = self._numbers.take(len(ids))
@@ -233,7 +233,7 @@ class LiveRows:
         return slots
 
     def _fit(self) -> None:
-        """Arrays of the size of the capacity, which has changed."""
+        """Resize the arrays to the new capacity."""
         self.ids = fitted(self.ids, self.capacity)
         self.ends = fitted(self.ends, self.capacity)
         self.alive = fitted(self.alive, self.capacity)
@@ -243,7 +243,7 @@ class LiveRows:
             self._table = table
 
     def settle(self) -> None:
-        """The commit is done: slots of rows that ended in it are free."""
+        """End the commit: free the slots of rows that ended in it."""
         if not len(self._ended):
             return
         if self.n_live == 0:
@@ -255,7 +255,7 @@ class LiveRows:
         self._ended = np.zeros(0, np.int64)
 
     def live(self) -> Array:
-        """The slots of all live rows, ascending."""
+        """Return the slots of all live rows, ascending."""
         return np.flatnonzero(self.alive)
 
     @property

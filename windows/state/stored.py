@@ -8,7 +8,7 @@ from filters.values.vector import Array, Vector
 from lineage.schema import Type
 from windows.delta import Delta
 from windows.state.cells import Cells
-from windows.state.rows import Events, LiveRows
+from windows.state.rows import LiveRows, RowEvents
 
 
 class StoredRows:
@@ -23,8 +23,8 @@ class StoredRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def apply(self, delta: Delta, upto: int) -> tuple[Array, Events]:
-        """As `LiveRows.apply`; the columns are kept."""
+    def apply(self, delta: Delta, upto: int) -> tuple[Array, RowEvents]:
+        """Apply a delta as `LiveRows.apply` does, and store the columns."""
         slots, events = self.rows.apply(delta, upto)
         self._cells.fit(self.rows.capacity)
         self._cells.put(slots, delta.plus.columns)
@@ -37,7 +37,7 @@ class StoredRows:
         return self._cells.column(position, slots)
 
     def settle(self) -> None:
-        """The commit is done: slots, and texts that no live row has, are free."""
+        """End the commit: free the slots of rows that ended, and the texts without live rows."""
         self.rows.settle()
         if not len(self.rows):
             self._cells = Cells(self._cells.types)

@@ -34,7 +34,7 @@ class Texts:
         self._translations: list[tuple[Array, Array]] = []
 
     def __getstate__(self) -> tuple[Dictionary]:
-        """Translations are found again where they are needed."""
+        """Leave out the translations, which are made again when needed."""
         return (self._dictionary,)
 
     def __setstate__(self, state: tuple[Dictionary]) -> None:
@@ -45,7 +45,7 @@ class Texts:
         return len(self._dictionary)
 
     def encode(self, vector: Vector) -> Array:
-        """Our codes of a vector's texts; 0 under NULL."""
+        """Return our codes of a vector's texts; 0 under NULL."""
         assert vector.dictionary is not None, "a string vector has a dictionary"
         codes = vector.values
         if vector.nulls is not None:
@@ -79,14 +79,14 @@ class Texts:
         return table
 
     def since(self, code: int) -> list[str]:
-        """The texts from this code on."""
+        """Return the texts from this code on."""
         return self._dictionary.strings[code:]
 
     def vector(self, codes: Array, nulls: Array | None) -> Vector:
         return Vector(Type.STRING, codes, nulls, self._dictionary.as_array())
 
     def compact(self, used: Array) -> Array:
-        """Forget all texts but those of these codes; returns old code -> new code, -1 for what is gone."""
+        """Forget all texts but those of these codes; returns the new code of each old one, -1 for forgotten texts."""
         self._translations.clear()
         return self._dictionary.compact(used)
 

@@ -21,7 +21,7 @@ from windows.delta import Plus
 
 
 def in_order(times: Array, ranks: Array, columns: Sequence[Vector]) -> Array | None:
-    """The places of rows, which are in order of (time, rank), in order of value too; None if they are as they stand.
+    """Return the places of rows, given by (time, rank), ordered by value within each event; None if no event has two rows.
 
     >>> in_order(np.array([1, 2, 2]), np.array([0, 0, 0]), [Vector.of_strings(["c", "b", "a"])]).tolist()
     [0, 2, 1]
@@ -36,7 +36,7 @@ def in_order(times: Array, ranks: Array, columns: Sequence[Vector]) -> Array | N
 
 
 def ordered(plus: Plus) -> Plus:
-    """The same rows, those of one event in order of value."""
+    """Return the same rows, those of one event in order of value."""
     order = in_order(plus.times, plus.ranks, plus.columns)
     return plus if order is None else plus.take(order)
 

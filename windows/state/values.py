@@ -37,7 +37,7 @@ _AHEAD = 8
 
 @inline
 def _hash_row(cells: Number, nulls: Number, row: Number) -> Number:
-    """32 bits, as an int64 that is never negative."""
+    """Return a hash of 32 bits, as an int64 that is never negative."""
     h = _HASH
     for k in range(len(cells)):
         h = mix(h ^ U64(cells[k, row]) ^ (U64(nulls[k, row]) << U64(63))) + _HASH
@@ -56,7 +56,7 @@ def _same_row(cells: Number, nulls: Number, row: Number, stored: Number, stored_
 
 @kernel("void(int64[:,::1], uint8[:,::1], int64[::1])")
 def hash_rows(cells: np.ndarray, nulls: np.ndarray, hashes: np.ndarray) -> None:
-    """The 32 bits by which the table finds each row."""
+    """Write the hash of each row, by which the table finds it."""
     for row in range(len(hashes)):
         hashes[row] = _hash_row(cells, nulls, row)
 
@@ -78,7 +78,7 @@ def encode_rows(
     header: np.ndarray,
     codes: np.ndarray,
 ) -> int:
-    """The code of each row, one reference more; new values take free codes, of which there are enough. How many are new."""
+    """Write the code of each row and add a reference; new values take free codes, of which there are enough. Returns how many."""
     n_new = np.int64(0)
     mask = np.int64(len(table) - 1)
     shift = table_shift(table)
@@ -119,7 +119,7 @@ def release_codes(
     free: np.ndarray,
     header: np.ndarray,
 ) -> int:
-    """One reference of each code less; those without any leave the table. How many left; `hashes` is scratch."""
+    """Take a reference from each code; codes without any leave the table. Returns how many; `hashes` is scratch."""
     n_gone = np.int64(0)
     mask = np.int64(len(table) - 1)
     shift = table_shift(table)
@@ -141,7 +141,7 @@ def release_codes(
 
 
 class ValueCodes:
-    """The values that some live rows have, by code.
+    """The values of live rows, by code.
 
     >>> codes = ValueCodes([Type.INT])
     >>> first = codes.encode([Vector(Type.INT, np.array([7, 8, 7]))], 3)
@@ -171,11 +171,11 @@ class ValueCodes:
 
     @property
     def capacity(self) -> int:
-        """Every code is below it: the size of arrays by code."""
+        """The size of arrays by code: every code is below it."""
         return self._numbers.capacity
 
     def encode(self, columns: Sequence[Vector], n_rows: int) -> Array:
-        """The code of each row, new for values that are not alive; every row takes a reference."""
+        """Return the code of each row, new for values that are not alive; every row takes a reference."""
         cells, nulls = self._cells.encoded(columns, n_rows, folded=True)
         codes = np.empty(n_rows, np.int64)
         for start in range(0, n_rows, _STEP):
@@ -193,7 +193,7 @@ class ValueCodes:
         return codes
 
     def _fit(self) -> None:
-        """Arrays of the size of the capacity, which has changed."""
+        """Resize the arrays to the new capacity."""
         self._cells.fit(self.capacity)
         self._counts = fitted(self._counts, self.capacity)
         table = np.zeros(2 * self.capacity, np.int64)
@@ -201,11 +201,11 @@ class ValueCodes:
         self._table = table
 
     def acquire(self, codes: Array) -> None:
-        """One reference more for each entry, of values that are alive."""
+        """Add a reference for each entry, of values that are alive."""
         np.add.at(self._counts, codes, 1)
 
     def release(self, codes: Array) -> None:
-        """One reference less for each entry. Values without any are gone, their codes free."""
+        """Take a reference for each entry. Values without any are gone, their codes free."""
         if len(codes) == 0:
             return
         stored = self._cells
@@ -223,7 +223,7 @@ class ValueCodes:
             self._fit()
 
     def _compact_texts(self) -> None:
-        """Throw out the texts of values that are gone; cells change, so the table is made anew."""
+        """Drop the texts of values that are gone; cells change, so the table is made again."""
         live = self.live()
         stored = self._cells
         stored.compact_texts(live)
@@ -233,14 +233,14 @@ class ValueCodes:
         move_entries((hashes << 32) | (live + 1), self._table)
 
     def live(self) -> Array:
-        """The codes of all values that are alive, ascending."""
+        """Return the codes of all values that are alive, ascending."""
         return np.flatnonzero(self._counts)
 
     def references(self, codes: Array) -> Array:
         return self._counts[codes]
 
     def take(self, codes: Array) -> list[Vector]:
-        """The values of codes, by column."""
+        """Return the values of codes, by column."""
         return self._cells.take(codes)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from experiments.bench.base.options import Options, Step
 from experiments.bench.cases import (
     arrow,
     calendar,
@@ -24,7 +25,6 @@ from experiments.bench.cases import (
     startup,
     windows,
 )
-from experiments.bench.options import Options, Step
 
 CASES: dict[str, Callable[[Options], list[Step]]] = {
     "filters": filters.ints,

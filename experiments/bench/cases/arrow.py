@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from api.wire.bodies import ARROW, parse_rows
 from eddy import Engine
-from experiments.bench.machine import Machine
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
+from experiments.bench.base.machine import Machine
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
 
 #: Rows of one body.
 ROWS = (1, 256, 65_536)

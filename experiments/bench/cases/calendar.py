@@ -10,9 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Line, Measure
-from experiments.bench.timing import take_turns
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Line, Measure
+from experiments.bench.base.timing import take_turns
 from windows.state.due import Buffer, Calendar, Fifo
 
 WINDOWS = (10_000, 100_000, 1_000_000)

@@ -14,14 +14,14 @@ import time
 from functools import partial
 from typing import Any
 
-from experiments.bench import workloads
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.machine import Machine
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import spread
+from experiments.bench.base.workloads import STREAM
 from experiments.bench.cases.latency import pieces
-from experiments.bench.driver import Driver
-from experiments.bench.machine import Machine
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import spread
-from experiments.bench.workloads import STREAM
 
 COUNTS = (8192,)
 ROWS = 32
@@ -36,7 +36,7 @@ BAR = 300.0
 def measure_changes(n_queries: int, floats: bool, n_changes: int) -> list[Line]:
     """A line for submits and one for cancels."""
     workload = workloads.filters(n_queries, 4096, floats=floats, n_batches=4, n_shapes=SHAPES)
-    driver = Driver(workload)
+    driver = EngineDriver(workload)
     batches = pieces(workload.batches, ROWS)
     newcomers = workloads.filters(n_changes, 1, seed=11, floats=floats, n_batches=1, n_shapes=SHAPES).queries
     clock = time.thread_time

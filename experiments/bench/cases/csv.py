@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from api.commands.files import Opened, Part, open_rows
+from api.commands.files import FilePart, OpenedFile, open_rows
 from api.core.calls import Call, apply
 from api.core.holdings import Holdings
 from eddy import Engine
 from eddy.client.rows import encode
-from experiments.bench.machine import Machine
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.base.machine import Machine
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
 
 #: How many times the CPU time of parquet a CSV may take.
 BAR = 4.0
@@ -79,7 +79,7 @@ def pushed(path: Path, types: dict[str, str]) -> tuple[float, list[dict[str, Any
     return time.process_time() - began, holdings.engine.answer("some").to_pylist()
 
 
-def _header(opened: Opened, part: Part, media: str) -> dict[str, Any]:
+def _header(opened: OpenedFile, part: FilePart, media: str) -> dict[str, Any]:
     texts = opened.form.texts() if opened.form is not None else {}
     return {"stream": "rows", "media": media} | ({"csv": texts} if texts else {})
 

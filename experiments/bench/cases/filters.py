@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.bench import workloads
-from experiments.bench.bare import Conjunctions
+from experiments.bench.base import workloads
+from experiments.bench.base.bare import Conjunctions
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.peers import peers_of
+from experiments.bench.base.report import Line
 from experiments.bench.cases.throughput import measure
-from experiments.bench.options import Options, Step
-from experiments.bench.peers import peers_of
-from experiments.bench.report import Line
 
 #: 65,536 by `--queries`: loading them alone takes longer than the rest.
 COUNTS = (1, 16, 128, 1024, 8192)

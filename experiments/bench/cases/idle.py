@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 
 from eddy import Engine
-from experiments.bench import workloads
-from experiments.bench.driver import Driver
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
 
 COUNTS = (8192,)
 ROWS = 64
@@ -37,7 +37,7 @@ GROUP_BY_BAR = 1e6
 
 def bytes_per_query(n_queries: int, floats: bool) -> float:
     workload = workloads.filters(n_queries, ROWS, floats=floats, n_batches=2, n_shapes=SHAPES)
-    driver = Driver(workload, load=False)
+    driver = EngineDriver(workload, load=False)
     driver.push(0)
     gc.collect()
     tracemalloc.start()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.bench import workloads
-from experiments.bench.bare import Ranges
+from experiments.bench.base import workloads
+from experiments.bench.base.bare import RangeQueries
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Line
 from experiments.bench.cases.throughput import measure
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Line
 
 COUNTS = (10_000,)
 #: Width of the narrow ranges; values lie in [0, 100).
@@ -21,7 +21,7 @@ NARROW = 0.1
 def _run(n_queries: int, width: float | None, options: Options) -> list[Line]:
     workload = workloads.intervals(n_queries, options.rows, width=width)
     work = f"{n_queries:,} {'random' if width is None else 'narrow'} ranges"
-    return [measure("intervals", work, workload, Ranges(workload, options.rows, narrow=width is not None), None, options)]
+    return [measure("intervals", work, workload, RangeQueries(workload, options.rows, narrow=width is not None), None, options)]
 
 
 def steps(options: Options) -> list[Step]:

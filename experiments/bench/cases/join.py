@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.joins.bare import LAYOUTS, BareJoin
 from experiments.bench.joins.dict_loop import DictLoop
 from experiments.bench.joins.driver import JoinDriver
@@ -26,8 +28,6 @@ from experiments.bench.joins.peers import constants_lines, functions_lines
 from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn
 from experiments.bench.joins.workload import stocks_and_articles
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
 
 COUNTS = (1, 128, 1024, 8192)
 KEYS = 10_000

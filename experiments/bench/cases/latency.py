@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.bench import workloads
-from experiments.bench.driver import Driver
-from experiments.bench.machine import Machine
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import time_calls
-from experiments.bench.workloads import STREAM, Batch
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.machine import Machine
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import time_calls
+from experiments.bench.base.workloads import STREAM, Batch
 
 COUNTS = (128, 1024, 8192)
 ROWS = (1, 16, 256, 4096)
@@ -34,7 +34,7 @@ def pieces(batches: list[Batch], n_rows: int) -> list[Batch]:
 
 def _run(n_queries: int, options: Options) -> list[Line]:
     workload = workloads.filters(n_queries, max(ROWS))
-    driver = Driver(workload)
+    driver = EngineDriver(workload)
     machine = Machine()
     lines = []
     for n_rows in ROWS:

@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddy import Engine
-from experiments.bench.machine import Machine
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.base.machine import Machine
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
 from pipeline.dataset import ARROW_TYPES, COMPRESSION, Dataset
 from pipeline.draft import Declared, Draft, chunk_name
 from pipeline.merged import SLICE_ROWS, Merged, Slice
-from pipeline.pace import Pace
+from pipeline.pace import ReplayPace
 from pipeline.replay import replay
 from pipeline.targets import EngineTarget
 
@@ -98,7 +98,7 @@ def results_of(engine: Engine) -> list[int]:
     return [entry["results"] for entry in engine.stats()["queries"].values()]
 
 
-class Turn(NamedTuple):
+class ReplayCost(NamedTuple):
     """Seconds of the wall clock; CPU seconds of the busier thread, which are those on a machine with two free cores; results."""
 
     wall: float
@@ -106,19 +106,19 @@ class Turn(NamedTuple):
     results: list[int]
 
 
-def from_memory(dataset: Dataset, n_queries: int, slices: list[Slice]) -> Turn:
+def from_memory(dataset: Dataset, n_queries: int, slices: list[Slice]) -> ReplayCost:
     engine, target = make_engine(dataset, n_queries)
     wall, cpu = time.perf_counter(), time.thread_time()
     for some in slices:
         target.take(some)
-    return Turn(time.perf_counter() - wall, time.thread_time() - cpu, results_of(engine))
+    return ReplayCost(time.perf_counter() - wall, time.thread_time() - cpu, results_of(engine))
 
 
-def from_files(dataset: Dataset, n_queries: int, slice_rows: int) -> Turn:
+def from_files(dataset: Dataset, n_queries: int, slice_rows: int) -> ReplayCost:
     engine, target = make_engine(dataset, n_queries)
     wall, cpu = time.perf_counter(), time.thread_time()
-    found = replay(dataset, target, Pace(None), slice_rows=slice_rows)
-    return Turn(time.perf_counter() - wall, max(time.thread_time() - cpu, found.reading_cpu), results_of(engine))
+    found = replay(dataset, target, ReplayPace(None), slice_rows=slice_rows)
+    return ReplayCost(time.perf_counter() - wall, max(time.thread_time() - cpu, found.reading_cpu), results_of(engine))
 
 
 def measure(n_rows: int, n_queries: int, slice_rows: int, n_turns: int) -> list[Line]:

@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from experiments.bench import workloads
-from experiments.bench.driver import Driver
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
-from experiments.bench.workloads import DOMAIN, STREAM
+from experiments.bench.base import workloads
+from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
+from experiments.bench.base.workloads import DOMAIN, STREAM
 
 COUNTS = (128, 1024)
 #: Bars: share of the time by rows a push.
@@ -33,7 +33,7 @@ BATCHES = {64: 1500, 4096: 1500}
 
 def _share(n_queries: int, n_rows: int, options: Options) -> list[Line]:
     workload = workloads.filters(n_queries, n_rows)
-    driver = Driver(workload)
+    driver = EngineDriver(workload)
     for i in range(WARM_UP):
         driver.push(i % len(workload.batches))
     before = driver.routing()
@@ -53,9 +53,9 @@ def visits_per_row(policy: str, n_rows: int, n_batches: int) -> float:
     """Filters a row visits on average in the last two thirds of the batches. `fixed` is the best order."""
     workload, thresholds = workloads.nested()
     if policy == "fixed":
-        names = list(Driver(workload).module_rows())
+        names = list(EngineDriver(workload).module_rows())
         policy = "fixed:" + ",".join(module_of(names, column) for column in thresholds)
-    driver = Driver(workload, policy=policy, batch_rows=n_rows)
+    driver = EngineDriver(workload, policy=policy, batch_rows=n_rows)
     rng = np.random.default_rng(1)
     visits, counted = 0, 0
     learning = n_batches // 3

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.bench import workloads
-from experiments.bench.bare import Candidates
+from experiments.bench.base import workloads
+from experiments.bench.base.bare import Candidates
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Line
 from experiments.bench.cases.throughput import measure
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Line
 
 COUNTS = (1024, 8192)
 #: Bar: share of the bare kernels' speed.

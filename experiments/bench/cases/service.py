@@ -12,8 +12,8 @@ import statistics
 from functools import partial
 from typing import Any
 
-from experiments.bench.options import Options, Step
-from experiments.bench.report import Bar, Line, Measure
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.service.bodies import FORMATS
 from experiments.bench.service.running import Running, running
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from experiments.bench.bare import Layout, RowLists
-from experiments.bench.driver import Driver, assert_same
-from experiments.bench.options import Options
-from experiments.bench.paper import per_tuple_seconds
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
-from experiments.bench.workloads import Workload
+from experiments.bench.base.bare import Layout, RowLists
+from experiments.bench.base.driver import EngineDriver, assert_same
+from experiments.bench.base.options import Options
+from experiments.bench.base.paper import per_tuple_seconds
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
+from experiments.bench.base.workloads import Workload
 
 _PAPER_SECONDS = 0.2
 
@@ -23,7 +23,7 @@ class Bare(Protocol):
 
 def measure(case: str, work: str, workload: Workload, bare: Bare, bar: float | None, options: Options) -> Line:
     """The engine's line; the bar is a share of the bare kernels' speed."""
-    driver = Driver(workload)
+    driver = EngineDriver(workload)
     layouts = bare.layouts()
     for layout in layouts.values():
         assert_same(driver.lists_of(workload.batches[0]), layout(workload.batches[0]))

@@ -15,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from experiments.bench.base.options import Options, Step
+from experiments.bench.base.peers import is_installed
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
 from experiments.bench.cases import group_by
-from experiments.bench.options import Options, Step
-from experiments.bench.peers import is_installed
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
 from experiments.bench.windows.driver import WindowDriver
 from experiments.bench.windows.filters import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause
 from experiments.bench.windows.twins import DictTwin, DuckTwin, PipelineTwin
-from experiments.bench.windows.workload import TEXTS, WORDS, Setting
+from experiments.bench.windows.workload import TEXTS, WORDS, WindowSetting
 
-#: What is varied, one at a time, from `Setting`'s own values.
+#: What is varied, one at a time, from `WindowSetting`'s own values.
 WINDOWS = (1_000, 10_000, 100_000)
 SELECTIVITIES = (1, 100)
 LENGTHS = (4, 16)
@@ -36,13 +36,13 @@ FILTER_COUNTS, MANY_LENGTHS, LENGTHS_BAR = (1, 128, 1024), 16, 1.5
 _TWIN_PUSHES = 6
 
 
-def settings(operator: str, n_rows: int) -> list[Setting]:
-    found = [Setting(operator, n_window=window, n_rows=n_rows) for window in WINDOWS]
-    found += [Setting(operator, selectivity=share, n_rows=n_rows) for share in SELECTIVITIES]
-    return found + [Setting(operator, n_lengths=n, n_rows=n_rows) for n in LENGTHS]
+def settings(operator: str, n_rows: int) -> list[WindowSetting]:
+    found = [WindowSetting(operator, n_window=window, n_rows=n_rows) for window in WINDOWS]
+    found += [WindowSetting(operator, selectivity=share, n_rows=n_rows) for share in SELECTIVITIES]
+    return found + [WindowSetting(operator, n_lengths=n, n_rows=n_rows) for n in LENGTHS]
 
 
-def _words(setting: Setting, options: Options) -> list[Line]:
+def _words(setting: WindowSetting, options: Options) -> list[Line]:
     """Every expiry word in one race."""
     drivers = {word: WindowDriver(setting, word) for word in WORDS}
     turns: dict[str, Callable[[int], object]] = {word: driver.push for word, driver in drivers.items()}
@@ -63,19 +63,19 @@ def _words(setting: Setting, options: Options) -> list[Line]:
     return lines
 
 
-def _paper_counts(setting: Setting, word: str) -> dict[str, Measure]:
+def _paper_counts(setting: WindowSetting, word: str) -> dict[str, Measure]:
     twin = PipelineTwin(setting.small(), word)
     for number in range(_TWIN_PUSHES):
         twin.push(number)
     return {name: Measure(value, "/row") for name, value in twin.counts().items()}
 
 
-def _work(setting: Setting) -> str:
+def _work(setting: WindowSetting) -> str:
     lengths = f", {setting.n_lengths} lengths" if setting.n_lengths > 1 else ""
     return f"{setting.operator}, {setting.n_window:,} rows, {setting.selectivity} %{lengths}"
 
 
-def _numbers(setting: Setting, word: str) -> dict[str, int | str]:
+def _numbers(setting: WindowSetting, word: str) -> dict[str, int | str]:
     return {
         "operator": setting.operator,
         "window": setting.n_window,
@@ -87,7 +87,7 @@ def _numbers(setting: Setting, word: str) -> dict[str, int | str]:
 
 def _twins(operator: str, options: Options) -> list[Line]:
     """The engine against the same query by other means; first their answers. The pipeline takes a row at a time: few rows."""
-    setting = Setting(operator, n_rows=options.rows)
+    setting = WindowSetting(operator, n_rows=options.rows)
     check_twins(setting.small())
     others: dict[str, Callable[[int], object]] = {"duckdb": DuckTwin(setting).push} if is_installed("duckdb") else {}
     if operator != "join":
@@ -97,7 +97,7 @@ def _twins(operator: str, options: Options) -> list[Line]:
     return found + _race_twins(small, {"pipeline": PipelineTwin(small, "update-pattern").push}, options)
 
 
-def _race_twins(setting: Setting, others: dict[str, Callable[[int], object]], options: Options) -> list[Line]:
+def _race_twins(setting: WindowSetting, others: dict[str, Callable[[int], object]], options: Options) -> list[Line]:
     turns: dict[str, Callable[[int], object]] = {"engine": WindowDriver(setting, "auto").push, **others}
     rounds = take_turns(turns, setting.n_batches, options.seconds)
     lines = []
@@ -110,7 +110,7 @@ def _race_twins(setting: Setting, others: dict[str, Callable[[int], object]], op
     return lines
 
 
-def check_twins(setting: Setting) -> None:
+def check_twins(setting: WindowSetting) -> None:
     """All give the same answer."""
     driver = WindowDriver(setting, "auto")
     n_pushes = driver.n_pushed // setting.n_rows

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import numpy as np
 
-from experiments.bench import bare_kernels
-from experiments.bench.bare import Attribute, Output, RowLists
-from experiments.bench.bits import transpose
+from experiments.bench.base import bare_kernels
+from experiments.bench.base.bare import Attribute, Output, RowLists
+from experiments.bench.base.bits import transpose
 from experiments.bench.joins import kernels
 from experiments.bench.joins.matches import MatchLists, TakeLists, ignore
 from experiments.bench.joins.stem import PART, SymmetricStem, ring_rows

@@ -13,9 +13,9 @@ from itertools import product
 
 import numpy as np
 
+from experiments.bench.base.workloads import Batch
 from experiments.bench.joins.matches import Pairs
 from experiments.bench.joins.workload import TIMES, JoinWorkload
-from experiments.bench.workloads import Batch
 
 #: (time, row number, price or 0)
 Entry = tuple[int, int, float]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.bench.bits import kernel
+from experiments.bench.base.bits import kernel
 from lineage.bits import ONE, U64
 from lineage.memory import prefetch
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.bench.bare import RowLists
+from experiments.bench.base.bare import RowLists
 
 
 class MatchLists(NamedTuple):

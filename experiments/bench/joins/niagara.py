@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
 from experiments.bench.joins.matches import Copies, TakeCopies, ignore
-from experiments.bench.joins.selections import Selection
+from experiments.bench.joins.selections import PriceSelection
 from experiments.bench.joins.stem import PART, SymmetricStem, Walk, ring_rows, table_places
 from experiments.bench.joins.workload import TIMES, JoinWorkload
-from experiments.bench.workloads import Batch
 
 
 class PullUp:
     """One join, selections above it."""
 
-    def __init__(self, workload: JoinWorkload, selection: Selection) -> None:
+    def __init__(self, workload: JoinWorkload, selection: PriceSelection) -> None:
         self.workload = workload
         self.n_pushes = 0
         self._selection = selection
@@ -56,7 +56,7 @@ class PullUp:
 class PushDown:
     """Selections below, a join for every query."""
 
-    def __init__(self, workload: JoinWorkload, selection: Selection) -> None:
+    def __init__(self, workload: JoinWorkload, selection: PriceSelection) -> None:
         assert workload.n_streams == 2 and workload.one_window, "two streams, one window"
         self.workload = workload
         self.n_pushes = 0

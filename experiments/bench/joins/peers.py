@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.timing import take_turns
 from experiments.bench.joins.dict_loop import DictLoop
 from experiments.bench.joins.driver import JoinDriver
 from experiments.bench.joins.niagara import PullUp, PushDown
@@ -18,8 +20,6 @@ from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn,
 from experiments.bench.joins.selections import Constants, Functions, Picky, picky_functions
 from experiments.bench.joins.stem import PART
 from experiments.bench.joins.workload import JoinWorkload, stocks_and_articles
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.timing import take_turns
 
 #: Queries that are functions, rows a push and symbols: so few that a turn ends within a second.
 FUNCTIONS = 4

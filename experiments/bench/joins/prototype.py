@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.bench.bits import kernel
+from experiments.bench.base.bits import kernel
 from experiments.bench.joins import kernels
 from experiments.bench.joins.bare import BitmapLister, Thresholds, region_rows
 from experiments.bench.joins.matches import MatchLists, TakeLists, ignore

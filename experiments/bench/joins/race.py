@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol, TypeVar
 
+from experiments.bench.base.timing import Rounds, take_turns
 from experiments.bench.joins.workload import JoinWorkload
-from experiments.bench.timing import Rounds, take_turns
 
 
 class Contestant(Protocol):

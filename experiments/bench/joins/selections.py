@@ -28,7 +28,7 @@ class Wanted(NamedTuple):
     members: np.ndarray
 
 
-class Selection(Protocol):
+class PriceSelection(Protocol):
     def apply(self, prices: np.ndarray) -> Wanted: ...
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
 from experiments.bench.joins.workload import TIMES, JoinWorkload
-from experiments.bench.workloads import Batch
 
 #: Most matches of a part: their bitmaps stay in cache.
 PART = 4096

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.bench.workloads import DOMAIN, Batch
+from experiments.bench.base.workloads import DOMAIN, Batch
 
 STREAMS = ("stocks", "articles", "ratings", "filings", "orders")
 #: The time column of each stream; no two streams share a name, for results hold all of them.
@@ -37,7 +37,7 @@ CONDITION = "s.price > :c"
 
 
 @dataclass(frozen=True, slots=True)
-class JoinQuery:
+class PriceQuery:
     """`price > constant`, over windows of one length."""
 
     constant: float
@@ -46,7 +46,7 @@ class JoinQuery:
 
 @dataclass(frozen=True, slots=True)
 class JoinWorkload:
-    queries: list[JoinQuery]
+    queries: list[PriceQuery]
     n_keys: int
     #: rows a stream that the longest window holds
     window_rows: int
@@ -120,7 +120,7 @@ def stocks_and_articles(
     constants = rng.uniform(0, DOMAIN, n_queries).tolist()
     constants[0] = 0.0
     longest = n_streams * window_rows
-    queries = [JoinQuery(c, longest - longest * (q % n_windows) // (2 * n_windows)) for q, c in enumerate(constants)]
+    queries = [PriceQuery(c, longest - longest * (q % n_windows) // (2 * n_windows)) for q, c in enumerate(constants)]
     contents: list[list[Batch]] = [[] for _ in range(n_streams)]
     for stream, batches in enumerate(contents):
         for _ in range(_N_CONTENTS):
@@ -133,7 +133,7 @@ def stocks_and_articles(
     return JoinWorkload(queries, n_keys, window_rows, n_rows, contents, derived_key)
 
 
-def sql(workload: JoinWorkload, query: JoinQuery, condition: str = CONDITION) -> str:
+def sql(workload: JoinWorkload, query: PriceQuery, condition: str = CONDITION) -> str:
     """The text; its parameter `c` is the constant. Queries with one window share one object, so that its parse is cached."""
     n = workload.n_streams
     outputs = ["s.symbol", "s.price", *(f"{alias}.{time}" for alias, time in zip(_ALIASES[:n], TIMES))]

@@ -8,18 +8,18 @@ from typing import Any
 from eddy import Engine
 from eddy.operators.operation import Operation, OperatorStage
 from eddy.operators.tree_query import TreeQuery
-from experiments.bench.windows.workload import COLUMNS, STREAM, Rows, Setting
+from experiments.bench.windows.workload import COLUMNS, STREAM, RotatingRows, WindowSetting
 from windows.state.buffer import Buffer
 
 
 class WindowDriver:
     """An engine that runs the queries of a setting, its windows full."""
 
-    def __init__(self, setting: Setting, expiry: str) -> None:
+    def __init__(self, setting: WindowSetting, expiry: str) -> None:
         self.engine = Engine(seed=0)
         self.engine.create_stream(STREAM, COLUMNS, time="ts")
         self.queries = [self.engine.submit(text, expiry=expiry) for text in setting.texts()]
-        self._rows = Rows(setting)
+        self._rows = RotatingRows(setting)
         #: rows delivered, of either sign
         self.n_results = 0
         self.n_pushed = 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eddy import Engine
-from experiments.bench.windows.workload import COLUMNS, GAP_US, STREAM, Rows, Setting
+from experiments.bench.windows.workload import COLUMNS, GAP_US, STREAM, RotatingRows, WindowSetting
 
 _WINDOW = 10_000
 
@@ -20,12 +20,12 @@ class FilterDriver:
     def __init__(self, n_queries: int, n_lengths: int, n_rows: int) -> None:
         self.engine = Engine(seed=0)
         self.engine.create_stream(STREAM, COLUMNS, time="ts")
-        widths = Setting("distinct", n_window=_WINDOW, n_lengths=n_lengths).windows()
+        widths = WindowSetting("distinct", n_window=_WINDOW, n_lengths=n_lengths).windows()
         constants = np.random.default_rng(1).integers(1, 100, n_queries)
         for k, constant in enumerate(constants.tolist()):
             window = f"[RANGE {widths[k % n_lengths] * GAP_US} MICROSECONDS]"
             self.engine.submit(f"SELECT k, v FROM s {window} WHERE v < {constant}", emit="event")
-        self._rows = Rows(Setting("distinct", n_rows=n_rows, n_batches=self.n_batches))
+        self._rows = RotatingRows(WindowSetting("distinct", n_rows=n_rows, n_batches=self.n_batches))
         #: (row, query) pairs delivered, by sign
         self.n_pairs = {1: 0, -1: 0}
         self.n_pushes = 0

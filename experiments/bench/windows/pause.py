@@ -28,7 +28,7 @@ _SPAN_US = 900_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class MeasuredPause:
     n_rows: int
     #: CPU seconds of each commit
     commits: np.ndarray
@@ -37,7 +37,7 @@ class Pause:
     peak_bytes: int
 
 
-def pause(sql: str, n_rows: int, *, at_once: bool = False) -> Pause:
+def pause(sql: str, n_rows: int, *, at_once: bool = False) -> MeasuredPause:
     """Fill a window of so many rows, then let them all end in one call; `at_once`: all at one instant."""
     commits = _timed(_filled(sql, n_rows, at_once))
     gc.collect()
@@ -48,7 +48,7 @@ def pause(sql: str, n_rows: int, *, at_once: bool = False) -> Pause:
     _end_all(engine)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return Pause(n_rows, commits, before, peak)
+    return MeasuredPause(n_rows, commits, before, peak)
 
 
 def _filled(sql: str, n_rows: int, at_once: bool) -> Engine:

@@ -8,46 +8,47 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from experiments.bench.windows.workload import GAP_US, TEXTS, Rows, Setting
-from experiments.papers.aggregates import Aggregate
+from experiments.bench.windows.workload import GAP_US, TEXTS, RotatingRows, WindowSetting
 from experiments.papers.buffers import Values
 from experiments.papers.executor import Pipeline
-from experiments.papers.node import Node
-from experiments.papers.operators.distinct import Distinct
-from experiments.papers.operators.group_by import GroupBy
-from experiments.papers.operators.join import Join
-from experiments.papers.operators.minus import Minus
-from experiments.papers.operators.project import Project
-from experiments.papers.operators.select import Select
-from experiments.papers.source import Source, TimedRow
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.timed_source import TimedRow, TimedSource
+from experiments.papers.operators.distinct import QueuedDistinct
+from experiments.papers.operators.group_by import QueuedGroupBy
+from experiments.papers.operators.join import QueuedJoin
+from experiments.papers.operators.minus import QueuedMinus
+from experiments.papers.operators.project import QueuedProject
+from experiments.papers.operators.select import QueuedSelect
 from windows.spec import WindowSpec
 
 
 class PipelineTwin:
     """The papers' way: an operator takes one row or end at a time (`experiments/papers`)."""
 
-    def __init__(self, setting: Setting, expiry: str) -> None:
-        self._sources: list[Source] = []
+    def __init__(self, setting: WindowSetting, expiry: str) -> None:
+        self._sources: list[TimedSource] = []
         self._window = WindowSpec.range(setting.n_window * GAP_US)
-        self._rows = Rows(setting)
+        self._rows = RotatingRows(setting)
         self.n_pushed = 0
         self.pipeline = Pipeline(self._plan(setting.operator, setting.selectivity), expiry, start_us=0)
 
-    def _plan(self, operator: str, selectivity: int) -> Node:
-        def chosen(condition: Callable[[Values], bool]) -> Node:
-            source = Source(f"s{len(self._sources)}", self._window)
+    def _plan(self, operator: str, selectivity: int) -> PlanNode:
+        def chosen(condition: Callable[[Values], bool]) -> PlanNode:
+            source = TimedSource(f"s{len(self._sources)}", self._window)
             self._sources.append(source)
-            return Select(source, condition)
+            return QueuedSelect(source, condition)
 
         counted = chosen(lambda row: row[1] < selectivity)  # type: ignore[operator]  # values are of any type
         if operator == "distinct":
-            return Distinct(Project(counted, _key))
+            return QueuedDistinct(QueuedProject(counted, _key))
         if operator == "group-by":
-            return GroupBy(counted, [0], [Aggregate("SUM", 1)])
+            return QueuedGroupBy(counted, [0], [RowAggregate("SUM", 1)])
         if operator == "except":
-            return Minus(Project(counted, _key), Project(chosen(lambda row: row[1] >= 95), _key), duplicates=False)  # type: ignore[operator]
+            rest = chosen(lambda row: row[1] >= 95)  # type: ignore[operator]
+            return QueuedMinus(QueuedProject(counted, _key), QueuedProject(rest, _key), duplicates=False)
         others = chosen(lambda row: row[1] >= 50)  # type: ignore[operator]
-        return Join(Distinct(Project(counted, _key)), others, [0], [0])
+        return QueuedJoin(QueuedDistinct(QueuedProject(counted, _key)), others, [0], [0])
 
     def push(self, number: int) -> None:
         """The next batch, whatever the number."""
@@ -80,10 +81,10 @@ def _key(row: Values) -> Values:
 class DictTwin:
     """What one would write by hand for one query: dicts of counts and sums, and a deque by which rows leave."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: WindowSetting) -> None:
         assert setting.operator in ("distinct", "except", "group-by"), "a join is not written in ten lines"
         self._setting = setting
-        self._rows = Rows(setting)
+        self._rows = RotatingRows(setting)
         self._live: deque[tuple[int, int, int]] = deque()
         self._left: Counter[int] = Counter()
         self._right: Counter[int] = Counter()
@@ -129,8 +130,8 @@ class DictTwin:
 class DuckTwin:
     """The answer computed again from the rows of the window after every batch."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._rows = Rows(setting)
+    def __init__(self, setting: WindowSetting) -> None:
+        self._rows = RotatingRows(setting)
         self._n_window = setting.n_window
         self._sql = TEXTS[setting.operator].format(w="", p=setting.selectivity)
         self._columns = {name: np.zeros(0, np.int64) for name in ("k", "v")}

@@ -27,7 +27,7 @@ WORDS = ("input", "negative", "negative+message", "piggyback", "direct", "update
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class WindowSetting:
     """One query, or several that differ in their window lengths only."""
 
     operator: str
@@ -54,15 +54,15 @@ class Setting:
             texts.append(TEXTS[self.operator].format(w=window, p=self.selectivity))
         return texts
 
-    def small(self) -> Setting:
+    def small(self) -> WindowSetting:
         """The same in so few rows that twins in Python are quick."""
         return replace(self, n_window=min(self.n_window, 200), n_rows=128, n_batches=8)
 
 
-class Rows:
+class RotatingRows:
     """The batches of a setting, again and again, each at later times than the last."""
 
-    def __init__(self, setting: Setting, seed: int = 0) -> None:
+    def __init__(self, setting: WindowSetting, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         self._n = setting.n_rows
         shape = (setting.n_batches, setting.n_rows)

@@ -14,7 +14,7 @@ premature end touch:
 `touched` counts the rows a buffer has looked at for its own upkeep; looking up rows by key is counted by the operator.
 """
 
-from experiments.papers.buffers.base import Buffer, Key
+from experiments.papers.buffers.base import Key, RowBuffer
 from experiments.papers.buffers.calendar import CalendarBuffer
 from experiments.papers.buffers.element import Element, Values
 from experiments.papers.buffers.fifo import FifoBuffer
@@ -24,7 +24,6 @@ from experiments.papers.buffers.scanned import ListBuffer
 from experiments.papers.buffers.shared import SharedBuffer
 
 __all__ = [
-    "Buffer",
     "CalendarBuffer",
     "Element",
     "FifoBuffer",
@@ -32,6 +31,7 @@ __all__ = [
     "HashBuffer",
     "Key",
     "ListBuffer",
+    "RowBuffer",
     "SharedBuffer",
     "Values",
 ]

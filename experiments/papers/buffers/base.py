@@ -1,4 +1,4 @@
-"""What every state buffer does: keep rows by id and by key, and give up those that are due.
+"""The common part of state buffers: keep rows by id and by key, and give out the due ones.
 
     rows of the buffer = inserted - removed - forgotten
     take_due(T)        = rows with end <= T, in order of end: they leave the arrangement but are found until `forget`
@@ -29,7 +29,7 @@ def due_order(element: Element) -> tuple[int, int, int]:
     return element.end, element.start, element.number
 
 
-class Buffer(ABC):
+class RowBuffer(ABC):
     """Live rows; `touched` counts the rows looked at to keep them in their arrangement."""
 
     kind: ClassVar[str]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from experiments.papers.buffers.base import Buffer, Key, whole_row
+from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
 from lineage.elements import FOREVER
 
@@ -25,7 +25,7 @@ from lineage.elements import FOREVER
 MOST_ROWS, FEWEST_ROWS = 16, 2
 
 
-class CalendarBuffer(Buffer):
+class CalendarBuffer(RowBuffer):
     kind: ClassVar[str] = "calendar"
 
     def __init__(self, key: Key = whole_row, *, partitions: int = 10, adapts: bool = True, by_end: bool = True) -> None:

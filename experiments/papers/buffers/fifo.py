@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar
 
-from experiments.papers.buffers.base import Buffer, Key, whole_row
+from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
 
 
-class FifoBuffer(Buffer):
+class FifoBuffer(RowBuffer):
     kind: ClassVar[str] = "fifo"
 
     def __init__(self, key: Key = whole_row) -> None:

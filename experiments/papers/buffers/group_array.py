@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
-from experiments.papers.buffers.base import Buffer, Key, whole_row
+from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
 
 
-class GroupArray(Buffer):
+class GroupArray(RowBuffer):
     kind: ClassVar[str] = "array"
 
     def __init__(self, key: Key = whole_row) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from experiments.papers.buffers.base import Buffer, Key, whole_row
+from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
 
 
-class HashBuffer(Buffer):
+class HashBuffer(RowBuffer):
     kind: ClassVar[str] = "hash"
 
     def __init__(self, key: Key = whole_row) -> None:

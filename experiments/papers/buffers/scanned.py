@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from experiments.papers.buffers.base import Buffer, Key, whole_row
+from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
 
 
-class ListBuffer(Buffer):
+class ListBuffer(RowBuffer):
     kind: ClassVar[str] = "list"
 
     def __init__(self, key: Key = whole_row) -> None:

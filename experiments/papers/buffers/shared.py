@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import ClassVar
 
-from experiments.papers.buffers.base import Buffer, Key
+from experiments.papers.buffers.base import Key, RowBuffer
 from experiments.papers.buffers.element import Element
 
 
-class SharedBuffer(Buffer):
+class SharedBuffer(RowBuffer):
     kind: ClassVar[str] = "shared"
 
-    def __init__(self, owner: Buffer, key: Key) -> None:
+    def __init__(self, owner: RowBuffer, key: Key) -> None:
         super().__init__(key)
         self._owner = owner
         self._by = owner.add_key(key)

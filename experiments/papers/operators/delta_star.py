@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.buffers import Buffer, Element, Values
+from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.messages import Kind, Message
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
-class DeltaStar(Operator):
+class QueuedDeltaStar(QueuedOperator):
     """`SELECT DISTINCT` over rows whose ends are known."""
 
     kind: ClassVar[str] = "delta-star"
     rule: ClassVar[str] = "distinct"
 
-    _output: Buffer
+    _output: RowBuffer
 
-    def __init__(self, child: Node) -> None:
+    def __init__(self, child: PlanNode) -> None:
         super().__init__(child)
         self._auxiliary: dict[Values, Element] = {}
 
@@ -36,19 +36,19 @@ class DeltaStar(Operator):
         self._output = self.mode.make_buffer(self.pattern, whole_row, False)
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return (self._output,)
 
     @property
-    def output_state(self) -> Buffer | None:
+    def output_state(self) -> RowBuffer | None:
         return self._output
 
     @property
     def n_rows(self) -> int:
         return len(self._output) + len(self._auxiliary)
 
-    def receive(self, message: Message, port: int) -> list[Message]:
-        assert message.kind is not Kind.PREMATURE, "delta-star above rows that end prematurely"
+    def receive(self, message: QueueMessage, port: int) -> list[QueueMessage]:
+        assert message.kind is not MessageKind.PREMATURE, "delta-star above rows that end prematurely"
         return super().receive(message, port)
 
     def _begin(self, element: Element, port: int) -> None:

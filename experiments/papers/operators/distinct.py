@@ -15,22 +15,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.buffers import Buffer, Element
+from experiments.papers.buffers import Element, RowBuffer
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
-class Distinct(Operator):
+class QueuedDistinct(QueuedOperator):
     """`SELECT DISTINCT`."""
 
     kind: ClassVar[str] = "distinct"
     rule: ClassVar[str] = "distinct"
 
-    _rows: Buffer
-    _output: Buffer
+    _rows: RowBuffer
+    _output: RowBuffer
 
-    def __init__(self, child: Node) -> None:
+    def __init__(self, child: PlanNode) -> None:
         super().__init__(child)
 
     def _open_states(self) -> None:
@@ -39,17 +39,17 @@ class Distinct(Operator):
         self._output = self.mode.make_buffer(self.pattern, whole_row, False)
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return self._rows, self._output
 
     @property
-    def output_state(self) -> Buffer | None:
+    def output_state(self) -> RowBuffer | None:
         return self._output
 
-    def _eager(self) -> Sequence[tuple[int, Buffer]]:
+    def _eager(self) -> Sequence[tuple[int, RowBuffer]]:
         return ((0, self._output),)
 
-    def _lazy(self) -> Sequence[tuple[int, Buffer]]:
+    def _lazy(self) -> Sequence[tuple[int, RowBuffer]]:
         return ((0, self._rows),)
 
     def _begin(self, element: Element, port: int) -> None:

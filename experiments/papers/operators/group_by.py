@@ -13,20 +13,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from experiments.papers.aggregates import Aggregate
 from experiments.papers.buffers import Element, Values
-from experiments.papers.messages import Message
-from experiments.papers.node import Node
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.messages import QueueMessage
+from experiments.papers.machine.node import PlanNode
 from experiments.papers.operators.grouping import Grouping
 from lineage.elements import FOREVER
 
 
-class GroupBy(Grouping):
+class QueuedGroupBy(Grouping):
     """`SELECT keys, aggregates .. GROUP BY keys`; no keys: a scalar aggregate."""
 
     kind: ClassVar[str] = "group-by"
 
-    def __init__(self, child: Node, keys: Sequence[int], aggregates: Sequence[Aggregate]) -> None:
+    def __init__(self, child: PlanNode, keys: Sequence[int], aggregates: Sequence[RowAggregate]) -> None:
         super().__init__(child, keys, aggregates)
         #: group -> the result that is shown
         self._results: dict[Hashable, Element] = {}
@@ -35,7 +35,7 @@ class GroupBy(Grouping):
     def n_rows(self) -> int:
         return len(self._rows) + len(self._results)
 
-    def start(self, time: int) -> list[Message]:
+    def start(self, time: int) -> list[QueueMessage]:
         self._out = []
         self.clock = self._due_us = time
         if not self._columns:

@@ -1,24 +1,24 @@
-"""What the aggregate operators have in common: keys, aggregates, and the live rows of the input by group."""
+"""The common part of aggregate operators: keys, aggregates, and the live rows of the input by group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.aggregates import Aggregate
-from experiments.papers.buffers import Buffer, Element, Values
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.buffers import Element, RowBuffer, Values
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
-class Grouping(Operator):
+class Grouping(QueuedOperator):
     """Rows by the values of their key columns; without keys all rows are one group."""
 
     rule: ClassVar[str] = "group-by"
 
-    _rows: Buffer
+    _rows: RowBuffer
 
-    def __init__(self, child: Node, keys: Sequence[int], aggregates: Sequence[Aggregate]) -> None:
+    def __init__(self, child: PlanNode, keys: Sequence[int], aggregates: Sequence[RowAggregate]) -> None:
         super().__init__(child)
         self._columns = tuple(keys)
         self._aggregates = tuple(aggregates)
@@ -28,7 +28,7 @@ class Grouping(Operator):
         self._rows = self.mode.make_buffer(child.pattern, self._group, False)
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return (self._rows,)
 
     def _group(self, values: Values) -> Values:

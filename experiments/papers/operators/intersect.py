@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, NamedTuple
 
-from experiments.papers.buffers import Buffer, Element, Values
+from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
 class _Pair(NamedTuple):
@@ -26,16 +26,16 @@ class _Pair(NamedTuple):
     result: Element
 
 
-class Intersect(Operator):
+class QueuedIntersect(QueuedOperator):
     """`left INTERSECT ALL right`, or `INTERSECT` without duplicates."""
 
     kind: ClassVar[str] = "intersect"
     rule: ClassVar[str] = "intersect"
 
-    def __init__(self, left: Node, right: Node, *, duplicates: bool = True) -> None:
+    def __init__(self, left: PlanNode, right: PlanNode, *, duplicates: bool = True) -> None:
         super().__init__(left, right)
         self._duplicates = duplicates
-        self._states: list[Buffer] = []
+        self._states: list[RowBuffer] = []
         #: (input, row) -> the pair it is in: both rows of a pair lead to it
         self._pairs: dict[tuple[int, Hashable], _Pair] = {}
 
@@ -43,7 +43,7 @@ class Intersect(Operator):
         self._states = [self.mode.make_buffer(node.pattern, whole_row, False) for node in self.inputs]
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return self._states
 
     def _begin(self, element: Element, port: int) -> None:

@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar
 
-from experiments.papers.buffers import Buffer, Element, Key, SharedBuffer, Values
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
-from experiments.papers.strategy import Trigger
+from experiments.papers.buffers import Element, Key, RowBuffer, SharedBuffer, Values
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.strategy import Trigger
 
 
 def column_key(columns: Sequence[int]) -> Key:
@@ -31,7 +31,7 @@ def column_key(columns: Sequence[int]) -> Key:
     return key
 
 
-class Join(Operator):
+class QueuedJoin(QueuedOperator):
     """`left JOIN right` on equal columns, and a condition on both rows."""
 
     kind: ClassVar[str] = "join"
@@ -39,8 +39,8 @@ class Join(Operator):
 
     def __init__(
         self,
-        left: Node,
-        right: Node,
+        left: PlanNode,
+        right: PlanNode,
         left_key: Sequence[int],
         right_key: Sequence[int],
         condition: Callable[[Values, Values], bool] | None = None,
@@ -48,27 +48,27 @@ class Join(Operator):
         super().__init__(left, right)
         self._keys = (column_key(left_key), column_key(right_key))
         self._condition = condition
-        self._states: list[Buffer] = []
+        self._states: list[RowBuffer] = []
         #: for each input, by id: how many pairs end by that row's end
         self.references: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
 
     def _open_states(self) -> None:
         assert not (self.mode.sends_ends and self.mode.trigger is Trigger.CLOCK), "a join that sends ends is told of them"
         for node, key in zip(self.inputs, self._keys):
-            owner = node.output_state if isinstance(node, Operator) and self._may_share() else None
+            owner = node.output_state if isinstance(node, QueuedOperator) and self._may_share() else None
             self._states.append(SharedBuffer(owner, key) if owner is not None else self.mode.make_buffer(node.pattern, key, True))
 
     def _may_share(self) -> bool:
         return self.maintenance.shares and not self.mode.sends_ends and self.mode.trigger is Trigger.CLOCK
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return self._states
 
-    def _eager(self) -> Sequence[tuple[int, Buffer]]:
+    def _eager(self) -> Sequence[tuple[int, RowBuffer]]:
         return ()
 
-    def _lazy(self) -> Sequence[tuple[int, Buffer]]:
+    def _lazy(self) -> Sequence[tuple[int, RowBuffer]]:
         return list(enumerate(self._states))
 
     def _discard(self, element: Element, port: int) -> None:

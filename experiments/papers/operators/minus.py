@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from experiments.papers.buffers import Buffer, Element, Values
+from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
 def age(element: Element) -> tuple[int, int]:
@@ -26,16 +26,16 @@ def age(element: Element) -> tuple[int, int]:
     return element.start, element.number
 
 
-class Minus(Operator):
+class QueuedMinus(QueuedOperator):
     """`left EXCEPT ALL right`, or `EXCEPT` without duplicates."""
 
     kind: ClassVar[str] = "minus"
     rule: ClassVar[str] = "except"
 
-    def __init__(self, left: Node, right: Node, *, duplicates: bool = True) -> None:
+    def __init__(self, left: PlanNode, right: PlanNode, *, duplicates: bool = True) -> None:
         super().__init__(left, right)
         self._duplicates = duplicates
-        self._states: list[Buffer] = []
+        self._states: list[RowBuffer] = []
         #: value -> what is shown of it, by id; no value without a row
         self._output: dict[Values, dict[Hashable, Element]] = {}
 
@@ -43,7 +43,7 @@ class Minus(Operator):
         self._states = [self.mode.make_buffer(node.pattern, whole_row, False) for node in self.inputs]
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return self._states
 
     @property

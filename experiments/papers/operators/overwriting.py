@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from experiments.papers.buffers import Element
-from experiments.papers.operators.group_by import GroupBy
+from experiments.papers.operators.group_by import QueuedGroupBy
 
 
-class OverwritingAggregate(GroupBy):
+class OverwritingAggregate(QueuedGroupBy):
     """Group-by whose results override each other."""
 
     kind: ClassVar[str] = "overwriting aggregate"

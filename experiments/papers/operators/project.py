@@ -7,17 +7,17 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
 from experiments.papers.buffers.element import canonical
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
-class Project(Operator):
+class QueuedProject(QueuedOperator):
     """`SELECT columns(values)`."""
 
     kind: ClassVar[str] = "project"
     rule: ClassVar[str] = "select"
 
-    def __init__(self, child: Node, columns: Callable[[Values], Values]) -> None:
+    def __init__(self, child: PlanNode, columns: Callable[[Values], Values]) -> None:
         super().__init__(child)
         self._columns = columns
 

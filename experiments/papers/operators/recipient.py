@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.buffers import Buffer, Element, GroupArray, Values
+from experiments.papers.buffers import Element, GroupArray, RowBuffer, Values
 from experiments.papers.buffers.base import whole_row
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
-from experiments.papers.operators.group_by import GroupBy
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.operators.group_by import QueuedGroupBy
 from experiments.papers.operators.overwriting import OverwritingAggregate
 
 
-class Recipient(Operator):
+class QueuedRecipient(QueuedOperator):
     """The root of every plan."""
 
     kind: ClassVar[str] = "recipient"
     rule: ClassVar[str] = "select"
 
-    _answer: Buffer
+    _answer: RowBuffer
 
-    def __init__(self, child: Node) -> None:
+    def __init__(self, child: PlanNode) -> None:
         super().__init__(child)
         #: when each change of the answer made by the last message was due
         self.effects: list[int] = []
@@ -34,11 +34,11 @@ class Recipient(Operator):
 
     def _open_states(self) -> None:
         (child,) = self.inputs
-        by_group = isinstance(child, OverwritingAggregate) or (isinstance(child, GroupBy) and self.mode.by_pattern)
+        by_group = isinstance(child, OverwritingAggregate) or (isinstance(child, QueuedGroupBy) and self.mode.by_pattern)
         self._answer = GroupArray() if by_group else self.mode.make_buffer(child.pattern, whole_row, False)
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return (self._answer,)
 
     @property

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 
 
-class Select(Operator):
+class QueuedSelect(QueuedOperator):
     """`WHERE condition(values)`."""
 
     kind: ClassVar[str] = "select"
     rule: ClassVar[str] = "select"
 
-    def __init__(self, child: Node, condition: Callable[[Values], bool]) -> None:
+    def __init__(self, child: PlanNode, condition: Callable[[Values], bool]) -> None:
         super().__init__(child)
         self._condition = condition
 

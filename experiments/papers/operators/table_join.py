@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from experiments.papers.buffers import Buffer, Element, Values
+from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.element import canonical
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
 from experiments.papers.operators.join import column_key
 
 
-class Table:
+class KeyedTable:
     """Rows of a table that is not retroactive: a change counts for rows that come after it."""
 
     def __init__(self, key: Sequence[int], rows: Sequence[Values] = ()) -> None:
@@ -42,17 +42,17 @@ class Table:
         return [] if key is None else list(self._rows.get(key, {}).items())
 
 
-class TableJoin(Operator):
+class QueuedTableJoin(QueuedOperator):
     """`child JOIN table` on equal columns."""
 
     kind: ClassVar[str] = "table join"
     rule: ClassVar[str] = "join with a frozen table"
 
-    def __init__(self, child: Node, table: Table, key: Sequence[int]) -> None:
+    def __init__(self, child: PlanNode, table: KeyedTable, key: Sequence[int]) -> None:
         super().__init__(child)
         self._table = table
         self._key = column_key(key)
-        self._joined: Buffer | None = None
+        self._joined: RowBuffer | None = None
         self._results: dict[Hashable, list[Element]] = {}
 
     def _open_states(self) -> None:
@@ -61,13 +61,13 @@ class TableJoin(Operator):
             self._joined = self.mode.make_buffer(child.pattern, lambda values: values, True)
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         return () if self._joined is None else (self._joined,)
 
-    def _eager(self) -> Sequence[tuple[int, Buffer]]:
+    def _eager(self) -> Sequence[tuple[int, RowBuffer]]:
         return ()
 
-    def _lazy(self) -> Sequence[tuple[int, Buffer]]:
+    def _lazy(self) -> Sequence[tuple[int, RowBuffer]]:
         return list(enumerate(self.states))
 
     def _discard(self, element: Element, port: int) -> None:

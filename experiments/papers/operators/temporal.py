@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.aggregates import Aggregate
 from experiments.papers.buffers import Element, Values
-from experiments.papers.messages import Message
-from experiments.papers.node import Node
+from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.messages import QueueMessage
+from experiments.papers.machine.node import PlanNode
 from experiments.papers.operators.grouping import Grouping
 
 
@@ -25,12 +25,12 @@ class TemporalAggregate(Grouping):
     kind: ClassVar[str] = "temporal aggregate"
     looks_always: ClassVar[bool] = True
 
-    def __init__(self, child: Node, keys: Sequence[int], aggregates: Sequence[Aggregate]) -> None:
+    def __init__(self, child: PlanNode, keys: Sequence[int], aggregates: Sequence[RowAggregate]) -> None:
         super().__init__(child, keys, aggregates)
         #: group with live rows -> since when its rows are the same
         self._since: dict[Values, int] = {}
 
-    def receive(self, message: Message, port: int) -> list[Message]:
+    def receive(self, message: QueueMessage, port: int) -> list[QueueMessage]:
         # in order of start, then end: results of different groups were cut at different times
         return sorted(super().receive(message, port), key=lambda sent: (sent.time, sent.element.end if sent.element else 0))
 

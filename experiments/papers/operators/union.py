@@ -9,25 +9,25 @@ from __future__ import annotations
 from typing import ClassVar
 
 from experiments.papers.buffers import Element
-from experiments.papers.node import Node
-from experiments.papers.operator import Operator
-from experiments.papers.source import Source
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.timed_source import TimedSource
 from windows import patterns
 
 
-class Union(Operator):
+class QueuedUnion(QueuedOperator):
     """`left UNION ALL right`."""
 
     kind: ClassVar[str] = "union"
     rule: ClassVar[str] = "union"
 
-    def __init__(self, left: Node, right: Node) -> None:
+    def __init__(self, left: PlanNode, right: PlanNode) -> None:
         super().__init__(left, right)
 
     @property
     def pattern(self) -> str:
         pattern = super().pattern
-        windows = {node.window for node in self.walk() if isinstance(node, Source)}
+        windows = {node.window for node in self.walk() if isinstance(node, TimedSource)}
         return patterns.WEAK if pattern == patterns.WEAKEST and len(windows) > 1 else pattern
 
     def _begin(self, element: Element, port: int) -> None:

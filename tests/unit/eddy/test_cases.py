@@ -23,10 +23,10 @@ from queries.tree import walk
 from tests.reference.workload import to_datetime
 from tests.unit.windows.came_and_went import Cases, Watched
 from windows.delta import SCHEDULED, Delta
-from windows.operators.set_operation import EXCEPT, EXCEPT_ALL, SetOperation
-from windows.operators.slide import Slide
+from windows.operators.set_operation import EXCEPT, EXCEPT_ALL, SetOperator
+from windows.operators.slide import SlideOperator
 from windows.operators.to_stream import AFTER_ALL, AnswerStream
-from windows.operators.window import Window
+from windows.operators.window import WindowOperator
 
 COLUMNS = {"k": "int", "v": "int", "ts": "timestamp[us]"}
 A, B, KEYED, ENDING = (
@@ -134,7 +134,7 @@ class Listener:
             operator = seen.stage.operator if isinstance(seen.stage, OperatorStage) else None
             went = seen.watched.output.events
             came = [event for edge in seen.watched.inputs for event in edge.events]
-            if isinstance(operator, Window):
+            if isinstance(operator, WindowOperator):
                 # the rows of a stream have no ends: those by the clock are the window's
                 came += [event for event in went if event[1:3] == (SCHEDULED, -1)]
             if not is_leaf(seen.stage):
@@ -143,7 +143,7 @@ class Listener:
 
 def is_leaf(stage: Stage) -> bool:
     """Whether what comes to it is rows of streams and tables: a block, and a slide with the rows below it."""
-    return isinstance(stage, FeedStage) or (isinstance(stage, OperatorStage) and isinstance(stage.operator, Slide))
+    return isinstance(stage, FeedStage) or (isinstance(stage, OperatorStage) and isinstance(stage.operator, SlideOperator))
 
 
 def _numbered(delta: Delta, step: CommitStep) -> Delta:
@@ -201,7 +201,7 @@ def play(engine: Engine, listener: Listener, seed: int, n_events: int) -> None:
 
 def hides(stage: Stage) -> bool:
     operator = stage.operator if isinstance(stage, OperatorStage) else None
-    return isinstance(operator, SetOperation) and operator._kind not in (EXCEPT, EXCEPT_ALL)
+    return isinstance(operator, SetOperator) and operator._kind not in (EXCEPT, EXCEPT_ALL)
 
 
 def readers(root: Node, node: Node) -> list[Node]:

@@ -9,16 +9,16 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.bench import workloads
-from experiments.bench.bare import Candidates, Conjunctions, Layout, Ranges
-from experiments.bench.bits import SPARE, emit, transpose
+from experiments.bench.base import workloads
+from experiments.bench.base.bare import Candidates, Conjunctions, Layout, RangeQueries
+from experiments.bench.base.bits import SPARE, emit, transpose
+from experiments.bench.base.options import Options
+from experiments.bench.base.paper import per_tuple_seconds
+from experiments.bench.base.peers import numpy_lists, polars_lists, python_lists
+from experiments.bench.base.report import Bar, Line, Measure, table_of
+from experiments.bench.base.timing import spread, take_turns, time_calls
+from experiments.bench.base.workloads import Batch, Workload, intervals_of, keys_of, sql
 from experiments.bench.cases import CASES, churn, csv, idle, replay, routing
-from experiments.bench.options import Options
-from experiments.bench.paper import per_tuple_seconds
-from experiments.bench.peers import numpy_lists, polars_lists, python_lists
-from experiments.bench.report import Bar, Line, Measure, table_of
-from experiments.bench.timing import spread, take_turns, time_calls
-from experiments.bench.workloads import Batch, Workload, intervals_of, keys_of, sql
 from experiments.papers.grouped_filter import ReferenceEddy
 from lineage.bits import BYTE_BITS
 
@@ -77,7 +77,7 @@ def test_candidates_equal_numpy() -> None:
 @pytest.mark.parametrize("width", [None, 0.5])
 def test_ranges_in_every_layout_equal_numpy(width: float | None) -> None:
     workload = workloads.intervals(300, 256, width=width, n_batches=3)
-    ranges = Ranges(workload, 256, narrow=width is not None)
+    ranges = RangeQueries(workload, 256, narrow=width is not None)
     for layout in (*ranges.layouts().values(), ranges.by_slice):
         assert_lists(workload, layout)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.bench import workloads
+from experiments.bench.base import workloads
 from experiments.cacq import functions, news, routing, tickets
 from experiments.cacq.orders import best_order, visits_of
 

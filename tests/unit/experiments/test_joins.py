@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from experiments.bench.base.options import Options
 from experiments.bench.cases import join
 from experiments.bench.joins import peers
 from experiments.bench.joins.bare import LAYOUTS, BareJoin
@@ -17,8 +18,7 @@ from experiments.bench.joins.niagara import PullUp, PushDown
 from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.selections import Constants, Functions, picky_functions
 from experiments.bench.joins.stem import PART
-from experiments.bench.joins.workload import TIMES, JoinQuery, JoinWorkload, sql, stocks_and_articles
-from experiments.bench.options import Options
+from experiments.bench.joins.workload import TIMES, JoinWorkload, PriceQuery, sql, stocks_and_articles
 
 
 def pairs_for(workload: JoinWorkload) -> Pairs:
@@ -106,7 +106,7 @@ def test_the_loop_joins_any_number_of_streams_and_windows(n_streams: int, n_wind
 
 def test_equal_constants_are_told_apart() -> None:
     workload = stocks_and_articles(40, n_rows=32, n_keys=10, window_rows=64)
-    coarse = [JoinQuery(float(int(query.constant) // 20), query.window_us) for query in workload.queries]
+    coarse = [PriceQuery(float(int(query.constant) // 20), query.window_us) for query in workload.queries]
     workload = JoinWorkload(coarse, workload.n_keys, workload.window_rows, workload.n_rows, workload.contents)
     expected = all_of(DictLoop(workload).push_into, workload, 8)
     for push_into in plans_of(workload).values():

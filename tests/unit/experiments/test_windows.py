@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.bench.base.options import Options
 from experiments.bench.cases import calendar, windows
-from experiments.bench.options import Options
 from experiments.bench.windows.driver import WindowDriver
 from experiments.bench.windows.filters import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause
 from experiments.bench.windows.twins import PipelineTwin
-from experiments.bench.windows.workload import TEXTS, Setting
+from experiments.bench.windows.workload import TEXTS, WindowSetting
 from windows.state.due import Calendar, Fifo
 
 QUICK = Options(rows=256, seconds=0.0)
@@ -19,14 +19,14 @@ QUICK = Options(rows=256, seconds=0.0)
 
 @pytest.mark.parametrize("operator", TEXTS)
 def test_pipeline_dicts_and_duckdb_have_the_engines_answer(operator: str) -> None:
-    windows.check_twins(Setting(operator).small())
+    windows.check_twins(WindowSetting(operator).small())
 
 
 @pytest.mark.parametrize("operator", TEXTS)
 def test_ends_travel_under_negative_and_not_under_direct(operator: str) -> None:
     ends = {}
     for word in ("negative", "direct"):
-        twin = PipelineTwin(Setting(operator).small(), word)
+        twin = PipelineTwin(WindowSetting(operator).small(), word)
         for number in range(6):
             twin.push(number)
         ends[word] = twin.counts()["ends"]
@@ -36,7 +36,7 @@ def test_ends_travel_under_negative_and_not_under_direct(operator: str) -> None:
 def test_a_scan_looks_at_more_rows_than_a_pattern_asks_for_and_negatives_at_none() -> None:
     looked = {}
     for word in ("input", "negative", "update-pattern"):
-        driver = WindowDriver(Setting("except", n_window=2000, n_rows=100), word)
+        driver = WindowDriver(WindowSetting("except", n_window=2000, n_rows=100), word)
         before = driver.n_looked_at()
         for number in range(10):
             driver.push(number)
@@ -45,7 +45,7 @@ def test_a_scan_looks_at_more_rows_than_a_pattern_asks_for_and_negatives_at_none
 
 
 def test_lines_name_their_setting_and_their_bars() -> None:
-    setting = Setting("distinct", n_window=500, n_rows=256, n_lengths=2)
+    setting = WindowSetting("distinct", n_window=500, n_rows=256, n_lengths=2)
     words = windows._words(setting, QUICK)
     assert [line.setting["expiry"] for line in words] == list(windows.WORDS)
     assert all(line.measures["state"].value > 0 for line in words)

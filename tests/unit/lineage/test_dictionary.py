@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineage.dictionary import ENTRY_BYTES, MAX_STRING_BYTES, SMALL, BadString, Dictionary, Plan
+from lineage.dictionary import ENTRY_BYTES, MAX_STRING_BYTES, SMALL, BadString, Dictionary, EncodingPlan
 from tests.reference.dictionaries import encode_list
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
 COLUMN = st.lists(TEXTS | st.none(), max_size=8)
 
 
-def decode(dictionary: Dictionary, codes: np.ndarray, plan: Plan) -> list[str | None]:
+def decode(dictionary: Dictionary, codes: np.ndarray, plan: EncodingPlan) -> list[str | None]:
     nulls = np.zeros(len(codes), bool) if plan.nulls is None else plan.nulls
     return [None if null else dictionary.strings[code] for code, null in zip(codes.tolist(), nulls)]
 

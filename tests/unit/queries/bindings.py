@@ -5,7 +5,7 @@ from __future__ import annotations
 from filters.expressions.expression import ColumnRef, Expression, UserFunction, replace_columns
 from lineage.schema import Schema, Type
 from queries.binder import bind
-from queries.bound import BoundInput, OutputColumn, QueryFacts, Readable
+from queries.bound import BoundInput, OutputColumn, QueryProperties, Readable
 from queries.nodes import (
     Aggregate,
     Block,
@@ -33,9 +33,9 @@ KNOWN = {
     "orders": Readable(ORDERS),
     "rooms": Readable(ROOMS, is_table=True, key=(0,)),
     "prices": Readable(ROOMS, is_table=True, key=(0,), retroactive=True),
-    "hot": Readable(ORDERS, query=QueryFacts(False, "weakest", True)),
-    "fresh": Readable(ORDERS, query=QueryFacts(True, "monotonic", True)),
-    "deep": Readable(ORDERS, query=QueryFacts(False, "weak", False, levels=16)),
+    "hot": Readable(ORDERS, query=QueryProperties(False, "weakest", True)),
+    "fresh": Readable(ORDERS, query=QueryProperties(True, "monotonic", True)),
+    "deep": Readable(ORDERS, query=QueryProperties(False, "weak", False, levels=16)),
 }
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from filters.expressions.expression import Call, children
+from filters.expressions.expression import FunctionCall, children
 from lineage.errors import QueryError
 from lineage.schema import Schema
 from queries.binder import bind
@@ -159,7 +159,7 @@ def test_the_work_of_parsing_is_linear(term: str) -> None:
 
 def test_a_flat_chain_has_no_depth() -> None:
     condition = bind(parse(where(" OR ".join(["(a = 1 AND ok)"] * 200))), {"s": Readable(SCHEMA)}.get).condition
-    assert isinstance(condition, Call) and condition.op == "or" and len(children(condition)) == 200
+    assert isinstance(condition, FunctionCall) and condition.op == "or" and len(children(condition)) == 200
 
 
 def test_a_text_that_is_no_text_is_refused() -> None:

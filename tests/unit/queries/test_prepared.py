@@ -16,13 +16,13 @@ from lineage.schema import Schema
 from queries.binder import bind
 from queries.bound import Readable
 from queries.parser import parse
-from queries.prepared import Prepared, prepare
+from queries.prepared import PreparedQuery, prepare
 
 SCHEMA = Schema.parse({"i": "int", "x": "float", "s": "string", "ok": "bool", "ts": "timestamp"}, "r")
 KNOWN = {"r": Readable(SCHEMA)}
 
 
-def prepared(sql: str, **params: Any) -> Prepared | None:
+def prepared(sql: str, **params: Any) -> PreparedQuery | None:
     parsed = parse(sql)
     return prepare(parsed, bind(parsed, KNOWN.get, params))
 

@@ -10,7 +10,7 @@ import pytest
 
 from eddy.base.compile import ensure
 from filters.expressions.evaluate import evaluate
-from filters.expressions.expression import Call, ColumnRef, Expression, Literal, UserCall, UserFunction
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal, UserCall, UserFunction
 from filters.values.vector import Frame, Vector
 from lineage.dictionary import MAX_STRING_BYTES, Dictionary
 from lineage.ingest import Ingestor
@@ -29,17 +29,17 @@ def number(value: int) -> Literal:
     return Literal(Type.INT, value)
 
 
-MODULO = Call(Type.INT, "%", (N, number(10)))
+MODULO = FunctionCall(Type.INT, "%", (N, number(10)))
 EXPRESSIONS: dict[str, tuple[Expression, Any]] = {
     "int": (MODULO, lambda row: None if row["n"] is None else row["n"] % 10),
-    "division": (Call(Type.FLOAT, "/", (number(12), N)), lambda row: 12 / row["n"] if row["n"] else None),
-    "negated": (Call(Type.FLOAT, "neg", (X,)), lambda row: None if row["x"] is None else -row["x"]),
-    "text": (Call(Type.STRING, "upper", (S,)), lambda row: None if row["s"] is None else row["s"].upper()),
-    "null": (Call(Type.BOOL, "is_null", (S,)), lambda row: row["s"] is None),
-    "two columns": (Call(Type.INT, "+", (N, Call(Type.INT, "length", (S,)))), lambda row: _plus_length(row)),
-    "length": (Call(Type.INT, "length", (S,)), lambda row: None if row["s"] is None else len(row["s"])),
-    "never": (Call(Type.INT, "%", (N, number(0))), lambda row: None),
-    "else": (Call(Type.STRING, "coalesce", (S, Literal(Type.STRING, "none"))), lambda row: row["s"] or "none"),
+    "division": (FunctionCall(Type.FLOAT, "/", (number(12), N)), lambda row: 12 / row["n"] if row["n"] else None),
+    "negated": (FunctionCall(Type.FLOAT, "neg", (X,)), lambda row: None if row["x"] is None else -row["x"]),
+    "text": (FunctionCall(Type.STRING, "upper", (S,)), lambda row: None if row["s"] is None else row["s"].upper()),
+    "null": (FunctionCall(Type.BOOL, "is_null", (S,)), lambda row: row["s"] is None),
+    "two columns": (FunctionCall(Type.INT, "+", (N, FunctionCall(Type.INT, "length", (S,)))), lambda row: _plus_length(row)),
+    "length": (FunctionCall(Type.INT, "length", (S,)), lambda row: None if row["s"] is None else len(row["s"])),
+    "never": (FunctionCall(Type.INT, "%", (N, number(0))), lambda row: None),
+    "else": (FunctionCall(Type.STRING, "coalesce", (S, Literal(Type.STRING, "none"))), lambda row: row["s"] or "none"),
 }
 
 
@@ -134,7 +134,7 @@ def test_equal_expressions_are_one_column_that_goes_with_its_last_user() -> None
     one = stream.derived.hold(MODULO)
     taken = stream.store.bytes()
     assert taken == before + 8 * len(stream.rows)
-    two = stream.derived.hold(Call(Type.INT, "%", (N, number(10))))
+    two = stream.derived.hold(FunctionCall(Type.INT, "%", (N, number(10))))
     assert one is two and stream.store.bytes() == taken
     assert stream.derived.stats() == {"(n % 10)": {"users": 2, "errors": 0}}
     stream.derived.release(one)
@@ -169,7 +169,7 @@ def test_many_columns_move_each_row_a_few_times_only(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(RowStore, "_resize", counted)
     stream = Stream()
     stream.push(make_rows(10))
-    held = [stream.derived.hold(Call(Type.INT, "+", (N, number(k)))) for k in range(64)]
+    held = [stream.derived.hold(FunctionCall(Type.INT, "+", (N, number(k)))) for k in range(64)]
     assert len(moved) == 7
     for column in held:
         stream.derived.release(column)
@@ -197,7 +197,7 @@ def test_a_computed_text_may_be_longer_than_one_that_is_pushed() -> None:
     stream = Stream()
     half = "a" * (MAX_STRING_BYTES // 2 + 1)
     stream.push([{"s": half, "x": 0.0, "n": 0, "at": 0}])
-    column = stream.derived.hold(Call(Type.STRING, "||", (S, S)))
+    column = stream.derived.hold(FunctionCall(Type.STRING, "||", (S, S)))
     assert stream.values(column) == [half + half]
     assert column.dictionary is not None
     column.dictionary.compact([0])
@@ -231,7 +231,7 @@ def test_what_reads_texts_alone_is_computed_once_a_text(monkeypatch: pytest.Monk
 
 def test_a_text_that_cannot_be_computed_is_counted_once_a_row() -> None:
     stream = Stream()
-    column = stream.derived.hold(Call(Type.INT, "cast", (S,)))
+    column = stream.derived.hold(FunctionCall(Type.INT, "cast", (S,)))
     rows = [{"s": text, "x": 0.0, "n": 0, "at": 0} for text in ("1", "2", None, "1")]
     stream.push(rows)
     assert column.errors == 0 and stream.values(column) == [1, 2, None, 1]

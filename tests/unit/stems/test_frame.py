@@ -11,7 +11,7 @@ import pytest
 
 from eddy.base.compile import ensure
 from filters.expressions.evaluate import true_rows
-from filters.expressions.expression import Call, ColumnRef, Literal
+from filters.expressions.expression import ColumnRef, FunctionCall, Literal
 from filters.expressions.predicate import EVERY_ROW, NO_ROW, Condition, IndexAtom, ResidualAtom, normalise
 from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from lineage.dictionary import Dictionary
@@ -104,7 +104,7 @@ def test_every_row_and_no_row() -> None:
 
 def test_a_residual_is_read_from_the_outcome_kept_with_the_rows_and_is_false_where_none_is() -> None:
     stored = Stored(3, 10, 0.0)
-    residual = ResidualAtom(Call(Type.BOOL, "like", (ColumnRef(Type.STRING, "s", 2), Literal(Type.STRING, "a%"))))
+    residual = ResidualAtom(FunctionCall(Type.BOOL, "like", (ColumnRef(Type.STRING, "s", 2), Literal(Type.STRING, "a%"))))
     condition = Condition((), (residual,), ())
     assert stored.condition_rows(condition, 0, 10, {str(residual): 4}) == [False] * 10
     stored.store.outcomes.keep(stored.page, 3, 4, np.array([True, False, True]))
@@ -117,20 +117,20 @@ def test_condition_rows_are_the_true_rows_of_the_expression(seed: int) -> None:
     stored = Stored(seed, 120, rng.choice([0.0, 0.2]))
     columns = [ColumnRef(column.type, column.name, position) for position, column in enumerate(SCHEMA.columns)]
 
-    def leaf() -> Call:
+    def leaf() -> FunctionCall:
         column = rng.choice(columns)
         if rng.random() < 0.15:
-            return Call(Type.BOOL, "is_null", (column,))
+            return FunctionCall(Type.BOOL, "is_null", (column,))
         if rng.random() < 0.2:
-            return Call(Type.BOOL, rng.choice(["<", "=", ">="]), (columns[0], columns[1]))
+            return FunctionCall(Type.BOOL, rng.choice(["<", "=", ">="]), (columns[0], columns[1]))
         op = rng.choice(["<", "<=", ">", ">=", "=", "<>"])
-        return Call(
+        return FunctionCall(
             Type.BOOL, op, (column, Literal(column.type, rng.choice([v for v in VALUES[column.name] if v not in ("\0",)])))
         )
 
     for _ in range(25):
-        parts = tuple(Call(Type.BOOL, rng.choice(["or", "and"]), (leaf(), leaf())) for _ in range(rng.randint(1, 3)))
-        expression = Call(Type.BOOL, rng.choice(["and", "or"]), parts)
+        parts = tuple(FunctionCall(Type.BOOL, rng.choice(["or", "and"]), (leaf(), leaf())) for _ in range(rng.randint(1, 3)))
+        expression = FunctionCall(Type.BOOL, rng.choice(["and", "or"]), parts)
         frame = PageFrame(stored.page, SCHEMA, stored.dictionaries, slice(0, 120))
         expected = true_rows(expression, frame)
         condition = normalise(expression)

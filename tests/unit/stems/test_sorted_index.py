@@ -12,7 +12,7 @@ import pytest
 from eddy.base.compile import ensure
 from filters.values.intervals import float_key
 from lineage.schema import KEY_MAX, KEY_MIN, Schema
-from stems.key_ranges import Ranges
+from stems.key_ranges import KeyRanges
 from stems.row_store import RowStore
 from stems.sorted_index import SortedIndex
 from tests.reference.indexes import SlowSortedIndex
@@ -73,7 +73,7 @@ class Both:
 
     def probe(self, n: int, low: int, hi: int, room: int = 1000) -> int:
         ends = [self.key(self.value()) for _ in range(2 * n)]
-        ranges = Ranges(np.array(ends[:n], np.int64), np.array(ends[n:], np.int64))
+        ranges = KeyRanges(np.array(ends[:n], np.int64), np.array(ends[n:], np.int64))
         probe = self.index.probe(ranges, low, hi)
         out_row, out_position = np.empty(room, np.int32), np.empty(room, np.int64)
         found: dict[int, list[int]] = {}

@@ -6,7 +6,7 @@ import pytest
 
 from lineage.schema import Schema
 from queries.binder import bind
-from queries.bound import QueryFacts, Readable
+from queries.bound import QueryProperties, Readable
 from queries.nodes import GroupBy, JoinNode, Node, Select, SetOperation
 from queries.parser import parse
 from queries.tree import walk
@@ -20,7 +20,7 @@ KNOWN = {
     "ending": Readable(LINK, time=3, end=4),
     "frozen": Readable(LINK, is_table=True, key=(0,)),
     "live": Readable(LINK, is_table=True, key=(0,), retroactive=True),
-    "running": Readable(LINK, query=QueryFacts(False, WEAKEST, True)),
+    "running": Readable(LINK, query=QueryProperties(False, WEAKEST, True)),
 }
 
 

@@ -17,7 +17,7 @@ from windows.delta import Delta
 from windows.operators.distinct import DeltaStar, distinct
 from windows.operators.join import KeyPair, PairJoin
 from windows.operators.operator import Child, Operator
-from windows.operators.set_operation import KINDS, SetOperation
+from windows.operators.set_operation import KINDS, SetOperator
 from windows.state.due import Calendar, Unscheduled
 from windows.state.rows import LiveRows
 
@@ -64,7 +64,7 @@ def test_distinct_over_a_join_over_a_minus(expiry: str) -> None:
     for seed in range(8):
         between = [LiveRows(Unscheduled()), LiveRows(buffer())]
         stack = Stack(
-            SetOperation(KINDS["except", True], INT, [LiveRows(buffer()) for _ in range(2)]),
+            SetOperator(KINDS["except", True], INT, [LiveRows(buffer()) for _ in range(2)]),
             PairJoin((INT, INT), [KeyPair.of_columns((INT, INT), 0, 0)], None, between, sends_ends=expiry == "sent"),
             distinct((*INT, *INT), LiveRows(Unscheduled() if expiry == "sent" else Calendar())),
         )
@@ -84,7 +84,7 @@ def test_minus_over_a_join_over_distinct_with_hand_overs() -> None:
             self._join = PairJoin(
                 (INT, INT), [KeyPair.of_columns((INT, INT), 0, 0)], None, [LiveRows(Calendar(), by_id=False) for _ in range(2)]
             )
-            self._minus = SetOperation(KINDS["except", True], (*INT, *INT), [LiveRows(Calendar()) for _ in range(2)])
+            self._minus = SetOperator(KINDS["except", True], (*INT, *INT), [LiveRows(Calendar()) for _ in range(2)])
             self.types, self.sends_ends = (*INT, *INT), True
 
         def process(self, inputs: Sequence[Delta], upto: int) -> Delta:

@@ -13,46 +13,46 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from experiments.papers import (
-    Aggregate as TwinAggregate,
-)
-from experiments.papers import (
-    DeltaStar as TwinDeltaStar,
-)
-from experiments.papers import (
-    Distinct,
-    Intersect,
-    Join,
-    Minus,
     OverwritingAggregate,
     Pipeline,
-    Project,
+    QueuedDistinct,
+    QueuedIntersect,
+    QueuedJoin,
+    QueuedMinus,
+    QueuedProject,
+    QueuedUnion,
     Retraction,
-    Source,
     TemporalAggregate,
     TimedRow,
-    Union,
+    TimedSource,
 )
 from experiments.papers import (
-    GroupBy as TwinGroupBy,
+    QueuedDeltaStar as TwinDeltaStar,
 )
 from experiments.papers import (
-    Select as TwinSelect,
+    QueuedGroupBy as TwinGroupBy,
 )
-from experiments.papers.node import Node
-from experiments.papers.strategy import Trigger
-from filters.expressions.expression import Call, ColumnRef, Literal
+from experiments.papers import (
+    QueuedSelect as TwinSelect,
+)
+from experiments.papers import (
+    RowAggregate as TwinAggregate,
+)
+from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.strategy import Trigger
+from filters.expressions.expression import ColumnRef, FunctionCall, Literal
 from lineage.elements import FOREVER
 from lineage.schema import Type
 from tests.unit.windows.histories import Bags, Change, History, Value, at, commits
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.delta import Delta
 from windows.operators.distinct import DeltaStar, distinct
-from windows.operators.group_by import GroupBy
+from windows.operators.group_by import GroupByOperator
 from windows.operators.intersect import IntersectStar
 from windows.operators.join import KeyPair, PairJoin
 from windows.operators.operator import Operator
-from windows.operators.select import Select
-from windows.operators.set_operation import KINDS, SetOperation
+from windows.operators.select import SelectOperator
+from windows.operators.set_operation import KINDS, SetOperator
 from windows.operators.union import UnionAll
 from windows.spec import WindowSpec
 from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
@@ -153,10 +153,10 @@ class Kernels:
         columns = [ColumnRef(type, f"c{k}", k) for k, type in enumerate(types)]
         match word:
             case "select":
-                condition = Call(Type.BOOL, ">", (columns[0], Literal(INT, rest[0][0])))
-                return Select(condition, columns, sends_ends=sends[0])
+                condition = FunctionCall(Type.BOOL, ">", (columns[0], Literal(INT, rest[0][0])))
+                return SelectOperator(condition, columns, sends_ends=sends[0])
             case "project":
-                return Select(None, [columns[k] for k in rest[0]], sends_ends=sends[0])
+                return SelectOperator(None, [columns[k] for k in rest[0]], sends_ends=sends[0])
             case "union all":
                 return UnionAll(types, sends_ends=all(sends))
             case "join":
@@ -169,26 +169,28 @@ class Kernels:
                 # where every end is sent nothing is gained by it, and the engine counts
                 return distinct(types, rows[0]) if sends[0] else DeltaStar(types, Calendar())
             case "intersect-star":
-                return SetOperation(KINDS["intersect", False], types, rows) if any(sends) else _star(types)
+                return SetOperator(KINDS["intersect", False], types, rows) if any(sends) else _star(types)
             case "flagged":
-                return Select(None, [*columns, Call(Type.BOOL, ">", (columns[1], Literal(INT, 5)))], sends_ends=sends[0])
+                return SelectOperator(
+                    None, [*columns, FunctionCall(Type.BOOL, ">", (columns[1], Literal(INT, 5)))], sends_ends=sends[0]
+                )
             case "group-by" | "ordered" | "overwriting" | "temporal" | "filtered":
                 floats = ("AVG", "STDDEV", "VARIANCE", "MEDIAN")
                 flag = FLAG if word == "filtered" else None
                 aggregates = [
-                    Aggregate(Kind[kind], column, Type.FLOAT if kind in floats else INT, distinct, flag)
+                    AggregateSpec(AggregateKind[kind], column, Type.FLOAT if kind in floats else INT, distinct, flag)
                     for kind, column, distinct in AGGREGATES + (OF_ORDER if word in ORDERED else [])
                 ]
-                return GroupBy(types, len(rest[0]), aggregates, rows[0])
+                return GroupByOperator(types, len(rest[0]), aggregates, rows[0])
         kind, _, all_ = word.partition(" ")
-        return SetOperation(KINDS[kind, bool(all_)], types, rows)
+        return SetOperator(KINDS[kind, bool(all_)], types, rows)
 
 
 def _star(types: Sequence[Type]) -> IntersectStar:
     return IntersectStar(types, Calendar(), Calendar())
 
 
-def twin(spec: Spec, edges: Sequence[Node]) -> Node:
+def twin(spec: Spec, edges: Sequence[PlanNode]) -> PlanNode:
     """The same plan of the papers' operators."""
     if not isinstance(spec, tuple):
         return edges[spec]
@@ -201,23 +203,23 @@ def twin(spec: Spec, edges: Sequence[Node]) -> Node:
         case "select":
             return TwinSelect(below[0], lambda row: row[0] is not None and row[0] > rest[0][0])
         case "project":
-            return Project(below[0], lambda row: tuple(row[k] for k in rest[0]))
+            return QueuedProject(below[0], lambda row: tuple(row[k] for k in rest[0]))
         case "union all":
-            return Union(*below)
+            return QueuedUnion(*below)
         case "union":
-            return Distinct(Union(*below))
+            return QueuedDistinct(QueuedUnion(*below))
         case "join":
-            return Join(*below, [0], [0])
+            return QueuedJoin(*below, [0], [0])
         case "distinct":
-            return Distinct(below[0])
+            return QueuedDistinct(below[0])
         case "delta-star":
             return TwinDeltaStar(below[0])
         case "except" | "except all":
-            return Minus(*below, duplicates=word == "except all")
+            return QueuedMinus(*below, duplicates=word == "except all")
         case "intersect" | "intersect all" | "intersect-star":
-            return Intersect(*below, duplicates=word == "intersect all")
+            return QueuedIntersect(*below, duplicates=word == "intersect all")
         case "flagged":
-            return Project(below[0], lambda row: (*row, None if row[1] is None else row[1] > 5))
+            return QueuedProject(below[0], lambda row: (*row, None if row[1] is None else row[1] > 5))
         case "group-by" | "ordered" | "overwriting" | "temporal" | "filtered":
             make = {"overwriting": OverwritingAggregate, "temporal": TemporalAggregate}.get(word, TwinGroupBy)
             return make(below[0], list(rest[0]), aggregates)
@@ -227,10 +229,10 @@ def twin(spec: Spec, edges: Sequence[Node]) -> Node:
 def fed(spec: Spec, history: History, word: str, premature: bool) -> Pipeline:
     """A pipeline that will get the history: rows with ends of their own, and a key of their own where ends may be premature."""
     sources = [
-        Source(f"s{edge}", WindowSpec.unbounded(), key=(2,) if premature else (), has_end=True)
+        TimedSource(f"s{edge}", WindowSpec.unbounded(), key=(2,) if premature else (), has_end=True)
         for edge in range(len(history.types))
     ]
-    edges: list[Node] = [Project(source, lambda row: row[:2]) for source in sources]
+    edges: list[PlanNode] = [QueuedProject(source, lambda row: row[:2]) for source in sources]
     pipeline = Pipeline(twin(spec, edges), word)
     for edge, source in enumerate(sources):
         if source not in pipeline._sources:

@@ -6,9 +6,15 @@ from typing import NamedTuple
 
 from experiments.papers import Pipeline
 from experiments.papers.buffers import Values
-from experiments.papers.messages import Kind, Message
+from experiments.papers.machine.messages import MessageKind, QueueMessage
 
-SIGNS = {Kind.POSITIVE: "+", Kind.NEGATIVE: "-", Kind.PREMATURE: "!", Kind.JOIN_MESSAGE: "m", Kind.NULL: "0"}
+SIGNS = {
+    MessageKind.POSITIVE: "+",
+    MessageKind.NEGATIVE: "-",
+    MessageKind.PREMATURE: "!",
+    MessageKind.JOIN_MESSAGE: "m",
+    MessageKind.NULL: "0",
+}
 
 
 class Heard(NamedTuple):
@@ -26,7 +32,7 @@ def listen(pipeline: Pipeline, operator: str) -> list[Heard]:
     op = pipeline.operators[operator]
     receive = op.receive
 
-    def listening(message: Message, port: int) -> list[Message]:
+    def listening(message: QueueMessage, port: int) -> list[QueueMessage]:
         sent = receive(message, port)
         heard.extend(Heard(m.time, SIGNS[m.kind], m.element.values if m.element else (), m.flag) for m in sent)
         return sent

@@ -6,13 +6,23 @@ import random
 
 import pytest
 
-from experiments.papers import Aggregate, GroupBy, Join, Pipeline, Service, Source, Table, TableJoin, TimedRow
-from experiments.papers.messages import Kind
-from experiments.papers.node import Node
+from experiments.papers import (
+    KeyedTable,
+    Pipeline,
+    QueuedGroupBy,
+    QueuedJoin,
+    QueuedTableJoin,
+    RowAggregate,
+    ServiceTimes,
+    TimedRow,
+    TimedSource,
+)
+from experiments.papers.machine.messages import MessageKind
+from experiments.papers.machine.node import PlanNode
 from windows.spec import WindowSpec
 
 SECOND = 1_000_000
-SERVICE = Service(message_us=10_000)
+SERVICE = ServiceTimes(message_us=10_000)
 
 
 def _items_and_bids(multiplicity: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -37,9 +47,9 @@ def _many_to_many(multiplicity: int) -> tuple[list[tuple[int, int]], list[tuple[
 def test_join_messages_halve_the_work_of_an_end_and_quarter_it_where_rows_join_five(shape, multiplicity: int, bar: float) -> None:
     work, ratio, times = {}, {}, {}
     for expiry in ("negative", "negative+message"):
-        a, b = (Source(name, WindowSpec.range(1000)) for name in "ab")
-        plan = GroupBy(Join(a, b, [0], [0]), [], [Aggregate("MAX", 2)])
-        pipeline = Pipeline(plan, expiry, service=Service(0, 1, 2))
+        a, b = (TimedSource(name, WindowSpec.range(1000)) for name in "ab")
+        plan = QueuedGroupBy(QueuedJoin(a, b, [0], [0]), [], [RowAggregate("MAX", 2)])
+        pipeline = Pipeline(plan, expiry, service=ServiceTimes(0, 1, 2))
         for source, rows in zip((a, b), shape(multiplicity)):
             pipeline.feed(source, [TimedRow(time, (key, time)) for time, key in rows])
         pipeline.run(10**7)
@@ -62,23 +72,23 @@ def _arrivals(rng: random.Random, rate: float, n_rows: int) -> list[int]:
     return times
 
 
-def _favourites(rate: float, selectivity: float, rng: random.Random) -> tuple[Node, dict[Source, list[TimedRow]]]:
+def _favourites(rate: float, selectivity: float, rng: random.Random) -> tuple[PlanNode, dict[TimedSource, list[TimedRow]]]:
     """Q1: a stream joined with a table, counted; so much of the stream joins."""
-    sales = Source("sales", WindowSpec.range(2 * SECOND))
-    items = Table([0], [(item,) for item in range(int(1000 * selectivity))])
+    sales = TimedSource("sales", WindowSpec.range(2 * SECOND))
+    items = KeyedTable([0], [(item,) for item in range(int(1000 * selectivity))])
     rows = [TimedRow(time, (rng.randrange(1000),)) for time in _arrivals(rng, rate, 300)]
-    return GroupBy(TableJoin(sales, items, [0]), [], [Aggregate("COUNT")]), {sales: rows}
+    return QueuedGroupBy(QueuedTableJoin(sales, items, [0]), [], [RowAggregate("COUNT")]), {sales: rows}
 
 
-def _maximum(rate: float, output_rate: float, rng: random.Random) -> tuple[Node, dict[Source, list[TimedRow]]]:
+def _maximum(rate: float, output_rate: float, rng: random.Random) -> tuple[PlanNode, dict[TimedSource, list[TimedRow]]]:
     """Q2: two streams joined, the maximum; so many pairs a second (the axis of N Figure 11, see the errata)."""
-    sides = [Source(name, WindowSpec.range(2 * SECOND)) for name in "ab"]
+    sides = [TimedSource(name, WindowSpec.range(2 * SECOND)) for name in "ab"]
     n_keys = max(1, int(2 * rate * rate * 2 / output_rate))
     rows = {
         side: [TimedRow(time, (rng.randrange(n_keys), rng.randrange(1000))) for time in _arrivals(rng, rate, 300)]
         for side in sides
     }
-    return GroupBy(Join(*sides, [0], [0]), [], [Aggregate("MAX", 3)]), rows
+    return QueuedGroupBy(QueuedJoin(*sides, [0], [0]), [], [RowAggregate("MAX", 3)]), rows
 
 
 def test_the_axis_of_figure_11_is_the_rate_of_the_join_not_the_printed_selectivity() -> None:
@@ -94,13 +104,13 @@ def test_the_axis_of_figure_11_is_the_rate_of_the_join_not_the_printed_selectivi
         for source, fed in rows.items():
             pipeline.feed(source, fed)
         pipeline.run(last := max(fed[-1].time_us for fed in rows.values()))
-        rate = pipeline.operators["join"].counters.emitted[Kind.POSITIVE] / (last / SECOND)
+        rate = pipeline.operators["join"].counters.emitted[MessageKind.POSITIVE] / (last / SECOND)
         assert rate == pytest.approx(pairs, rel=0.35)
 
 
-def _average_delay(query, rate: float, passes: float, expiry: str, processors: int | None, service: Service) -> Pipeline:
+def _average_delay(query, rate: float, passes: float, expiry: str, processors: int | None, service: ServiceTimes) -> Pipeline:
     plan, rows = query(rate, passes, random.Random(1))
-    services = {node.kind: service for node in plan.walk() if not isinstance(node, Source)}
+    services = {node.kind: service for node in plan.walk() if not isinstance(node, TimedSource)}
     pipeline = Pipeline(plan, expiry, service=services, processors=processors)
     for source, fed in rows.items():
         pipeline.feed(source, fed)
@@ -116,14 +126,14 @@ POINTS += [(_maximum, rate, pairs) for rate in (10, 25, 45) for pairs in (1, 10,
 @pytest.mark.parametrize(
     ("processors", "service"),
     [
-        (None, Service(10_000)),
-        pytest.param(1, Service(5_000), marks=pytest.mark.slow),
-        pytest.param(None, Service(5_000, 500, 500), marks=pytest.mark.slow),
+        (None, ServiceTimes(10_000)),
+        pytest.param(1, ServiceTimes(5_000), marks=pytest.mark.slow),
+        pytest.param(None, ServiceTimes(5_000, 500, 500), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize(("query", "rate", "passes"), POINTS)
 def test_piggybacking_follows_the_better_of_both_approaches(
-    query, rate: float, passes: float, processors: int | None, service: Service
+    query, rate: float, passes: float, processors: int | None, service: ServiceTimes
 ) -> None:
     delay = {
         expiry: _average_delay(query, rate, passes, expiry, processors, service).delays.average_us
@@ -162,7 +172,7 @@ def test_patience_bounds_how_long_an_end_waits_for_a_flag() -> None:
     delays = {}
     for patience in (0, 1000):
         plan, rows = _favourites(95, 1.0, random.Random(1))
-        services = {name: Service(5_000) for name in ("table join", "group-by")}
+        services = {name: ServiceTimes(5_000) for name in ("table join", "group-by")}
         pipeline = Pipeline(plan, "piggyback", service=services, processors=1, patience=patience)
         for source, fed in rows.items():
             pipeline.feed(source, fed)

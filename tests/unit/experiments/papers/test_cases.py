@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from experiments.papers import EXPIRY, Pipeline
-from experiments.papers.messages import Kind
-from experiments.papers.node import Node
+from experiments.papers.machine.messages import MessageKind
+from experiments.papers.machine.node import PlanNode
 from tests.reference.window_plans import PLANS, random_feeds, sources
 from windows import patterns
 
@@ -34,7 +34,7 @@ PAPER = {
 }
 
 
-def _cases(plan: Node, kind: str, expiry: str, seed: int) -> Counter[str]:
+def _cases(plan: PlanNode, kind: str, expiry: str, seed: int) -> Counter[str]:
     feeds = random_feeds(plan, seed)
     pipeline = Pipeline(plan, expiry)
     for source in sources(plan):
@@ -57,7 +57,7 @@ def test_the_cases_of_an_operator_occur_and_no_other(kind: str) -> None:
 def test_premature_ends_travel_under_every_strategy(expiry: str) -> None:
     """From the minus through a join, a distinct and a select, each premature end as it is."""
     for name in ("join of minus", "minus of minus", "distinct of keyed", "table join of keyed", "group-by"):
-        received: Counter[Kind] = Counter()
+        received: Counter[MessageKind] = Counter()
         for seed in range(4):
             plan = PLANS[name]()
             feeds = random_feeds(plan, seed)
@@ -66,6 +66,6 @@ def test_premature_ends_travel_under_every_strategy(expiry: str) -> None:
                 pipeline.feed(source, feeds[source.name])
             pipeline.run(80)
             received += pipeline.operators["recipient"].counters.received
-        assert received[Kind.PREMATURE] > 0
+        assert received[MessageKind.PREMATURE] > 0
         if expiry in ("input", "direct", "update-pattern"):
-            assert received[Kind.NEGATIVE] == received[Kind.JOIN_MESSAGE] == 0
+            assert received[MessageKind.NEGATIVE] == received[MessageKind.JOIN_MESSAGE] == 0

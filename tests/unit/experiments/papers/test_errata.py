@@ -9,28 +9,28 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from experiments.papers import (
-    Aggregate,
-    DeltaStar,
-    Distinct,
-    GroupBy,
-    Join,
-    Minus,
     Pipeline,
-    Project,
+    QueuedDeltaStar,
+    QueuedDistinct,
+    QueuedGroupBy,
+    QueuedJoin,
+    QueuedMinus,
+    QueuedProject,
     Retraction,
-    Source,
+    RowAggregate,
     TimedRow,
+    TimedSource,
 )
-from experiments.papers import queue as queue_module
 from experiments.papers.buffers import Element, ListBuffer, Values
-from experiments.papers.messages import COVERED_BY_FLAG, Kind, Message
-from experiments.papers.node import Node
+from experiments.papers.machine import queue as queue_module
+from experiments.papers.machine.messages import COVERED_BY_FLAG, MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
 from lineage.errors import EddyError
 from tests.reference.window_plans import Feed, answer_at, random_feeds, sources
 from windows.spec import WindowSpec
 
 
-def _wrong(make: Callable[[], Node], expiry: str, n_histories: int = 40, feeds: dict[str, Feed] | None = None) -> int:
+def _wrong(make: Callable[[], PlanNode], expiry: str, n_histories: int = 40, feeds: dict[str, Feed] | None = None) -> int:
     """How many histories give a wrong answer at some instant."""
     wrong = 0
     for seed in range(n_histories):
@@ -48,23 +48,23 @@ def _wrong(make: Callable[[], Node], expiry: str, n_histories: int = 40, feeds: 
     return wrong
 
 
-def _first_column(node: Node) -> Node:
-    return Project(node, lambda row: (row[0],))
+def _first_column(node: PlanNode) -> PlanNode:
+    return QueuedProject(node, lambda row: (row[0],))
 
 
-def _a() -> Node:
-    return _first_column(Source("a", WindowSpec.range(8)))
+def _a() -> PlanNode:
+    return _first_column(TimedSource("a", WindowSpec.range(8)))
 
 
-def _b() -> Node:
-    return _first_column(Source("b", WindowSpec.range(6)))
+def _b() -> PlanNode:
+    return _first_column(TimedSource("b", WindowSpec.range(6)))
 
 
-def _weak(name: str = "a") -> Node:
-    return _first_column(Source(name, WindowSpec.range(12), has_end=True))
+def _weak(name: str = "a") -> PlanNode:
+    return _first_column(TimedSource(name, WindowSpec.range(12), has_end=True))
 
 
-class YoungestDeltaStar(DeltaStar):
+class YoungestDeltaStar(QueuedDeltaStar):
     """U 5.3.1: a duplicate is the youngest of its value and replaces what the auxiliary state had."""
 
     def _begin(self, element: Element, port: int) -> None:
@@ -76,12 +76,12 @@ class YoungestDeltaStar(DeltaStar):
 
 def test_delta_star_keeps_the_duplicate_with_the_latest_end_not_the_youngest() -> None:
     assert _wrong(lambda: YoungestDeltaStar(_weak()), "update-pattern") > 10
-    assert _wrong(lambda: DeltaStar(_weak()), "update-pattern") == 0
+    assert _wrong(lambda: QueuedDeltaStar(_weak()), "update-pattern") == 0
     # over rows that end as they came the youngest is the one with the latest end
     assert _wrong(lambda: YoungestDeltaStar(_a()), "update-pattern") == 0
 
 
-class DecrementingMinus(Minus):
+class DecrementingMinus(QueuedMinus):
     """U 2.1: the end of a left row takes it out of the state and decrements its count."""
 
     def _end(self, element: Element, port: int) -> None:
@@ -94,10 +94,10 @@ class DecrementingMinus(Minus):
 @pytest.mark.parametrize("expiry", ["negative", "update-pattern"])
 def test_the_end_of_a_left_row_that_is_not_shown_takes_another_one_back(expiry: str) -> None:
     assert _wrong(lambda: DecrementingMinus(_weak(), _b()), expiry) > 5
-    assert _wrong(lambda: Minus(_weak(), _b()), expiry) == 0
+    assert _wrong(lambda: QueuedMinus(_weak(), _b()), expiry) == 0
 
 
-class AlgorithmTwo(Minus):
+class AlgorithmTwo(QueuedMinus):
     """N Algorithm 2, step by step, with step 14 corrected: H_S and H_R are the states, O_S the output."""
 
     def _begin(self, element: Element, port: int) -> None:
@@ -147,15 +147,15 @@ def _apart(seed: int) -> dict[str, Feed]:
 
 
 def test_a_row_that_enters_the_difference_is_one_that_is_not_shown() -> None:
-    def wrong(make: type[Minus]) -> int:
+    def wrong(make: type[QueuedMinus]) -> int:
         return sum(_wrong(lambda: make(_a(), _b()), "negative", 1, _apart(seed)) for seed in range(40))
 
     assert wrong(AnyRowMinus) > 5
-    assert wrong(AlgorithmTwo) == wrong(Minus) == 0
-    assert _wrong(lambda: Minus(_a(), _b()), "negative") == 0
+    assert wrong(AlgorithmTwo) == wrong(QueuedMinus) == 0
+    assert _wrong(lambda: QueuedMinus(_a(), _b()), "negative") == 0
 
 
-class FirstRowGroupBy(GroupBy):
+class FirstRowGroupBy(QueuedGroupBy):
     """N Algorithm 3, step 14 as indented: only the row that makes a group is added to H."""
 
     def _begin(self, element: Element, port: int) -> None:
@@ -166,67 +166,67 @@ class FirstRowGroupBy(GroupBy):
 
 
 def test_every_row_enters_its_group() -> None:
-    count = [Aggregate("COUNT")]
+    count = [RowAggregate("COUNT")]
     assert _wrong(lambda: FirstRowGroupBy(_a(), [0], count), "negative") == 40
-    assert _wrong(lambda: GroupBy(_a(), [0], count), "negative") == 0
+    assert _wrong(lambda: QueuedGroupBy(_a(), [0], count), "negative") == 0
 
 
 def test_a_flag_speaks_for_scheduled_ends_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """N 7: all negative tuples in the output queue are purged."""
 
-    def plan() -> Node:
-        return Distinct(Minus(_a(), _b()))
+    def plan() -> PlanNode:
+        return QueuedDistinct(QueuedMinus(_a(), _b()))
 
     assert _wrong(plan, "piggyback") == 0
-    monkeypatch.setattr(queue_module, "COVERED_BY_FLAG", COVERED_BY_FLAG | {Kind.PREMATURE})
+    monkeypatch.setattr(queue_module, "COVERED_BY_FLAG", COVERED_BY_FLAG | {MessageKind.PREMATURE})
     assert _wrong(plan, "piggyback") > 10
 
 
-class MessageJoin(Join):
+class MessageJoin(QueuedJoin):
     """N 6.1: any end that comes is passed on as a join message with the row's Ets."""
 
     def _end(self, element: Element, port: int) -> None:
         if self.references[port].pop(element.id, 0):
-            self._send(Message(Kind.JOIN_MESSAGE, self.clock, self._due_us, end=element.end))
+            self._send(QueueMessage(MessageKind.JOIN_MESSAGE, self.clock, self._due_us, end=element.end))
 
 
 def test_a_premature_end_is_not_a_join_message() -> None:
     """Two rows with one scheduled end, of which one is retracted: the message ends the results of both."""
 
-    def plan(join: type[Join]) -> Callable[[], Node]:
-        keyed = Source("a", WindowSpec.unbounded(), key=(1,), has_end=True)
-        return lambda: join(keyed, Source("b", WindowSpec.range(90)), [0], [0])
+    def plan(join: type[QueuedJoin]) -> Callable[[], PlanNode]:
+        keyed = TimedSource("a", WindowSpec.unbounded(), key=(1,), has_end=True)
+        return lambda: join(keyed, TimedSource("b", WindowSpec.range(90)), [0], [0])
 
     feeds: dict[str, Feed] = {
         "a": [TimedRow(1, (1, "k"), 30), TimedRow(2, (1, "l"), 30), Retraction(10, ("k",))],
         "b": [TimedRow(3, (1, 0))],
     }
     for strategy in ("negative+message", "piggyback"):
-        assert _wrong(plan(Join), strategy, 1, feeds) == 0
+        assert _wrong(plan(QueuedJoin), strategy, 1, feeds) == 0
         assert _wrong(plan(MessageJoin), strategy, 1, feeds) == 1
 
 
-class StartMessageJoin(Join):
+class StartMessageJoin(QueuedJoin):
     """N Figure 7: the message of the row of T1 carries T1."""
 
     def _end(self, element: Element, port: int) -> None:
         if self.references[port].pop(element.id, 0):
-            self._send(Message(Kind.JOIN_MESSAGE, self.clock, self._due_us, end=element.start))
+            self._send(QueueMessage(MessageKind.JOIN_MESSAGE, self.clock, self._due_us, end=element.start))
 
 
 def test_a_join_message_carries_the_end_of_its_row() -> None:
-    def plan(join: type[Join]) -> Callable[[], Node]:
-        return lambda: join(Source("a", WindowSpec.range(5)), Source("b", WindowSpec.range(5)), [0], [0])
+    def plan(join: type[QueuedJoin]) -> Callable[[], PlanNode]:
+        return lambda: join(TimedSource("a", WindowSpec.range(5)), TimedSource("b", WindowSpec.range(5)), [0], [0])
 
     assert _wrong(plan(StartMessageJoin), "negative+message") == 40
-    assert _wrong(plan(Join), "negative+message") == 0
+    assert _wrong(plan(QueuedJoin), "negative+message") == 0
 
 
 def test_the_difference_without_duplicates_is_not_distinct_over_minus() -> None:
     """N 5.3. Two on the left and one on the right: minus leaves one, EXCEPT none."""
     feeds: dict[str, Feed] = {"a": [TimedRow(1, (1, 0)), TimedRow(2, (1, 0))], "b": [TimedRow(3, (1, 0))]}
     answers = []
-    for make in (lambda: Minus(_a(), _b(), duplicates=False), lambda: Distinct(Minus(_a(), _b()))):
+    for make in (lambda: QueuedMinus(_a(), _b(), duplicates=False), lambda: QueuedDistinct(QueuedMinus(_a(), _b()))):
         plan = make()
         pipeline = Pipeline(plan, "negative")
         for source in sources(plan):
@@ -236,20 +236,20 @@ def test_the_difference_without_duplicates_is_not_distinct_over_minus() -> None:
     assert answers == [[], [(1,)]]
 
 
-def _query_5(form: str) -> Node:
-    a, b, c = (Source(name, WindowSpec.range(30)) for name in "abc")
+def _query_5(form: str) -> PlanNode:
+    a, b, c = (TimedSource(name, WindowSpec.range(30)) for name in "abc")
     keys = [_first_column(source) for source in (a, b)]
     match form:
         case "pushed down":
-            return Join(Minus(*keys), _first_column(c), [0], [0])
+            return QueuedJoin(QueuedMinus(*keys), _first_column(c), [0], [0])
         case "pulled up, as printed":
-            return Minus(_first_column(Join(keys[0], _first_column(c), [0], [0])), keys[1])
+            return QueuedMinus(_first_column(QueuedJoin(keys[0], _first_column(c), [0], [0])), keys[1])
         case _:
             again = _first_column(c)
-            return Minus(Join(keys[0], _first_column(c), [0], [0]), Join(keys[1], again, [0], [0]))
+            return QueuedMinus(QueuedJoin(keys[0], _first_column(c), [0], [0]), QueuedJoin(keys[1], again, [0], [0]))
 
 
-def _answer_of(plan: Node, feeds: dict[str, Feed]) -> Counter[Values]:
+def _answer_of(plan: PlanNode, feeds: dict[str, Feed]) -> Counter[Values]:
     pipeline = Pipeline(plan, "update-pattern")
     for source in sources(plan):
         pipeline.feed(source, feeds[source.name])
@@ -272,14 +272,14 @@ def test_the_two_plans_of_query_5_differ_where_values_come_more_than_once() -> N
     assert [_answer_of(_query_5(form), once) for form in ("pushed down", "pulled up, as printed", "pulled up")] == [{(1,): 1}] * 3
 
 
-class CarelessDeltaStar(DeltaStar):
+class CarelessDeltaStar(QueuedDeltaStar):
     """U rule 4: group-by output is weak, so delta-star may stand above; a result that is replaced ends like any other."""
 
-    def receive(self, message: Message, port: int) -> list[Message]:
-        return super(DeltaStar, self).receive(message, port)
+    def receive(self, message: QueueMessage, port: int) -> list[QueueMessage]:
+        return super(QueuedDeltaStar, self).receive(message, port)
 
 
-class TrustingProject(Project):
+class TrustingProject(QueuedProject):
     """An edge that passes for weak, as group-by's output does in the paper."""
 
     @property
@@ -288,13 +288,13 @@ class TrustingProject(Project):
 
 
 def test_delta_star_may_not_stand_above_group_by() -> None:
-    def counts(project: type[Project]) -> Node:
-        return project(GroupBy(_a(), [0], [Aggregate("COUNT")]), lambda row: (row[1],))
+    def counts(project: type[QueuedProject]) -> PlanNode:
+        return project(QueuedGroupBy(_a(), [0], [RowAggregate("COUNT")]), lambda row: (row[1],))
 
     assert _wrong(lambda: CarelessDeltaStar(counts(TrustingProject)), "update-pattern") > 20
-    assert _wrong(lambda: Distinct(counts(Project)), "update-pattern") == 0
+    assert _wrong(lambda: QueuedDistinct(counts(QueuedProject)), "update-pattern") == 0
     with pytest.raises(EddyError) as caught:
-        Pipeline(DeltaStar(counts(Project)), "update-pattern")
+        Pipeline(QueuedDeltaStar(counts(QueuedProject)), "update-pattern")
     assert caught.value.code == "bad_plan"
 
 
@@ -308,17 +308,17 @@ class StartOrderedBuffer(ListBuffer):
         return taken
 
 
-class StartOrderedDistinct(Distinct):
+class StartOrderedDistinct(QueuedDistinct):
     def _open_states(self) -> None:
         super()._open_states()
         self._output = StartOrderedBuffer()
 
 
-class TakingBackDistinct(Distinct):
+class TakingBackDistinct(QueuedDistinct):
     """G, RemoveExpiredTuples lines 8 and 11: a negative for every result that ends, though its positive said when."""
 
     def _emit_end(self, element: Element) -> None:
-        self._send(Message(Kind.NEGATIVE, self.clock, self._due_us, element))
+        self._send(QueueMessage(MessageKind.NEGATIVE, self.clock, self._due_us, element))
 
 
 def _distinct_of_g(rows: Sequence[TimedRow | Retraction], removes: str, at: int) -> set[object]:
@@ -386,8 +386,8 @@ def test_the_tuple_that_leaves_is_the_one_that_expired_not_the_one_that_comes() 
             else:
                 ends[key] = time + rng.randrange(1, 9)
                 feed.append(TimedRow(time, (rng.randrange(3), key), ends[key]))
-        source = Source("s", WindowSpec.unbounded(), key=(1,), has_end=True)
-        pipeline = Pipeline(Distinct(_first_column(source)), "update-pattern")
+        source = TimedSource("s", WindowSpec.unbounded(), key=(1,), has_end=True)
+        pipeline = Pipeline(QueuedDistinct(_first_column(source)), "update-pattern")
         pipeline.feed(source, feed)
         for form in wrong:
             wrong[form] += any(_distinct_of_g(feed, form, at) != _alive(feed, at) for at in range(36))
@@ -413,22 +413,22 @@ def _alive(feed: Sequence[TimedRow | Retraction], at: int) -> set[object]:
 
 def test_expired_rows_are_found_in_order_of_their_ends() -> None:
     # the output runs ahead of its reader, which finds ends by itself: a second distinct above shows what was missed
-    assert _wrong(lambda: Distinct(_first_column(StartOrderedDistinct(_weak()))), "direct") > 5
-    assert _wrong(lambda: Distinct(_first_column(Distinct(_weak()))), "direct") == 0
+    assert _wrong(lambda: QueuedDistinct(_first_column(StartOrderedDistinct(_weak()))), "direct") > 5
+    assert _wrong(lambda: QueuedDistinct(_first_column(QueuedDistinct(_weak()))), "direct") == 0
 
 
 def test_no_negative_is_sent_for_an_end_that_the_positive_carried() -> None:
     sent = {}
-    for make in (Distinct, TakingBackDistinct):
+    for make in (QueuedDistinct, TakingBackDistinct):
         plan = make(_weak())
         (source,) = sources(plan)
         pipeline = Pipeline(plan, "direct")
         pipeline.feed(source, [TimedRow(t, (t % 3, 0), t + 5) for t in range(20)])
         pipeline.run(40)
         pipeline.settle()
-        sent[make] = pipeline.operators["distinct"].counters.emitted[Kind.NEGATIVE]
+        sent[make] = pipeline.operators["distinct"].counters.emitted[MessageKind.NEGATIVE]
         assert pipeline.answer == []
-    assert sent[Distinct] == 0 and sent[TakingBackDistinct] > 0
+    assert sent[QueuedDistinct] == 0 and sent[TakingBackDistinct] > 0
 
 
 class StrictlyBeforeBuffer(ListBuffer):
@@ -439,7 +439,7 @@ class StrictlyBeforeBuffer(ListBuffer):
 
 
 def test_a_row_is_over_at_its_end_and_not_after_it() -> None:
-    source = Source("s", WindowSpec.range(5))
+    source = TimedSource("s", WindowSpec.range(5))
     pipeline = Pipeline(source, "input")
     pipeline.feed(source, [TimedRow(0, (1,))])
     pipeline.run(4)
@@ -456,7 +456,7 @@ def test_a_row_is_over_at_its_end_and_not_after_it() -> None:
     assert due == {StrictlyBeforeBuffer: 0, ListBuffer: 1}
 
 
-class OldestLeavesMinus(Minus):
+class OldestLeavesMinus(QueuedMinus):
     """U 2.1: the oldest result leaves, and the youngest row that is not shown enters."""
 
     def _balance(self, values: Values) -> None:
@@ -474,13 +474,13 @@ class OldestLeavesMinus(Minus):
 
 def test_keeping_the_oldest_takes_back_less_than_half_of_what_the_papers_rule_does() -> None:
     premature = {}
-    for make in (Minus, OldestLeavesMinus):
+    for make in (QueuedMinus, OldestLeavesMinus):
         rng = random.Random(1)
-        a, b = (Source(name, WindowSpec.range(100)) for name in "ab")
+        a, b = (TimedSource(name, WindowSpec.range(100)) for name in "ab")
         pipeline = Pipeline(make(a, b), "update-pattern")
         for source in (a, b):
             pipeline.feed(source, [TimedRow(time, (rng.randrange(10),)) for time in range(2000)])
         pipeline.run(2500)
-        premature[make] = pipeline.operators["minus"].counters.emitted[Kind.PREMATURE]
-    assert 0 < premature[Minus] < 0.5 * premature[OldestLeavesMinus]
+        premature[make] = pipeline.operators["minus"].counters.emitted[MessageKind.PREMATURE]
+    assert 0 < premature[QueuedMinus] < 0.5 * premature[OldestLeavesMinus]
     assert _wrong(lambda: OldestLeavesMinus(_a(), _b()), "update-pattern", 10) == 0

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from experiments.papers import EXPIRY, Maintenance, Pipeline, Service
-from experiments.papers.strategy import Trigger
+from experiments.papers import EXPIRY, Maintenance, Pipeline, ServiceTimes
+from experiments.papers.machine.strategy import Trigger
 from tests.reference.seeds import seeds
 from tests.reference.window_plans import PLANS, answer_at, random_feeds, sources
 from windows import patterns
@@ -57,10 +57,10 @@ def test_many_histories_give_the_answers_of_a_recomputation(way: tuple[str, Main
 
 
 #: packet, processors, service
-LOADS = [(1, None, Service(2)), (3, 1, Service(1)), (2, 2, Service(1, 1, 1))]
+LOADS = [(1, None, ServiceTimes(2)), (3, 1, ServiceTimes(1)), (2, 2, ServiceTimes(1, 1, 1))]
 
 
-def _compare_late(name: str, expiry: str, load: tuple[int, int | None, Service], seed: int) -> None:
+def _compare_late(name: str, expiry: str, load: tuple[int, int | None, ServiceTimes], seed: int) -> None:
     """Messages wait while rows come; what is alive when all has been worked off is exact."""
     packet, processors, service = load
     plan = PLANS[name]()
@@ -85,7 +85,7 @@ def test_what_was_late_is_made_up_for_when_the_queues_are_empty(expiry: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", LOADS, ids=str)
 @pytest.mark.parametrize("expiry", EXPIRY)
-def test_many_histories_are_made_up_for(expiry: str, load: tuple[int, int | None, Service]) -> None:
+def test_many_histories_are_made_up_for(expiry: str, load: tuple[int, int | None, ServiceTimes]) -> None:
     for name in PLANS:
         for seed in seeds(range(1, 7), 2):
             _compare_late(name, expiry, load, seed)
@@ -105,7 +105,7 @@ def _compare_compressed(name: str, expiry: str, maintenance: Maintenance, packet
         plan = PLANS[name]()
         feeds = random_feeds(plan, seed)
         pipeline = Pipeline(
-            plan, expiry, maintenance=maintenance, packet=packet, service=Service(2), compresses=compresses
+            plan, expiry, maintenance=maintenance, packet=packet, service=ServiceTimes(2), compresses=compresses
         )  # fmt: skip
         for source in sources(plan):
             pipeline.feed(source, feeds[source.name])

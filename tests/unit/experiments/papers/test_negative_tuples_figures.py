@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from experiments.papers import (
-    Aggregate,
-    Distinct,
-    GroupBy,
-    Join,
-    Minus,
+    KeyedTable,
     Pipeline,
-    Select,
-    Service,
-    Source,
-    Table,
-    TableJoin,
+    QueuedDistinct,
+    QueuedGroupBy,
+    QueuedJoin,
+    QueuedMinus,
+    QueuedSelect,
+    QueuedTableJoin,
+    RowAggregate,
+    ServiceTimes,
     TimedRow,
+    TimedSource,
 )
-from experiments.papers.messages import Kind
+from experiments.papers.machine.messages import MessageKind
 from tests.unit.experiments.papers.listening import Heard, listen, plain
 from windows.spec import WindowSpec
 
@@ -27,11 +27,11 @@ FAVOURITES = (4, 5)
 SALES = [(0, 4), (1, 5), (2, 1), (3, 4), (4, 5), (5, 2), (6, 1), (7, 5), (8, 1), (10, 4)]
 
 
-def _count_favourites(expiry: str) -> tuple[Source, Pipeline]:
+def _count_favourites(expiry: str) -> tuple[TimedSource, Pipeline]:
     """Q1, the join of Figure 2a (Figure 4a prints another condition by mistake)."""
-    sales = Source("sales", WindowSpec.range(5))
-    items = Table([0], [(item,) for item in FAVOURITES])
-    pipeline = Pipeline(GroupBy(TableJoin(sales, items, [0]), [], [Aggregate("COUNT")]), expiry)
+    sales = TimedSource("sales", WindowSpec.range(5))
+    items = KeyedTable([0], [(item,) for item in FAVOURITES])
+    pipeline = Pipeline(QueuedGroupBy(QueuedTableJoin(sales, items, [0]), [], [RowAggregate("COUNT")]), expiry)
     pipeline.feed(sales, [TimedRow(time, (item,)) for time, item in SALES])
     return sales, pipeline
 
@@ -58,8 +58,8 @@ def test_figure_4_negative_tuples_give_the_right_answer_at_every_time() -> None:
 
 def test_figure_4a_as_printed_counts_other_rows() -> None:
     """`Price > 4` instead of the join: the 4s do not count, and the answer is not that of Figure 4b at any time from T0 to T8."""
-    sales = Source("sales", WindowSpec.range(5))
-    printed = Pipeline(GroupBy(Select(sales, lambda row: row[0] > 4), [], [Aggregate("COUNT")]), "negative")
+    sales = TimedSource("sales", WindowSpec.range(5))
+    printed = Pipeline(QueuedGroupBy(QueuedSelect(sales, lambda row: row[0] > 4), [], [RowAggregate("COUNT")]), "negative")
     printed.feed(sales, [TimedRow(time, (item,)) for time, item in SALES])
     _, right = _count_favourites("negative")
     assert _answers(printed, 8) == [0, 1, 1, 1, 2, 2, 1, 2, 2]
@@ -68,8 +68,8 @@ def test_figure_4a_as_printed_counts_other_rows() -> None:
 
 @pytest.mark.parametrize("expiry", ["negative", "input", "direct"])
 def test_figure_5_another_row_takes_the_place_of_the_one_that_stood_for_its_value(expiry: str) -> None:
-    source = Source("s1", WindowSpec.range(6))
-    pipeline = Pipeline(Distinct(source), expiry)
+    source = TimedSource("s1", WindowSpec.range(6))
+    pipeline = Pipeline(QueuedDistinct(source), expiry)
     heard = listen(pipeline, "distinct")
     pipeline.feed(source, [TimedRow(t, (v,)) for t, v in [(1, 1), (3, 4), (4, 1), (5, 5), (6, 4)]])
     for time, right in [(5, {1, 4, 5}), (7, {1, 4, 5}), (9, {1, 4, 5}), (10, {4, 5}), (12, set())]:
@@ -83,8 +83,8 @@ def test_figure_5_another_row_takes_the_place_of_the_one_that_stood_for_its_valu
 
 @pytest.mark.parametrize("expiry", ["negative", "direct"])
 def test_figure_6_minus_takes_results_back_and_shows_rows_later(expiry: str) -> None:
-    s, r = Source("s", WindowSpec.range(6)), Source("r", WindowSpec.range(6))
-    pipeline = Pipeline(Minus(s, r), expiry)
+    s, r = TimedSource("s", WindowSpec.range(6)), TimedSource("r", WindowSpec.range(6))
+    pipeline = Pipeline(QueuedMinus(s, r), expiry)
     heard = listen(pipeline, "minus")
     pipeline.feed(s, [TimedRow(t, (v,)) for t, v in [(3, 2), (4, 1), (5, 3), (7, 5)]])
     pipeline.feed(r, [TimedRow(t, (v,)) for t, v in [(2, 5), (6, 1)]])
@@ -104,8 +104,8 @@ def test_figure_6_minus_takes_results_back_and_shows_rows_later(expiry: str) -> 
 
 def _maximum_price(expiry: str) -> tuple[Pipeline, list[Heard], list[Heard]]:
     """Q2 of Figure 7: a 6 in S1 at T1, and three in S2 that join it."""
-    s1, s2 = Source("s1", WindowSpec.range(5)), Source("s2", WindowSpec.range(5))
-    pipeline = Pipeline(GroupBy(Join(s1, s2, [0], [0]), [], [Aggregate("MAX", 3)]), expiry)
+    s1, s2 = TimedSource("s1", WindowSpec.range(5)), TimedSource("s2", WindowSpec.range(5))
+    pipeline = Pipeline(QueuedGroupBy(QueuedJoin(s1, s2, [0], [0]), [], [RowAggregate("MAX", 3)]), expiry)
     joined, maximum = listen(pipeline, "join"), listen(pipeline, "group-by")
     pipeline.feed(s1, [TimedRow(1, (6, 10))])
     pipeline.feed(s2, [TimedRow(2, (6, 30)), TimedRow(3, (6, 50)), TimedRow(4, (6, 40))])
@@ -135,8 +135,8 @@ def test_figure_7c_one_join_message_ends_all_rows_with_its_end() -> None:
 
 
 def test_figure_8_only_the_row_that_ends_first_sends_a_message() -> None:
-    s1, s2 = Source("s1", WindowSpec.range(5)), Source("s2", WindowSpec.range(5))
-    pipeline = Pipeline(Join(s1, s2, [0], [0]), "negative+message")
+    s1, s2 = TimedSource("s1", WindowSpec.range(5)), TimedSource("s2", WindowSpec.range(5))
+    pipeline = Pipeline(QueuedJoin(s1, s2, [0], [0]), "negative+message")
     joined = listen(pipeline, "join")
     pipeline.feed(s1, [TimedRow(1, (7,))])
     pipeline.feed(s2, [TimedRow(3, (7,)), TimedRow(4, (9,))])
@@ -169,10 +169,12 @@ def test_figure_9_ends_travel_at_once_while_rows_are_scarce() -> None:
 
 def test_figure_9_a_row_drops_the_end_that_waits_before_it() -> None:
     """The count is busy when 4- and then 4+ come: it reads only 4+, with a flag, and ends the old 4 itself."""
-    sales = Source("sales", WindowSpec.range(50))
-    service = {"group-by": Service(4)}
-    items = Table([0], [(4,), (5,)])
-    pipeline = Pipeline(GroupBy(TableJoin(sales, items, [0]), [], [Aggregate("COUNT")]), "piggyback", service=service)
+    sales = TimedSource("sales", WindowSpec.range(50))
+    service = {"group-by": ServiceTimes(4)}
+    items = KeyedTable([0], [(4,), (5,)])
+    pipeline = Pipeline(
+        QueuedGroupBy(QueuedTableJoin(sales, items, [0]), [], [RowAggregate("COUNT")]), "piggyback", service=service
+    )
     counted = listen(pipeline, "group-by")
     pipeline.feed(sales, [TimedRow(50, (4,)), TimedRow(98, (5,)), TimedRow(101, (4,))])
     pipeline.run(99)
@@ -193,13 +195,13 @@ def test_figure_9_a_row_drops_the_end_that_waits_before_it() -> None:
     ]
     assert all(message.flag for message in counted)
     received = pipeline.operators["group-by"].counters.received
-    assert received[Kind.JOIN_MESSAGE] == 0 and received[Kind.POSITIVE] == 3
+    assert received[MessageKind.JOIN_MESSAGE] == 0 and received[MessageKind.POSITIVE] == 3
 
 
 def test_a_flag_whose_row_is_filtered_out_goes_on_as_a_null_message() -> None:
-    sales = Source("sales", WindowSpec.range(50))
-    service = {"table join": Service(4)}
-    pipeline = Pipeline(TableJoin(sales, Table([0], [(4,)]), [0]), "piggyback", service=service)
+    sales = TimedSource("sales", WindowSpec.range(50))
+    service = {"table join": ServiceTimes(4)}
+    pipeline = Pipeline(QueuedTableJoin(sales, KeyedTable([0], [(4,)]), [0]), "piggyback", service=service)
     joined = listen(pipeline, "table join")
     pipeline.feed(sales, [TimedRow(50, (4,)), TimedRow(99, (9,)), TimedRow(101, (9,))])
     pipeline.run(98)
@@ -213,8 +215,8 @@ def test_a_flag_whose_row_is_filtered_out_goes_on_as_a_null_message() -> None:
 def test_scheduled_ends_travel_under_negative_tuples_and_never_under_the_input_triggered_approach() -> None:
     """N 5 prints "explicit negative tuple (e.g., the ITA)": it is the NTA that has them."""
     for expiry, n_negatives in (("input", 0), ("negative", 4)):
-        source = Source("s", WindowSpec.range(5))
-        pipeline = Pipeline(Distinct(source), expiry)
+        source = TimedSource("s", WindowSpec.range(5))
+        pipeline = Pipeline(QueuedDistinct(source), expiry)
         heard = listen(pipeline, "distinct")
         pipeline.feed(source, [TimedRow(t, (t,)) for t in range(4)])
         pipeline.run(30)

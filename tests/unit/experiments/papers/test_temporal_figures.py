@@ -5,45 +5,45 @@ from __future__ import annotations
 import pytest
 
 from experiments.papers import (
-    Aggregate,
-    Distinct,
-    GroupBy,
-    Join,
-    Minus,
     OverwritingAggregate,
     Pipeline,
-    Project,
+    QueuedDistinct,
+    QueuedGroupBy,
+    QueuedJoin,
+    QueuedMinus,
+    QueuedProject,
     Retraction,
-    Service,
-    Source,
+    RowAggregate,
+    ServiceTimes,
     TemporalAggregate,
     TimedRow,
+    TimedSource,
 )
 from experiments.papers.buffers import Element
-from experiments.papers.messages import Kind
+from experiments.papers.machine.messages import MessageKind
 from lineage.errors import EddyError
 from tests.reference.window_plans import answer_at, random_feeds
 from tests.unit.experiments.papers.listening import listen, plain
 from windows.spec import WindowSpec
 
-SUM = [Aggregate("SUM", 0)]
+SUM = [RowAggregate("SUM", 0)]
 
 
-def _temporal(name: str = "in") -> Source:
+def _temporal(name: str = "in") -> TimedSource:
     """A stream whose rows know their ends."""
-    return Source(name, WindowSpec.unbounded(), has_end=True)
+    return TimedSource(name, WindowSpec.unbounded(), has_end=True)
 
 
-def _keyed(name: str = "in") -> Source:
+def _keyed(name: str = "in") -> TimedSource:
     """A stream of values with keys; ends are bounds that a retraction may come before."""
-    return Source(name, WindowSpec.unbounded(), key=(1,), has_end=True)
+    return TimedSource(name, WindowSpec.unbounded(), key=(1,), has_end=True)
 
 
 def test_figure_2_a_join_in_the_mixed_model_takes_nothing_back_that_is_over() -> None:
     first, second = _temporal("in1"), _keyed("in2")
     for expiry, n_negatives in (("update-pattern", 0), ("negative", 2)):
         first, second = _temporal("in1"), _keyed("in2")
-        pipeline = Pipeline(Join(first, second, [0], [0]), expiry)
+        pipeline = Pipeline(QueuedJoin(first, second, [0], [0]), expiry)
         heard = listen(pipeline, "join")
         pipeline.feed(first, [TimedRow(1, (1,), 5), TimedRow(3, (2,), 7)])
         pipeline.feed(
@@ -73,30 +73,30 @@ def test_figure_3a_the_temporal_aggregate_is_one_row_behind_and_takes_nothing_ba
     assert [(row.values[0], row.start, row.end) for row in heard] == [(1, 1, 2)]
     pipeline.run(20)
     assert [(row.values[0], row.start, row.end) for row in heard] == [(1, 1, 2), (3, 2, 4), (7, 4, 6), (6, 6, 8), (4, 8, 9)]
-    assert set(pipeline.operators["temporal aggregate"].counters.emitted) == {Kind.POSITIVE}
+    assert set(pipeline.operators["temporal aggregate"].counters.emitted) == {MessageKind.POSITIVE}
 
 
 def test_a_temporal_aggregate_sends_a_result_of_every_group_for_a_row_of_one() -> None:
     n_groups = 6
     sent = {}
-    for make in (TemporalAggregate, OverwritingAggregate, GroupBy):
+    for make in (TemporalAggregate, OverwritingAggregate, QueuedGroupBy):
         source = _temporal()
-        pipeline = Pipeline(make(source, [0], [Aggregate("COUNT")]), "direct")
+        pipeline = Pipeline(make(source, [0], [RowAggregate("COUNT")]), "direct")
         pipeline.feed(source, [TimedRow(t, (t % n_groups,), 200 + t) for t in range(60)])
         pipeline.run(60)
         sent[make] = pipeline.operators[make.kind].counters.emitted.total()
     assert sent[OverwritingAggregate] == 60
-    assert sent[OverwritingAggregate] < sent[GroupBy] < 2 * 60 < sent[TemporalAggregate]
+    assert sent[OverwritingAggregate] < sent[QueuedGroupBy] < 2 * 60 < sent[TemporalAggregate]
     assert sent[TemporalAggregate] > 60 * n_groups * 0.9
 
 
 def test_the_temporal_aggregate_says_what_every_past_instant_was() -> None:
     for seed in range(5):
-        source = Source("a", WindowSpec.range(12), has_end=True)
-        plan = GroupBy(source, [0], [Aggregate("COUNT"), Aggregate("MAX", 1)])
+        source = TimedSource("a", WindowSpec.range(12), has_end=True)
+        plan = QueuedGroupBy(source, [0], [RowAggregate("COUNT"), RowAggregate("MAX", 1)])
         feeds = random_feeds(plan, seed)
-        again = Source("a", WindowSpec.range(12), has_end=True)
-        pipeline = Pipeline(TemporalAggregate(again, [0], [Aggregate("COUNT"), Aggregate("MAX", 1)]), "update-pattern")
+        again = TimedSource("a", WindowSpec.range(12), has_end=True)
+        pipeline = Pipeline(TemporalAggregate(again, [0], [RowAggregate("COUNT"), RowAggregate("MAX", 1)]), "update-pattern")
         history: list[Element] = []
         pipeline.recipient.history = history
         pipeline.feed(again, feeds["a"])
@@ -128,7 +128,7 @@ def test_figure_3b_the_latest_result_overrides_and_the_last_one_is_taken_back() 
 @pytest.mark.parametrize("expiry", ["input", "update-pattern"])
 def test_figure_4_the_mixed_aggregate_bounds_its_results_and_takes_them_back(expiry: str) -> None:
     source = _temporal()
-    pipeline = Pipeline(GroupBy(source, [1], SUM), expiry)
+    pipeline = Pipeline(QueuedGroupBy(source, [1], SUM), expiry)
     heard = listen(pipeline, "group-by")
     history: list[Element] = []
     pipeline.recipient.history = history
@@ -156,7 +156,7 @@ def test_figure_5_the_key_of_a_negative_decides_which_of_two_equal_rows_ends() -
     sent = {}
     for key in (1, 2):
         source = _keyed()
-        pipeline = Pipeline(Distinct(Project(source, lambda row: (row[0],))), "update-pattern")
+        pipeline = Pipeline(QueuedDistinct(QueuedProject(source, lambda row: (row[0],))), "update-pattern")
         heard = listen(pipeline, "distinct")
         pipeline.feed(source, [TimedRow(2, (2, 1), 6), TimedRow(3, (2, 2), 8), Retraction(4, (key,))])
         pipeline.run(10)
@@ -170,7 +170,7 @@ def test_figure_5_the_key_of_a_negative_decides_which_of_two_equal_rows_ends() -
 
 def test_figure_6_minus_takes_a_result_back_though_its_inputs_have_none() -> None:
     s, r = _temporal("s"), _temporal("r")
-    pipeline = Pipeline(Minus(s, r), "update-pattern")
+    pipeline = Pipeline(QueuedMinus(s, r), "update-pattern")
     heard = listen(pipeline, "minus")
     pipeline.feed(s, [TimedRow(1, (1,), 9), TimedRow(2, (2,), 7)])
     pipeline.feed(r, [TimedRow(3, (1,), 6), TimedRow(8, (2,), 12)])
@@ -183,9 +183,13 @@ def test_figure_6_minus_takes_a_result_back_though_its_inputs_have_none() -> Non
 
 def _compressed(packet: int, n_groups: int, **options: bool) -> Pipeline:
     """Rows that come faster than they are worked off, so that packets are full."""
-    source = Source("gen", WindowSpec.range(300))
+    source = TimedSource("gen", WindowSpec.range(300))
     pipeline = Pipeline(
-        GroupBy(source, [0], [Aggregate("COUNT")]), "update-pattern", packet=packet, service={"group-by": Service(3)}, **options
+        QueuedGroupBy(source, [0], [RowAggregate("COUNT")]),
+        "update-pattern",
+        packet=packet,
+        service={"group-by": ServiceTimes(3)},
+        **options,
     )
     pipeline.feed(source, [TimedRow(2 * t, ((t * 7) % n_groups, t)) for t in range(400)])
     pipeline.run(5000)
@@ -205,10 +209,10 @@ def test_compression_sends_less_the_closer_a_row_and_its_end_are() -> None:
 
 def test_compression_does_not_change_the_answer() -> None:
     for on in (False, True):
-        source = Source("a", WindowSpec.range(9))
-        plan = GroupBy(source, [0], [Aggregate("SUM", 1)])
+        source = TimedSource("a", WindowSpec.range(9))
+        plan = QueuedGroupBy(source, [0], [RowAggregate("SUM", 1)])
         feeds = random_feeds(plan, 4)
-        pipeline = Pipeline(plan, "direct", packet=5, service=Service(2), compresses=on)
+        pipeline = Pipeline(plan, "direct", packet=5, service=ServiceTimes(2), compresses=on)
         pipeline.feed(source, feeds["a"])
         for at in (10, 30, 45, 100):
             pipeline.run(at)
@@ -218,5 +222,5 @@ def test_compression_does_not_change_the_answer() -> None:
 
 def test_streams_are_not_compressed_where_ends_must_be_told() -> None:
     with pytest.raises(EddyError) as caught:
-        Pipeline(GroupBy(_temporal(), [0], SUM), "negative", compresses=True)
+        Pipeline(QueuedGroupBy(_temporal(), [0], SUM), "negative", compresses=True)
     assert caught.value.code == "bad_option"

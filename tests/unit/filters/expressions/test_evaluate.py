@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from filters.expressions.evaluate import evaluate, fold, true_rows
-from filters.expressions.expression import FALSE, TRUE, Call, ColumnRef, Expression, Interval, Literal, UserCall, UserFunction
+from filters.expressions.expression import (
+    FALSE,
+    TRUE,
+    ColumnRef,
+    Expression,
+    FunctionCall,
+    Interval,
+    Literal,
+    UserCall,
+    UserFunction,
+)
 from filters.expressions.functions import FUNCTIONS
 from filters.values.vector import DTYPES, ListFrame, Vector
 from lineage.schema import KEY_MAX, KEY_MIN, Type
@@ -36,8 +46,8 @@ def ref(type: Type, position: int = 0) -> ColumnRef:
     return ColumnRef(type, f"c{position}", position)
 
 
-def call(type: Type, op: str, *args: Expression) -> Call:
-    return Call(type, op, args)
+def call(type: Type, op: str, *args: Expression) -> FunctionCall:
+    return FunctionCall(type, op, args)
 
 
 def value(expression: Expression) -> Any:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from filters.expressions.evaluate import evaluate
-from filters.expressions.expression import Call, Expression, Interval, Literal
+from filters.expressions.expression import Expression, FunctionCall, Interval, Literal
 from filters.expressions.text_functions import like
 from filters.expressions.time_functions import EXTRACT_PARTS, check_format
-from filters.values.calendar import (
+from filters.values.dates import (
     DAY_US,
     TIMESTAMP_MAX,
     TIMESTAMP_MIN,
@@ -33,7 +33,7 @@ def compute(type_: Type, op: str, *args: Any) -> Any:
     """The value of `op` over Python values; `FAILED` where it is NULL and was counted."""
     literals: tuple[Expression, ...] = tuple(arg if isinstance(arg, Literal) else Literal(KINDS[type(arg)], arg) for arg in args)
     frame = ListFrame([], n_rows=1)
-    found = evaluate(Call(type_, op, literals), frame).cell(0)
+    found = evaluate(FunctionCall(type_, op, literals), frame).cell(0)
     assert frame.errors == (found is None)
     return FAILED if found is None else found
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from filters.expressions.evaluate import true_rows
-from filters.expressions.expression import FALSE, TRUE, Call, ColumnRef, Expression, Literal
+from filters.expressions.expression import FALSE, TRUE, ColumnRef, Expression, FunctionCall, Literal
 from filters.expressions.predicate import EVERY_ROW, MAX_CLAUSES, NO_ROW, Condition, IndexAtom, ResidualAtom, normalise
 from filters.values.intervals import NOT_NULL, ONLY_NULL, compare
 from filters.values.vector import ListFrame, Vector
@@ -21,23 +21,23 @@ FLAG = ColumnRef(Type.BOOL, "flag", 3)
 NULL = Literal(Type.NULL, None)
 
 
-def call(op: str, *args: Expression) -> Call:
-    return Call(Type.BOOL, op, args)
+def call(op: str, *args: Expression) -> FunctionCall:
+    return FunctionCall(Type.BOOL, op, args)
 
 
 def number(value: float | None) -> Literal:
     return Literal(Type.FLOAT if isinstance(value, float) else Type.INT, value)
 
 
-def both(*args: Expression) -> Call:
+def both(*args: Expression) -> FunctionCall:
     return call("and", *args)
 
 
-def either(*args: Expression) -> Call:
+def either(*args: Expression) -> FunctionCall:
     return call("or", *args)
 
 
-def negated(arg: Expression) -> Call:
+def negated(arg: Expression) -> FunctionCall:
     return call("not", arg)
 
 
@@ -122,7 +122,7 @@ def test_a_disjunction_of_residuals_alone_is_one_residual() -> None:
     found = normalise(either(call("<", A, B), call("like", S, Literal(Type.STRING, "x%"))))
     assert found.clauses == () and found.conjuncts == ()
     (atom,) = found.residuals
-    assert isinstance(atom, ResidualAtom) and isinstance(atom.expression, Call) and atom.expression.op == "or"
+    assert isinstance(atom, ResidualAtom) and isinstance(atom.expression, FunctionCall) and atom.expression.op == "or"
 
 
 def test_or_over_ands_becomes_clauses() -> None:
@@ -131,7 +131,7 @@ def test_or_over_ands_becomes_clauses() -> None:
     assert len(found.clauses) == 3 and all(len(clause) == 2 for clause in found.clauses)
 
 
-def three_columns(i: int) -> Call:
+def three_columns(i: int) -> FunctionCall:
     """A conjunction that shares no column set with the others, so that a product of them does not collapse."""
     columns = [ColumnRef(Type.INT, f"c{10 * i + k}", 10 * i + k) for k in range(2)]
     return both(*(call("<", column, number(i)) for column in columns))
@@ -222,9 +222,9 @@ def test_a_null_free_column_condition_is_kept_because_null_is_outside() -> None:
 def test_residuals_that_differ_in_the_sign_of_a_zero_are_different_conditions() -> None:
     """x * -0.0 is -0.0 where x * 0.0 is 0.0, and as text the two are told apart."""
 
-    def shown(zero: float) -> Call:
-        product = Call(Type.FLOAT, "*", (B, Literal(Type.FLOAT, zero)))
-        return call("=", S, Call(Type.STRING, "cast", (product,)))
+    def shown(zero: float) -> FunctionCall:
+        product = FunctionCall(Type.FLOAT, "*", (B, Literal(Type.FLOAT, zero)))
+        return call("=", S, FunctionCall(Type.STRING, "cast", (product,)))
 
     frame = ListFrame([Vector(Type.INT, np.zeros(1, np.int64)), Vector(Type.FLOAT, np.ones(1)), Vector.of_strings(["-0.0"])])
     assert true_rows(shown(-0.0), frame).tolist() != true_rows(shown(0.0), frame).tolist()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eddy.base.compile import ensure
-from filters.expressions.expression import Call, ColumnRef, Expression, Literal, UserCall, UserFunction
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal, UserCall, UserFunction
 from filters.expressions.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
 from filters.values.vector import ListFrame, Vector
 from lineage.bits import slots_of, words
@@ -15,7 +15,7 @@ from lineage.schema import Type
 ensure()
 
 A = ColumnRef(Type.INT, "a", 0)
-EVEN = Call(Type.BOOL, "=", (Call(Type.INT, "%", (A, Literal(Type.INT, 2))), Literal(Type.INT, 0)))
+EVEN = FunctionCall(Type.BOOL, "=", (FunctionCall(Type.INT, "%", (A, Literal(Type.INT, 2))), Literal(Type.INT, 0)))
 
 
 class Asked:
@@ -65,7 +65,7 @@ def test_slots_are_kept_ascending_and_as_bits() -> None:
 
 
 def test_the_declared_cost_is_the_sum_over_its_functions() -> None:
-    both = Call(Type.BOOL, "and", (Asked().expression(3.0), Asked().expression(4.5)))
+    both = FunctionCall(Type.BOOL, "and", (Asked().expression(3.0), Asked().expression(4.5)))
     assert module(both).declared_cost_us == 7.5 and module(EVEN).declared_cost_us == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from eddy.base.compile import ensure
 from filters.index.cuts import NO_LIMIT, Cuts
 from filters.index.grouped import GroupedFilter
-from filters.index.regions import BLOCK_BITS, MAX_SPAN, KeyGrid, KeyTable
+from filters.index.regions import BLOCK_BITS, MAX_SPAN, KeyGrid, RankTable
 from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from lineage.batch import TupleBatch
 from lineage.dictionary import Dictionary
@@ -127,13 +127,13 @@ def test_a_value_on_a_cut_belongs_to_the_region_above() -> None:
     ("cuts", "finder"),
     [
         ([], KeyGrid),
-        ([5], KeyTable),
-        ([0, MAX_SPAN], KeyTable),
+        ([5], RankTable),
+        ([0, MAX_SPAN], RankTable),
         ([0, MAX_SPAN + 1], KeyGrid),
-        ([KEY_MIN + 1], KeyTable),
+        ([KEY_MIN + 1], RankTable),
         ([KEY_MIN + 1, KEY_MIN + 2, KEY_MAX], KeyGrid),
         ([KEY_MAX], KeyGrid),
-        ([KEY_MAX - 1], KeyTable),
+        ([KEY_MAX - 1], RankTable),
         ([-(2**62), 2**62], KeyGrid),
         ([*range(0, 3 * MAX_SPAN, 997)], KeyGrid),
         ([*range(100), 2**60, *range(2**61, 2**61 + 300)], KeyGrid),

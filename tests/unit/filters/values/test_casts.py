@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from filters.expressions.evaluate import evaluate
-from filters.expressions.expression import Call, Literal
-from filters.values.calendar import parse_timestamp
+from filters.expressions.expression import FunctionCall, Literal
+from filters.values.dates import parse_timestamp
 from filters.values.vector import ListFrame
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 
@@ -22,7 +22,7 @@ def convert(to: Type, given: Any) -> Any:
     """The value cast to a type; `FAILED` where it is NULL and was counted."""
     literal = given if isinstance(given, Literal) else Literal(KINDS[type(given)], given)
     frame = ListFrame([], n_rows=1)
-    found = evaluate(Call(to, "cast", (literal,)), frame).cell(0)
+    found = evaluate(FunctionCall(to, "cast", (literal,)), frame).cell(0)
     assert frame.errors == (found is None)
     return FAILED if found is None else found
 
@@ -135,5 +135,5 @@ def test_text_becomes_a_timestamp_by_iso_8601(text: str, expected: Any) -> None:
 def test_a_cast_of_a_bare_null_is_null_and_no_error() -> None:
     frame = ListFrame([], n_rows=1)
     for type in (INT, FLOAT, STRING, BOOL, TIMESTAMP):
-        assert evaluate(Call(type, "cast", (Literal(Type.NULL, None),)), frame).cell(0) is None
+        assert evaluate(FunctionCall(type, "cast", (Literal(Type.NULL, None),)), frame).cell(0) is None
     assert frame.errors == 0

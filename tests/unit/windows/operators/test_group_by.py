@@ -16,9 +16,9 @@ from eddy.base.compile import ensure
 from filters.values.vector import Vector
 from lineage.schema import Type
 from tests.unit.windows.histories import Bags, Value, commits, compare, plain, random_history
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.delta import Delta, Plus, no_minus
-from windows.operators.group_by import GroupBy
+from windows.operators.group_by import GroupByOperator
 from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.state.rows import LiveRows
 
@@ -38,31 +38,51 @@ EXPIRIES: dict[str, tuple[Callable[[], Buffer], dict[str, Any]]] = {
     "unknown": (Unscheduled, {"known": 0.0}),
 }
 
-OF_INT = [Kind.SUM, Kind.AVG, Kind.MIN, Kind.MAX, Kind.STDDEV, Kind.VARIANCE, Kind.MEDIAN, Kind.FIRST, Kind.LAST, Kind.COUNT]
-OF_ANY = [Kind.MIN, Kind.MAX, Kind.MEDIAN, Kind.FIRST, Kind.LAST, Kind.COUNT]
+OF_INT = [
+    AggregateKind.SUM,
+    AggregateKind.AVG,
+    AggregateKind.MIN,
+    AggregateKind.MAX,
+    AggregateKind.STDDEV,
+    AggregateKind.VARIANCE,
+    AggregateKind.MEDIAN,
+    AggregateKind.FIRST,
+    AggregateKind.LAST,
+    AggregateKind.COUNT,
+]
+OF_ANY = [
+    AggregateKind.MIN,
+    AggregateKind.MAX,
+    AggregateKind.MEDIAN,
+    AggregateKind.FIRST,
+    AggregateKind.LAST,
+    AggregateKind.COUNT,
+]
 
 
-def type_of(kind: Kind, type: Type) -> Type:
-    if kind is Kind.COUNT:
+def type_of(kind: AggregateKind, type: Type) -> Type:
+    if kind is AggregateKind.COUNT:
         return INT
-    if kind in (Kind.AVG, Kind.STDDEV, Kind.VARIANCE) or (kind is Kind.MEDIAN and type is INT):
+    if kind in (AggregateKind.AVG, AggregateKind.STDDEV, AggregateKind.VARIANCE) or (
+        kind is AggregateKind.MEDIAN and type is INT
+    ):
         return FLOAT
     return type
 
 
-def aggregate(kind: Kind, argument: int | None, filter: int | None = None, distinct: bool = False) -> Aggregate:
-    return Aggregate(kind, argument, INT if argument is None else type_of(kind, TYPES[argument]), distinct, filter)
+def aggregate(kind: AggregateKind, argument: int | None, filter: int | None = None, distinct: bool = False) -> AggregateSpec:
+    return AggregateSpec(kind, argument, INT if argument is None else type_of(kind, TYPES[argument]), distinct, filter)
 
 
 AGGREGATES = [
-    aggregate(Kind.COUNT, None),
-    aggregate(Kind.COUNT, None, B),
+    aggregate(AggregateKind.COUNT, None),
+    aggregate(AggregateKind.COUNT, None, B),
     *(aggregate(kind, argument) for argument in (X, F) for kind in OF_INT),
     *(aggregate(kind, argument) for argument in (S, B, T) for kind in OF_ANY),
-    *(aggregate(Kind.COUNT, argument, distinct=True) for argument in (X, F, S)),
+    *(aggregate(AggregateKind.COUNT, argument, distinct=True) for argument in (X, F, S)),
     *(aggregate(kind, F, B) for kind in OF_INT),
-    aggregate(Kind.COUNT, S, B, distinct=True),
-    aggregate(Kind.MAX, S, B),
+    aggregate(AggregateKind.COUNT, S, B, distinct=True),
+    aggregate(AggregateKind.MAX, S, B),
 ]
 
 
@@ -130,43 +150,43 @@ def median(type: Type, values: list[Any]) -> Any:
     return float(low) if low == high else float(low) * 0.5 + float(high) * 0.5
 
 
-def compute(wanted: Aggregate, rows: list[Value]) -> Any:
+def compute(wanted: AggregateSpec, rows: list[Value]) -> Any:
     """One aggregate over rows in the order they came, by its definition."""
     if wanted.filter is not None:
         rows = [row for row in rows if row[wanted.filter] is True]
     if wanted.argument is None:
         return len(rows)
     every = [row[wanted.argument] for row in rows]
-    if wanted.kind in (Kind.FIRST, Kind.LAST):
-        return every[0 if wanted.kind is Kind.FIRST else -1] if every else None
+    if wanted.kind in (AggregateKind.FIRST, AggregateKind.LAST):
+        return every[0 if wanted.kind is AggregateKind.FIRST else -1] if every else None
     values = [value for value in every if value is not None]
-    if wanted.kind is Kind.COUNT:
+    if wanted.kind is AggregateKind.COUNT:
         return len(set(values)) if wanted.distinct else len(values)
     if not values:
         return None
     type = TYPES[wanted.argument]
     match wanted.kind:
-        case Kind.SUM if type is INT:
+        case AggregateKind.SUM if type is INT:
             total = sum(values)
             return total if -(2**63) <= total < 2**63 else None
-        case Kind.SUM:
+        case AggregateKind.SUM:
             return exact_sum(values)
-        case Kind.AVG:
+        case AggregateKind.AVG:
             special = exact_sum([value for value in values if value in ("NaN", math.inf, -math.inf)])
             return special if special != 0 else quotient(sum(map(Fraction, values), Fraction(0)), float(len(values)))
-        case Kind.MIN:
+        case AggregateKind.MIN:
             return min(values, key=order) if type is FLOAT else min(values)
-        case Kind.MAX:
+        case AggregateKind.MAX:
             return max(values, key=order) if type is FLOAT else max(values)
-        case Kind.VARIANCE:
+        case AggregateKind.VARIANCE:
             return spread(values)
-        case Kind.STDDEV:
+        case AggregateKind.STDDEV:
             variance = spread(values)
             return None if variance is None else math.sqrt(variance)
     return median(type, values)
 
 
-def grouped(bag: Counter[Value], n_keys: int, aggregates: Sequence[Aggregate]) -> Counter[Value]:
+def grouped(bag: Counter[Value], n_keys: int, aggregates: Sequence[AggregateSpec]) -> Counter[Value]:
     """The answer over a bag of rows."""
     groups: dict[Value, list[Value]] = defaultdict(list)
     if n_keys == 0:
@@ -178,10 +198,10 @@ def grouped(bag: Counter[Value], n_keys: int, aggregates: Sequence[Aggregate]) -
     )  # fmt: skip
 
 
-def run(seed: int, n_keys: int, aggregates: Sequence[Aggregate], expiry: str = "calendar", **shape: Any) -> GroupBy:
+def run(seed: int, n_keys: int, aggregates: Sequence[AggregateSpec], expiry: str = "calendar", **shape: Any) -> GroupByOperator:
     buffer, served = EXPIRIES[expiry]
     history = random_history(seed, types=TYPES, values=draw_rows(), **served, **shape)
-    operator = GroupBy(TYPES, n_keys, aggregates, LiveRows(buffer()))
+    operator = GroupByOperator(TYPES, n_keys, aggregates, LiveRows(buffer()))
     start = history.arrivals[0][0]
 
     def meaning(bags: list[Counter[Value]]) -> Counter[Value]:
@@ -192,10 +212,10 @@ def run(seed: int, n_keys: int, aggregates: Sequence[Aggregate], expiry: str = "
     return operator
 
 
-def windowed(values: Vector, kinds: Sequence[Kind], width: int, n: int) -> Iterator[tuple[int, Delta, GroupBy]]:
+def windowed(values: Vector, kinds: Sequence[AggregateKind], width: int, n: int) -> Iterator[tuple[int, Delta, GroupByOperator]]:
     """One group over a window of the newest `width` values, `n` a commit: how many have come, and the net change."""
-    aggregates = [Aggregate(kind, 0, type_of(kind, values.type)) for kind in kinds]
-    operator = GroupBy([values.type], 0, aggregates, LiveRows(Fifo(), by_id=False), per_event=False)
+    aggregates = [AggregateSpec(kind, 0, type_of(kind, values.type)) for kind in kinds]
+    operator = GroupByOperator([values.type], 0, aggregates, LiveRows(Fifo(), by_id=False), per_event=False)
     for start in range(0, len(values), n):
         times = np.arange(start, min(start + n, len(values)))
         plus = Plus(times, times, np.zeros(len(times), np.int64), times + width, [values.take(times)])
@@ -205,14 +225,14 @@ def windowed(values: Vector, kinds: Sequence[Kind], width: int, n: int) -> Itera
 @pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize("n_keys", [0, 1])
 def test_after_every_event_each_group_has_the_aggregates_of_its_rows(expiry: str, n_keys: int) -> None:
-    empty = GroupBy(TYPES, n_keys, AGGREGATES, LiveRows(EXPIRIES[expiry][0]())).bytes
+    empty = GroupByOperator(TYPES, n_keys, AGGREGATES, LiveRows(EXPIRIES[expiry][0]())).bytes
     for seed in range(9):
         operator = run(seed, n_keys, AGGREGATES, expiry)
         assert operator.bytes == empty and operator.stats()["rows"] == 0
 
 
 @pytest.mark.parametrize("wanted", AGGREGATES, ids=lambda wanted: f"{wanted.kind.value}-{wanted.argument}-{wanted.filter}")
-def test_each_aggregate_alone(wanted: Aggregate) -> None:
+def test_each_aggregate_alone(wanted: AggregateSpec) -> None:
     for seed in range(4):
         run(100 + seed, 1, [wanted], n_arrivals=60)
 
@@ -225,7 +245,7 @@ def test_groups_alone_are_the_different_keys() -> None:
 def test_only_the_net_change_of_a_commit_travels_where_that_is_all_that_counts() -> None:
     for seed in range(12):
         history = random_history(seed, types=TYPES, values=draw_rows(), n_arrivals=60)
-        operator = GroupBy(TYPES, 1, AGGREGATES, LiveRows(Calendar()), per_event=False)
+        operator = GroupByOperator(TYPES, 1, AGGREGATES, LiveRows(Calendar()), per_event=False)
         inputs, output = Bags(False), Bags(True)
         for (delta,), upto in commits(history, seed):
             found = operator.process([delta], upto)
@@ -246,7 +266,7 @@ def test_extremes_and_medians_of_long_windows(shape: str) -> None:
         "random": np.random.default_rng(3).integers(-1000, 1000, n),
     }[shape]  # fmt: skip
     shown = (0, 0, 0.0)
-    for come, found, _ in windowed(Vector(INT, values), [Kind.MIN, Kind.MAX, Kind.MEDIAN], width, 370):
+    for come, found, _ in windowed(Vector(INT, values), [AggregateKind.MIN, AggregateKind.MAX, AggregateKind.MEDIAN], width, 370):
         if len(found.plus):
             shown = tuple(column.cell(len(found.plus) - 1) for column in found.plus.columns)
         live = values[max(0, come - width) : come]
@@ -258,7 +278,9 @@ def test_texts_that_no_row_has_any_more_are_forgotten() -> None:
     texts = [f"text {k * 7919 % 9001}" for k in range(n)]
     shown: tuple[Any, ...] = ()
     sizes = []
-    for come, found, operator in windowed(Vector.of_strings(texts), [Kind.MIN, Kind.MAX, Kind.MEDIAN, Kind.LAST], width, 45):
+    for come, found, operator in windowed(
+        Vector.of_strings(texts), [AggregateKind.MIN, AggregateKind.MAX, AggregateKind.MEDIAN, AggregateKind.LAST], width, 45
+    ):
         if len(found.plus):
             shown = tuple(column.cell(len(found.plus) - 1) for column in found.plus.columns)
         live = sorted(texts[max(0, come - width) : come])
@@ -272,7 +294,7 @@ def test_texts_that_no_row_has_any_more_are_forgotten() -> None:
 def test_a_sum_of_ints_beyond_64_bits_is_null_and_counted() -> None:
     values = Vector(INT, np.array([2**63 - 1, 1, -1, -(2**63), -(2**63)]))
     found, errors = [], []
-    for _, delta, operator in windowed(values, [Kind.SUM, Kind.AVG], 2, 1):
+    for _, delta, operator in windowed(values, [AggregateKind.SUM, AggregateKind.AVG], 2, 1):
         found.append(tuple(column.cell(0) for column in delta.plus.columns))
         errors.append(operator.stats()["errors"])
     assert [total for total, _ in found] == [2**63 - 1, None, 0, None, None]
@@ -281,8 +303,8 @@ def test_a_sum_of_ints_beyond_64_bits_is_null_and_counted() -> None:
 
 
 def test_a_group_that_comes_again_has_the_id_that_is_free_then() -> None:
-    types, aggregates = [STRING, INT], [Aggregate(Kind.SUM, 1, INT)]
-    operator = GroupBy(types, 1, aggregates, LiveRows(Calendar()))
+    types, aggregates = [STRING, INT], [AggregateSpec(AggregateKind.SUM, 1, INT)]
+    operator = GroupByOperator(types, 1, aggregates, LiveRows(Calendar()))
     signs: list[list[tuple[int, str, int]]] = []
     for time, key in [(0, "a"), (5, "a"), (10, "b")]:
         columns = [Vector.of_strings([key]), Vector(INT, np.array([time]))]

@@ -11,14 +11,14 @@ import pytest
 
 import windows.operators.join
 from eddy.base.compile import ensure
-from filters.expressions.expression import Call, ColumnRef, Expression, UserCall, UserFunction
+from filters.expressions.expression import ColumnRef, Expression, FunctionCall, UserCall, UserFunction
 from filters.values.vector import Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
 from tests.unit.windows.histories import History, Value, compare, random_history
 from tests.unit.windows.operators.test_set_operation import EXPIRIES
 from windows.delta import Delta, Plus, empty, no_minus
-from windows.operators.join import Join, JoinStep, KeyPair, PairJoin, paired
+from windows.operators.join import JoinOperator, JoinStep, KeyPair, PairJoin, paired
 from windows.state.due import Buffer, Calendar, Unscheduled
 from windows.state.rows import LiveRows
 
@@ -26,7 +26,7 @@ ensure()
 
 Bag = Counter[Value]
 TYPES = (Type.INT, Type.INT)
-BELOW = Call(Type.BOOL, "<", (ColumnRef(Type.INT, "a", 1), ColumnRef(Type.INT, "b", 3)))
+BELOW = FunctionCall(Type.BOOL, "<", (ColumnRef(Type.INT, "a", 1), ColumnRef(Type.INT, "b", 3)))
 
 
 def draw(rng: Any) -> Value:
@@ -92,7 +92,9 @@ def test_three_inputs_are_a_cascade(sends_ends: bool) -> None:
     steps = [JoinStep((KeyPair.of_columns((TYPES, TYPES), 0, 0),)), JoinStep((KeyPair.of_columns((TYPES, TYPES), 1, 1),), None)]
     between: type[Buffer] = Unscheduled if sends_ends else Calendar
     for seed in range(8):
-        join = Join([TYPES] * 3, steps, lambda _: LiveRows(Calendar()), lambda: LiveRows(between()), sends_ends=sends_ends)
+        join = JoinOperator(
+            [TYPES] * 3, steps, lambda _: LiveRows(Calendar()), lambda: LiveRows(between()), sends_ends=sends_ends
+        )
 
         def meets(row: Value) -> bool:
             return same(row[0], row[2]) and same(row[1], row[5])

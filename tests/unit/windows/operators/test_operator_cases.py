@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eddy.base.compile import ensure
-from filters.expressions.expression import Call, ColumnRef, Literal
+from filters.expressions.expression import ColumnRef, FunctionCall, Literal
 from lineage.elements import FOREVER
 from lineage.schema import Type
 from tests.unit.windows.came_and_went import Cases, Watched, one_at_a_time
@@ -21,19 +21,19 @@ from tests.unit.windows.histories import Value, commits, random_history
 from tests.unit.windows.operators.test_set_operation import EXPIRIES
 from tests.unit.windows.operators.test_window_operators import deltas, random_rows
 from windows import patterns
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.delta import SCHEDULED, Delta, empty
 from windows.operators.distinct import DeltaStar, distinct
-from windows.operators.group_by import GroupBy
+from windows.operators.group_by import GroupByOperator
 from windows.operators.intersect import IntersectStar
-from windows.operators.join import Join, JoinStep, KeyPair, PairJoin
+from windows.operators.join import JoinOperator, JoinStep, KeyPair, PairJoin
 from windows.operators.operator import Child, Operator
-from windows.operators.select import Select
-from windows.operators.set_operation import KINDS, SetOperation
-from windows.operators.slide import Slide
+from windows.operators.select import SelectOperator
+from windows.operators.set_operation import KINDS, SetOperator
+from windows.operators.slide import SlideOperator
 from windows.operators.to_stream import AnswerStream, ChangeStream
 from windows.operators.union import UnionAll
-from windows.operators.window import Window
+from windows.operators.window import WindowOperator
 from windows.spec import WindowSpec
 from windows.state.due import Buffer, Calendar
 from windows.state.rows import LiveRows
@@ -42,10 +42,10 @@ ensure()
 
 TYPES = (Type.INT, Type.INT)
 X, Y = (ColumnRef(Type.INT, name, k) for k, name in enumerate("xy"))
-ABOVE = Call(Type.BOOL, ">", (X, Literal(Type.INT, 1)))
+ABOVE = FunctionCall(Type.BOOL, ">", (X, Literal(Type.INT, 1)))
 #: shows groups when they come and when they go, and not all between
-NOT_TWO = Call(Type.BOOL, "<>", (Y, Literal(Type.INT, 2)))
-COUNT, SUM = Aggregate(Kind.COUNT, None, Type.INT), Aggregate(Kind.SUM, 1, Type.INT)
+NOT_TWO = FunctionCall(Type.BOOL, "<>", (Y, Literal(Type.INT, 2)))
+COUNT, SUM = AggregateSpec(AggregateKind.COUNT, None, Type.INT), AggregateSpec(AggregateKind.SUM, 1, Type.INT)
 MakeBuffer = Callable[[], Buffer]
 
 #: Those that count copies where the table speaks of rows (decision 21).
@@ -55,8 +55,8 @@ COUNTING = {"distinct", "intersect", "intersect all"}
 class Having(Operator):
     """Groups of which some are shown; what comes is what the groups do."""
 
-    def __init__(self, groups: GroupBy) -> None:
-        self.groups, self._select = groups, Select(NOT_TWO, [X, Y], sends_ends=True)
+    def __init__(self, groups: GroupByOperator) -> None:
+        self.groups, self._select = groups, SelectOperator(NOT_TWO, [X, Y], sends_ends=True)
         self.types, self.sends_ends = self._select.types, True
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
@@ -78,18 +78,18 @@ def rows(buffer: MakeBuffer) -> LiveRows:
 
 
 def sets(kind: str, all: bool) -> Callable[[MakeBuffer, bool], Operator]:
-    return lambda buffer, sends: SetOperation(KINDS[kind, all], TYPES, [rows(buffer) for _ in range(2)])
+    return lambda buffer, sends: SetOperator(KINDS[kind, all], TYPES, [rows(buffer) for _ in range(2)])
 
 
 def three(buffer: MakeBuffer, sends: bool) -> Operator:
     steps = [JoinStep((KeyPair.of_columns((TYPES, TYPES), 0, 0),)), JoinStep((KeyPair.of_columns((TYPES, TYPES), 1, 1),), None)]
-    return Join([TYPES] * 3, steps, lambda _: rows(buffer), lambda: LiveRows(Calendar()))
+    return JoinOperator([TYPES] * 3, steps, lambda _: rows(buffer), lambda: LiveRows(Calendar()))
 
 
 #: name -> (its row in the table, inputs, how it is made of a kind of buffer and of whether its inputs send ends)
 OPERATORS: dict[str, tuple[str, int, Callable[[MakeBuffer, bool], Operator]]] = {
-    "select": ("select", 1, lambda buffer, sends: Select(ABOVE, [X], sends_ends=sends)),
-    "project": ("select", 1, lambda buffer, sends: Select(None, [Y], sends_ends=sends)),
+    "select": ("select", 1, lambda buffer, sends: SelectOperator(ABOVE, [X], sends_ends=sends)),
+    "project": ("select", 1, lambda buffer, sends: SelectOperator(None, [Y], sends_ends=sends)),
     "join": (
         "join",
         2,
@@ -105,9 +105,9 @@ OPERATORS: dict[str, tuple[str, int, Callable[[MakeBuffer, bool], Operator]]] = 
     "except all": ("except", 2, sets("except", True)),
     "intersect": ("intersect", 2, sets("intersect", False)),
     "intersect all": ("intersect", 2, sets("intersect", True)),
-    "group-by": ("group-by", 1, lambda buffer, sends: GroupBy(TYPES, 1, [COUNT, SUM], rows(buffer))),
-    "scalar aggregates": ("group-by", 1, lambda buffer, sends: GroupBy(TYPES, 0, [COUNT, SUM], rows(buffer))),
-    "having": ("select", 1, lambda buffer, sends: Having(GroupBy(TYPES, 1, [COUNT], rows(buffer)))),
+    "group-by": ("group-by", 1, lambda buffer, sends: GroupByOperator(TYPES, 1, [COUNT, SUM], rows(buffer))),
+    "scalar aggregates": ("group-by", 1, lambda buffer, sends: GroupByOperator(TYPES, 0, [COUNT, SUM], rows(buffer))),
+    "having": ("select", 1, lambda buffer, sends: Having(GroupByOperator(TYPES, 1, [COUNT], rows(buffer)))),
     "istream": ("istream", 1, lambda buffer, sends: ChangeStream(1, TYPES, rows(buffer))),
     "dstream": ("dstream", 1, lambda buffer, sends: ChangeStream(-1, TYPES, rows(buffer))),
     "rstream": ("rstream", 1, lambda buffer, sends: AnswerStream(TYPES, rows(buffer))),
@@ -192,7 +192,7 @@ SPECS = [
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_a_window_that_counts_rows_ends_one_by_another_and_others_by_the_clock_alone(spec: WindowSpec, sends_ends: bool) -> None:
     """What comes are the rows of a stream; what the clock ends counts as a - that came."""
-    operator = Window((Type.INT, Type.STRING), spec, sends_ends=sends_ends)
+    operator = WindowOperator((Type.INT, Type.STRING), spec, sends_ends=sends_ends)
     seen = set()
     for part, upto in deltas(came := random_rows(3), 3):
         watched = operator.process([part], upto)
@@ -207,7 +207,7 @@ def test_a_window_that_counts_rows_ends_one_by_another_and_others_by_the_clock_a
 
 @pytest.mark.parametrize("bounds", [False, True])
 def test_a_slide_shows_rows_that_came_and_ends_them_by_the_clock(bounds: bool) -> None:
-    operator = Slide((Type.INT, Type.STRING), 7, 3, bounds=bounds)
+    operator = SlideOperator((Type.INT, Type.STRING), 7, 3, bounds=bounds)
     watched = Watched([], False)
     came: set[int] = set()
     for part, upto in deltas(random_rows(3), 3):

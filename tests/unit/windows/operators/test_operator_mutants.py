@@ -37,7 +37,7 @@ from tests.unit.windows.operators import (
 )
 from windows.aggregates.operands import Operand
 from windows.operators.recipient import Recipient
-from windows.operators.slide import Slide
+from windows.operators.slide import SlideOperator
 from windows.spec import WindowSpec
 from windows.state.cells import Cells
 from windows.state.due import Calendar
@@ -136,10 +136,10 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
         windows.operators.window, "walk_newest", "elif displaced[slot] == 0:", "else:", run_rows_window,
     ),
     "a row is in the extent of its own start": (
-        Slide, "_kept", "first = (plus.times // s + 1) * s", "first = -(-plus.times // s) * s", run_slide,
+        SlideOperator, "_kept", "first = (plus.times // s + 1) * s", "first = -(-plus.times // s) * s", run_slide,
     ),
     "an extent is open at its start": (
-        Slide, "_kept", "last = (t + self._width) // s * s", "last = (t + self._width - 1) // s * s", run_slide,
+        SlideOperator, "_kept", "last = (t + self._width) // s * s", "last = (t + self._width - 1) // s * s", run_slide,
     ),
     "nothing cancels": (
         windows.state.netting, "net_groups", "cancelled = min(counts[code, 0], counts[code, 1])", "cancelled = 0", run_istream,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 
 from eddy.base.compile import ensure
-from filters.expressions.expression import Call, ColumnRef, Literal
+from filters.expressions.expression import ColumnRef, FunctionCall, Literal
 from lineage.schema import Type
 from tests.unit.windows.histories import Value, commits, compare, random_history
 from windows.operators.operator import Operator
-from windows.operators.select import Select
+from windows.operators.select import SelectOperator
 
 ensure()
 
 X = ColumnRef(Type.INT, "x", 0)
-ABOVE = Call(Type.BOOL, ">", (X, Literal(Type.INT, 1)))
-PLUS_ONE = Call(Type.INT, "+", (X, Literal(Type.INT, 1)))
-INVERSE = Call(Type.FLOAT, "/", (Literal(Type.INT, 1), Call(Type.INT, "-", (X, Literal(Type.INT, 2)))))
+ABOVE = FunctionCall(Type.BOOL, ">", (X, Literal(Type.INT, 1)))
+PLUS_ONE = FunctionCall(Type.INT, "+", (X, Literal(Type.INT, 1)))
+INVERSE = FunctionCall(Type.FLOAT, "/", (Literal(Type.INT, 1), FunctionCall(Type.INT, "-", (X, Literal(Type.INT, 2)))))
 
 
 def above(bag: Counter[Value]) -> Counter[Value]:
@@ -26,19 +26,19 @@ def above(bag: Counter[Value]) -> Counter[Value]:
 def test_a_select_shows_the_columns_of_rows_that_meet_its_condition() -> None:
     for seed in range(8):
         for sends_ends in (False, True):
-            operator = Select(ABOVE, [PLUS_ONE, X], sends_ends=sends_ends)
+            operator = SelectOperator(ABOVE, [PLUS_ONE, X], sends_ends=sends_ends)
             compare(operator, random_history(seed, sends_ends=sends_ends), seed, lambda bags: above(bags[0]))
 
 
 def test_a_select_passes_ids_and_ends_through() -> None:
-    operator: Operator = Select(None, [X])
+    operator: Operator = SelectOperator(None, [X])
     for (delta,), upto in commits(random_history(3), 3):
         found = operator.process([delta], upto)
         assert found.minus is delta.minus and found.plus.ids is delta.plus.ids and found.plus.ends is delta.plus.ends
 
 
 def test_what_cannot_be_computed_is_null_and_counted_once() -> None:
-    operator = Select(None, [INVERSE])
+    operator = SelectOperator(None, [INVERSE])
     n_twos = 0
     for (delta,), upto in commits(random_history(1), None):
         n_twos += (delta.plus.columns[0].values == 2).sum()

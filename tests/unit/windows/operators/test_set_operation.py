@@ -17,7 +17,7 @@ from tests.unit.windows.histories import Value, compare, random_history
 from windows.delta import Delta, Plus, empty, no_minus
 from windows.operators.distinct import DeltaStar, distinct
 from windows.operators.intersect import IntersectStar
-from windows.operators.set_operation import KINDS, SetOperation
+from windows.operators.set_operation import KINDS, SetOperator
 from windows.operators.union import UnionAll
 from windows.state.due import Buffer, Calendar, Fifo, Scan, Unscheduled
 from windows.state.rows import LiveRows
@@ -52,9 +52,9 @@ def by_value(meaning: Callable[[int, int], int]) -> Callable[[list[Bag]], Bag]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_every_event_the_output_has_the_copies_that_the_counts_say(kind: tuple[str, bool], expiry: str) -> None:
     buffer, shape = EXPIRIES[expiry]
-    empty = SetOperation(KINDS[kind], [Type.INT], [LiveRows(buffer()) for _ in range(2)]).bytes
+    empty = SetOperator(KINDS[kind], [Type.INT], [LiveRows(buffer()) for _ in range(2)]).bytes
     for seed in range(12):
-        operator = SetOperation(KINDS[kind], [Type.INT], [LiveRows(buffer()) for _ in range(2)])
+        operator = SetOperator(KINDS[kind], [Type.INT], [LiveRows(buffer()) for _ in range(2)])
         history = random_history(seed, n_edges=2, **shape)
         compare(operator, history, [None, seed, seed + 100][seed % 3], by_value(MEANINGS[kind]))
         assert operator.bytes == empty and operator.stats()["values"] == 0
@@ -73,7 +73,7 @@ def test_the_copies_of_one_input_are_counted_with_nothing_on_the_right(expiry: s
     """How a running query is read by who asks when its rows came (decision 14)."""
     buffer, shape = EXPIRIES[expiry]
     for seed in range(6):
-        operator = SetOperation(KINDS["except", True], [Type.INT], [LiveRows(buffer())])
+        operator = SetOperator(KINDS["except", True], [Type.INT], [LiveRows(buffer())])
         compare(operator, random_history(seed, **shape), seed, lambda bags: +bags[0])
 
 
@@ -141,14 +141,14 @@ def test_strings_and_floats_are_values_by_what_they_say() -> None:
         return (rng.choice([None, "a", "b"]), rng.choice([None, 0.0, -0.0, float("nan")]))
 
     for seed in range(8):
-        operator = SetOperation(KINDS["except", True], types, [LiveRows(Calendar()) for _ in range(2)])
+        operator = SetOperator(KINDS["except", True], types, [LiveRows(Calendar()) for _ in range(2)])
         history = random_history(seed, n_edges=2, types=types, values=draw)
         compare(operator, history, seed, by_value(MEANINGS["except", True]))
 
 
 def test_state_falls_back_after_a_rush_though_some_rows_stay() -> None:
     """Twenty thousand rows come and go while a few always live: nothing keeps the size of the rush."""
-    operator = SetOperation(KINDS["except", True], [Type.INT], [LiveRows(Calendar()) for _ in range(2)])
+    operator = SetOperator(KINDS["except", True], [Type.INT], [LiveRows(Calendar()) for _ in range(2)])
     clock, sizes = 0, []
     for n, life in [(10, 50)] * 5 + [(20_000, 60)] + [(10, 50)] * 80:
         ids = np.arange(n) + 30_000 * (clock // 10)
@@ -162,7 +162,7 @@ def test_state_falls_back_after_a_rush_though_some_rows_stay() -> None:
 
 def test_a_minus_whose_last_results_all_end_at_once_lets_go_of_their_ids() -> None:
     """Nothing is shown any more, but the inputs still have rows."""
-    operator = SetOperation(KINDS["except", True], [Type.INT], [LiveRows(Unscheduled()) for _ in range(2)])
+    operator = SetOperator(KINDS["except", True], [Type.INT], [LiveRows(Unscheduled()) for _ in range(2)])
     n = 5_000
     values = [Vector(Type.INT, np.arange(n))]
 

@@ -16,8 +16,8 @@ from tests.reference.deltas import check_delta
 from tests.unit.windows.histories import Bags, Value, at, columns, rows_of
 from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.operators.operator import Operator
-from windows.operators.slide import Slide
-from windows.operators.window import Window
+from windows.operators.slide import SlideOperator
+from windows.operators.window import WindowOperator
 from windows.spec import WindowSpec
 
 ensure()
@@ -97,13 +97,13 @@ def test_rows_are_shown_in_the_extents_of_the_last_boundary(width: int, slide: i
             ends = (boundary - width, boundary) if bounds else ()
             return Counter((*value, *ends) for start, _, t, value in rows if boundary - width <= t and start < boundary)
 
-        operator = Slide(TYPES, width, slide, bounds=bounds)
+        operator = SlideOperator(TYPES, width, slide, bounds=bounds)
         output = compare(operator, rows, [None, seed][seed % 2], extent)
         assert output.dropped == output.premature == 0
         assert all(rank == SCHEDULED for (_, rank), _ in output.states[1:]), "all happens at boundaries"
         missed = sum(len(range(t // slide * slide + slide, min(start, t + width) + 1, slide)) for start, _, t, _ in rows)
         assert operator.missed == missed
-        assert operator.bytes == Slide(TYPES, width, slide, bounds=bounds).bytes
+        assert operator.bytes == SlideOperator(TYPES, width, slide, bounds=bounds).bytes
 
 
 @pytest.mark.parametrize("bounds", [False, True])
@@ -130,7 +130,7 @@ def test_a_row_that_ends_early_is_shown_no_more(width: int, slide: int, bounds: 
                 if boundary - width <= t and start < boundary and k not in gone
             )
 
-        operator, output = Slide(TYPES, width, slide, bounds=bounds, ends_early=True), Bags(False)
+        operator, output = SlideOperator(TYPES, width, slide, bounds=bounds, ends_early=True), Bags(False)
         keys = {(at, rank) for at, rank, _ in taken} | {(at, SCHEDULED) for at in own if at < clock}
         at_once = [None, seed][seed // 2 % 2]
         before = -(10**9)
@@ -180,8 +180,8 @@ def newest(rows: list[Row], key: tuple[int, int], spec: WindowSpec) -> Bag:
 def test_a_window_holds_the_newest_rows_in_its_range(spec: WindowSpec, sends_ends: bool) -> None:
     for seed in range(6):
         rows = random_rows(seed)
-        operator = Window(TYPES, spec, sends_ends=sends_ends)
+        operator = WindowOperator(TYPES, spec, sends_ends=sends_ends)
         output = compare(operator, rows, [None, seed][seed % 2], lambda key, rows=rows: newest(rows, key, spec))
         assert output.dropped == 0
         if spec.width_us < FOREVER:
-            assert operator.bytes == Window(TYPES, spec).bytes
+            assert operator.bytes == WindowOperator(TYPES, spec).bytes

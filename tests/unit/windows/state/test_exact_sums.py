@@ -13,25 +13,25 @@ import pytest
 from eddy.base.compile import ensure
 from filters.values.vector import Vector
 from lineage.schema import Type
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.aggregates.state import AggregateState
-from windows.aggregates.steps import Steps
+from windows.aggregates.steps import AggregateSteps
 from windows.delta import Delta, Plus, no_minus
-from windows.operators.group_by import GroupBy
+from windows.operators.group_by import GroupByOperator
 from windows.state.due import Fifo
 from windows.state.exact_sums import NO_BITS, ExactSums, Limbs, carry, measure
 from windows.state.rows import LiveRows
 
 ensure()
 
-KINDS = [Kind.SUM, Kind.AVG, Kind.VARIANCE]
+KINDS = [AggregateKind.SUM, AggregateKind.AVG, AggregateKind.VARIANCE]
 
 
 class Sums:
     """SUM, AVG and VARIANCE of one group, value by value."""
 
     def __init__(self, values: np.ndarray) -> None:
-        self._state = AggregateState([Type.FLOAT], [Aggregate(kind, 0, Type.FLOAT) for kind in KINDS])
+        self._state = AggregateState([Type.FLOAT], [AggregateSpec(kind, 0, Type.FLOAT) for kind in KINDS])
         n = len(values)
         self._state.hold(16, max(16, n))
         self._state.enter(np.arange(n), np.zeros(n, np.int64), [Vector(Type.FLOAT, values)])
@@ -39,7 +39,7 @@ class Sums:
     def step(self, slots: list[int], signs: list[int]) -> list[list[Any]]:
         """SUM, AVG and VARIANCE after each step."""
         n = len(slots)
-        steps = Steps(np.array(slots), np.array(signs), np.zeros(n, np.int64), np.arange(n), n)
+        steps = AggregateSteps(np.array(slots), np.array(signs), np.zeros(n, np.int64), np.arange(n), n)
         _, cells, nulls = self._state.walk(steps)
         values = cells.view(np.float64)
         return [[None if null else value for value, null in zip(row, flags)] for row, flags in zip(values.T, nulls.T)]
@@ -118,8 +118,11 @@ def test_sums_do_not_drift_over_many_arrivals_and_ends(n_commits: int) -> None:
     rng = np.random.default_rng(7)
     n, width = 1000, 3000
     rows = LiveRows(Fifo(), by_id=False)
-    kinds = [Aggregate(Kind.COUNT, None, Type.INT), *(Aggregate(kind, 0, Type.FLOAT) for kind in (Kind.SUM, Kind.AVG))]
-    operator = GroupBy([Type.FLOAT], 0, kinds, rows, per_event=False)
+    kinds = [
+        AggregateSpec(AggregateKind.COUNT, None, Type.INT),
+        *(AggregateSpec(kind, 0, Type.FLOAT) for kind in (AggregateKind.SUM, AggregateKind.AVG)),
+    ]
+    operator = GroupByOperator([Type.FLOAT], 0, kinds, rows, per_event=False)
     empty = operator.bytes
     window = np.zeros(0)
     for commit in range(n_commits):

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from experiments.papers.buffers import (
-    Buffer,
     CalendarBuffer,
     Element,
     FifoBuffer,
     GroupArray,
     HashBuffer,
     ListBuffer,
+    RowBuffer,
     SharedBuffer,
 )
 from lineage.elements import FOREVER
@@ -34,7 +34,7 @@ def row(id: int, end: int, start: int = 0, value: int = 0) -> Element:
 
 
 @pytest.mark.parametrize("make", BUFFERS.values(), ids=BUFFERS.keys())
-def test_random_insertions_and_ends_give_what_a_plain_dict_gives(make: type[Buffer]) -> None:
+def test_random_insertions_and_ends_give_what_a_plain_dict_gives(make: type[RowBuffer]) -> None:
     for seed in range(20):
         rng = random.Random(seed)
         buffer, model, clock = make(), {}, 0
@@ -69,7 +69,7 @@ def test_random_insertions_and_ends_give_what_a_plain_dict_gives(make: type[Buff
             assert {element.id for element in buffer.find((1,))} == {id for id, e in model.items() if e.values == (1,)}
 
 
-def _touched(buffer: Buffer, upto: int) -> int:
+def _touched(buffer: RowBuffer, upto: int) -> int:
     before = buffer.touched
     for element in buffer.take_due(upto):
         buffer.forget(element)

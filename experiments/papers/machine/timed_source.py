@@ -18,8 +18,8 @@ from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
 from experiments.papers.buffers.element import canonical
-from experiments.papers.messages import Kind, Message
-from experiments.papers.node import Node
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode
 from lineage.elements import FOREVER
 from lineage.errors import EddyError
 from windows import patterns
@@ -43,7 +43,7 @@ class Retraction:
     key: Values
 
 
-class Source(Node):
+class TimedSource(PlanNode):
     """A stream under a window; `key`: the columns by which it has one row at a time."""
 
     kind: ClassVar[str] = "source"
@@ -103,7 +103,7 @@ class Source(Node):
             times.append(self._waiting[0][0])
         return min(times, default=None)
 
-    def end_due(self, now_us: int) -> list[Message]:
+    def end_due(self, now_us: int) -> list[QueueMessage]:
         """Negatives of the rows whose scheduled end is reached."""
         sent = []
         while self._ends and self._ends[0][0] <= now_us:
@@ -111,12 +111,12 @@ class Source(Node):
             if number in self._live:
                 element = self._live.pop(number)
                 if self._sends_ends:
-                    sent.append(Message(Kind.NEGATIVE, end, end, element))
+                    sent.append(QueueMessage(MessageKind.NEGATIVE, end, end, element))
         return sent
 
-    def take(self, now_us: int) -> list[Message]:
+    def take(self, now_us: int) -> list[QueueMessage]:
         """What has arrived, and before it what a boundary shows."""
-        sent: list[Message] = []
+        sent: list[QueueMessage] = []
         while self._fed and self._fed[0].time_us <= now_us:
             row = self._fed.popleft()
             self._show(row.time_us, sent)
@@ -128,7 +128,7 @@ class Source(Node):
         self._show(now_us, sent)
         return sent
 
-    def _admit(self, row: TimedRow, sent: list[Message]) -> None:
+    def _admit(self, row: TimedRow, sent: list[QueueMessage]) -> None:
         start, end = self._life(row)
         if end <= start:
             self.dropped += 1
@@ -152,14 +152,14 @@ class Source(Node):
             start, end = ((time // window.slide_us + 1) * window.slide_us for time in (start, end))
         return start, min(end, row.end_us, FOREVER)
 
-    def _begin(self, element: Element, number: int, sent: list[Message]) -> None:
+    def _begin(self, element: Element, number: int, sent: list[QueueMessage]) -> None:
         if self._sends_ends or self._key or self.window.rows:
             self._live[number] = element
             if element.end < FOREVER:
                 heapq.heappush(self._ends, (element.end, number))
-        sent.append(Message(Kind.POSITIVE, element.start, element.start, element))
+        sent.append(QueueMessage(MessageKind.POSITIVE, element.start, element.start, element))
 
-    def _show(self, now_us: int, sent: list[Message]) -> None:
+    def _show(self, now_us: int, sent: list[QueueMessage]) -> None:
         """The rows whose boundary is reached, but for those that something ended before it."""
         while self._waiting and self._waiting[0][0] <= now_us:
             _, number = heapq.heappop(self._waiting)
@@ -167,7 +167,7 @@ class Source(Node):
             if element is not None:
                 self._begin(element, number, sent)
 
-    def _replace(self, element: Element, number: int, time_us: int, sent: list[Message]) -> None:
+    def _replace(self, element: Element, number: int, time_us: int, sent: list[QueueMessage]) -> None:
         """End the live row with the same key."""
         if self._key:
             key = self._pick(element.values, self._key)
@@ -176,7 +176,7 @@ class Source(Node):
                 self._end_early(older, time_us, sent)
             self._by_key[key] = number
 
-    def _displace(self, element: Element, number: int, sent: list[Message]) -> None:
+    def _displace(self, element: Element, number: int, sent: list[QueueMessage]) -> None:
         """End the row whose place in a window that counts rows it takes; the place of a retracted row stays empty."""
         if self.window.rows:
             counted = self._counted.setdefault(self._pick(element.values, self.window.partition), deque())
@@ -184,18 +184,18 @@ class Source(Node):
             if len(counted) > self.window.rows:
                 self._end_early(counted.popleft(), element.start, sent)
 
-    def _retract(self, key: Values, time_us: int, sent: list[Message]) -> None:
+    def _retract(self, key: Values, time_us: int, sent: list[QueueMessage]) -> None:
         number = self._by_key.pop(canonical(key), None)
         if number is None or (number not in self._live and number not in self._unseen):
             self.dropped += 1
         else:
             self._end_early(number, time_us, sent)
 
-    def _end_early(self, number: int, time_us: int, sent: list[Message]) -> None:
+    def _end_early(self, number: int, time_us: int, sent: list[QueueMessage]) -> None:
         self._unseen.pop(number, None)
         element = self._live.pop(number, None)
         if element is not None:
-            sent.append(Message(Kind.PREMATURE, time_us, time_us, element))
+            sent.append(QueueMessage(MessageKind.PREMATURE, time_us, time_us, element))
 
     def _pick(self, values: Values, columns: tuple[int, ...]) -> Values:
         return tuple(values[column] for column in columns)

@@ -1,4 +1,4 @@
-"""What every operator does with a message: its local clock, its due rows, and the signs of what it sends.
+"""The common part of operators: the local clock, due rows, and the signs of messages sent.
 
     clock            the largest time it has processed (U 2.3.2): nothing is ended by a clock that its inputs have not reached
     a row that comes begins at max(start, clock); one with end <= clock is over and dropped, and so is an end of an unknown row
@@ -8,7 +8,7 @@
 An operator has one queue for all its inputs (N 3.2). Inputs may lag each other by their service times; a lagging row takes effect
 when it is processed (semantics 2), so what is alive at the clock is exact whatever the order was.
 
-A subclass says what it does when a row begins (`_begin`) and when one ends (`_end`). Rows that are due, whoever found out, are
+A subclass handles rows that begin (`_begin`) and rows that end (`_end`). Due rows, however they were found, are
 ended one by one in order of their ends, the operator's clock standing at each.
 """
 
@@ -20,21 +20,21 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from experiments.papers.buffers import Buffer, Element
+from experiments.papers.buffers import Element, RowBuffer
 from experiments.papers.buffers.base import due_order
-from experiments.papers.counters import OperatorCounters
-from experiments.papers.messages import Kind, Message
-from experiments.papers.node import Node, RuleNode
-from experiments.papers.strategy import Maintenance, Mode, Trigger
+from experiments.papers.machine.counters import OperatorCounters
+from experiments.papers.machine.messages import MessageKind, QueueMessage
+from experiments.papers.machine.node import PlanNode, RuleNode
+from experiments.papers.machine.strategy import Maintenance, Mode, Trigger
 
 #: Before every time.
 NEVER = -(2**62)
 
 #: order, a number that breaks ties, port, the state it is kept in, the row
-_Due = tuple[tuple[int, int, int], int, int, Buffer, Element]
+_Due = tuple[tuple[int, int, int], int, int, RowBuffer, Element]
 
 
-class Operator(RuleNode):
+class QueuedOperator(RuleNode):
     """One operator of one running plan."""
 
     mode: Mode
@@ -42,11 +42,11 @@ class Operator(RuleNode):
     #: whether it must know of every end before the next row, however seldom others look
     looks_always: ClassVar[bool] = False
 
-    def __init__(self, *inputs: Node) -> None:
+    def __init__(self, *inputs: PlanNode) -> None:
         super().__init__(*inputs)
         self.counters = OperatorCounters()
         self.clock = NEVER
-        self._out: list[Message] = []
+        self._out: list[QueueMessage] = []
         self._flagged = False
         #: when what is processed now was due outside, and whether it is a row that begins or one that ends
         self._due_us = NEVER
@@ -67,17 +67,17 @@ class Operator(RuleNode):
         self.maintenance = maintenance
         self._open_states()
 
-    def start(self, time: int) -> list[Message]:
-        """What it sends before anything has come."""
+    def start(self, time: int) -> list[QueueMessage]:
+        """Return the messages sent before any input."""
         return []
 
     @property
-    def states(self) -> Sequence[Buffer]:
+    def states(self) -> Sequence[RowBuffer]:
         """All buffers it owns."""
         return ()
 
     @property
-    def output_state(self) -> Buffer | None:
+    def output_state(self) -> RowBuffer | None:
         """The rows it has sent and not ended, where it keeps them: a consumer may read them here."""
         return None
 
@@ -91,7 +91,7 @@ class Operator(RuleNode):
         """Rows it keeps, over all its states."""
         return sum(len(state) for state in self.states)
 
-    def receive(self, message: Message, port: int) -> list[Message]:
+    def receive(self, message: QueueMessage, port: int) -> list[QueueMessage]:
         """Process one message; gives what goes out, in order of time."""
         self._out = []
         self._flagged = message.flag
@@ -104,29 +104,29 @@ class Operator(RuleNode):
         self._due_us = message.due
         self._dispatch(message, port)
         if message.flag and (not self._out or self._out[-1].time < time):
-            self._send(Message(Kind.NULL, time, message.due))
+            self._send(QueueMessage(MessageKind.NULL, time, message.due))
         return self._out
 
-    def _is_time_to_look(self, message: Message, time: int) -> bool:
+    def _is_time_to_look(self, message: QueueMessage, time: int) -> bool:
         """Whether due rows are looked for now; a message of nothing but the time asks for it, and a row that comes again."""
-        if time - self._looked >= self.maintenance.eager_interval_us or self.looks_always or message.kind is Kind.NULL:
+        if time - self._looked >= self.maintenance.eager_interval_us or self.looks_always or message.kind is MessageKind.NULL:
             return True
         element = message.element
         return element is not None and any(state.holds(element.id) for _, state in self._eager())
 
-    def _dispatch(self, message: Message, port: int) -> None:
-        if message.kind is Kind.POSITIVE:
+    def _dispatch(self, message: QueueMessage, port: int) -> None:
+        if message.kind is MessageKind.POSITIVE:
             assert message.element is not None
             self._sign = "+"
             if message.element.end <= self.clock:
                 self.counters.dropped += 1
             else:
                 self._begin(message.element.starting(self.clock), port)
-        elif message.kind is Kind.JOIN_MESSAGE:
+        elif message.kind is MessageKind.JOIN_MESSAGE:
             self._sign = "-"
             self._message_taken = message.end
             self._end_all(message.end, port)
-        elif message.kind is not Kind.NULL:
+        elif message.kind is not MessageKind.NULL:
             assert message.element is not None
             self._sign = "-"
             self._end_named(message.element, port)
@@ -144,15 +144,15 @@ class Operator(RuleNode):
     def _end(self, element: Element, port: int) -> None:
         """A row has ended, at the clock; it has left its state."""
 
-    def _state(self, port: int) -> Buffer:
+    def _state(self, port: int) -> RowBuffer:
         """Where a told end finds its row."""
         return self.states[port]
 
-    def _eager(self) -> Sequence[tuple[int, Buffer]]:
+    def _eager(self) -> Sequence[tuple[int, RowBuffer]]:
         """The states that must react to ends at once, with their ports."""
         return list(enumerate(self.states))
 
-    def _lazy(self) -> Sequence[tuple[int, Buffer]]:
+    def _lazy(self) -> Sequence[tuple[int, RowBuffer]]:
         """The states whose due rows may stay for a while, unseen, with their ports."""
         return ()
 
@@ -202,11 +202,11 @@ class Operator(RuleNode):
                     state.forget(element)
                     self._discard(element, port)
 
-    def _push_due(self, element: Element, port: int, state: Buffer) -> None:
+    def _push_due(self, element: Element, port: int, state: RowBuffer) -> None:
         assert self._pending is not None
         heapq.heappush(self._pending, (due_order(element), next(self._ties), port, state, element))
 
-    def _keep(self, state: Buffer, element: Element, port: int) -> None:
+    def _keep(self, state: RowBuffer, element: Element, port: int) -> None:
         """Keep a row in an eager state, also when its end is among those that are being worked off."""
         if self._pending is not None and element.end <= self._upto:
             state.admit_due(element)
@@ -216,10 +216,10 @@ class Operator(RuleNode):
 
     # what goes out
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: QueueMessage) -> None:
         message.flag = self._flagged
         self.counters.emitted[message.kind] += 1
-        if self._sign == "-" and message.kind is not Kind.NULL:
+        if self._sign == "-" and message.kind is not MessageKind.NULL:
             self.counters.emitted_of_ends += 1
         self._out.append(message)
 
@@ -229,25 +229,25 @@ class Operator(RuleNode):
         self._number += 1
         numbered = element._replace(number=self._number)
         self.counters.cases[f"{self._sign}->+"] += 1
-        self._send(Message(Kind.POSITIVE, element.start, self._due_us, numbered))
+        self._send(QueueMessage(MessageKind.POSITIVE, element.start, self._due_us, numbered))
         return numbered
 
     def _emit_end(self, element: Element) -> None:
         """A result ends, at the clock."""
         self.counters.cases[f"{self._sign}->-"] += 1
         if element.end > self.clock:
-            self._send(Message(Kind.PREMATURE, self.clock, self._due_us, element))
+            self._send(QueueMessage(MessageKind.PREMATURE, self.clock, self._due_us, element))
         elif self.mode.sends_ends and not self._flagged:
             if self._message_taken == element.end:
                 self._emit_message(element.end)
             else:
-                self._send(Message(Kind.NEGATIVE, self.clock, self._due_us, element))
+                self._send(QueueMessage(MessageKind.NEGATIVE, self.clock, self._due_us, element))
 
     def _emit_message(self, end: int) -> None:
         """All results with this end are over: once for everything that is processed now."""
         if self.mode.sends_ends and not self._flagged and self._message_sent != end:
             self._message_sent = end
-            self._send(Message(Kind.JOIN_MESSAGE, self.clock, self._due_us, end=end))
+            self._send(QueueMessage(MessageKind.JOIN_MESSAGE, self.clock, self._due_us, end=end))
 
     def _count_probe(self, n_rows: int) -> None:
         looked_at = max(1, n_rows)

@@ -1,4 +1,4 @@
-"""A node of a plan: a source or an operator, and what the edge above it carries."""
+"""A node of a plan: a source or an operator, with the update pattern of its output."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import ClassVar
 from windows import patterns
 
 
-class Node(ABC):
-    """What both have: a name in the plan, inputs, and the update pattern of the output."""
+class PlanNode(ABC):
+    """A source or an operator: a name in the plan, inputs, and the update pattern of the output."""
 
     kind: ClassVar[str]
 
-    def __init__(self, *inputs: Node) -> None:
+    def __init__(self, *inputs: PlanNode) -> None:
         self.inputs = inputs
         #: unique in its plan, given by it: "join", "join#2", ...
         self.name = ""
@@ -29,11 +29,11 @@ class Node(ABC):
     def ends_known(self) -> bool:
         """Whether rows that go out end only when they are scheduled to."""
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[PlanNode]:
         """This node and all below, inputs first, each once."""
         seen: set[int] = set()
 
-        def visit(node: Node) -> Iterator[Node]:
+        def visit(node: PlanNode) -> Iterator[PlanNode]:
             if id(node) not in seen:
                 seen.add(id(node))
                 for below in node.inputs:
@@ -43,7 +43,7 @@ class Node(ABC):
         return visit(self)
 
 
-class RuleNode(Node):
+class RuleNode(PlanNode):
     """An operator whose edge follows from the table of patterns."""
 
     #: its row in `patterns.OPERATORS`

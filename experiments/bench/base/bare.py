@@ -6,7 +6,7 @@ its layouts take a batch and return `RowLists`, and the bench divides by the fas
 
     Conjunctions.by_query    prefix bitmaps of rows, one AND a comparison, row lists while the bitmap is in cache
     Conjunctions.by_row      region tables, one AND of five region rows a row, bit transpose, row lists
-    Ranges.by_slice          narrow ranges of one attribute as slices of the rows in value order
+    RangeQueries.by_slice    narrow ranges of one attribute as slices of the rows in value order
     Candidates.by_pair       queries of an id by hash, range checked, pairs grouped by query
 """
 
@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.bench import bare_kernels as kernels
-from experiments.bench.bits import SPARE, transpose
-from experiments.bench.workloads import Batch, Comparison, Workload
+from experiments.bench.base import bare_kernels as kernels
+from experiments.bench.base.bits import SPARE, transpose
+from experiments.bench.base.workloads import Batch, Comparison, Workload
 from lineage.bits import BYTE_BITS, FULL
 
 #: Ints whose cuts span no more than this are coded by look-up.
@@ -206,7 +206,7 @@ class Conjunctions:
         return out.lists(kernels.lists_of_bitmaps(self.by_bits, self.n_queries, self.table, out.queries, out.offsets, out.rows))
 
 
-class Ranges(Conjunctions):
+class RangeQueries(Conjunctions):
     """Queries that are one range of one attribute each."""
 
     def __init__(self, workload: Workload, n_rows: int, *, narrow: bool) -> None:

@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
-from experiments.bench import workloads
-from experiments.bench.bare import Conjunctions
+from experiments.bench.base import workloads
+from experiments.bench.base.bare import Conjunctions
 
 #: Rows per second of the bare kernel on the machine of the bars.
 REFERENCE = 51e6

@@ -1,19 +1,19 @@
-"""What an operator did, and how late the answer was: counts, and virtual time."""
+"""Counters of an operator's work, and of how late the answer was in virtual time."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from experiments.papers.messages import ENDS, Kind
+from experiments.papers.machine.messages import ENDS, MessageKind
 
 
 @dataclass(slots=True)
 class OperatorCounters:
     """The work of one operator."""
 
-    received: Counter[Kind] = field(default_factory=Counter)
-    emitted: Counter[Kind] = field(default_factory=Counter)
+    received: Counter[MessageKind] = field(default_factory=Counter)
+    emitted: Counter[MessageKind] = field(default_factory=Counter)
     #: which of +->+, +->-, -->+, -->- it did, and how often
     cases: Counter[str] = field(default_factory=Counter)
     #: rows of another state looked at for a match; a look that finds none counts as one
@@ -42,7 +42,7 @@ class OperatorCounters:
     @property
     def negative_ratio(self) -> float:
         """Ends that came in over rows that came in (N Figure 13a, 15)."""
-        return self.n_ends / self.received[Kind.POSITIVE] if self.received[Kind.POSITIVE] else 0.0
+        return self.n_ends / self.received[MessageKind.POSITIVE] if self.received[MessageKind.POSITIVE] else 0.0
 
     @property
     def time_per_tuple_us(self) -> float:

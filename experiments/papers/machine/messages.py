@@ -1,4 +1,4 @@
-"""What travels between operators, one at a time.
+"""Messages between operators, one at a time.
 
     positive       a row begins
     negative       a row ends at its scheduled end
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from experiments.papers.buffers import Element
 
 
-class Kind(enum.Enum):
+class MessageKind(enum.Enum):
     POSITIVE = "positive"
     NEGATIVE = "negative"
     PREMATURE = "premature"
@@ -28,14 +28,14 @@ class Kind(enum.Enum):
 
 
 #: What a flag on a later message says as well.
-COVERED_BY_FLAG = frozenset({Kind.NEGATIVE, Kind.JOIN_MESSAGE, Kind.NULL})
+COVERED_BY_FLAG = frozenset({MessageKind.NEGATIVE, MessageKind.JOIN_MESSAGE, MessageKind.NULL})
 #: What says that rows end.
-ENDS = frozenset({Kind.NEGATIVE, Kind.PREMATURE, Kind.JOIN_MESSAGE})
+ENDS = frozenset({MessageKind.NEGATIVE, MessageKind.PREMATURE, MessageKind.JOIN_MESSAGE})
 
 
 @dataclass(slots=True)
-class Message:
-    kind: Kind
+class QueueMessage:
+    kind: MessageKind
     #: the event time at which it takes effect; an operator's messages ascend
     time: int
     #: the time of the arrival or end outside that caused it: delays count from here

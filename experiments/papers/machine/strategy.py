@@ -18,7 +18,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.papers.buffers import Buffer, CalendarBuffer, FifoBuffer, HashBuffer, Key, ListBuffer
+from experiments.papers.buffers import CalendarBuffer, FifoBuffer, HashBuffer, Key, ListBuffer, RowBuffer
 from lineage.errors import EddyError, did_you_mean
 from windows import patterns
 
@@ -26,7 +26,7 @@ EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "updat
 
 
 class Trigger(enum.Enum):
-    """What makes an operator look for due rows."""
+    """The event that makes an operator look for due rows."""
 
     #: every message that reaches it
     INPUT = "input"
@@ -72,7 +72,7 @@ class Mode:
     #: whether those of a join travel as join messages
     messages: bool
     #: makes the buffer for rows of a pattern, found by a key; `lazy`: cleaned now and then
-    make_buffer: Callable[[str, Key, bool], Buffer]
+    make_buffer: Callable[[str, Key, bool], RowBuffer]
     #: whether structures are chosen by what the input is like
     by_pattern: bool = False
 
@@ -102,7 +102,7 @@ def negative_mode() -> Mode:
 def clock_mode(maintenance: Maintenance, *, sends_ends: bool) -> Mode:
     """The operator's clock over a structure for the pattern of its input."""
 
-    def make(pattern: str, key: Key, lazy: bool) -> Buffer:
+    def make(pattern: str, key: Key, lazy: bool) -> RowBuffer:
         if pattern in (patterns.MONOTONIC, patterns.WEAKEST):
             return FifoBuffer(key)
         return _calendar(key, maintenance, lazy)
@@ -110,5 +110,5 @@ def clock_mode(maintenance: Maintenance, *, sends_ends: bool) -> Mode:
     return Mode(Trigger.CLOCK, sends_ends, False, make, by_pattern=True)
 
 
-def _calendar(key: Key, maintenance: Maintenance, lazy: bool) -> Buffer:
+def _calendar(key: Key, maintenance: Maintenance, lazy: bool) -> RowBuffer:
     return CalendarBuffer(key, partitions=maintenance.partitions, adapts=maintenance.adapts, by_end=not lazy)

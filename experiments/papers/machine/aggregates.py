@@ -87,10 +87,10 @@ _OF_NULLS = ("FIRST", "LAST")
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class RowAggregate:
     """One aggregate of a column; COUNT of no column counts rows.
 
-    >>> Aggregate("AVG", 0).of([(1,), (None,), (4,)])
+    >>> RowAggregate("AVG", 0).of([(1,), (None,), (4,)])
     2.5
     """
 

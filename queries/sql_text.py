@@ -11,7 +11,7 @@ from lineage.errors import QueryError
 _EXCERPT_CHARACTERS = 40
 
 
-class Source:
+class SqlText:
     """A query's text. Immutable; shared by the parsed query and all its bindings."""
 
     __slots__ = ("text",)
@@ -22,7 +22,7 @@ class Source:
     def place(self, start: int) -> tuple[int, int]:
         """Line and column of an offset.
 
-        >>> Source("SELECT a\\nFROM s").place(9)
+        >>> SqlText("SELECT a\\nFROM s").place(9)
         (2, 1)
         """
         before = self.text[:start]

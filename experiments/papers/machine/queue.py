@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from experiments.papers.messages import COVERED_BY_FLAG, Message
+from experiments.papers.machine.messages import COVERED_BY_FLAG, QueueMessage
 
 
 class Queue:
@@ -19,7 +19,7 @@ class Queue:
 
     def __init__(self, *, piggybacks: bool) -> None:
         self._piggybacks = piggybacks
-        self._waiting: deque[tuple[Message, int]] = deque()
+        self._waiting: deque[tuple[QueueMessage, int]] = deque()
         #: how many of them a flag could speak for
         self._covered = 0
         self.purged = 0
@@ -29,7 +29,7 @@ class Queue:
 
     @property
     def can_wait(self) -> bool:
-        """Whether all that waits would be spoken for by the flag of whatever comes next."""
+        """Whether the flag of the next message would cover all waiting messages."""
         return self._piggybacks and self._covered == len(self._waiting)
 
     @property
@@ -37,7 +37,7 @@ class Queue:
         """The least time that waits; inputs may lag each other, so it need not be the first's."""
         return min((message.time for message, _ in self._waiting), default=None)
 
-    def put(self, message: Message, port: int) -> None:
+    def put(self, message: QueueMessage, port: int) -> None:
         """Append a message; under piggyback, in place of the ends that wait."""
         if self._piggybacks and self._covered:
             kept = deque(entry for entry in self._waiting if not _speaks_for(message, entry[0]))
@@ -50,11 +50,11 @@ class Queue:
         self._covered += message.kind in COVERED_BY_FLAG
         self._waiting.append((message, port))
 
-    def take(self) -> tuple[Message, int]:
+    def take(self) -> tuple[QueueMessage, int]:
         message, port = self._waiting.popleft()
         self._covered -= message.kind in COVERED_BY_FLAG
         return message, port
 
 
-def _speaks_for(later: Message, waiting: Message) -> bool:
+def _speaks_for(later: QueueMessage, waiting: QueueMessage) -> bool:
     return waiting.kind in COVERED_BY_FLAG and waiting.time <= later.time

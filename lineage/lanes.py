@@ -1,6 +1,6 @@
 """Eight integers at a time, in kernels.
 
-Planes lie in runs of `LANES` int64, one for each of as many neighbouring groups. These steps work on a whole run with vector
+A run is `LANES` int64 that lie side by side in an array. These steps work on a whole run with vector
 instructions; as loops they would cost more in checks for overlapping arrays than in work. Arrays are given with the place of the
 run's first integer; nothing is checked.
 """

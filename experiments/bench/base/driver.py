@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from eddy import Engine
-from experiments.bench.bare import RowLists
-from experiments.bench.workloads import STREAM, Batch, Query, Workload, sql
+from experiments.bench.base.bare import RowLists
+from experiments.bench.base.workloads import STREAM, Batch, Query, Workload, sql
 
 
-class Driver:
+class EngineDriver:
     """An engine loaded with a workload's queries."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from experiments.bench.workloads import Workload, intervals_of, keys_of
+from experiments.bench.base.workloads import Workload, intervals_of, keys_of
 from experiments.papers.grouped_filter import ReferenceEddy
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.bench.report import Bar, Line, Measure
-from experiments.bench.workloads import Batch, Workload
+from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.workloads import Batch, Workload
 
 # polars reads this when first imported: one core each
 os.environ.setdefault("POLARS_MAX_THREADS", "1")

@@ -1,4 +1,4 @@
-"""`python -m experiments.bench.aggregates`: group-by kernels alone, without an engine around them.
+"""`python -m experiments.bench.base.aggregates`: group-by kernels alone, without an engine around them.
 
 Shared: queries `SELECT g, count(*), sum(x) .. WHERE a < c GROUP BY g` with a constant each, a window of 100,000 rows, every query
 with a reader; a commit is its arrivals, as many ends, and the list of all cells that changed. Own: one query's operator.
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from eddy.base.compile import ensure
-from experiments.bench.timing import take_turns
+from experiments.bench.base.timing import take_turns
 from filters.values.vector import Array, Vector
 from lineage.bits import words
 from lineage.schema import Type
-from windows.aggregates.aggregate import Aggregate, Kind
+from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.delta import Delta, Plus, no_minus
-from windows.operators.group_by import GroupBy
-from windows.shared.aggregates import Listed, Ranges, Rows, SharedAggregates, ValueColumn
+from windows.operators.group_by import GroupByOperator
+from windows.shared.aggregates import AttributeRanges, Listed, MovedRows, SharedAggregates, ValueColumn
 from windows.state.due import Fifo
 from windows.state.rows import LiveRows
 
@@ -50,7 +50,7 @@ class Shared:
         high = np.arange(1, n_queries + 1)
         if two_sided:
             low = rng.integers(0, high)
-        self._ranges = Ranges(ranks, low, high)
+        self._ranges = AttributeRanges(ranks, low, high)
         for query in range(n_queries):
             self._shared.add(query, 0, 0, listed=listed)
             self._shared.watch(query, self._ranges)
@@ -75,7 +75,7 @@ class Shared:
         numbers = [number for number, _ in parts]
         ranks = self._ranks[numbers].reshape(-1)
         positions = np.concatenate([np.arange(first, first + self._rows) for _, first in parts])
-        rows = Rows(
+        rows = MovedRows(
             self._groups[numbers].reshape(-1), self._ids[ranks], positions, np.repeat([1, -1][: len(parts)], self._rows),
             [(self._values[numbers].reshape(-1), NO_NULLS)],
         )  # fmt: skip
@@ -98,10 +98,12 @@ class Shared:
 class Own:
     """One query's operator over all rows."""
 
-    def __init__(self, kinds: list[Kind], *, per_event: bool, rows: int = 4096) -> None:
+    def __init__(self, kinds: list[AggregateKind], *, per_event: bool, rows: int = 4096) -> None:
         rng = np.random.default_rng(1)
-        aggregates = [Aggregate(kind, 1, Type.FLOAT) for kind in kinds]
-        self._operator = GroupBy([Type.INT, Type.FLOAT], 1, aggregates, LiveRows(Fifo(), by_id=False), per_event=per_event)
+        aggregates = [AggregateSpec(kind, 1, Type.FLOAT) for kind in kinds]
+        self._operator = GroupByOperator(
+            [Type.INT, Type.FLOAT], 1, aggregates, LiveRows(Fifo(), by_id=False), per_event=per_event
+        )
         self._rows, self._clock = rows, 0
         self._groups, self._values = rng.integers(0, 100, (N_BATCHES, rows)), rng.random((N_BATCHES, rows)) * 100
         for batch in range(WINDOW // rows + 1):
@@ -139,9 +141,8 @@ def _pairs() -> None:
 
 
 def _own() -> None:
-    for kinds in (
-        [Kind.SUM], [Kind.AVG], [Kind.MIN, Kind.MAX], [Kind.VARIANCE], [Kind.MEDIAN], [Kind.FIRST, Kind.LAST],
-    ):  # fmt: skip
+    for names in ("sum", "avg", "min max", "variance", "median", "first last"):
+        kinds = [AggregateKind(name) for name in names.split()]
         net, events = Own(kinds, per_event=False), Own(kinds, per_event=True)
         rounds = take_turns({"net": net.run, "events": events.run}, N_BATCHES, 1.0)
         name = ", ".join(kind.value for kind in kinds)
