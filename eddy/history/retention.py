@@ -1,4 +1,4 @@
-"""Retention of a timeline's log: how far back it reaches, and what is dropped first.
+"""Retention of a timeline's log: how far back it reaches, and the order in which it is dropped.
 
     kept for the log    commits, what queries with operators logged, and rows of streams that no window holds any more but that
                         some query may be asked about: those that came, or left its window, in a commit that is logged
