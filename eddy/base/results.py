@@ -15,8 +15,7 @@ from windows.state.netting import uncancelled
 
 @dataclass(slots=True)
 class Results:
-    """Output rows, in order of time: vectors of the output columns, when each takes effect, and their sign, one for all or each
-    its own."""
+    """Output rows, in order of time: vectors of the output columns, effective times, and signs, one for all or one each."""
 
     columns: list[Vector]
     times: np.ndarray
@@ -35,7 +34,7 @@ class Results:
         return np.full(len(self), self.sign, np.int8) if isinstance(self.sign, int) else self.sign.astype(np.int8)
 
     def by_sign(self) -> list[tuple[int, Results]]:
-        """The rows of either sign, - before +, as far as there are any."""
+        """The rows of each sign that has any, - before +."""
         if isinstance(self.sign, int):
             return [(self.sign, self)] if len(self) else []
         parts = [(sign, np.flatnonzero(self.sign == sign)) for sign in (-1, 1)]

@@ -68,7 +68,7 @@ Part = tuple[Source | JoinGroup | Query, PartRows, int]
 
 @dataclass(slots=True)
 class _Slice:
-    """Rows first..last of what a source released."""
+    """Rows first..last of a source's released rows."""
 
     source: Source
     rows: Rows
@@ -77,7 +77,7 @@ class _Slice:
 
 
 def _count_before(rows: Rows, cut: tuple[int, int], k: int) -> int:
-    """How many rows of stream k come before the cut (time, stream) in the merged order; at least up to the cut itself."""
+    """The number of rows of stream k before the cut (time, stream) in the merged order; at least up to the cut itself."""
     time, stream = cut
     if k == stream:
         return rows.n_rows
@@ -112,16 +112,16 @@ class Committer:
         self.total_ns = 0
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the listeners, which are functions of the program that runs."""
+        """All but the listeners, which are functions of the running program."""
         return {**vars(self), "listeners": {}, "_failure": None}
 
     @changing
     def run(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], clock: int, heartbeat: bool
     ) -> None:  # fmt: skip
-        """The commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
+        """Run the commits of one call, nearly always one: `released` rows by stream, the clock moves to at least `clock`.
 
-        `heartbeat`: time was said to have passed, so forget what it allows.
+        `heartbeat`: time has passed without rows, so forget what it allows.
         """
         began = time.perf_counter_ns()
         before = timeline.now
@@ -145,7 +145,7 @@ class Committer:
     def _commit(
         self, timeline: Timeline, released: list[tuple[Source, Rows]], leaving: list[Source] | None, after: int, heartbeat: bool
     ) -> None:  # fmt: skip
-        """One commit, which takes the clock to `after`; `leaving` are the sources whose windows may move."""
+        """Run one commit, which moves the clock to `after`; `leaving` are the sources whose windows may move."""
         before = timeline.now
         self.seq += 1
         self._part = 0
@@ -181,12 +181,12 @@ class Committer:
 
     @changing
     def spare(self, timeline: Timeline) -> int:
-        """The bytes that giving up the log of a timeline lets go of, at least."""
+        """A lower bound of the bytes freed by dropping a timeline's log."""
         changes = sum(query.log.bytes for query in self.operations.running.get(timeline, ()))
         return changes + row_bytes_spared(timeline)
 
     def change_table(self, table: TableSource, change: TableChange) -> None:
-        """A commit that changes a table: on every timeline with a query on it, whose clock stays where it is."""
+        """Run a commit that changes a table, on every timeline with a query on it; their clocks stay."""
         began = time.perf_counter_ns()
         self.seq += 1
         self._part, self._failure = 0, None
@@ -214,7 +214,7 @@ class Committer:
     # ---- joins
 
     def _join(self, joins: list[tuple[JoinGroup, Before]], before: int, after: int) -> None:
-        """Deliver the matches of a commit, which takes the clock from `before` to `after`, and count those that began."""
+        """Deliver the matches of a commit that moves the clock from `before` to `after`, and count new ones."""
         deliver = self._deliver_matches if self.listeners else None
         self.joiner.run(joins, before, after, self.batch_rows, self._buffers, deliver)
 
@@ -227,7 +227,7 @@ class Committer:
     # ---- operators
 
     def _operate(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> None:
-        """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
+        """Run a commit through the operators of a timeline's queries, and deliver their changes."""
         before = record.seq - 1
         for group, names, rows, sign in self.operations.shared.run(timeline, record, before, bool(self.listeners)):
             self._send(group.name, names, rows, sign, False)
@@ -236,9 +236,9 @@ class Committer:
                 self._send(query.name, query.column_names, ResultRows(query.id, part), sign, False)
 
     def open(self, query: TreeQuery, taken_back: Results | None, left: Sequence[Part]) -> None:
-        """The commit that gives a query with operators what it sees at once, net of what it takes back.
+        """Commit the first answer of a query with operators, net of `taken_back`.
 
-        `left`: the parts that left with an earlier text without operators, rows of streams; those net with nothing.
+        `left`: parts of an earlier text without operators, rows of streams, which net with nothing.
         """
         timeline = query.timeline
         came, parts = query.open(LoggedCommit(self.seq + 1, timeline.now, timeline.now), taken_back)
@@ -248,9 +248,9 @@ class Committer:
             query.operation.forget()
 
     def show(self, query: Query, timeline: Timeline, parts: Sequence[Part]) -> None:
-        """The commit that opens a query: these parts, with their signs, and what its tables hold.
+        """Commit the first answer of a query: the given parts with their signs, and the rows of its tables.
 
-        It takes no rows, and no time passes in it: nothing changes for any other query, so none is looked at.
+        No rows come and no time passes: no other query changes, so none is looked at.
         """
         began = time.perf_counter_ns()
         now = timeline.now
@@ -276,7 +276,7 @@ class Committer:
     # ---- rows that leave
 
     def _expire(self, sources: list[Source], after: int, more: bool) -> None:
-        """Move each window class to its first row alive at `after`, delivering what left."""
+        """Move each window class to its first live row at `after`, and deliver the rows that left."""
         leaving: list[tuple[Source, Left]] = []
         for source in sources:
             left = source.expiry.move(after)
@@ -339,7 +339,7 @@ class Committer:
                 return
 
     def _take_slice(self, source: Source, rows: Rows, first: int, last: int, before: int, after: int, final: bool) -> None:
-        """Store rows first..last of what a source released and match them, page by page."""
+        """Store rows first..last of a source's released rows and match them, page by page."""
         store = source.store
         while first < last:
             room = store.room()
@@ -360,7 +360,7 @@ class Committer:
             first = stop
 
     def _match_slice(self, source: Source, page: Page, at: int, n_rows: int, after: int, final: bool) -> None:
-        """Match rows just stored; legs whose windows they have already left again do not list them."""
+        """Match newly stored rows; legs whose windows they have already left do not list them."""
         class_first = self._first_alive(source, page, at, n_rows, after) if source.placement.keeps_ids else None
         lineage = self.eddy.match(source, page, TupleBatch(page.cells, page.nulls, at, n_rows))
         if not source.placement.legs:
@@ -371,7 +371,7 @@ class Committer:
         rows.finish()
 
     def _first_alive(self, source: Source, page: Page, at: int, n_rows: int, after: int) -> np.ndarray | None:
-        """By number of window class, the first row of the slice alive at the end of the commit; None when all are."""
+        """By window class, the first row of the slice alive at the end of the commit; None if all are."""
         windows, earliest = source.expiry.windows(), int(page.times[at])
         if not windows or earliest > after - source.expiry.narrowest_us:
             return None

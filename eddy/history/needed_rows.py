@@ -1,4 +1,4 @@
-"""Which rows of a stream's store somebody needs: windows now, and the log, as far back as it reaches.
+"""The rows of a stream's store that are still needed: by windows now, and by the log as far back as it reaches.
 
     needed by a window      those alive in it now
     needed by the log       those that came in a logged commit, and those that the windows by which it is read held when it begins
@@ -14,24 +14,24 @@ from windows.spec import FOREVER, WindowKind
 
 
 def row_bytes(source: Source) -> int:
-    """What a row takes in the store at most, by the columns and the filters there are."""
+    """An upper bound of a row's bytes in the store, by the columns and filters there are."""
     beside = len(source.store.columns) + 16 + 4 * len(source.modules.bank.filters) + len(source.modules.by_text)
     return source.store.row_bytes() + beside
 
 
 def n_only_logged(source: Source, gone: int, log_clock: int) -> int:
-    """How many rows would be kept for the log alone if it began after commit `gone`, at a clock."""
+    """The number of rows kept only for the log, if it began after commit `gone`, at a clock."""
     without = _oldest(source, FOREVER, source.timeline.now, source.store.end)
     return without - _oldest(source, gone, log_clock, max(source.log.first, source.end_at(gone)))
 
 
 def n_needless(source: Source, last: int) -> int:
-    """How many of the rows held nobody needs without a log; `last` is the last commit."""
+    """The number of stored rows that no window needs; `last` is the last commit."""
     return max(0, _oldest(source, last, source.timeline.now, source.store.end) - source.store.watermark)
 
 
 def settle(source: Source, log_clock: int, n_spared: int = 0) -> None:
-    """Forget the rows that nobody needs, with a log that begins at a clock; but for the newest `n_spared`."""
+    """Forget the rows that are not needed, with a log that begins at a clock; the newest `n_spared` stay."""
     gone = source.log.gone
     if not source.log.read:
         gone, log_clock = FOREVER, source.timeline.now
@@ -59,7 +59,7 @@ def settle(source: Source, log_clock: int, n_spared: int = 0) -> None:
 
 
 def _oldest(source: Source, gone: int, log_clock: int, logged_from: int) -> int:
-    """The oldest position that is needed, with a log that begins after a commit, at a clock and a position."""
+    """The oldest needed position, with a log that begins after a commit, at a clock and a position."""
     store, watermark, now = source.store, logged_from, source.timeline.now
     paused = [window for window, _ in source.log.paused]
     read = [held.window for held in source.placement.classes.values() if held.n_legs or held.n_logged]

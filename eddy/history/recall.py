@@ -74,7 +74,7 @@ def _find_outcomes(source: Source, leg: Leg, page: Page, at: int, stop: int) -> 
 
 
 def _outcome(source: Source, atom: Atom, page: Page, at: int, stop: int, wanted: np.ndarray) -> np.ndarray:
-    """Which rows have a true outcome of an expression, once it has been tried on those wanted."""
+    """For each row, whether an expression is true, once it has been tried on the wanted rows."""
     module = source.modules.by_text[str(atom)]
     known = page.outcomes.get(module.number)
     stored = np.full(stop - at, UNTRIED, np.uint8) if known is None else known[at:stop].copy()

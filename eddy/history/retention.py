@@ -1,4 +1,4 @@
-"""How far back the log of a timeline reaches: what is kept for nothing but to be read, and what is let go of.
+"""Retention of a timeline's log: how far back it reaches, and the order in which it is dropped.
 
     kept for the log    commits, what queries with operators logged, and rows of streams that no window holds any more but that
                         some query may be asked about: those that came, or left its window, in a commit that is logged
@@ -34,7 +34,7 @@ class Retention:
         self.bounds = bounds
 
     def crowded(self, timeline: Timeline, released: Iterable[tuple[Source, Rows]]) -> bool:
-        """Whether a commit that took these rows calls for a trim; to be asked once, when all is logged."""
+        """Whether the log needs a trim after a commit with these rows; called once, when all is logged."""
         log, bounds, found = timeline.log, self.bounds, False
         for source, rows in released:
             taken = source.store.end - source.log.first
@@ -46,7 +46,7 @@ class Retention:
         return found or log.charged + log.changes.added > bounds.bytes >> _SLACK_SHIFT
 
     def crowded_by(self, table: TableSource, log: ResultLog) -> bool:
-        """The same for the versions of a table."""
+        """Whether the log needs a trim for the versions of a table."""
         bounds = self.bounds
         too_many = table.versions.n_closed_since(log.gone) > bounds.rows + (bounds.rows >> _SLACK_SHIFT)
         return too_many or log.changes.added > bounds.bytes >> _SLACK_SHIFT
@@ -74,23 +74,23 @@ class Retention:
             log.charged = self.bounds.bytes
 
     def _most_bytes(self, timeline: Timeline) -> int:
-        """What a log may hold: hardly anything if there are only aggregates that nobody has read."""
+        """The bound of a log's bytes: very small if all its queries are unread aggregates."""
         read = timeline.tables or _logged(timeline) or any(not log.unread for log in timeline.log.changes.logs)
         return self.bounds.bytes if read else min(self.bounds.bytes, UNREAD_BYTES)
 
     def forget_log(self, timeline: Timeline) -> None:
-        """Give up the whole log, and all rows that are in no window now."""
+        """Drop the whole log, and all rows in no window now."""
         _forget(timeline, len(timeline.log), 0)
 
 
 def row_bytes_spared(timeline: Timeline) -> int:
-    """The bytes of rows that are forgotten if the whole log is, at least."""
+    """A lower bound of the bytes of rows freed by dropping the whole log."""
     gone = timeline.log.gone_with(len(timeline.log))
     return sum(source.store.row_bytes() * n_needless(source, gone) for source in timeline.sources)
 
 
 def bytes_kept(timeline: Timeline) -> int:
-    """What is kept for nothing but the log of a timeline."""
+    """The bytes kept only for the log of a timeline."""
     return timeline.log.bytes + _row_bytes(timeline, 0)
 
 
@@ -100,7 +100,7 @@ def _logged(timeline: Timeline) -> list[Source]:
 
 
 def _fitting(timeline: Timeline, drop: int, bound: int) -> int:
-    """How many commits have to go, at least `drop`, so that no more bytes are kept for the log; never the newest."""
+    """The number of commits to drop, at least `drop`, so that the log fits into `bound` bytes; never the newest."""
     log = timeline.log
     held = sum(
         row_bytes(source) * (source.store.end - source.store.watermark) for source in (*timeline.sources, *timeline.tables)
@@ -120,7 +120,7 @@ def _fitting(timeline: Timeline, drop: int, bound: int) -> int:
 
 
 def _row_bytes(timeline: Timeline, drop: int) -> int:
-    """The bytes of rows, and of old versions of tables' rows, that only the log holds if its oldest commits are gone."""
+    """The bytes of rows, and of old versions, that only the log holds once its oldest `drop` commits are gone."""
     log = timeline.log
     gone, clock = log.gone_with(drop), log.clock_before(drop, timeline.now)
     versions = sum(row_bytes(table) * table.versions.n_closed_since(gone) for table in timeline.tables)
@@ -128,8 +128,8 @@ def _row_bytes(timeline: Timeline, drop: int) -> int:
 
 
 def _forget(timeline: Timeline, n_commits: int, spared_bytes: int) -> None:
-    """Forget the oldest commits, and the rows that neither a window nor the rest of the log needs; of streams without a log some
-    bytes of the newest rows are spared."""
+    """Drop the oldest commits, and the rows needed by no window and not by the rest of the log; of streams without a log, spare
+    some bytes of the newest rows."""
     log = timeline.log
     log.drop(n_commits)
     clock = log.clock_before(0, timeline.now)

@@ -1,4 +1,4 @@
-"""The queries that join the same streams in the same way: they share one walk over the stored rows.
+"""Groups of queries that join the same streams in the same way and share one walk over the stored rows.
 
 Queries of a group differ in the widths of their windows, in the conditions on single inputs, in their births and in what they
 select (`Join.key`); windows that count rows count alike (`stems/row_ends.py`). A commit finds each match of a group once,
@@ -70,7 +70,7 @@ class Part:
 
 
 class Before(NamedTuple):
-    """How a group stood before a commit, by input: the ends of the stores, and the oldest row that some window held."""
+    """The state of a group before a commit, by input: the ends of the stores, and the oldest row in some window."""
 
     #: the number of the commit that is to come
     commit: int
@@ -79,7 +79,7 @@ class Before(NamedTuple):
 
 
 class JoinGroup:
-    """The queries of one join, and how their matches are found."""
+    """The queries of one join, and the search for their matches."""
 
     #: whether its queries are streams
     is_stream = False
@@ -121,18 +121,18 @@ class JoinGroup:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the queries of the group have in common."""
+        """The common properties of the group's queries."""
         return self.join.key, self.counts, self.is_stream
 
     def release(self) -> None:
-        """Nobody reads it any more."""
+        """Give back all indexes: the group has no query any more."""
         self.walker.release()
         for ends in self.ends:
             if ends is not None:
                 ends.release()
 
     def recall(self, births: Sequence[int]) -> None:
-        """Have indexes know the rows from these positions on, by input, and ends all rows that are stored: they say which are."""
+        """Make the indexes hold the rows from these positions on, by input, and the ends of all stored rows."""
         self.walker.recall(births)
         for ends in self.ends:
             if ends is not None:
@@ -153,7 +153,7 @@ class JoinGroup:
         )
 
     def add(self, query: JoinQuery, births: tuple[int, ...]) -> int | None:
-        """A query begins to run; returns its slot, None if no match can satisfy it."""
+        """Add a running query; returns its slot, None if no match can satisfy it."""
         if any(leg.slot is None for leg in query.legs):
             return None
         slot = self.slots.take()
@@ -172,7 +172,7 @@ class JoinGroup:
         return slot
 
     def remove(self, query: JoinQuery, slot: int) -> None:
-        """A query runs no more."""
+        """Remove a query that stops running."""
         clear_bit(self.active, slot)
         del self._members[slot]
         self.outputs.remove(slot, query.id, None)
@@ -184,13 +184,13 @@ class JoinGroup:
         self.slots.shrink()
 
     def _first_stems(self) -> list[tuple[Source, str]]:
-        """By input, the SteM that its rows probe first; an input read alone has none to probe."""
+        """By input, the SteM that its rows probe first; none for a single input."""
         orders = [(source, self.walker.order(k)) for k, source in enumerate(self.sources)]
         return [(source, self.probes.ledger.names[order[0]]) for source, order in orders if order]
 
     @property
     def _filters(self) -> MatchFilters:
-        """The filters, up to date with the queries and with the predicates of the streams; derived when they are asked for."""
+        """The filters over matches, brought up to date with the queries and the streams' predicates on demand."""
         # each only grows
         state = self._version, sum(source.modules.bank.version for source in self._region_sources)
         if state != self._filtered and self.slots.taken:
@@ -214,7 +214,7 @@ class JoinGroup:
         return [source.store.end for source in self.sources]
 
     def _oldest(self, k: int, clock: int) -> int:
-        """A position of an input below which no window holds a row now, at that clock."""
+        """A position of an input below which no window holds a row, at that clock."""
         window, store, ends = self._windows.widest[k], self.sources[k].store, self.ends[k]
         return window.oldest if ends is None else max(
             store.watermark,
@@ -223,7 +223,7 @@ class JoinGroup:
         )  # fmt: skip
 
     def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
-        """Matches with a row that came in a commit which took the clock to `after`."""
+        """Matches with a new row of a commit that moved the clock to `after`."""
         starts, ends = before.ends, self._taken()
         if starts == ends:
             return
@@ -247,7 +247,7 @@ class JoinGroup:
         return reach + [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
 
     def ended(self, before: Before, clock: int, after: int, batch_rows: int) -> Iterator[Part]:
-        """Matches of rows from before a commit that were alive at the clock before it and are not after it; by window class."""
+        """Matches of older rows that were alive at the clock before a commit and are not after it; by window class."""
         n_inputs, taken = len(self.sources), self._taken()
         for first in range(n_inputs):
             leaving = self._leaving(first, before, after)
@@ -267,7 +267,7 @@ class JoinGroup:
                         yield Part(found, prepared, mask, widths, upto=after)
 
     def leaves(self, before: Before, after: int) -> bool:
-        """Whether rows from before a commit have left some window in it."""
+        """Whether older rows left some window in a commit."""
         return any(n_rows(self._leaving(k, before, after)) for k in range(len(self.sources)))
 
     def _leaving(self, k: int, before: Before, after: int) -> Rows:
@@ -316,9 +316,9 @@ class JoinGroup:
     # ---- functions that wait for a partner
 
     def _try_deferred(self, before: Before, batch_rows: int) -> None:
-        """Call the functions that were deferred, for the rows of new matches that some query of theirs may want.
+        """Call the deferred functions, for rows of new matches that some of their queries may want.
 
-        What comes and goes inside the commit is included: a reader of changes nets it.
+        Matches that come and go inside the commit are included: a reader of changes nets them.
         """
         modules = [
             (k, source.modules.by_number[module], mask)
@@ -342,7 +342,7 @@ class JoinGroup:
                         self._try(found, prepared, k, module, mask)
 
     def _try(self, found: Combinations, prepared: Prepared, k: int, module: PredicateModule, mask: np.ndarray) -> None:
-        """Call a function for the rows of an input that it has not seen, in matches that are wanted as far as is known."""
+        """Call a function for an input's rows that it has not seen, in matches wanted so far."""
         source, positions = self.sources[k], found.at(k)
         untried = source.gatherer.outcomes(module.number, positions) == UNTRIED
         if not untried.any():
@@ -360,7 +360,7 @@ class JoinGroup:
             source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self.probes.policy)
 
     def _count_partners(self, found: Combinations, first: int, rows_in: int) -> None:
-        """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
+        """Report to the first input's stream, now and then, how many of its rows found a partner."""
         deferral = self.sources[first].deferral
         if len(self.sources) > 1 and deferral.counts():
             stem = self.walker.order(first)[0]
@@ -372,7 +372,7 @@ class JoinGroup:
     # ---- attributes of matches
 
     def _batch(self, found: Combinations, reach: list[Reach], outcomes: bool = True) -> MatchBatch:
-        """Matches with what is stored with their rows and, where some query is young, their births."""
+        """A batch of matches with the attributes stored with their rows and, for young queries, their births."""
         batch = self._filters.batch(len(found))
         for k in range(len(self.sources)):
             batch.add_stored(k, found.at(k), outcomes)
@@ -380,7 +380,7 @@ class JoinGroup:
         return batch
 
     def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: CommitPoint, bound: int) -> None:
-        """The age of an input's rows, none of them before `low`, as it stood."""
+        """Add the age of an input's rows, none of them before `low`, at the given point."""
         ends, widths = self.ends[k], self._filters.widths[k]
         if len(widths) > 1 or ends is not None:
             store = self.sources[k].store
@@ -410,7 +410,7 @@ class JoinGroup:
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
     def early_ends(self, found: Combinations) -> np.ndarray:
-        """When something else than the clock ends the first row of each match."""
+        """The earliest end of each match's rows other than by the clock."""
         earliest = np.full(len(found), FOREVER)
         for k, ends in enumerate(self.ends):
             if ends is not None:
@@ -421,7 +421,7 @@ class JoinGroup:
     # ---- upkeep
 
     def check(self, members: dict[int, JoinQuery]) -> None:
-        """All invariants; `members` are the queries on the slots."""
+        """Assert all invariants; `members` are the queries on the slots."""
         self.slots.check(set(members))
         assert set(slots_of(self.active).tolist()) == set(members), "the active slots are those of queries"
         for slot, query in members.items():
@@ -433,12 +433,12 @@ class JoinGroup:
 
 
 def counts_of(windows: Sequence[WindowSpec]) -> Counts:
-    """How windows count rows."""
+    """The row counts and partitions of windows."""
     return tuple((window.rows, window.partition) for window in windows)
 
 
 def _column_names(sources: list[Source]) -> list[str]:
-    """The columns of all inputs; names that several have are told apart by the stream, streams by their number."""
+    """The column names of all inputs; names that several have get the stream's name, streams their number."""
     common = Counter(name for source in sources for name in source.schema.names)
     found = []
     for source, prefix in zip(sources, input_labels(sources), strict=True):

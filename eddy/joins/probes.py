@@ -1,4 +1,4 @@
-"""How the rows of a join probe its SteMs: in which order, and what that cost and found.
+"""Probes of a join's SteMs: their order, their cost, and the partners they found.
 
 A SteM here is an input as the others reach it: by the index of its first equality, of its first band, or row by row. The order
 in which the other inputs are added to a row is the policy's where there is a choice; it learns from what each probe found.

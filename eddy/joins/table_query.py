@@ -1,4 +1,4 @@
-"""A query with tables among its inputs (`eddy/joins/table_group.py` says how they count).
+"""Queries with tables among their inputs (`eddy/joins/table_group.py` says how tables count).
 
 A query over tables alone is on timeline main. The legs on tables, unlike those on streams, stay over a pause: the versions that
 come in between count when it resumes, and what is logged of it can still be read.
@@ -44,7 +44,7 @@ class TableQuery(JoinQuery):
 
     @property
     def opens(self) -> bool:
-        """Tables alone are there at once."""
+        """Whether it reads tables alone, whose rows are there at once."""
         return not self.table_group.stream_inputs
 
     @property
@@ -68,7 +68,7 @@ class TableQuery(JoinQuery):
             self.sources[k].deferral.n_readers -= 1
 
     def release(self) -> None:
-        """It has been cancelled: let go of what it held over pauses."""
+        """Free the legs and marks held over pauses, once the query is cancelled."""
         for table, leg in self._table_legs:
             table.placement.let_go(leg)
         for table, marked in self._tables:

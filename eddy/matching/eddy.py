@@ -65,7 +65,7 @@ def count_results(rows_of: np.ndarray, n_words: int, active: np.ndarray, results
 
 @kernel("void(uint64[:,::1], int64, int64, int64[::1])")
 def count_results_rows(lin: np.ndarray, n_rows: int, n_words: int, results: np.ndarray) -> None:
-    """The same row-major, for few rows."""
+    """`count_results` for few row-major rows."""
     for i in range(n_rows):
         for w in range(n_words):
             x = lin[i, w]
@@ -140,9 +140,8 @@ class Eddy:
         return route
 
     def match_again(self, source: Source, batch: LeavingBatch) -> Lineage:
-        """Match stored rows that leave windows from the region ids and outcomes kept with them; nothing is computed or counted
-        anew.
-        """
+        """Match stored rows that leave windows, from the region ids and outcomes kept with them; nothing is computed or counted
+        anew."""
         lineage, n_rows = self.lineage, batch.n_rows
         modules, placement = source.modules, source.placement
         lineage.begin(n_rows, placement.slots.n_words, True)
@@ -287,7 +286,7 @@ class Eddy:
             modules.learn(self.policy)
 
     def _visited(self, source: Source, module: PredicateModule, rows_in: int, rows_out: int, ns: int) -> None:
-        """A predicate module took so many rows and left some, in so many nanoseconds."""
+        """Record a visit of a predicate module: rows in, rows out, and its time."""
         if rows_in:
             source.modules.visited(module.number, rows_in, rows_out, ns, self.policy)
             if source.placement.held:
@@ -319,7 +318,7 @@ class Eddy:
             base += batch.n_rows
 
     def _pairs(self, source: Source, index: CandidateIndex, batch: TupleBatch, have: int) -> int:
-        """Pairs of an index, behind those there; how many, or -1 when there is too little room."""
+        """Append the pairs of an index; returns their number, or -1 if there is too little room."""
         lineage = self.lineage
         return index.match(batch, source.placement.float_columns, lineage.pair_slot[have:], lineage.pair_row[have:])
 

@@ -1,4 +1,4 @@
-"""What a query sees of the rows from before it, and what its opening commit shows.
+"""The start of a query: the older rows it sees, and the parts of its opening commit.
 
     first_seen        the first row of a stream that counts for it: all that is stored, or what came since its birth
     complete_since    when the last row that it misses would have left its window; of a window by keys as if it missed one of each
@@ -29,7 +29,7 @@ Held = tuple[Source | JoinGroup, Kept]
 
 
 def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int) -> int:
-    """Position of the first row that an input may see; `seq` is the last commit. A table counts whole."""
+    """The first position of an input that a query may see; `seq` is the last commit. A table is seen whole."""
     if isinstance(source, TableSource):
         return 0
     stored = source.stored.settle(seq)
@@ -39,7 +39,7 @@ def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int
 
 
 def complete_since(now: int, sources: Sequence[Source], windows: Sequence[WindowSpec], births: Sequence[int]) -> int | None:
-    """From when on no row is missing that came before the births; None: never, or there is no clock yet. Tables are whole."""
+    """The time from which no row older than the births is missing; None: never, or there is no clock yet. Tables are whole."""
     since = now
     if since == BEGINNING:
         return None

@@ -1,4 +1,4 @@
-"""Reading one query that has tables among its inputs: its answer, and its changes in a logged commit.
+"""The reader of a query with tables among its inputs: its answer, and its changes in a logged commit.
 
 Streams are read as in `eddy/reading/join_reader.py`. Live tables (`eddy/joins/table_group.py`) are read as they were after a
 commit:
@@ -56,7 +56,7 @@ class TableReader(JoinReader):
     # ---- rows of an input
 
     def _span(self, k: int, at: CommitPoint, end: int) -> Span:
-        """The positions of a stream's rows from the first that was alive, or of all versions of a table, up to `end`."""
+        """The positions of a stream's rows from the first live one, or of all versions of a table, up to `end`."""
         if k in self._streams and not self._is_stream:
             return self._alive(k, at, end)
         low = self._sources[k].store.watermark
@@ -65,7 +65,7 @@ class TableReader(JoinReader):
         return min(low, end), end
 
     def _spans(self, at: list[CommitPoint], later: list[CommitPoint]) -> list[Span]:
-        """By input, what could count as it stood, up to where it stood later."""
+        """By input, the positions that could count at one point, up to the end at a later one."""
         return [self._span(k, at[k], later[k].taken) for k in range(len(self._sources))]
 
     def _satisfying(self, k: int, span: Span, at: CommitPoint) -> np.ndarray:
@@ -79,8 +79,8 @@ class TableReader(JoinReader):
     def _walk(
         self, first: int, spans: list[Span], at: list[CommitPoint], counting: Counting, leaving: CommitPoint | None = None
     ) -> Iterator[Combinations]:
-        """The combinations of rows within their spans that had not ended, from those of input `first`: if it is given how that
-        stood later, only rows whose life had ended by then."""
+        """The combinations of rows within their spans that had not ended, starting from input `first`; with `leaving`, only of
+        rows of that input that had ended at that later point."""
         if any(low >= end for low, end in spans):
             return
         masks = [self._satisfying(k, span, at[k]) for k, span in enumerate(spans)]
@@ -98,14 +98,14 @@ class TableReader(JoinReader):
         yield from walker.walk(first, reach[first], walker.order(first), reach, keep, part_rows=PART_ROWS)
 
     def _lives(self, found: Combinations, at: list[CommitPoint]) -> tuple[list[Elements], Elements]:
-        """The lives of the rows of streams, and of the matches as far as those decide."""
+        """The lives of stream rows, and of the matches as far as these decide."""
         lives = [self._rows_of[k].lives(found.at(k), at[k]) for k in self._streams]
         starts = np.max([life.starts for life in lives], axis=0)
         ends = np.min([life.ends for life in lives], axis=0)
         return lives, Elements(starts, ends)
 
     def _all_at(self, parts: Iterator[Combinations], clock: int) -> list[Found]:
-        """Matches that take effect at a clock."""
+        """Matches with one effective time, the clock."""
         return [(part, np.full(len(part), effect_time(clock))) for part in parts]
 
     # ---- answers
@@ -125,7 +125,7 @@ class TableReader(JoinReader):
         return [] if self._is_stream else self._answer(self.stood(record)[1], Counting(record.seq))
 
     def _newest(self) -> list[Found]:
-        """The newest results of a stream, found from the newest rows backwards."""
+        """The newest results of a stream query, searched from the newest rows backwards."""
         (k,) = self._streams
         source = self._sources[k]
         first, last = max(self._run.births[k], source.log.first, source.store.watermark), source.store.end
@@ -148,7 +148,7 @@ class TableReader(JoinReader):
         return self._walk(k, spans, now, _NOW)
 
     def _in_order(self, parts: Iterator[Combinations]) -> Combinations:
-        """By row of the stream, then by versions in the order of FROM."""
+        """One batch of matches, ordered by stream row, then by versions in the order of FROM."""
         found = self._joined(list(parts))
         others = [k for k in range(len(self._sources)) if k not in self._streams]
         return found.take(np.lexsort([found.at(k) for k in (*self._streams, *others)][::-1]))
@@ -156,7 +156,7 @@ class TableReader(JoinReader):
     # ---- changes
 
     def end_ranks(self, found: Combinations, times: np.ndarray, record: LoggedCommit, ranks: Ranks) -> np.ndarray:
-        """As for streams: a commit with rows changes no table."""
+        """The ranks of ends, as for streams: a commit with rows changes no table."""
         stood = self.stood(record)[1]
         first = np.full(len(found), FOREVER)
         for k in self._streams:
@@ -195,7 +195,7 @@ class TableReader(JoinReader):
         return [*self._ended_by_rows(record, by_event), *self._ended_by_change(record)]
 
     def _ended_by_rows(self, record: LoggedCommit, by_event: bool) -> Iterator[Found]:
-        """Matches of which a row leaves its window in the commit, by the clock or by a newer row."""
+        """Matches with a row that leaves its window in the commit, by the clock or by a newer row."""
         before, after = self.stood(record)
         for n, first in enumerate(self._streams):
             spans = self._spans(before, after)
@@ -211,7 +211,7 @@ class TableReader(JoinReader):
                 yield part.take(rows), whole.ends[rows]
 
     def _ended_by_change(self, record: LoggedCommit) -> Iterator[Found]:
-        """Matches of which a live version ends in the commit; found at the first input that has such a version."""
+        """Matches with a live version that ends in the commit; found at the first input that has one."""
         before, _ = self.stood(record)
         for first in self._live:
             ended = self._group.versions(first).closed_by(record.seq)

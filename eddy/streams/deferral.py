@@ -1,4 +1,4 @@
-"""Which user functions of a stream run only for rows that have met a partner.
+"""Deferral: which user functions of a stream run only for rows that have met a partner.
 
 A function that only joins ask for may be called before a row probes the SteMs or after: for rows that find nobody the call is
 saved, but what it would have refused probes. The policy decides batch by batch, as an eddy does, by an order over the functions
@@ -29,7 +29,7 @@ COUNT_EVERY = 8
 
 
 class Deferral:
-    """The choice for one stream."""
+    """The deferred functions of one stream, chosen batch by batch."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -45,7 +45,7 @@ class Deferral:
         self.n_readers = 0
 
     def functions(self) -> list[PredicateModule]:
-        """The functions that only joins ask for."""
+        """The functions that only joins use."""
         source = self._source
         found = [
             module
@@ -55,7 +55,7 @@ class Deferral:
         return found[:MAX_DEFERRED]
 
     def choose(self, policy: Policy, end: int) -> set[int]:
-        """The numbers of the modules that the rows up to `end`, which are about to be matched, do not visit yet."""
+        """The numbers of the modules that the next rows, up to `end`, do not visit yet."""
         functions = self.functions()
         if not functions or not self._stems or self.n_readers:
             return set()
@@ -73,7 +73,7 @@ class Deferral:
         return later
 
     def add_stem(self, name: str, cost_ns: float) -> None:
-        """A query has the rows of the stream probe a SteM."""
+        """Count a query whose stream rows probe a SteM."""
         number = self._number(name)
         if not self._stems[number]:
             self._ledger.cost_ns[number] = cost_ns
@@ -81,7 +81,7 @@ class Deferral:
         self._ledger.predicates[number] += 1
 
     def remove_stem(self, name: str) -> None:
-        """Such a query has gone."""
+        """Uncount a query whose stream rows probed a SteM."""
         number = self._number(name)
         self._stems[number] -= 1
         self._ledger.predicates[number] -= 1
@@ -89,7 +89,7 @@ class Deferral:
             del self._stems[number]
 
     def pending(self, module: int) -> bool:
-        """Whether rows held may not have met a module yet."""
+        """Whether some stored rows may not have visited a module yet."""
         return self._until.get(module, 0) > self._source.store.watermark
 
     def counts(self) -> bool:
@@ -101,13 +101,13 @@ class Deferral:
         return True
 
     def probed(self, stem: str, rows_in: int, rows_out: int, cost_ns: float, policy: Policy) -> None:
-        """So many rows of the stream probed a SteM first, of which some found a partner."""
+        """Record rows of the stream that probed a SteM first, and how many found a partner."""
         number = self._number(stem)
         self._ledger.cost_ns[number] = cost_ns
         self._learn(number, rows_in, rows_out, policy)
 
     def tried(self, module: PredicateModule, rows_in: int, rows_out: int, policy: Policy) -> None:
-        """A function looked at rows and found some true."""
+        """Record the rows that a function was called for, and how many were true."""
         self._learn(self._number(module.name), rows_in, rows_out, policy)
 
     def _learn(self, number: int, rows_in: int, rows_out: int, policy: Policy) -> None:

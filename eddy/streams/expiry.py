@@ -1,4 +1,4 @@
-"""The windows of one stream that the clock ends: how far each has moved.
+"""Expiry of one stream's windows by the clock: how far each has moved.
 
     oldest of a window = the first row with time > clock - width        of a wider window it is not above that of a narrower one
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Left(NamedTuple):
-    """What left the windows of a source: the rows at positions first[k]..last[k] left window k; none where these are equal."""
+    """Rows that left the windows of a source: positions first[k]..last[k] left window k; none where these are equal."""
 
     windows: list[WindowClass]
     #: of the window classes
@@ -34,7 +34,7 @@ class Left(NamedTuple):
     last: np.ndarray
 
     def listed(self) -> Left | None:
-        """What left windows that some query lists the rows of; None if nothing did."""
+        """The windows whose rows some query lists; None if none of them lost rows."""
         if all(window.n_legs for window in self.windows):
             return self
         last = np.where([window.n_legs > 0 for window in self.windows], self.last, self.first)
@@ -71,7 +71,7 @@ class Expiry:
         return self._windows
 
     def over_until(self) -> int:
-        """The largest time whose rows are over by the clock of the timeline wherever they could count."""
+        """The largest time of a row that would already have left every window by the timeline's clock."""
         source = self._source
         if self._version != source.modules.version:
             self.windows()
@@ -79,7 +79,7 @@ class Expiry:
         return BEGINNING if now == BEGINNING or self._longest_us == FOREVER else now - self._longest_us
 
     def move(self, clock: int) -> Left | None:
-        """Move each window to its first row alive at a clock; returns what left, None if nothing did."""
+        """Move each window to its first live row at a clock; returns the rows that left, None if there are none."""
         windows = self.windows()
         if not windows:
             return None
@@ -93,7 +93,7 @@ class Expiry:
         return Left(windows, self._numbers, lows, found) if moved else None
 
     def ends_until(self, clock: int, arriving: Rows | None) -> int:
-        """How many rows leave windows by a clock, those included that are about to come."""
+        """The number of rows that leave windows by a clock, arriving rows included."""
         windows = self.windows()
         if not windows:
             return 0
@@ -105,6 +105,6 @@ class Expiry:
         return found
 
     def most_ends(self, n_rows: int) -> int:
-        """No fewer than the rows that could leave windows if so many more came."""
+        """An upper bound of the rows that leave windows if `n_rows` more come."""
         windows = self.windows()
         return len(windows) * (self._source.store.end - min(window.oldest for window in windows) + n_rows) if windows else 0

@@ -1,4 +1,4 @@
-"""The modules that test the rows of a stream, what they cost and clear, and the order in which rows visit them.
+"""The modules that test a stream's rows, their costs and cleared bits, and the routes through them.
 
     grouped filters      one a column, in the filter bank: intervals of values
     predicate modules    one an expression, shared by all that ask for it; outcomes are kept with the rows under its number

@@ -114,7 +114,7 @@ class Placement:
         return found
 
     def hold(self, window: WindowSpec, condition: Condition, label: str, logged: bool = False) -> Leg:
-        """The leg of an input of a join: its rows are matched and kept for the window, but listed for nobody.
+        """The leg of an input of a join: its rows are matched and kept for the window, but not listed.
 
         `logged`: what the join did can be read in the log. Operators are fed, and read nothing later.
 

@@ -37,7 +37,7 @@ from stems.row_store import RowStore
 
 
 class Source:
-    """A stream and all that hangs on it."""
+    """A stream with its rows, legs, modules and window classes."""
 
     #: what the names of its indexes begin with (semantics 23)
     stem_kind = "stem"
@@ -163,7 +163,7 @@ class Source:
             self._check_ids()
 
     def _check_lives(self, window: WindowClass) -> None:
-        """Whatever a window holds is alive."""
+        """Assert that every row in a window is alive."""
         for page, at, stop in self.store.slices(window.oldest, self.store.end):
             alive = page.elements(slice(at, stop), window.window.width_us).alive_at(self.timeline.now)
             assert alive.all(), "a window holds no row that has left"

@@ -1,4 +1,4 @@
-"""Which rows of a stream are stored for queries to come: what `history="window"` may see.
+"""The stored rows of a stream that later queries may see with `history="window"`.
 
     stored     the rows from `first` on: at each commit the oldest row that `keep` or the window of a running query holds,
                and never an older one than at the commit before; all of them gone when nobody wants any

@@ -1,4 +1,4 @@
-"""The part of a timeline's log that one stream has: which of its rows came with which commit, and who may ask.
+"""One stream's part of a timeline's log: the rows of each commit, and the queries that may ask for them.
 
 Nothing of a commit is copied: the log is the ends of the row store after each commit, and rows are kept for as long as the log
 reaches back (`eddy/history/retention.py`).

@@ -1,4 +1,4 @@
-"""One table inside the engine: what a stream's source has, over versions instead of rows that come and go by time.
+"""One table inside the engine: a source over versions instead of rows that come and go by time.
 
 Its rows are versions (`stems/table.py`) in a row store like a stream's, so conditions on its columns are matched and joins on
 them indexed as for streams. Unlike a stream's, its rows are there before the query that reads them: what a new leg needs of
@@ -35,7 +35,7 @@ from stems.table import Versions
 
 @dataclass(slots=True, eq=False)
 class TableChange:
-    """What a commit does to a table: versions that it ends, and rows that it writes."""
+    """The effect of a commit on a table: versions to end, and rows to write."""
 
     ended: np.ndarray
     rows: Rows | None
@@ -43,7 +43,7 @@ class TableChange:
 
 
 class TableSource(Source):
-    """A table and all that hangs on it."""
+    """A table with its versions, legs, modules and marks."""
 
     stem_kind = "table"
     # versions have ranks instead (`eddy/streams/version_ranks.py`)
@@ -77,7 +77,7 @@ class TableSource(Source):
     # ---- changes
 
     def check_rows(self, rows: Any) -> Ingested:
-        """Rows of an upsert, checked; nothing has changed."""
+        """The checked rows of an upsert; changes nothing."""
         checked = self.ingestor.check(rows)
         for position in self.key:
             nulls = checked.nulls[position]
@@ -87,7 +87,7 @@ class TableSource(Source):
 
     @changing
     def upserted(self, checked: Ingested) -> TableChange:
-        """What an upsert of checked rows does; of rows with one key the last counts."""
+        """The change made by an upsert of checked rows; of rows with one key the last counts."""
         self.ingestor.commit(checked)
         rows = Rows(checked.n_rows, checked.cells, checked.nulls, 0, 0)
         keys = self._keys_of(rows)
@@ -106,14 +106,14 @@ class TableSource(Source):
         return self.versions.key_index.folding.fold(cells, [None] * len(columns))
 
     def deleted(self, keys: Any) -> TableChange:
-        """What a delete of these keys does; raises `RowError` for what can be no key."""
+        """The change made by deleting these keys; raises `RowError` for a value that cannot be a key."""
         given = parse_keys(keys, self)
         found = self.versions.find(given)
         ended = np.unique(found[found >= 0])
         return TableChange(ended, None, TableReceipt(0, 0, len(ended), int(np.count_nonzero(found < 0))))
 
     def apply(self, change: TableChange, commit: int) -> Rows | None:
-        """Begin a commit that changes the table; returns the rows that are to be stored, numbered and stamped with it."""
+        """Begin a commit that changes the table; returns the rows to store, numbered and stamped with the commit."""
         for source, marks in self.marks.items():
             marks.note(commit, source.store.end)
         self.unknown_keys += change.receipt.unknown
@@ -128,7 +128,7 @@ class TableSource(Source):
     # ---- readers
 
     def attach(self, timeline: Timeline, streams: list[Source]) -> None:
-        """A query on a timeline reads the table; as it was when their rows came, if it joins any of these streams."""
+        """Register a query on a timeline; the table is marked on these streams, whose rows meet it as it was."""
         if not self.readers[timeline]:
             timeline.tables.append(self)
         self.readers[timeline] += 1
@@ -137,7 +137,7 @@ class TableSource(Source):
             self.marks.setdefault(source, Marks())
 
     def detach(self, timeline: Timeline, streams: list[Source]) -> None:
-        """Such a query has gone for good."""
+        """Unregister a cancelled query."""
         self.readers[timeline] -= 1
         if not self.readers[timeline]:
             del self.readers[timeline]
@@ -158,12 +158,12 @@ class TableSource(Source):
     # ---- upkeep
 
     def n_needless(self) -> int:
-        """How many versions nobody asks for if the logs are given up, at least."""
+        """A lower bound of the versions without a reader once the logs are given up."""
         asked = [timeline.log.gone_with(len(timeline.log)) for timeline in self.readers]
         return self.versions.n_forgettable(min([*asked, *(marks.oldest for marks in self.marks.values())], default=OPEN - 1))
 
     def forget_versions(self) -> None:
-        """Let go of the versions that no reader can ask for any more."""
+        """Drop the versions that no reader can ask for any more."""
         asked = [timeline.log.gone for timeline in self.readers]
         for source, marks in self.marks.items():
             marks.trim(source.store.watermark)
