@@ -31,7 +31,7 @@ APART = {
     "Page": {"address", "times_address", "_ids_address", "floats", "columns"},
     "Gatherer": {"_version", "_origin", "_bits", "_lives", "_nulls", "_ids", "_outcomes"},
     "PagedWords": {"addresses"},
-    "Segment": {"address"},
+    "KeySegment": {"address"},
     "KeyTable": {"directory"},
     "HashIndex": {"_begins"},
     "Texts": {"_translations"},
