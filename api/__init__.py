@@ -1,4 +1,4 @@
-"""The outside of the engine: HTTP service, console and command line.
+"""The service and its command line: HTTP, console and the command `eddy`.
 
     request ─► edge (room, token, body) ─► routes ─► core: inbox, engine's thread, writer's thread ─► answer, frames
 

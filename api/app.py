@@ -1,4 +1,4 @@
-"""The web application: the routes over one service."""
+"""The web application: all routes over one service."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fastapi import FastAPI
 
 from api.core.service import Service
 from api.edge import problems
+from api.edge.access_tokens import Tokens
 from api.edge.guard import Guard
 from api.edge.metrics import Metrics
-from api.edge.reading import Reader
+from api.edge.reading import BodyReader
 from api.edge.room import Room
-from api.edge.tokens import Tokens
 from api.experiment_runs import ExperimentRuns
 from api.routes import changes, experiments, operations, page, queries, rows, socket, streams
 from api.routes.pushes import Pushes
@@ -30,7 +30,7 @@ def make_app(
     service: Service, opening: Callable[[], Awaitable[None]] | None = None, *,
     tokens: Tokens | None = None, hosts: frozenset[str] | None = None,
 ) -> FastAPI:  # fmt: skip
-    """The application of a service, which starts and stops with it.
+    """Return the web application of a service; its lifespan starts and stops the service.
 
     `opening` starts the service and goes on beside it, `tokens` says who may do what (None: everybody), `hosts` under which names
     it is reached (None: any).
@@ -59,7 +59,7 @@ def make_app(
     app.state.metrics = metrics = Metrics(service)
 
     app.add_middleware(Pushes, service=service)
-    reader = Reader(service.limits)
+    reader = BodyReader(service.limits)
     app.state.room = room = Room(service, reader, metrics)
     app.add_middleware(
         Guard, limits=service.limits, reader=reader, tokens=tokens, hosts=hosts, admit=room.check, observe=metrics.observe

@@ -1,4 +1,4 @@
-"""The command line, `eddy`.
+"""The command line `eddy`: its commands and their entry point.
 
 Commands that need packages the service may not import (benchmarks, experiments, pipeline) become another program of the same
 Python: the process stays the same, so whoever stops us stops it.
@@ -96,7 +96,7 @@ def replay(context: typer.Context) -> None:
 
 
 def become(module: str, args: Sequence[str]) -> NoReturn:
-    """Run one of our modules in place of this program."""
+    """Replace this process by one of our modules, with arguments."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
     os.execve(sys.executable, [sys.executable, "-m", module, *args], {**os.environ, "PYTHONPATH": path})
 

@@ -1,4 +1,4 @@
-"""Runs of experiments: child processes beside the engine, one at a time.
+"""Runs of experiments as child processes of the service, one at a time.
 
     queued for nothing      while one runs, another is refused (409)
     progress                the child says on its output, a JSON object a line, how many of its steps are done, and the verdict
@@ -45,7 +45,7 @@ FILES = {"rows.csv": "text/csv", "plot.png": "image/png", "plot.svg": "image/svg
 
 @dataclass(slots=True)
 class ExperimentRun:
-    """One run, under way or over."""
+    """One run, in progress or finished."""
 
     id: int
     name: str
@@ -62,7 +62,7 @@ class ExperimentRun:
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
     def facts(self) -> dict[str, Any]:
-        """What clients see of it."""
+        """Return the run as clients see it."""
         verdict = None if self.verdict is None else {"holds": self.verdict["holds"], **self.verdict["verdict"]}
         return {
             "id": self.id, "experiment": self.name, "quick": self.quick, "seed": self.seed, "state": self.state,
@@ -72,7 +72,7 @@ class ExperimentRun:
 
 
 class ExperimentRuns:
-    """The runs of one service. All of it happens in the event loop's thread."""
+    """All runs of one service; used by the event loop's thread only."""
 
     def __init__(self, limits: Limits, program: Sequence[str] = PROGRAM) -> None:
         self._limits = limits
@@ -86,7 +86,7 @@ class ExperimentRuns:
     # ---- looking
 
     async def listed(self) -> list[dict[str, Any]]:
-        """The experiments there are; the child is asked once."""
+        """Return the known experiments; the child process is asked once."""
         if self._listing is None or (self._listing.done() and (self._listing.cancelled() or self._listing.exception())):
             self._listing = asyncio.ensure_future(self._ask())
         # whoever asks may go away, the answer is for all
@@ -107,18 +107,18 @@ class ExperimentRuns:
         return found
 
     def get(self, id_: int) -> ExperimentRun:
-        """A run by its number."""
+        """Return the run with a number."""
         found = self._runs.get(id_)
         if found is None:
             raise NotFoundError(f"there is no run {id_}", code="unknown_run", hint="GET /v1/experiments/runs shows them")
         return found
 
     def all(self) -> list[ExperimentRun]:
-        """The runs, the newest first."""
+        """Return the runs, the newest first."""
         return list(self._runs.values())[::-1]
 
     def file(self, id_: int, name: str) -> bytes:
-        """A file of a run that is done."""
+        """Return the bytes of a result file of a finished run."""
         found = self.get(id_)
         if found.state != "done":
             raise ConflictError(f"run {id_} is {found.state}", code="not_done", hint="it has results when its state is done")
@@ -127,7 +127,7 @@ class ExperimentRuns:
     # ---- running
 
     async def start(self, name: str, quick: bool, seed: int) -> ExperimentRun:
-        """Start an experiment; one at a time."""
+        """Start an experiment; raise if one is running."""
         listed = {one["name"]: one for one in await self.listed()}
         if name not in listed:
             hint = f"one of {', '.join(listed)}"
@@ -172,7 +172,7 @@ class ExperimentRuns:
             run.state, run.error = "failed", f"its process cannot be followed: {error}"
 
     async def _listen(self, run: ExperimentRun, child: asyncio.subprocess.Process) -> None:
-        """Take what the child says until it ends."""
+        """Read the child's messages until it ends."""
         assert child.stdout is not None and child.stderr is not None
         complaining = asyncio.ensure_future(_tail(child.stderr))
         try:
@@ -202,7 +202,7 @@ class ExperimentRuns:
         return child
 
     async def cancel(self, id_: int) -> None:
-        """End a run if it is under way, and forget it."""
+        """End a run if it is in progress, and forget it."""
         run = self.get(id_)
         await _cancel(run.task)
         self._forget(id_)
@@ -214,7 +214,7 @@ class ExperimentRuns:
             shutil.rmtree(run.folder, ignore_errors=True)
 
     async def stop(self) -> None:
-        """End what runs, and remove all files."""
+        """End the current run and remove all result files."""
         self._stopped = True
         for run in self._runs.values():
             await _cancel(run.task)
@@ -230,7 +230,7 @@ async def _cancel(task: asyncio.Task[Any] | None) -> None:
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:
-    """Kill a child and what it started; nothing if it has ended."""
+    """Kill a child and its own children; do nothing if it has ended."""
     if child.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -238,7 +238,7 @@ async def _end(child: asyncio.subprocess.Process) -> None:
 
 
 async def _tail(stream: asyncio.StreamReader) -> bytes:
-    """The last words of a stream; all of it is read, so that whoever writes never waits."""
+    """Read a stream to its end, so that its writer never blocks, and return the last bytes."""
     kept = b""
     while some := await stream.read(_LINE):
         kept = (kept + some)[-_WORDS:]
@@ -246,5 +246,5 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
 
 
 def _last_words(said: bytes) -> str:
-    """What a child complains of, on one line."""
+    """Return the error message of a child on one line."""
     return " ".join(said.decode(errors="replace").split())[-_WORDS:]

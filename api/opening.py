@@ -1,4 +1,4 @@
-"""What happens once a service has recovered: the demo begins, and whoever started the service is told where to look.
+"""The start of a service: recovery, then the demo, then a message that says where to look.
 
 The demo begins by itself only where there is nothing yet: in a new data directory, or in none. `--demo` starts it anywhere,
 `--no-demo` nowhere; queries that an earlier run left behind are pointed out, for they answer nothing while it does not run.
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from api.base.settings import Settings
 from api.core.service import Service
 from api.demo import runner
-from api.demo.building import Building
 from api.demo.runner import Demo
+from api.demo.simulated_building import SimulatedBuilding
 from eddy import EddyError
 
 _log = logging.getLogger("eddy.demo")
@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 class Opening:
-    """Starts a service, and what goes on beside it."""
+    """Starts a service, prints the welcome, and runs the demo."""
 
     def __init__(self, service: Service, settings: Settings, *, is_new: bool, url: str, say: Say) -> None:
         self._service = service
@@ -32,7 +32,7 @@ class Opening:
         self._say = say
 
     async def run(self) -> None:
-        """Start the service, then run the demo until cancelled, if there is one."""
+        """Start the service, then run the demo, if there is one, until cancelled."""
         await self._service.begin()
         if not self._service.ready:
             return
@@ -48,7 +48,7 @@ class Opening:
 
 
 async def _define(demo: Demo) -> int | None:
-    """The number of the demo's queries; None if it cannot start."""
+    """Define the demo and return its number of queries; None if it cannot start."""
     try:
         return await demo.define()
     except EddyError as error:
@@ -57,13 +57,13 @@ async def _define(demo: Demo) -> int | None:
 
 
 def welcome(settings: Settings, url: str, n_queries: int | None, n_left: int = 0) -> str:
-    """Where to look, and three commands to paste; `n_left`: queries of a demo that does not run."""
+    """Return the text with the address and three commands to paste; `n_left` counts queries of a demo that does not run."""
     kept = (
         "Nothing is kept: this service is ephemeral." if settings.data is None else f"Data is kept in {settings.data.absolute()}."
     )
     lines = [f"Eddy is ready at {url}", ""]
     if n_queries is not None:
-        n_sensors = sum(len(sensors.ids) for sensors in Building().sensors.values())
+        n_sensors = sum(len(sensors.ids) for sensors in SimulatedBuilding().sensors.values())
         lines += [f"A building with {n_sensors} sensors is streaming; {n_queries} queries answer. A day there takes ten minutes."]
     if n_left:
         lines += [
@@ -76,7 +76,7 @@ def welcome(settings: Settings, url: str, n_queries: int | None, n_left: int = 0
 
 
 def curls(url: str, *, demo: bool, tokens: bool) -> list[str]:
-    """Three commands that work as pasted, as often as one likes."""
+    """Return three commands that work as pasted, any number of times."""
     curl = "curl -s" + (' -H "Authorization: Bearer $EDDY_TOKEN"' if tokens else "")
     send = f"{curl} -H 'Content-Type: application/json'"
     if demo:

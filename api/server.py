@@ -1,4 +1,4 @@
-"""The process that serves: opens the data directory, runs uvicorn, and ends in good order.
+"""The server process: opens the data directory, runs uvicorn, and shuts down in order.
 
 uvicorn alone waits for ever for streams that never end, so the first signal ends all subscriptions; then requests under way are
 finished, what waits is done, a snapshot is written. All of that takes at most `GRACE` and `STOP` seconds: whatever was
@@ -27,8 +27,8 @@ from api.app import make_app
 from api.base import logs
 from api.base.settings import Settings, SettingsError, is_loopback, resolve
 from api.core.service import Service
+from api.edge.access_tokens import Tokens
 from api.edge.connections import SPARE, SocketConnection, protocol_of
-from api.edge.tokens import Tokens
 from api.opening import Opening
 from eddy import EddyError
 from eddy.base import compile
@@ -44,7 +44,7 @@ GRACE = 2
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which tells the service first when it is to end, and then ends with an exit code rather than by the signal."""
+    """A uvicorn server that ends the subscriptions first when it is told to stop, and then returns an exit code."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings) -> int:
-    """Serve until told to stop; returns the exit code."""
+    """Serve until told to stop; return the exit code."""
     logs.set_up(settings.log_format, settings.log_level)
     bound = bind(settings.host, settings.port)
     with bound:
@@ -105,17 +105,17 @@ def serve(settings: Settings) -> int:
 
 
 def _say(text: str) -> None:
-    """Tell the person at the terminal; logs go to standard error."""
+    """Print to standard output for the person at the terminal; logs go to standard error."""
     with contextlib.suppress(OSError):  # nobody reads it any more
         print(text, flush=True)
 
 
 def _quiet(text: str) -> None:
-    """Machines read the log."""
+    """Print nothing: the reader is a machine and reads the log."""
 
 
 def open_tokens(path: Path | None, loopback: bool) -> Tokens | None:
-    """Who may do what; without tokens only this machine is served."""
+    """Return the tokens of the file; without a file only loopback addresses may be served."""
     tokens = None if path is None else Tokens(path)
     if not loopback and not tokens:
         fact = "beyond this machine tokens are needed" if path is None else f"the token file {path} has no tokens"
@@ -125,7 +125,7 @@ def open_tokens(path: Path | None, loopback: bool) -> Tokens | None:
 
 
 def allow_connections(n: int) -> None:
-    """Raise this process's bound on open files so that there may be so many connections."""
+    """Raise this process's limit of open files so that `n` connections fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = n + SPARE + OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -146,7 +146,7 @@ def _outcome(service: Service) -> int:
 
 
 def _load(config: uvicorn.Config) -> None:
-    """Have uvicorn read what it needs, the certificate among it."""
+    """Load uvicorn's configuration with the certificate, or raise `SettingsError`."""
     try:
         config.load()
     except (ssl.SSLError, OSError) as error:
@@ -155,7 +155,7 @@ def _load(config: uvicorn.Config) -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at an address; not being able to is one sentence and a way out."""
+    """Return a socket bound to an address, or raise `SettingsError` with a hint."""
     family, address = resolve(host, port)
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

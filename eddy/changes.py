@@ -24,7 +24,7 @@ Fetch = Callable[["Changes"], tuple[list[tuple[int, Results]], int]]
 
 
 class Changes:
-    """A cursor; `seq` is the last commit it has read."""
+    """A cursor over a query's changes; `seq` is the last commit read."""
 
     def __init__(self, query: Query, fetch: Fetch, seq: int, snapshot: bool) -> None:
         self.query = query
@@ -37,14 +37,14 @@ class Changes:
         self._row = 0
 
     def _read(self) -> bool:
-        """Fetch what has come since; returns whether anything has."""
+        """Fetch the changes since the last read; returns whether there are any."""
         found, self.seq = self._fetch(self)
         self.snapshot = False
         self._pending.extend(found)
         return bool(found)
 
     def __iter__(self) -> Iterator[Change]:
-        """Changes up to now. A loop that is left early loses nothing: the next one goes on behind the last change given."""
+        """The changes up to now. A loop that is left early loses nothing: the next one continues behind the last change given."""
         names = [column.name for column in self.query.outputs]
         while self._pending or self._read():
             seq, results = self._pending[0]

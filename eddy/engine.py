@@ -1,9 +1,9 @@
 """The engine: streams, queries and rows for one program. The facade of the contract; the work is done by its parts.
 
-    rows     push -> lineage/ingest (types) -> eddy/timeline (order) -> eddy/committer (commit) -> stems, eddy, listeners
+    rows     push -> lineage/ingest (types) -> eddy/streams (order) -> eddy/commit -> stems, eddy/matching, listeners
     names    eddy/catalog (streams, timelines, queries, functions)
-    queries  submit -> eddy/planner (parse, bind, normal form) -> eddy/source (a leg on a slot)
-    reading  answer, changes -> eddy/reader
+    queries  submit -> eddy/catalog (parse, bind, normal form) -> eddy/lifecycle (a leg on a slot, or operators)
+    reading  answer, changes -> eddy/reading
 
 The engine does no I/O, starts no thread, and takes its clock and seed from outside: a seed and a log of calls replay any
 run's answers and changes. One thread at a time may use it; a second one, or a listener that calls back, gets an error.
@@ -27,7 +27,8 @@ from eddy.base.description import Receipt, Stream, Table, TableReceipt
 from eddy.base.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.base.results import Results, to_table
 from eddy.base.turn import Turn
-from eddy.catalog.catalog import ARRIVAL, Catalog, describe, describe_table
+from eddy.catalog.catalog import Catalog, describe, describe_table
+from eddy.catalog.definitions import ARRIVAL
 from eddy.catalog.planner import Planner
 from eddy.changes import Changes
 from eddy.commit.committer import Committer
@@ -40,7 +41,7 @@ from eddy.inspect.trace_leaves import reads_stream
 from eddy.lifecycle import Lifecycle
 from eddy.matching.commit import Commit
 from eddy.matching.eddy import Eddy
-from eddy.operators.readers import reader_of
+from eddy.operators.readers import check_held, lost_until, make_reader
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, check_expiry
 from eddy.query import Query
@@ -50,7 +51,7 @@ from eddy.streams.screening import screen
 from eddy.streams.source import Source
 from eddy.streams.timeline import Rows, Timeline
 from lineage.elements import BEGINNING
-from lineage.errors import ConflictError, EddyError, GoneError, RowError
+from lineage.errors import ConflictError, EddyError, RowError
 from lineage.ingest import Ingested
 from lineage.times import ahead_hint, duration_us, to_datetime, to_iso, to_us
 
@@ -105,16 +106,16 @@ class Engine:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the caller's clocks, and the turn that somebody has now (`eddy/state/state.py`)."""
+        """The attributes but the caller's clocks and the current turn (`eddy/state/state.py`)."""
         return {name: value for name, value in vars(self).items() if name not in ("_clock", "_wall", "_turn")}
 
     def _restart(self, clock: Callable[[], Any] | None, wall: Callable[[], Any] | None) -> None:
-        """Be ready for calls after `__getstate__` and back."""
+        """Set clocks and turn after loading a state."""
         self._clock, self._wall = clock, wall
         self._turn = Turn()
 
     def close(self) -> None:
-        """Let go of all state; every later call but this one is an error."""
+        """Drop all state; every later call but this one raises."""
         if self._turn.closed:
             return
         with self._turn:
@@ -151,12 +152,12 @@ class Engine:
             return describe(self._catalog.create_stream(name, columns, time, lateness, late, timeline, keep, seq, key, end))
 
     def create_table(self, name: str, columns: Mapping[str, str], *, key: Any, retroactive: bool = False) -> Table:
-        """Declare a table; `retroactive`: its changes also touch results that stand, not only those of later rows."""
+        """Declare a table; `retroactive`: its changes also affect existing results, not only those of later rows."""
         with self._turn:
             return describe_table(self._catalog.create_table(name, columns, key, retroactive))
 
     def upsert(self, table: str, rows: Any) -> TableReceipt:
-        """Give a table rows, which take the place of those with their keys: all of them, or none and an error."""
+        """Insert rows into a table, or replace the rows with their keys: all of them, or none and an error."""
         with self._turn:
             with checking:
                 found = self._catalog.table(table)
@@ -167,7 +168,7 @@ class Engine:
             return change.receipt
 
     def delete(self, table: str, keys: Any) -> TableReceipt:
-        """Take rows out of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
+        """Delete rows of a table; `keys` are values, or tuples for a key of several columns. Unknown keys are counted."""
         with self._turn:
             with checking:
                 found = self._catalog.table(table)
@@ -202,7 +203,7 @@ class Engine:
                             self._lives.forget_version(query, version)
 
     def register(self, name: str, fn: Callable[..., Any], *, returns: str, cost: float = 1.0) -> None:
-        """Make a Python function callable in queries; `cost` is what a row costs, in microseconds.
+        """Make a Python function callable in queries; `cost` is the cost of a row, in microseconds.
 
         It must give the same result for the same arguments: in a SELECT list it is called whenever a row is read.
         """
@@ -227,7 +228,7 @@ class Engine:
         return self._committer.seq
 
     def skip_to(self, seq: int) -> None:
-        """Number the commits from now on after `seq`: those up to it were made elsewhere, or are not to be numbered again."""
+        """Number later commits after `seq`: commits up to it were made elsewhere, or must not be numbered again."""
         with self._turn:
             self._committer.seq = max(self._committer.seq, seq)
 
@@ -239,9 +240,9 @@ class Engine:
 
     @property
     def has_arrivals(self) -> bool:
-        """Whether time has to pass for streams without a time column: there are rows whose windows end by the clock alone."""
+        """Whether time must pass for streams without a time column: some of their rows end by the clock alone."""
         line = self._catalog.timelines.get(ARRIVAL)
-        return line is not None and any(source.keeps_ids for source in line.sources)
+        return line is not None and any(source.placement.keeps_ids for source in line.sources)
 
     def stream(self, name: str) -> Stream:
         """The stream of that name, in any case."""
@@ -271,21 +272,22 @@ class Engine:
         emit: str = "commit",
         expiry: str | None = None,
     ) -> Query:
-        """Start a query; it is in effect when this returns, for the rows taken from now on.
+        """Start a query; when this returns it is in effect for all rows taken from now on.
 
-        With `history="window"` also for the rows that are still stored: a commit gives it what it sees of them at once.
-        With `emit="event"` its changes are net within each instant of a commit, not over the whole of it.
+        With `history="window"` also for the rows still stored: a commit gives the first answer over them. With `emit="event"` its
+        changes are net within each instant of a commit, not over the whole of it.
         """
         with self._turn:
             return self._lives.submit([Asked(sql, name, params, tags, history, emit, expiry)])[0]
 
     def submit_many(self, asked: Sequence[Asked]) -> list[Query]:
-        """Start several queries, of which later ones may read earlier ones: all or, with an error that says which, none."""
+        """Start several queries, of which later ones may read earlier ones: all, or none and an error that says which is
+        wrong."""
         with self._turn:
             return self._lives.submit(asked)
 
     def readers(self, query: Query | int | str) -> list[Query]:
-        """The queries that read one by its name, the oldest first."""
+        """The queries that read a query by its name, the oldest first."""
         return self._catalog.readers(self._catalog.query(query))
 
     def cancel(self, query: Query | int | str) -> None:
@@ -299,12 +301,12 @@ class Engine:
             self._lives.pause(self._found(query))
 
     def resume(self, query: Query | int | str) -> None:
-        """Start a paused query as if it were new; one commit takes the answer it kept back, net of what it sees at once."""
+        """Start a paused query as if it were new; one commit takes the kept answer back, net of the first new answer."""
         with self._turn:
             self._lives.resume(self._found(query))
 
     def replace(self, query: Query | int | str, sql: str, *, params: Mapping[str, Any] | None = None) -> None:
-        """Give a running query another text with the same columns; one commit takes the old answer to the new one."""
+        """Give a running query another text with the same columns; one commit leads from the old answer to the new one."""
         with self._turn:
             self._lives.replace(self._found(query), sql, params)
 
@@ -315,7 +317,7 @@ class Engine:
     # ---- rows
 
     def push(self, stream: str, rows: Any) -> Receipt:
-        """Give a stream rows: all of them, or none and an error."""
+        """Push rows into a stream: all of them, or none and an error."""
         with self._turn:
             with checking:
                 source = self._catalog.source(stream)
@@ -327,12 +329,12 @@ class Engine:
             return receipt
 
     def released(self, stream: str, row: int) -> bool:
-        """Whether a row of a stream, by its number, and all before it are taken: none waits for stragglers."""
+        """Whether a row of a stream, by its number, and all rows before it are stored: none waits for late rows."""
         with self._turn:
             return self._catalog.source(stream).intake.released(row)
 
     def screen(self, name: str, rows: Any) -> tuple[Any, list[RowError]]:
-        """The rows that a stream or table would take of some, and the errors of the others; changes nothing."""
+        """Split rows into the rows a stream or table would take, and the errors of the others; changes nothing."""
         with self._turn:
             if isinstance(name, str) and name.lower() in self._catalog.tables:
                 return screen(rows, self._catalog.table(name).check_rows)
@@ -344,7 +346,7 @@ class Engine:
             return screen(rows, check)
 
     def push_many(self, rows: Mapping[str, Any]) -> dict[str, Receipt]:
-        """Give several streams of one timeline rows, in one commit, merged by time."""
+        """Push rows into several streams of one timeline in one commit, merged by time."""
         with self._turn:
             with checking:
                 if not isinstance(rows, Mapping) or not rows:
@@ -388,7 +390,7 @@ class Engine:
         return self._clock_us() if self._wall is None else to_us(self._wall())
 
     def _check_room(self, source: Source, checked: Ingested) -> None:
-        """Raise if so many rows would be too many to hold, or their times are too far ahead."""
+        """Raise if there is no room for so many rows, or their times are too far ahead."""
         self._check_times(source, checked)
         source.intake.check_room(checked.n_rows)
         self._cap.charge_rows(source, checked.n_rows)
@@ -401,8 +403,8 @@ class Engine:
             self._check_ahead(int(times[latest]), source.timeline, latest, source.schema.names[source.time_column])
 
     def _check_ahead(self, time_us: int, timeline: Timeline, row: int | None = None, column: str | None = None) -> None:
-        """Raise if a time is further past the wall clock than it may be: it would end every window at once. The timeline of
-        arrivals has a clock of its own, which may be ahead of the wall's."""
+        """Raise if a time is too far past the wall clock: it would end every window at once. The timeline of arrivals has a clock
+        of its own, which may be ahead of the wall clock."""
         if self._max_ahead_us is None:
             return
         clock = max(self._wall_us(), self._clock_us()) if timeline.name == ARRIVAL else self._wall_us()
@@ -413,12 +415,12 @@ class Engine:
             )  # fmt: skip
 
     def _spare(self) -> int:
-        """The bytes that `_forget` lets go of, at least."""
+        """A lower bound of the bytes that `_forget` frees."""
         versions = sum(table.store.row_bytes() * table.n_needless() for table in self._catalog.tables.values())
         return versions + sum(map(self._committer.spare, self._catalog.timelines.values()))
 
     def _forget(self) -> None:
-        """Let go of rows that no window holds: the log goes where a push needs its room."""
+        """Drop the log and all rows outside every window, to make room for a push."""
         for line in self._catalog.timelines.values():
             self._committer.retention.forget_log(line)
         for table in self._catalog.tables.values():
@@ -426,7 +428,7 @@ class Engine:
 
     @changing
     def _accept(self, source: Source, checked: Ingested, now: int) -> tuple[Rows | None, Receipt]:
-        """Take checked rows in."""
+        """Hand checked rows to the stream's intake; returns the rows it releases, and the receipt."""
         source.ingestor.commit(checked)
         if source.time_column is None:
             return source.intake.accept_now(checked.cells, checked.nulls, checked.n_rows, now, source.expiry.over_until())
@@ -436,7 +438,7 @@ class Engine:
         return source.intake.accept(checked.cells, checked.nulls, checked.n_rows, times, source.expiry.over_until())
 
     def advance(self, time: Any, timeline: str = "main") -> None:
-        """Say that no later row of a timeline will carry a smaller time. A time below its clock does nothing."""
+        """Promise that no later row of a timeline has a smaller time. A time below its clock does nothing."""
         with self._turn:
             with checking:
                 line = self._catalog.timeline(timeline)
@@ -459,7 +461,7 @@ class Engine:
         with self._turn:
             found = self._catalog.query(query)
             now = self._catalog.timeline_of(found).now
-            reader = reader_of(found, self._catalog)
+            reader = make_reader(found, self._catalog)
             results = reader.answer(now)
             found.errors = reader.errors
             metadata = {"time": "" if now == BEGINNING else to_iso(now), "seq": str(self._committer.seq)}
@@ -479,34 +481,14 @@ class Engine:
                 return Changes(found, self._fetch, seq, False)
             assert isinstance(since, int)
             if since == 0:
-                since = self._lost_until(found)
-            self._check_held(found, since)
+                since = lost_until(found, self._catalog)
+            check_held(found, since, self._catalog)
             return Changes(found, self._fetch, min(since, seq), False)
 
     def _check_since(self, since: str | int) -> None:
         numbered = isinstance(since, int) and not isinstance(since, bool) and since >= 0
         if not numbered and since not in ("snapshot", "now"):
             raise EddyError(f"since is {since!r}", code="bad_option", hint='"snapshot", "now" or the number of a commit')
-
-    def _lost_until(self, query: Query) -> int:
-        """The last commit whose changes of a query can no longer be read."""
-        lost = query.lost_until
-        for version in (*query.earlier, query):
-            if isinstance(version, TreeQuery):
-                lost = max(lost, version.log.lost)
-            gone = self._catalog.timeline_of(version).log.gone
-            for run in version.runs:
-                if run.after < gone:
-                    lost = max(lost, gone if run.until is None else min(gone, run.until))
-        return lost
-
-    def _check_held(self, query: Query, since: int) -> None:
-        lost = self._lost_until(query)
-        if since < lost:
-            raise GoneError(
-                f"the log no longer holds the changes after commit {since}", detail=f"it holds those after commit {lost}",
-                hint='start again with since="snapshot"',
-            )  # fmt: skip
 
     def _fetch(self, cursor: Changes) -> tuple[list[tuple[int, Results]], int]:
         with self._turn:
@@ -515,21 +497,22 @@ class Engine:
             found: list[tuple[int, Results]] = []
             errors = 0
             if cursor.snapshot:
-                reader = reader_of(query, self._catalog)
+                reader = make_reader(query, self._catalog)
                 results = reader.answer(self._catalog.timeline_of(query).now)
                 found = [(seq, results)] if len(results) else []
                 errors = reader.errors
             else:
-                self._check_held(query, cursor.seq)
+                check_held(query, cursor.seq, self._catalog)
                 for version in (*query.earlier, query):
-                    reader, records = reader_of(version, self._catalog), self._catalog.timeline_of(version).log.after(cursor.seq)
+                    reader = make_reader(version, self._catalog)
+                    records = self._catalog.timeline_of(version).log.after(cursor.seq)
                     found += [(record.seq, part) for record in records for part in reader.changes(record)]
                     errors += reader.errors
             query.errors = errors
             return found, seq
 
     def on_commit(self, fn: Callable[[Commit], None]) -> Callable[[], None]:
-        """Call `fn` with each part of each commit from now on; returns what removes it."""
+        """Call `fn` with each part of each commit from now on; returns a function that removes the listener."""
         with self._turn:
             if not callable(fn):
                 raise EddyError(f"{fn!r} is not callable", code="bad_option")
@@ -538,7 +521,7 @@ class Engine:
     # ---- looking inside
 
     def explain(self, sql_or_query: Query | int | str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """How a query is run, or would be with these `params`: shared modules, update pattern, state, defaults."""
+        """The way a query runs, or would with these `params`: shared modules, update pattern, state, defaults."""
         with self._turn:
             policy = self._eddy.policy
             if isinstance(sql_or_query, str) and len(sql_or_query.split(None, 1)) > 1:
@@ -566,7 +549,7 @@ class Engine:
             return statistics.collect(self._eddy, self._committer, self._catalog)
 
     def totals(self) -> dict[str, Any]:
-        """How much there is of everything; takes no longer with more queries, unlike `stats`."""
+        """Counts of streams, rows, queries and bytes; the cost does not depend on the number of queries, unlike `stats`."""
         with self._turn:
             return statistics.totals(self._committer, self._catalog) | {"bytes": self._cap.held()}
 
@@ -576,7 +559,7 @@ class Engine:
             return statistics.own_bytes(self._catalog.query(query))
 
     def route_by(self, policy: str) -> None:
-        """Route by another policy, from the next batch on; what modules cost and clear stays known."""
+        """Route by another policy from the next batch on; statistics of modules are kept."""
         with self._turn:
             with checking:
                 chosen = make(policy, self._seed)
@@ -584,12 +567,12 @@ class Engine:
                 self._eddy.policy = chosen
                 self._committer.joiner.route_by(chosen)
                 for source in self._catalog.inputs():
-                    source.route = None
+                    source.modules.route = None
 
     def limit(
         self, *, state_bytes: int | None = None, max_ahead: Any = None, log_rows: int | None = None, log_bytes: int | None = None
     ) -> None:  # fmt: skip
-        """Other bounds from now on, as for a new engine; bytes and rows stay as they are if none are given.
+        """Set new bounds, as for a new engine; bytes and rows keep theirs if none are given.
 
         A log is cut back to its bounds with its next commits.
         """

@@ -1,11 +1,11 @@
-"""The lives of an engine's queries: submitted, paused, resumed, replaced, cancelled.
+"""The lifecycle of an engine's queries: submit, pause, resume, replace, cancel.
 
-    submit     plan (`eddy/catalog/planner.py`) -> a query of its kind -> started over what it may see
+    submit     plan (`eddy/catalog/planner.py`) -> a query of its kind -> started over the rows it may see
     start      it runs from the next commit on
-    open       the commit that gives it what it sees at once: of stored rows, of tables, of running queries
-    stop       it runs no more; what it did can still be read in the log
+    open       a commit gives it its first answer: of stored rows, of tables, of running queries
+    stop       it stops running; its changes so far can still be read in the log
 
-A call that raises has changed nothing: whatever can fail comes before the first change.
+A call that raises has changed nothing: all checks come before the first change.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eddy.base.checking import changing, checking
-from eddy.base.plans import JoinPlan, Plan, Run, TreePlan
-from eddy.base.result_log import Record
+from eddy.base.plans import JoinPlan, Plan, QueryRun, TreePlan
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.catalog.planner import Planner
 from eddy.catalog.replacing import check_replaces
 from eddy.commit.committer import Committer, Part
@@ -30,20 +31,20 @@ from eddy.joins.join_query import JoinQuery
 from eddy.joins.table_group import TableGroup
 from eddy.joins.table_query import TableQuery
 from eddy.matching.result_rows import ResultRows
-from eddy.operators.building import Building
 from eddy.operators.completeness import tree_complete_since
 from eddy.operators.core import Core, JoinCore, StreamCore
 from eddy.operators.operation import FeedStage, Operation, QueryStage, Stage
-from eddy.operators.readers import reader_of
-from eddy.operators.replanning import Pace, Replanner
+from eddy.operators.query_builder import QueryBuilder
+from eddy.operators.readers import make_reader
+from eddy.operators.replanning import Replanner, ReplanPace
 from eddy.operators.shared_form import Shareable, shareable
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, Ready, prepare
 from eddy.query import Query
-from eddy.reading.feed import StreamFeed
 from eddy.reading.join_feed import JoinFeed
 from eddy.reading.opening import Held, complete_since, first_seen, opening_parts
+from eddy.reading.stream_feed import StreamFeed
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import effect_time
@@ -69,7 +70,7 @@ class Lifecycle:
         #: what a query that says nothing has
         self.expiry = expiry
         #: when the way in which a query is run is changed
-        self.pace = Pace()
+        self.pace = ReplanPace()
         committer.operations.shared.make_own = self._make_own
 
     # ---- from the outside
@@ -84,7 +85,7 @@ class Lifecycle:
             return [self._submit(one, names) for one in ready]
 
     def _submit(self, ready: Ready, names: set[str]) -> Query:
-        """Start a query; `names` are those of the call."""
+        """Start one query; `names` are the names in the same call."""
         asked, plan = ready.asked, ready.plan
         if isinstance(plan, TreePlan) and names.intersection(plan.queries):
             # what it reads runs only now, and how that is run is known
@@ -117,7 +118,7 @@ class Lifecycle:
             if not query.running:
                 raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
             self._check_unread(query, "paused")
-            kept = reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
+            kept = make_reader(query, self._catalog).keep(self._catalog.timeline_of(query).now)
         with changing:
             self._end_run(query)
             query.kept = kept
@@ -157,7 +158,7 @@ class Lifecycle:
             self._open(query, before, left)
 
     def forget_version(self, query: Query, version: Query) -> None:
-        """What a query was under an earlier text can no longer be read."""
+        """Release an earlier version of a query, which can no longer be read."""
         if version in query.earlier:
             query.forget_version(version)
             self._release(version)
@@ -172,7 +173,7 @@ class Lifecycle:
             )  # fmt: skip
 
     def _readers(self, query: Query) -> list[str]:
-        """The queries that read one by its name."""
+        """The names of the queries that read a query by its name."""
         return [other.name for other in self._catalog.readers(query)]
 
     # ---- starting
@@ -180,7 +181,7 @@ class Lifecycle:
     def _make(
         self, number: int, name: str, sql: str, tags: tuple[str, ...], plan: Plan | JoinPlan | TreePlan, looks_back: bool
     ) -> Query:  # fmt: skip
-        """A query of a plan; `looks_back`: it may see rows from before it starts."""
+        """A query object of a plan; `looks_back`: it may see rows from before its start."""
         if isinstance(plan, Plan):
             return Query(self._engine, number, name, sql, tags, plan)
         if isinstance(plan, TreePlan):
@@ -198,7 +199,7 @@ class Lifecycle:
         return kind(self._engine, number, name, sql, tags, plan, group)
 
     def _start(self, query: Query) -> None:
-        """Run from the next commit on, over what the query may see now."""
+        """Run a query from the next commit on, over the rows it may see now."""
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
             shared = shareable(query.tree_plan) if query.emit == "commit" and query.expiry == "auto" else None
@@ -215,11 +216,11 @@ class Lifecycle:
             query.start(seq, births)
             return
         source = sources[0]
-        leg = source.leg(query.window, query.plan.condition, query.name)
+        leg = source.placement.leg(query.window, query.plan.condition, query.name)
         recall(source, leg, births[0])
-        run = Run(seq, None, births[0], source.module_numbers(leg.condition))
-        query.begin(leg, run, source.leg_results(leg))
-        source.add_reader(leg, query)
+        run = QueryRun(seq, None, births[0], source.modules.numbers_of(leg.condition))
+        query.begin(leg, run, source.placement.leg_results(leg))
+        source.placement.add_reader(leg, query)
 
     def _births(self, query: Query, sources: Sequence[Source], windows: Sequence[WindowSpec]) -> tuple[int, ...]:
         seq = self._committer.seq
@@ -228,7 +229,7 @@ class Lifecycle:
     # ---- operators
 
     def _shared_operation(self, query: TreeQuery, shared: Shareable) -> SharedOperation:
-        """A query's place among those that share their aggregates."""
+        """Make a query a member of the shared group of its form."""
         hidden = Query(self._engine, query.id, query.name, query.sql, (), shared.plan)
         core = StreamCore(hidden, self._catalog.sources[shared.plan.stream], False)
         births = self._births(query, core.sources, hidden.windows)
@@ -236,8 +237,8 @@ class Lifecycle:
         core.start(self._committer.seq, births)
         return self._committer.operations.shared.join(query, shared, core)
 
-    def _make_own(self, query: TreeQuery, record: Record) -> None:
-        """Give a query that shared its aggregates operators of its own, which stand as they would after a commit."""
+    def _make_own(self, query: TreeQuery, record: LoggedCommit) -> None:
+        """Replace a query's membership in a shared group by operators of its own, in their state after a commit."""
         shared = query.operation
         assert isinstance(shared, SharedOperation), "a query that shares"
         operation = self._operation(query, (shared.core.query.born,))
@@ -250,10 +251,10 @@ class Lifecycle:
         self._committer.operations.add(query)
 
     def _operation(self, query: TreeQuery, born: tuple[int, ...] | None) -> Operation:
-        """The operators of a query, over cores that run from the next commit on; `born`: of its only core, None: find out."""
-        building = Building(query, self._core, self._named_stage)
-        forms, found = query.tree_plan.forms.forms, building.cores
-        replanner = Replanner(forms, query.expiry, self.pace, building.build, partial(self._readers, query))
+        """The operators of a query, over cores that run from the next commit on; `born`: births of its only core, if known."""
+        builder = QueryBuilder(query, self._core, self._named_stage)
+        forms, found = query.tree_plan.forms.forms, builder.cores
+        replanner = Replanner(forms, query.expiry, self.pace, builder.build, partial(self._readers, query))
         births = {
             block: born or self._births(query, core.sources, core.query.windows) for block, core in found.items()
         }  # fmt: skip
@@ -273,12 +274,12 @@ class Lifecycle:
         return JoinCore(joined, self._committer.joiner, sends_ends)
 
     def _named_stage(self, node: NamedQuery) -> Stage:
-        """The result of a running query."""
+        """A stage that gives the result of a running query."""
         query = self._catalog.query(node.name)
         if isinstance(query, TreeQuery):
             if isinstance(query.operation, SharedOperation):
                 # who reads it wants to see single events
-                self._make_own(query, Record(self._committer.seq, query.timeline.now, query.timeline.now))
+                self._make_own(query, LoggedCommit(self._committer.seq, query.timeline.now, query.timeline.now))
             assert isinstance(query.operation, Operation), "only running queries are read"
             return QueryStage(query.operation.root)
         if isinstance(query, JoinQuery):
@@ -288,7 +289,7 @@ class Lifecycle:
     # ---- opening
 
     def _open(self, query: Query, before: Results | None, left: Held | None) -> None:
-        """The commit that gives a query what it sees at once, net of the answer it had `before`; `left` are its rows."""
+        """Commit a query's first answer, net of the answer it had `before`; `left` are the rows of that answer."""
         timeline, run = self._catalog.timeline_of(query), query.runs[-1]
         now = run.opened_us = timeline.now
         at_us = effect_time(now)
@@ -310,17 +311,17 @@ class Lifecycle:
         self._committer.show(query, timeline, parts)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:
-        """The answer that a query is about to take back, none if it is a stream, and its rows."""
+        """The answer that a query is about to take back (None for a stream), and its rows."""
         if query.is_stream:
             return None, None
-        return reader_of(query, self._catalog).answer(self._catalog.timeline_of(query).now), self._rows_of(query)
+        return make_reader(query, self._catalog).answer(self._catalog.timeline_of(query).now), self._rows_of(query)
 
     def _rows_of(self, query: Query) -> Held | None:
-        """The rows or matches of the answer of a relation; None if nobody listens, or operators made them."""
+        """The rows or matches of a relation's answer; None without listeners, and for results of operators."""
         if not self._committer.listeners or query.is_stream or isinstance(query, TreeQuery):
             return None
         of = query.group if isinstance(query, JoinQuery) else self._catalog.sources[query.stream]
-        return of, query.kept or reader_of(query, self._catalog).keep(self._catalog.timeline_of(query).now)
+        return of, query.kept or make_reader(query, self._catalog).keep(self._catalog.timeline_of(query).now)
 
     def _sources(self, query: Query) -> list[Source]:
         return [self._catalog.input(name) for name in query.streams]
@@ -343,25 +344,25 @@ class Lifecycle:
         sources = self._sources(query)
         for source in sources:
             if not isinstance(source, TableSource):
-                source.stored_from(seq)
+                source.stored.settle(seq)
         if isinstance(query, JoinQuery):
             query.stop(seq)
             return
         leg = query.leg
         assert leg is not None
-        query.end(seq, sources[0].leg_results(leg))
-        sources[0].remove_reader(leg, query)
+        query.end(seq, sources[0].placement.leg_results(leg))
+        sources[0].placement.remove_reader(leg, query)
 
     def _end_run(self, query: Query) -> None:
-        """Stop a query whose run can still be read."""
+        """Stop a query, keeping its run readable."""
         if not isinstance(query, TreeQuery):
             for source, window, condition in zip(self._sources(query), query.windows, query.conditions, strict=True):
                 if not isinstance(source, TableSource):
-                    source.end_run(window, condition, self._committer.seq)
+                    source.log.end_run(window, condition, self._committer.seq)
         self._stop(query)
 
     def _release(self, query: Query) -> None:
-        """A query, or what it was, is read no more."""
+        """Free a query, or an earlier version, that can no longer be read."""
         if isinstance(query, JoinQuery):
             query.release()
             self._committer.joiner.release(query.group)

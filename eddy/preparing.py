@@ -1,7 +1,7 @@
-"""Queries that are asked for, checked before the first of them starts.
+"""Checking of submitted queries before the first of them starts.
 
-A call may ask for several, and a later one may read an earlier one: so they are planned one after the other over a catalog in
-which those before stand as if they ran. Nothing of the engine changes here, and what is ready can be started without an error.
+Of several queries in a call, later ones may read earlier ones: they are planned one after the other, over a copy of the catalog
+that holds the earlier ones as if they ran. Nothing of the engine changes here, and a `Ready` query starts without an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from eddy.base.log_bounds import LogBounds
 from eddy.base.plans import JoinPlan, Plan, TreePlan
 from eddy.base.results import NETTING
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.catalog.planner import Planner
 from eddy.joins.join_query import JoinQuery
 from eddy.operators.tree_query import TreeQuery
@@ -26,7 +27,7 @@ EXPIRY = ("input", "negative", "negative+message", "piggyback", "direct", "updat
 
 
 class Asked(NamedTuple):
-    """A query as somebody asks for it: the arguments of `submit`."""
+    """The arguments of one `submit`."""
 
     sql: str
     name: str | None = None
@@ -39,7 +40,7 @@ class Asked(NamedTuple):
 
 @dataclass(slots=True)
 class Ready:
-    """A query that can start, under a name that is free."""
+    """A checked query with a free name, ready to start."""
 
     asked: Asked
     number: int
@@ -48,7 +49,7 @@ class Ready:
 
 
 def prepare(engine: QueryHost, asked: Sequence[Asked], catalog: Catalog, planner: Planner) -> list[Ready]:
-    """All that are asked for, ready; or the error of the first that is wrong, with its place as `item` if there are several."""
+    """Check and plan all queries of a call; raises the first error, with the query's place as `item` if there are several."""
     if len(asked) == 1:
         return [_ready(asked[0], catalog, planner)]
     catalog = catalog.draft()
@@ -78,13 +79,13 @@ def _ready(asked: Asked, catalog: Catalog, planner: Planner) -> Ready:
 
 
 def check_expiry(word: str) -> None:
-    """Raise if a word names no way to find ends."""
+    """Raise if `word` is not an expiry strategy."""
     if word not in EXPIRY:
         raise EddyError(f"expiry is {word!r}", code="bad_option", hint=f"one of {', '.join(EXPIRY)}")
 
 
 def _stand_in(engine: QueryHost, ready: Ready, catalog: Catalog) -> Query:
-    """A query as those that read it see it, which never runs."""
+    """A query object for planning later queries that read this one by name; it never runs."""
     plan, about = ready.plan, (engine, ready.number, ready.name, ready.asked.sql, ())
     if isinstance(plan, Plan):
         return _Plain(*about, plan)

@@ -1,7 +1,7 @@
-"""A running query: its text, its columns, its leg, and the stretches of time in which it ran.
+"""Query handles: text, output columns, leg, and the runs of a query.
 
-Whoever holds a `Query` holds it for good: when `replace` gives it another text, it stays the same object, and what it was, its
-runs included, stays readable beside it as an earlier version for as long as the log reaches so far back.
+A `Query` stays the same object for good: when `replace` gives it another text, the earlier version with its runs stays readable
+beside it, for as long as the log reaches back so far.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from eddy.base.plans import Birth, Kept, Plan, Run
+from eddy.base.plans import Birth, Kept, Plan, QueryRun
 from eddy.streams.legs import Leg
 from eddy.streams.timeline import Timeline
 from filters.expressions.predicate import Condition
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class QueryHost(Protocol):
-    """What a query asks of its engine."""
+    """The engine's calls that a query forwards to."""
 
     def answer(self, query: Query) -> pa.Table: ...
     def changes(self, query: Query, since: str | int = "snapshot") -> Changes: ...
@@ -38,7 +38,7 @@ class QueryHost(Protocol):
 
 
 class Query:
-    """A standing query; `engine.submit` makes it. Its methods are those of the engine, for this query."""
+    """A standing query, made by `engine.submit`; its methods are the engine's, for this query."""
 
     __slots__ = (
         "_engine", "id", "name", "sql", "tags", "plan", "leg", "runs", "kept", "complete_since_us", "_results_before",
@@ -69,7 +69,7 @@ class Query:
         #: None while paused or after cancel
         self.leg: Leg | None = None
         #: the stretches in which it ran that the log still reaches, oldest first; never empty
-        self.runs: list[Run] = []
+        self.runs: list[QueryRun] = []
         #: the answer it keeps while paused
         self.kept: Kept | None = None
         self.complete_since_us: int | None = None
@@ -100,12 +100,12 @@ class Query:
 
     @property
     def timeline(self) -> Timeline | None:
-        """The timeline that it is on; None: that of its stream."""
+        """The query's own timeline; None: the timeline of its stream."""
         return None
 
     @property
     def readable(self) -> Readable:
-        """What a query that reads it by name has to know."""
+        """The query's description for queries that read it by name."""
         schema = Schema(tuple(Column(column.name, column.type) for column in self.outputs))
         facts = QueryProperties(
             self.is_stream, self.update_pattern, self.ends_known, self.ends_early, self.levels, self.union_bits, self.ordered,
@@ -120,27 +120,27 @@ class Query:
 
     @property
     def ends_early(self) -> bool:
-        """Whether a - may come for a result whose end is known, to who reads it by name."""
+        """Whether a - may come for a result with a known end, in queries that read this one by name."""
         return False
 
     @property
     def unread(self) -> bool:
-        """Whether its changes may go unlogged, for nobody has asked for them yet."""
+        """Whether no reader has asked for changes yet; they need not be logged."""
         return False
 
     @property
     def levels(self) -> int:
-        """How many running queries stand above each other, itself with them."""
+        """The depth of the longest chain of queries that read each other by name, from this one down."""
         return 1
 
     @property
     def ordered(self) -> bool:
-        """Whether its rows come in an order of their own."""
+        """Whether result rows have an order of their own."""
         return True
 
     @property
     def union_bits(self) -> int:
-        """Bits that UNION ALLs take of the ids of its rows."""
+        """The number of bits of row ids that UNION ALL takes."""
         return 0
 
     @property
@@ -154,7 +154,7 @@ class Query:
 
     @property
     def opens(self) -> bool:
-        """Whether it may have rows at once, whatever its history: its submit is then a commit."""
+        """Whether the first answer may have rows even without history; the submit is then a commit."""
         return False
 
     @property
@@ -164,7 +164,7 @@ class Query:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The conditions of its inputs alone."""
+        """The condition on each input alone."""
         return (self.plan.condition,)
 
     @property
@@ -173,7 +173,7 @@ class Query:
 
     @property
     def is_stream(self) -> bool:
-        """Whether its results are only added, never taken back."""
+        """Whether results are only added, never taken back."""
         return self.window.is_stream
 
     @property
@@ -186,11 +186,11 @@ class Query:
 
     @property
     def born(self) -> int:
-        """The first position of the stream's rows that count now."""
+        """The first position of the stream that counts in the current run."""
         return self.runs[-1].born
 
-    def begin(self, leg: Leg, run: Run, leg_results: int) -> None:
-        """Start to run on a leg that has had `leg_results` results so far."""
+    def begin(self, leg: Leg, run: QueryRun, leg_results: int) -> None:
+        """Start a run on a leg that has given `leg_results` results so far."""
         self.leg = leg
         # not appended: that leaves room for more, of which most queries never have any
         self.runs = self.runs + [run]
@@ -198,20 +198,20 @@ class Query:
         self.kept = None
 
     def end(self, until: int, leg_results: int) -> None:
-        """Stop running, after a commit."""
+        """End the current run, after commit `until`."""
         assert self.leg is not None
         self.runs[-1].until = until
         self._results_before = self.results(leg_results)
         self.leg = None
 
     def results(self, leg_results: int) -> int:
-        """Results so far, given those of the leg."""
+        """The number of results so far, given the leg's count."""
         return self._results_before + (leg_results - self._results_at_start if self.running else 0)
 
     # ---- texts that were replaced
 
     def become(self, other: Query) -> Query:
-        """Take over the text and plan of `other`, which never ran; returns what this one was."""
+        """Take over the text and plan of `other`, which never ran; returns the earlier version as a query of its own."""
         version = copy.copy(self)
         version.earlier = ()
         for name in ("sql", "plan", "join_plan", "legs", "sources", "group", "slot", "_tables", "_table_legs",
@@ -226,12 +226,12 @@ class Query:
         return version
 
     def forget_version(self, version: Query) -> None:
-        """An earlier version can no longer be read."""
+        """Drop an earlier version that can no longer be read."""
         self.earlier = tuple(one for one in self.earlier if one is not version)
         self.lost_until = max(self.lost_until, version.runs[-1].until or 0)
 
     def forget_runs(self, gone: int) -> None:
-        """Commits up to `gone` are no longer logged."""
+        """Drop the runs that ended by commit `gone`, the last one that is no longer logged."""
         past = [run.until for run in self.runs if run.until is not None and run.until <= gone]
         if past:
             self.runs = [run for run in self.runs if run.until is None or run.until > gone]
@@ -259,7 +259,7 @@ class Query:
 
     @property
     def complete_since(self) -> datetime | None:
-        """From when on the answer misses nothing that came before the submit; None if that time never comes."""
+        """The time from which the answer misses no row from before the submit; None if that time never comes."""
         since = self.complete_since_us
         # windows may be so long that their end has no date
         return None if since is None or since > MAX_US else to_datetime(since)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from bitarray import bitarray
 from llvmlite import ir
 from numba.extending import intrinsic
 
@@ -62,20 +61,6 @@ def clear_bit_of(masks: np.ndarray, k: int, slot: int) -> None:
 
 def has_bit(mask: np.ndarray, slot: int) -> bool:
     return bool(int(mask[slot >> 6]) >> (slot & 63) & 1)
-
-
-def to_bitarray(mask: np.ndarray, n: int) -> bitarray:
-    """The first n bits of a word mask as a bitarray: the form for one query's or one module's set."""
-    bits = bitarray(endian="little")
-    bits.frombytes(mask.tobytes())
-    return bits[:n]
-
-
-def to_mask(bits: bitarray, n_words: int) -> np.ndarray:
-    """A bitarray as a word mask."""
-    raw = bitarray(bits, endian="little")
-    raw.extend([0] * (n_words * 64 - len(raw)))
-    return np.frombuffer(raw.tobytes(), np.uint64).copy()
 
 
 def slots_of(mask: np.ndarray) -> np.ndarray:

@@ -81,7 +81,7 @@ class Dictionary:
     """String to code and back.
 
     >>> rooms = Dictionary()
-    >>> rooms.encode_list(["a", "b", "a"]).tolist(), rooms.find("b"), rooms.find("c"), rooms.strings
+    >>> rooms.commit(rooms.prepare_list(["a", "b", "a"])).tolist(), rooms.find("b"), rooms.find("c"), rooms.strings
     ([0, 1, 0], 1, -1, ['a', 'b'])
     """
 
@@ -230,14 +230,6 @@ class Dictionary:
         # the last entry serves inverse == -1
         table.append(0)
         return np.array(table, np.int64)[plan.inverse]
-
-    def encode_list(self, values: Sequence[str | None]) -> Array:
-        """Prepare and commit at once."""
-        return self.commit(self.prepare_list(values))
-
-    def encode_arrow(self, values: Any) -> Array:
-        """Prepare and commit at once."""
-        return self.commit(self.prepare_arrow(values))
 
     def as_array(self) -> Array:
         """All strings as an object array to take codes from; read-only, O(new strings since the last call)."""

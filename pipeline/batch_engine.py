@@ -42,7 +42,7 @@ from pipeline.merged import Position
 from pipeline.targets import EngineTarget
 from pipeline.wide import Wide
 from storage.disk import LocalDisk
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 from storage.snapshots import Snapshots
 
 #: Rows that the log of results holds: what one batch may change. Its bytes are those that the engine may hold at all.
@@ -88,7 +88,7 @@ class BatchEngine:
         self._disk.unlock()
 
     def _check_job(self) -> None:
-        """Take down what the job is, or see that it is the same."""
+        """Write down the job's data and queries, or check that they are the same."""
         manifest = hashlib.sha256((self._dataset.path / MANIFEST).read_bytes()).hexdigest()
         job = {"dataset": manifest, "queries": self._queries}
         path = self.out / _JOB
@@ -125,7 +125,7 @@ class BatchEngine:
     # ---- batches
 
     def take(self, batch: int, rows: pa.Table) -> bool:
-        """Take a batch of the wide rows; False if it had been taken before."""
+        """Process a batch of the wide rows; return False if it was processed before."""
         assert not self._ahead, "a batch failed half-way: open the folder again"
         given = self._by_stream(rows)
         end = {name: self._end_of(name, given) for name in self.position}
@@ -144,7 +144,7 @@ class BatchEngine:
         return True
 
     def _by_stream(self, rows: pa.Table) -> dict[str, pa.Table]:
-        """The rows of each stream in their order; they come in partitions, whose order is Spark's business."""
+        """Return the rows of each stream in order; partitions come in Spark's order."""
         found = {}
         for name in self.position:
             table = rows.filter(pc.equal(rows.column("stream"), name))
@@ -162,7 +162,7 @@ class BatchEngine:
         return int(given[name].column("row")[-1].as_py()) + 1 if name in given else self.position[name]
 
     def _check_done(self, batch: int, given: Mapping[str, pa.Table]) -> None:
-        """See that a batch that was done has the rows that come for it now."""
+        """Check that a finished batch comes with the same rows again."""
         path = self.results_of(batch)
         if not path.exists():
             raise self._apart(batch, f"{path.name} is missing")

@@ -1,4 +1,4 @@
-"""From a table of Spark to the files of a stream: one partition, one chunk.
+"""Writer of a Spark table as the files of a stream: one partition, one file.
 
 Whoever calls has put the rows of each chunk into one partition, sorted by time, with the chunks in the order of the partitions.
 Spark writes a file for each partition into the draft's scratch; they get their names at the end.

@@ -1,4 +1,4 @@
-"""From rows as they were written to rows as they are declared, and the reason for those that cannot be.
+"""Conversion of raw rows to declared types, with a reason for each row that is refused.
 
 A raw table has the source's columns and four of ours: `_file` (its place among the files, from 1), `_block` and `_row` (which
 together order the rows of a file as they stood), and `_text` (the line, or the row as JSON, for the quarantine). Cleaning
@@ -16,7 +16,7 @@ from lineage.csv_cells import unit_of
 from lineage.errors import SchemaError, did_you_mean
 from lineage.schema import Schema, Type
 from pipeline import csv_sql
-from pipeline.files import INTEL_COLUMNS, Source
+from pipeline.files import INTEL_COLUMNS, StreamFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,8 +28,8 @@ _MIN_US, _MAX_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 _UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def read_raw(spark: SparkSession, source: Source, scratch: Path) -> DataFrame:
-    """The raw table of a source."""
+def read_raw(spark: SparkSession, source: StreamFiles, scratch: Path) -> DataFrame:
+    """Return the raw table of a stream's files."""
     paths = [_escaped(link) for link in _linked(source, scratch)]
     ours = [
         "CAST(split_part(_metadata.file_name, '.', 1) AS INT) AS _file",
@@ -59,8 +59,8 @@ def read_raw(spark: SparkSession, source: Source, scratch: Path) -> DataFrame:
     return fields.selectExpr(moment, *picked, "_file", "_block", "_row", "_text", "size(_fields) <> 8 AS _torn")
 
 
-def _linked(source: Source, scratch: Path) -> list[Path]:
-    """The files by names that are their places: Spark shows the name of a row's file, but spells some of them in its own way."""
+def _linked(source: StreamFiles, scratch: Path) -> list[Path]:
+    """Return links to the files, named by their places, because Spark changes some characters of a file name."""
     folder = scratch / f"files of {source.stream}"
     folder.mkdir()
     links = []
@@ -73,12 +73,13 @@ def _linked(source: Source, scratch: Path) -> list[Path]:
 
 
 def _escaped(path: Path) -> str:
-    """A path as Spark reads it: none of its letters stands for others."""
+    """Return a path in which Spark finds no wildcards."""
     return re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path))
 
 
 def columns_of(
-    raw: DataFrame, source: Source, declared: Mapping[str, str] | None, time: str | None, types: Mapping[str, str] | None = None
+    raw: DataFrame, source: StreamFiles, declared: Mapping[str, str] | None, time: str | None,
+    types: Mapping[str, str] | None = None,
 ) -> tuple[Schema, str]:  # fmt: skip
     """The schema of a stream and its time column: as declared, else by what the values look like, but for `types`."""
     if declared is not None:
@@ -118,7 +119,7 @@ def _only_time(found: Mapping[str, str], stream: str) -> str:
     return times[0]
 
 
-def _inferred(raw: DataFrame, source: Source) -> dict[str, str]:
+def _inferred(raw: DataFrame, source: StreamFiles) -> dict[str, str]:
     """Types of columns: of typed ones their own, of text in CSV the narrowest that nearly all values have."""
     words = {"text": "string", "nanoseconds": "timestamp"}
     if source.format == "parquet":
@@ -155,7 +156,7 @@ def _unit(raw: DataFrame, time: str) -> str:
     return unit_of(least)
 
 
-def clean(raw: DataFrame, source: Source, schema: Schema, time: str) -> DataFrame:
+def clean(raw: DataFrame, source: StreamFiles, schema: Schema, time: str) -> DataFrame:
     """The columns by their types, `_us` and `_reason`, beside `_file _block _row _text`."""
     typed, reasons = [], ["WHEN _torn THEN 'wrong number of fields'"]
     if source.format == "intel":
@@ -180,7 +181,7 @@ def clean(raw: DataFrame, source: Source, schema: Schema, time: str) -> DataFram
 
 
 def _converted(value: str, kind: str, wanted: Type, unit: str) -> str | None:
-    """The expression that makes a column of a stored kind one of the wanted type, NULL for what cannot be; None if none can."""
+    """Return the SQL that converts a stored kind to the wanted type, NULL where a value does not fit; None if no value can."""
     if wanted is Type.TIMESTAMP:
         return _as_time(value, kind, unit)
     if wanted is Type.STRING:

@@ -1,4 +1,4 @@
-"""A dataset while it is written: whole or not there at all.
+"""A dataset while it is written: published whole, or not at all.
 
 All is made in a sibling of the wanted folder, `DIR.partial-<pid>`: the dataset in its `data`, what jobs need meanwhile in its
 `scratch`. `publish` reads the footers of what was written, writes the manifest last, syncs everything, and renames: whatever
@@ -81,7 +81,7 @@ class Draft:
             os.close(self._lock)
 
     def _remove_abandoned(self) -> None:
-        """Remove what writers that were killed have left; one that still runs keeps its lock."""
+        """Remove the drafts of killed writers; a running one holds its lock."""
         for folder in self.out.parent.glob(f"{glob.escape(self.out.name)}.partial-*"):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -97,7 +97,7 @@ class Draft:
                 os.close(lock)
 
     def publish(self, streams: Mapping[str, Declared], quarantined: Mapping[str, int]) -> Dataset:
-        """Describe what was written, make it durable and give it its name."""
+        """Write the manifest, sync everything and rename the draft to its final name."""
         with telling_disk(self.out):
             described = {name: self._stored(name, stream).described() for name, stream in streams.items()}
             for path in self.folder.rglob("*"):
@@ -113,7 +113,7 @@ class Draft:
         return Dataset.open(self.out)
 
     def _stored(self, name: str, stream: Declared) -> StoredStream:
-        """A stream by the footers of its files."""
+        """Return a stream as described by the footers of its files."""
         chunks = []
         for path in sorted((self.folder / name).glob("chunk=*.parquet")):
             first_last = _footer(path, stream.time)
@@ -126,7 +126,7 @@ class Draft:
 
 @contextmanager
 def telling_disk(where: Path) -> Iterator[None]:
-    """Give errors of the disk their words."""
+    """Turn errors of the disk into `DatasetError`."""
     try:
         yield
     except OSError as error:
@@ -134,7 +134,7 @@ def telling_disk(where: Path) -> Iterator[None]:
 
 
 def disk_error(where: Path, number: int | None, words: str) -> DatasetError:
-    """What to say when a dataset cannot be written."""
+    """Return the error of a dataset that cannot be written."""
     if number in _FULL:
         return DatasetError(
             f"the disk is full: {where} was not written",
@@ -145,7 +145,7 @@ def disk_error(where: Path, number: int | None, words: str) -> DatasetError:
 
 
 def _footer(path: Path, time: str) -> tuple[int, int, int] | None:
-    """Rows, first and last time of a file; None if it has no rows."""
+    """Return rows, first and last time of a file; None if it has no rows."""
     try:
         with pq.ParquetFile(path) as file:
             footer = file.metadata

@@ -1,4 +1,4 @@
-"""Files of rows that somebody else wrote, as `eddy generate from` is told of them. No Spark: what can be refused at once, is.
+"""Files of rows for `eddy generate from`, checked without Spark so that mistakes are refused at once.
 
 name=FILE     a file of the stream `name`; several files may have one stream
 FILE          the stream is named by the file
@@ -46,8 +46,8 @@ INTEL_COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The files of one stream. `stored` says how a column comes: "text", "int", "float", "bool", "timestamp", "nanoseconds"."""
+class StreamFiles:
+    """The files of one stream. `stored` has the kind of each column: text, int, float, bool, timestamp, nanoseconds."""
 
     stream: str
     files: tuple[Path, ...]
@@ -60,12 +60,12 @@ class Source:
 
     @property
     def made(self) -> str | None:
-        """The column of a CSV that is made of others."""
+        """Return the column of a CSV that is made of others."""
         return self.form.time[0] if self.form.time else None
 
 
-def sources_of(words: Sequence[str], format_: str | None, csv: Mapping[str, Any] | None = None) -> list[Source]:
-    """The streams that words name, with their files looked at; `csv` says the form of those that are CSV (`CsvForm.parse`)."""
+def sources_of(words: Sequence[str], format_: str | None, csv: Mapping[str, Any] | None = None) -> list[StreamFiles]:
+    """Return the streams that words name, with their files checked; `csv` gives the form of CSV files (`CsvForm.parse`)."""
     if format_ is not None and format_ not in FORMATS:
         raise SchemaError(f'there is no format "{format_}"', hint=f"--format is one of {', '.join(FORMATS)}")
     files: dict[str, list[Path]] = {}
@@ -76,7 +76,7 @@ def sources_of(words: Sequence[str], format_: str | None, csv: Mapping[str, Any]
     return [_source(stream, tuple(found), format_, csv or {}) for stream, found in files.items()]
 
 
-def _source(stream: str, files: tuple[Path, ...], format_: str | None, csv: Mapping[str, Any]) -> Source:
+def _source(stream: str, files: tuple[Path, ...], format_: str | None, csv: Mapping[str, Any]) -> StreamFiles:
     formats = {format_ or _format_of(file) for file in files}
     if len(formats) > 1:
         raise SchemaError(f'stream "{stream}" has files of several formats: {", ".join(sorted(formats))}')
@@ -99,14 +99,14 @@ def _source(stream: str, files: tuple[Path, ...], format_: str | None, csv: Mapp
             )
     Schema.parse(dict.fromkeys(stored, "string"), stream)
     if found != "csv":
-        return Source(stream, files, found, stored)
+        return StreamFiles(stream, files, found, stored)
     columns = form.columns(header)
     parts = tuple(columns[form.source(part, header, columns)] for part in form.time[1]) if form.time else ()
-    return Source(stream, files, found, stored, form, parts)
+    return StreamFiles(stream, files, found, stored, form, parts)
 
 
-def naive_times(source: Source) -> list[str]:
-    """The columns of a CSV with times that do not say their zone, and nobody else says it; by its first lines."""
+def naive_times(source: StreamFiles) -> list[str]:
+    """Return the columns of a CSV whose times have no zone, and for which no option gives one; judged by its first lines."""
     if source.format != "csv":
         return []
     try:
@@ -157,7 +157,7 @@ def _unreadable(file: Path, error: Exception) -> DatasetError:
 
 
 def _header(file: Path, form: CsvForm) -> list[str]:
-    """The names in the CSV, or those that stand for them."""
+    """Return the names in the header of a CSV, or their stand-ins."""
     names = list(form.names) or next(csv.reader([_first_line(file).removeprefix("\ufeff")], delimiter=form.delimiter), [])
     if not names:
         hint = "the first line of a CSV has the names of the columns, or --names a,b,c has"

@@ -25,9 +25,9 @@ from pipeline.chunks import CHUNK_ROWS, write_chunks
 from pipeline.dataset import Dataset
 from pipeline.draft import Draft
 from pipeline.files import naive_times, sources_of
-from pipeline.ingest import Ingested, ingest
+from pipeline.ingest import IngestedStream, ingest
 from pipeline.progress import Report, reporting
-from pipeline.sensors import READINGS, Building, readings
+from pipeline.sensors import READINGS, SensorNetwork, readings
 from pipeline.session import LOCAL, run_apart, spark_session
 from pipeline.stocks import STREAMS, Market, stream_rows
 
@@ -66,13 +66,13 @@ def sensors(
     """
     parameters = {"sensors": sensors, "hours": hours, "every": every, "start": start}
 
-    def write(draft: Draft, spark: SparkSession, building: Building) -> Dataset:
+    def write(draft: Draft, spark: SparkSession, building: SensorNetwork) -> Dataset:
         write_chunks(readings(spark, building, seed, CHUNK_ROWS), draft, "readings", READINGS)
         return draft.publish({"readings": READINGS}, {})
 
     with _told(json):
         epoch_us = round(every * 1e6)
-        building = Building(sensors, int(hours * 3_600_000_000 / epoch_us), epoch_us, _us(start))
+        building = SensorNetwork(sensors, int(hours * 3_600_000_000 / epoch_us), epoch_us, _us(start))
         draft = Draft(out, kind="sensors", seed=seed, parameters=parameters)
         dataset = _run(draft, master, building.n_chunks(CHUNK_ROWS), lambda draft, spark: write(draft, spark, building))
         _show(dataset, json)
@@ -171,7 +171,7 @@ def _declared(columns: str | None) -> dict[str, str] | None:
     return found
 
 
-def _reasons(done: Mapping[str, Ingested]) -> dict[str, int]:
+def _reasons(done: Mapping[str, IngestedStream]) -> dict[str, int]:
     """How many rows were refused, by stream and reason."""
     return {f"{stream}: {reason}": n for stream, one in done.items() for reason, n in one.quarantined.items()}
 
@@ -200,7 +200,7 @@ def _run(draft: Draft, master: str, n_tasks: int, write: Callable[[Draft, SparkS
 
 @contextmanager
 def _told(json: bool) -> Iterator[None]:
-    """Mistakes in a few lines, Ctrl-C in one."""
+    """Print mistakes in a few lines, Ctrl-C in one."""
     try:
         yield
     except EddyError as error:
@@ -229,7 +229,7 @@ def _bar(n_tasks: int) -> Iterator[Report]:
 
 
 def _show(dataset: Dataset, json: bool) -> None:
-    """What was written."""
+    """Print the written dataset."""
     if json:
         facts: dict[str, Any] = {"path": str(dataset.path), "kind": dataset.kind, "seed": dataset.seed}
         facts["streams"] = {

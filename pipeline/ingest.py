@@ -1,4 +1,4 @@
-"""Real files into a dataset: validated, sorted by event time, and what is bad put aside with its reason.
+"""Import of files into a dataset: checked, sorted by event time, refused rows put aside with their reason.
 
 Rows of one instant keep the order in which the files, as they were named, have them; so the result is the same however Spark
 cuts the input. Chunks are made of whole stretches of time (a 4,096th of the span) and hold up to `CHUNK_ROWS` rows; where one
@@ -17,7 +17,7 @@ from pipeline.chunks import CHUNK_ROWS, write_chunks, write_one
 from pipeline.cleaning import clean, columns_of, read_raw
 from pipeline.dataset import DatasetError
 from pipeline.draft import Declared, Draft
-from pipeline.files import Source
+from pipeline.files import StreamFiles
 from pipeline.session import telling_spark
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ _STRETCHES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
-    """A stream as it was written, and how many rows were refused for which reason."""
+class IngestedStream:
+    """A written stream, and the number of refused rows by reason."""
 
     declared: Declared
     quarantined: Mapping[str, int]
 
 
 def ingest(
-    spark: SparkSession, draft: Draft, source: Source, columns: Mapping[str, str] | None, time: str | None,
+    spark: SparkSession, draft: Draft, source: StreamFiles, columns: Mapping[str, str] | None, time: str | None,
     chunk_rows: int = CHUNK_ROWS, types: Mapping[str, str] | None = None,
-) -> Ingested:  # fmt: skip
+) -> IngestedStream:  # fmt: skip
     """Write one stream into a draft."""
     with telling_spark(draft.out):
         raw = read_raw(spark, source, draft.scratch)
@@ -58,7 +58,7 @@ def ingest(
             write_chunks(chunks, draft, source.stream, declared)
         if refused:
             write_one(_aside(cleaned, source), draft, f"quarantine/{source.stream}.parquet")
-    return Ingested(declared, refused)
+    return IngestedStream(declared, refused)
 
 
 def _counted(cleaned: DataFrame) -> tuple[tuple[int, int, int] | None, dict[str, int]]:
@@ -76,8 +76,8 @@ def _counted(cleaned: DataFrame) -> tuple[tuple[int, int, int] | None, dict[str,
     return good, dict(sorted(refused.items()))
 
 
-def _aside(cleaned: DataFrame, source: Source) -> DataFrame:
-    """The rows that were refused, for people to look at."""
+def _aside(cleaned: DataFrame, source: StreamFiles) -> DataFrame:
+    """Return the refused rows, for people to look at."""
     from pyspark.sql import functions as f
 
     names = f.array(*(f.lit(str(file)) for file in source.files))
@@ -86,7 +86,7 @@ def _aside(cleaned: DataFrame, source: Source) -> DataFrame:
 
 
 def _in_chunks(rows: DataFrame, good: tuple[int, int, int], chunk_rows: int) -> DataFrame:
-    """The rows with each chunk in a partition of its own, in order."""
+    """Return the rows with each chunk in a partition of its own, in order."""
     n_rows, first, last = good
     width = (last - first) // _STRETCHES + 1
     numbered = rows.selectExpr("*", f"CAST((_us - {first}L) div {width}L AS INT) AS _stretch")

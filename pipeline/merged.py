@@ -1,4 +1,4 @@
-"""The streams of a dataset as one: slices in the order in which `push_many` would merge all rows at once.
+"""The merged order of a dataset's streams, in slices: the order in which one `push_many` would merge all rows.
 
     order of rows      by (time, order of the streams in the manifest, number in the stream)
     slices             s1, s2, ...: cut in that order, each pushed by one `push_many`, they give what one push of all rows gives
@@ -45,8 +45,8 @@ class Slice:
     end: Position
 
 
-class _Walk:
-    """One stream: the batch that is being cut up, and what is left of it."""
+class _StreamWalk:
+    """One stream: the current batch, and its rows that are left."""
 
     __slots__ = ("_batches", "_time", "at", "batch", "n_before", "times")
 
@@ -60,7 +60,7 @@ class _Walk:
         self.times: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
 
     def more(self) -> bool:
-        """Whether there are more rows; reads on if none is left of the batch."""
+        """Return whether there are more rows; read the next batch if this one is used up."""
         if self.at < len(self.times):
             return True
         # not before it is asked for: what comes before a file that cannot be read is given out first
@@ -78,7 +78,7 @@ class _Walk:
         return self.n_before + self.at
 
     def take(self, to: int) -> pa.RecordBatch:
-        """The rows up to a place in the batch."""
+        """Return the rows up to a place in the batch."""
         assert self.batch is not None
         taken = self.batch.slice(self.at, to - self.at)
         self.at = to
@@ -100,12 +100,12 @@ class Merged:
     ) -> None:
         self._slice_rows = slice_rows
         self._span_us = span_us
-        self._walks: dict[str, _Walk] = {}
+        self._walks: dict[str, _StreamWalk] = {}
         for name, stored in dataset.streams.items():
             from_row = 0 if start is None else start[name]
             columns = [stored.time] if time_only else None
             batches = dataset.batches(name, from_row=from_row, columns=columns, batch_rows=batch_rows)
-            self._walks[name] = _Walk(batches, stored.time, from_row)
+            self._walks[name] = _StreamWalk(batches, stored.time, from_row)
 
     @property
     def position(self) -> Position:
@@ -125,8 +125,8 @@ class Merged:
         rows = {name: walk.take(to) for (name, walk), to in zip(walks, ends) if to > walk.at}
         return Slice(rows, sum(batch.num_rows for batch in rows.values()), first_us, last_us, start, self.position)
 
-    def _ends(self, walks: list[_Walk], first_us: int) -> list[int]:
-        """Where the next slice ends in the batch of each stream."""
+    def _ends(self, walks: list[_StreamWalk], first_us: int) -> list[int]:
+        """Return the end of the next slice in the batch of each stream."""
         ends = [min(walk.at + self._slice_rows, len(walk.times)) for walk in walks]
         cut = min(range(len(walks)), key=lambda n: (int(walks[n].times[ends[n] - 1]), n))
         cut_us = int(walks[cut].times[ends[cut] - 1])
@@ -138,6 +138,6 @@ class Merged:
         return ends
 
 
-def _place(walk: _Walk, time_us: int, side: Any) -> int:
-    """How far a stream's rows before a time, or up to it, go in its batch."""
+def _place(walk: _StreamWalk, time_us: int, side: Any) -> int:
+    """Return the number of a stream's rows in its batch before a time, or up to it."""
     return walk.at + int(np.searchsorted(walk.times[walk.at :], time_us, side))

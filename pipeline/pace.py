@@ -32,8 +32,8 @@ def parse_speed(text: str) -> float | None:
     return speed
 
 
-class Pace:
-    """Waits until rows are due; `clock` and `sleep` are those of the machine unless a test gives its own."""
+class ReplayPace:
+    """Waits until rows are due; `clock` and `sleep` are the machine's unless a test passes its own."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class Pace:
         self.max_lag = 0.0
 
     def begin(self, first_us: int) -> None:
-        """The clock starts, with the event time of the first row."""
+        """Start the clock with the event time of the first row."""
         self._start, self._first_us = self._clock(), first_us
 
     def wait(self, time_us: int) -> None:
-        """Return when a row of that event time is due, or at once if it was; takes down the lag."""
+        """Wait until a row of that event time is due, and note the lag."""
         if self.speed is None:
             return
         assert self._start is not None, "begin comes first"

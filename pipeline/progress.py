@@ -1,4 +1,4 @@
-"""How far the jobs of Spark are, told now and then while they run."""
+"""Progress of Spark's jobs, reported while they run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS = 0.25
 
 @contextmanager
 def reporting(spark: SparkSession, report: Report, expected: int = 0) -> Iterator[None]:
-    """Report on all jobs that are started within; `expected` is how many tasks will come at least."""
+    """Report on all jobs started within; `expected` is the least number of tasks."""
     context = spark.sparkContext
     tracker = context.statusTracker()
     group = "eddy"
@@ -46,7 +46,7 @@ def reporting(spark: SparkSession, report: Report, expected: int = 0) -> Iterato
 
 
 def _tasks(tracker: Any, group: str) -> tuple[int, int]:
-    """Tasks done and known; stages that Spark has forgotten count no more."""
+    """Return the numbers of finished and known tasks; stages that Spark has forgotten are not counted."""
     done = total = 0
     for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)

@@ -75,7 +75,7 @@ class ReadAhead(Generic[T]):
         self._put(_End(error))
 
     def _put(self, item: T | _End) -> bool:
-        """Wait for room; False if nobody wants more."""
+        """Wait for room and put an item; return False if the reader has left."""
         while not self._stopped.is_set():
             try:
                 self._queue.put(item, timeout=_LOOK)

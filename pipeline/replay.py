@@ -1,4 +1,4 @@
-"""A dataset into an engine, at the pace of its own clock: the loop, and what it tells of itself.
+"""The replay of a dataset into an engine or a service, at the speed of its own clock.
 
     replay(dataset, target, speed)      slices in the merged order (`pipeline/merged.py`), read ahead by a thread, each
                                         taken by the target when its last row is due (`pipeline/pace.py`)
@@ -19,7 +19,7 @@ from typing import Protocol
 from lineage.errors import ConflictError
 from pipeline.dataset import Dataset
 from pipeline.merged import SLICE_ROWS, Merged, Position, Slice
-from pipeline.pace import Pace
+from pipeline.pace import ReplayPace
 from pipeline.read_ahead import ReadAhead
 
 #: Seconds of the wall clock whose rows go together, at most: rows wait that long for those after them.
@@ -29,24 +29,25 @@ _MOVES = 100
 
 
 class Moved(Exception):
-    """The target's position is not where the slice begins: somebody else has sent rows of the same data."""
+    """The target's position is not the start of the slice: another sender pushes the same data."""
 
 
 class Target(Protocol):
-    """What takes the rows."""
+    """The receiver of a replay's rows."""
 
     def position(self) -> Position:
-        """The rows of each stream that it has taken."""
+        """Return the number of rows of each stream that were taken."""
         ...
 
     def take(self, some: Slice) -> int:
-        """Take a slice that begins at the position, once; gives how many of its rows were late. Raises `Moved` if it does not."""
+        """Take a slice that begins at the position, once; return how many rows were late. Raise `Moved` if it begins
+        elsewhere."""
         ...
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far a replay is."""
+class ReplayProgress:
+    """The progress of a replay."""
 
     #: rows of the dataset, and those that had been taken before
     total: int
@@ -74,14 +75,14 @@ class Progress:
 def replay(
     dataset: Dataset,
     target: Target,
-    pace: Pace,
+    pace: ReplayPace,
     *,
     slice_rows: int = SLICE_ROWS,
-    tell: Callable[[Progress], object] = lambda progress: None,
-    progress: Progress | None = None,
-) -> Progress:
-    """Replay what the target has not taken yet. `tell` hears of every slice; `progress` is where whoever stops us can look."""
-    found = progress if progress is not None else Progress(0)
+    tell: Callable[[ReplayProgress], object] = lambda progress: None,
+    progress: ReplayProgress | None = None,
+) -> ReplayProgress:
+    """Replay the rows that the target has not taken; `tell` is called after every slice, `progress` shows how far it came."""
+    found = progress if progress is not None else ReplayProgress(0)
     found.total = sum(stored.rows for stored in dataset.streams.values())
     found.position = target.position()
     found.before = sum(found.position.values())
@@ -101,11 +102,11 @@ def replay(
 def _from_position(
     dataset: Dataset,
     target: Target,
-    pace: Pace,
+    pace: ReplayPace,
     slice_rows: int,
     span_us: int | None,
-    tell: Callable[[Progress], object],
-    found: Progress,
+    tell: Callable[[ReplayProgress], object],
+    found: ReplayProgress,
 ) -> None:
     slices = Merged(dataset, start=found.position, slice_rows=slice_rows, span_us=span_us)
     clock = time.perf_counter

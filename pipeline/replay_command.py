@@ -18,8 +18,8 @@ import typer
 
 from lineage.errors import EddyError
 from pipeline.dataset import Dataset
-from pipeline.pace import Pace, parse_speed
-from pipeline.replay import Progress, Target, replay
+from pipeline.pace import ReplayPace, parse_speed
+from pipeline.replay import ReplayProgress, Target, replay
 
 if TYPE_CHECKING:
     from eddy import Engine
@@ -52,9 +52,9 @@ def command(
 
     eddy replay data/sensors --speed 60x --url http://127.0.0.1:8000
     """
-    progress = Progress(0)
+    progress = ReplayProgress(0)
     try:
-        pace = Pace(parse_speed(speed))
+        pace = ReplayPace(parse_speed(speed))
         dataset = Dataset.open(folder)
         rules = [] if queries is None else _named(queries)
         if url is None:
@@ -77,7 +77,7 @@ def command(
 
 
 def _named(file: Path) -> list[dict[str, Any]]:
-    """The queries of a file; one without a name is called by its place, the same every time."""
+    """Return the queries of a file; one without a name gets a name from its place."""
     from queries.rules import read_rules
 
     rules = read_rules(file, {"tags": ["replay"]})
@@ -85,9 +85,9 @@ def _named(file: Path) -> list[dict[str, Any]]:
 
 
 def _into_engine(
-    dataset: Dataset, pace: Pace, timeline: str, rules: list[dict[str, Any]], progress: Progress
+    dataset: Dataset, pace: ReplayPace, timeline: str, rules: list[dict[str, Any]], progress: ReplayProgress
 ) -> dict[str, int]:  # fmt: skip
-    """Replay into an engine of our own; gives the number of results of each query."""
+    """Replay into an engine of this process; return the number of results of each query."""
     from eddy import Engine
     from pipeline.targets import EngineTarget
 
@@ -108,7 +108,7 @@ def _submit(engine: Engine, rule: dict[str, Any]) -> None:
 
 
 def _into_service(
-    dataset: Dataset, pace: Pace, timeline: str, rules: list[dict[str, Any]], progress: Progress,
+    dataset: Dataset, pace: ReplayPace, timeline: str, rules: list[dict[str, Any]], progress: ReplayProgress,
     url: str, token: str | None, *, quiet: bool,
 ) -> None:  # fmt: skip
     from eddy.client import Client
@@ -122,29 +122,28 @@ def _into_service(
         _run(dataset, target, pace, progress)
 
 
-def _run(dataset: Dataset, target: Target, pace: Pace, progress: Progress) -> None:
+def _run(dataset: Dataset, target: Target, pace: ReplayPace, progress: ReplayProgress) -> None:
     with _bar(pace) as tell:
         replay(dataset, target, pace, tell=tell, progress=progress)
 
 
 @contextmanager
-def _bar(pace: Pace) -> Iterator[Callable[[Progress], None]]:
+def _bar(pace: ReplayPace) -> Iterator[Callable[[ReplayProgress], None]]:
     """A bar with rows, rows/s, the time in the data and lag, on a terminal; elsewhere nothing."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     words = TextColumn("{task.fields[words]}")
     columns = (TextColumn("replay"), BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn())
     looked = 0.0
     # on stderr: what is printed on stdout stays clean
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("replay", total=None, words="")
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: ReplayProgress) -> None:
             nonlocal looked
             now = time.monotonic()
             if now - looked > _LOOK:
@@ -156,13 +155,13 @@ def _bar(pace: Pace) -> Iterator[Callable[[Progress], None]]:
         yield tell
 
 
-def _time(progress: Progress) -> str:
+def _time(progress: ReplayProgress) -> str:
     from lineage.times import to_iso
 
     return "" if progress.time_us is None else to_iso(progress.time_us)
 
 
-def _stopped(progress: Progress, kept: bool) -> str:
+def _stopped(progress: ReplayProgress, kept: bool) -> str:
     done = progress.before + progress.rows
     at = f", {_time(progress)}" if progress.time_us is not None else ""
     after = (
@@ -171,7 +170,7 @@ def _stopped(progress: Progress, kept: bool) -> str:
     return f"stopped after row {done:,} of {progress.total:,}{at}; {after}"
 
 
-def _facts(progress: Progress, results: dict[str, int]) -> dict[str, Any]:
+def _facts(progress: ReplayProgress, results: dict[str, int]) -> dict[str, Any]:
     return {
         "rows": progress.rows,
         "before": progress.before,
@@ -186,7 +185,7 @@ def _facts(progress: Progress, results: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _show(progress: Progress, results: dict[str, int]) -> None:
+def _show(progress: ReplayProgress, results: dict[str, int]) -> None:
     before = f" after {progress.before:,} before" if progress.before else ""
     late = f", {progress.late:,} late" if progress.late else ""
     lag = f", at most {progress.max_lag:.2f} s behind" if progress.max_lag else ""

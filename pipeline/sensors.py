@@ -47,8 +47,8 @@ _TAU = "6.283185307179586D"
 
 
 @dataclass(frozen=True, slots=True)
-class Building:
-    """What to generate. `start_us` is the first moment of the first epoch."""
+class SensorNetwork:
+    """The settings of generated sensors. `start_us` is the first moment of the first epoch."""
 
     sensors: int
     epochs: int
@@ -70,7 +70,7 @@ class Building:
         return -(-self.epochs // self.epochs_of_chunk(chunk_rows))
 
 
-def readings(spark: SparkSession, building: Building, seed: int, chunk_rows: int) -> DataFrame:
+def readings(spark: SparkSession, building: SensorNetwork, seed: int, chunk_rows: int) -> DataFrame:
     """The stream of readings: one partition for each chunk, each in the order of time."""
     chunk_ids = building.epochs_of_chunk(chunk_rows) * building.sensors
     n_chunks = building.n_chunks(chunk_rows)
@@ -78,7 +78,7 @@ def readings(spark: SparkSession, building: Building, seed: int, chunk_rows: int
     return reading_rows(ids, building, seed).sortWithinPartitions("ts", "sensor")
 
 
-def reading_rows(ids: DataFrame, building: Building, seed: int) -> DataFrame:
+def reading_rows(ids: DataFrame, building: SensorNetwork, seed: int) -> DataFrame:
     """The readings of some ids; an id is epoch x sensors + number of the sensor from 0."""
     chance = Chance(seed)
     sent = (
@@ -109,7 +109,7 @@ def reading_rows(ids: DataFrame, building: Building, seed: int) -> DataFrame:
     )
 
 
-def _moment(chance: Chance, building: Building) -> str:
+def _moment(chance: Chance, building: SensorNetwork) -> str:
     """When a packet is sent: a sensor has its place in the epoch, and wavers by a twentieth of it."""
     phase = f"floor({chance.uniform('phase', 'sensor')} * {building.epoch_us * 0.95}D)"
     waver = f"floor({chance.uniform('waver', 'sensor', 'epoch')} * {building.epoch_us * 0.05}D)"

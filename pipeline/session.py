@@ -145,7 +145,7 @@ def is_local(master: str) -> bool:
 
 @contextmanager
 def _environment(scratch: Path, master: str) -> Iterator[None]:
-    """What Spark's launcher and workers find in the environment while the session lasts."""
+    """Set the environment of Spark's launcher and workers while the session lasts."""
     wanted = {"JAVA_HOME": str(java_home(scratch)), "PYSPARK_PYTHON": sys.executable}
     if is_local(master):
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -188,7 +188,7 @@ def _end(gateway: Any) -> None:
 
 @contextmanager
 def telling_spark(out: Path) -> Iterator[None]:
-    """Give errors of Spark their words while something is written to `out`."""
+    """Turn errors of Spark into `SparkError` while `out` is written."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -218,6 +218,6 @@ def run_apart(spark: SparkSession, work: Callable[[], T]) -> T:
 
 
 def _tail(log: Path) -> str:
-    """The last words of a log."""
+    """Return the last lines of a log."""
     lines = log.read_text(errors="replace").strip().split("\n")
     return " | ".join(lines[-3:])

@@ -49,7 +49,7 @@ _TAU = "6.283185307179586D"
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """What to generate; `trades`, `quotes` and `articles` are numbers a day, `start_us` is the midnight of a Monday."""
+    """Settings of a market; `trades`, `quotes` and `articles` are numbers a day, `start_us` is the midnight of a Monday."""
 
     symbols: int
     days: int

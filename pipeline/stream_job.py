@@ -1,8 +1,8 @@
 """A dataset through the engine as a job of Spark's Structured Streaming, for `python -m pipeline.stream_job`.
 
-The source (`pipeline/source.py`) cuts the dataset into micro-batches, Spark takes down in its checkpoint which rows each one has,
-and the engine in the driver takes them as Arrow tables and leaves one file of results for each (`pipeline/batch_engine.py`).
-Whatever kills the job, the same command goes on where it was, and all files together are those of a job that ran through.
+The source (`pipeline/spark_source.py`) cuts the dataset into micro-batches, Spark notes the rows of each one in its checkpoint,
+and the engine in the driver takes them as Arrow tables and writes one file of results for each (`pipeline/batch_engine.py`).
+After a kill the same command continues at the same place, and all files together equal those of a job that was not killed.
 
     OUT/checkpoint      Spark's; with results, snapshots and job.json beside it
 """
@@ -45,8 +45,8 @@ def run_job(
     speed: str = "max",
     max_rows: int = MAX_ROWS,
 ) -> int:
-    """Run the job to the end of the dataset; gives how many batches it took now. Ctrl-C ends it between two batches."""
-    from pipeline.source import NAME, ReplaySource, wide_rows
+    """Run the job to the end of the dataset; return the number of batches of this run. Ctrl-C ends it between two batches."""
+    from pipeline.spark_source import NAME, ReplaySource, wide_rows
 
     spark.dataSource.register(ReplaySource)
     with _interrupts() as stopped, BatchEngine(out, dataset, queries, wide_rows(dataset)) as engine, _Taking(engine) as taking:
@@ -73,7 +73,7 @@ def run_job(
 
 
 class _Taking:
-    """What Spark calls with each micro-batch, in a thread of its own; on leaving the last call is over and none follows."""
+    """Callback of Spark for each micro-batch, in a thread of its own; after `with` the last call is over and none follows."""
 
     def __init__(self, engine: BatchEngine) -> None:
         self._engine = engine
@@ -117,7 +117,7 @@ def _interrupts() -> Iterator[threading.Event]:
 
 
 def _told(text: str) -> DatasetError | None:
-    """What the reader of files said, out of the middle of a page of text."""
+    """Return the `DatasetError` of the file reader that a long text of Spark contains, if any."""
     found = re.search(r"^pipeline\.dataset\.DatasetError: (.+)$", text, re.MULTILINE)
     return None if found is None else DatasetError(found[1])
 

@@ -1,4 +1,4 @@
-"""What takes the rows of a replay: an engine in this process, or a service.
+"""The receivers of a replay: an engine in this process, or a service.
 
 The service is asked how far it is: the rows that each stream has accepted are the position. A slice is sent with an idempotency
 key made of the data, the streams and the position where it begins:
@@ -69,7 +69,7 @@ class ServiceTarget:
         self._prefix = f"replay-{digest.hexdigest()}-" + ".".join(str(streams[name]["number"]) for name in dataset.streams)
 
     def submit(self, queries: Sequence[dict[str, Any]]) -> int:
-        """Start those of some named queries that are not there yet; gives how many."""
+        """Start the named queries that do not exist yet; return their number."""
         known = self._client.queries
         for query in queries:
             found = known.get(query["name"])
@@ -107,7 +107,7 @@ class ServiceTarget:
 
 
 def _around(dataset: Dataset, position: Position) -> tuple[int | None, int | None]:
-    """The times of the last row before a position and of the first after; raises if the dataset does not have it."""
+    """Return the times of the last row before a position and of the first after it; raise if the dataset does not have it."""
     last: list[tuple[int, int]] = []
     following: list[tuple[int, int]] = []
     names = list(dataset.streams)

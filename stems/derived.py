@@ -122,17 +122,15 @@ class DerivedColumns:
     def __init__(self, store: RowStore, dictionaries: list[Dictionary | None]) -> None:
         self._store = store
         self._dictionaries = dictionaries
-        self._columns: dict[Expression, DerivedColumn] = {}
-
-    def __len__(self) -> int:
-        return len(self._columns)
+        #: by their expressions
+        self.columns: dict[Expression, DerivedColumn] = {}
 
     def hold(self, expression: Expression) -> DerivedColumn:
         """The column of an expression over the store's schema; to be given back by `release`. O(rows) if it is new."""
-        found = self._columns.get(expression)
+        found = self.columns.get(expression)
         if found is None:
             assert not user_functions_of(expression), "user functions are called when a condition asks for them"
-            found = self._columns[expression] = self._add(expression)
+            found = self.columns[expression] = self._add(expression)
             for page, at, stop in self._store.slices(self._store.watermark, self._store.end):
                 self._compute(found, page, at, stop)
         found.n_users += 1
@@ -150,14 +148,14 @@ class DerivedColumns:
         """One user less; the last one takes the column away."""
         column.n_users -= 1
         if not column.n_users:
-            del self._columns[column.expression]
+            del self.columns[column.expression]
             self._dictionaries[column.position] = None
             self._store.drop_column(column.position)
             del self._dictionaries[len(self._store.columns) :]
 
     def build(self, page: Page, at: int, stop: int) -> None:
         """Compute the columns for rows that were just appended to the store, at offsets at..stop of a page."""
-        for column in self._columns.values():
+        for column in self.columns.values():
             self._compute(column, page, at, stop)
 
     def _compute(self, column: DerivedColumn, page: Page, at: int, stop: int) -> None:
@@ -175,7 +173,7 @@ class DerivedColumns:
     def stats(self) -> dict[str, dict[str, int]]:
         """By the expression of each column, in words."""
         found = {}
-        for column in self._columns.values():
+        for column in self.columns.values():
             name = self._store.columns[column.position].name
             found[name] = {"users": column.n_users, "errors": column.errors}
         return found
@@ -184,9 +182,9 @@ class DerivedColumns:
         """All invariants of the docstring but the counts."""
         store = self._store
         assert len(self._dictionaries) == len(store.columns), "a column of texts has a dictionary"
-        held = {column.position for column in self._columns.values()}
+        held = {column.position for column in self.columns.values()}
         assert held == {at for at in range(len(store.schema), len(store.columns)) if store.columns[at].type is not Type.NULL}
-        for expression, column in self._columns.items():
+        for expression, column in self.columns.items():
             assert column.expression == expression and column.n_users > 0, "a column is there for somebody"
             assert self._dictionaries[column.position] is column.dictionary
             for page, at, stop in store.slices(store.watermark, store.end):

@@ -106,7 +106,7 @@ class Gatherer:
         if self._version == store.version:
             return
         self._version = store.version
-        pages = store.pages()
+        pages = store.pages
         self._origin, self._bits = pages[0].base if pages else 0, store.page_bits
         #: made when asked for: of times and of starts; of NULLs; by filter, by predicate module
         self._lives: tuple[np.ndarray, np.ndarray] | None = None
@@ -121,7 +121,7 @@ class Gatherer:
         origin, pages = self.store.page_addresses()
         gather_cells(pages, origin, self._bits, column, positions, cells)
         if self._nulls is None:
-            self._nulls = _addresses([page.nulls for page in self.store.pages()])
+            self._nulls = _addresses([page.nulls for page in self.store.pages])
         if not self._nulls.any():
             return cells, None
         nulls = np.empty(len(positions), np.uint8)
@@ -131,7 +131,7 @@ class Gatherer:
         """The same of the rows first..last; not copied when they are in one page."""
         self._refresh()
         offset = first - self._origin
-        page, at = self.store.pages()[offset >> self._bits], offset & ((1 << self._bits) - 1)
+        page, at = self.store.pages[offset >> self._bits], offset & ((1 << self._bits) - 1)
         stop = at + last - first
         if stop > page.n_rows:
             return self.cells(column, np.arange(first, last))
@@ -143,7 +143,7 @@ class Gatherer:
         self._refresh()
         times, starts = np.empty(len(positions), np.int64), np.empty(len(positions), np.int64)
         if self._lives is None:
-            pages = self.store.pages()
+            pages = self.store.pages
             self._lives = _addresses([page.times for page in pages]), _addresses([page.starts for page in pages])
         gather_lives(*self._lives, self._origin, self._bits, positions, times, starts)
         return times, starts
@@ -153,7 +153,7 @@ class Gatherer:
         self._refresh()
         pages = self._ids.get(filter_)
         if pages is None:
-            pages = self._ids[filter_] = np.array([page.ids_address(filter_) for page in self.store.pages()], np.int64)
+            pages = self._ids[filter_] = np.array([page.ids_address(filter_) for page in self.store.pages], np.int64)
         gather_ranks(pages, self._origin, self._bits, positions, rank_of, ranks)
 
     def outcomes(self, module: int, positions: np.ndarray) -> np.ndarray:
@@ -161,7 +161,7 @@ class Gatherer:
         self._refresh()
         pages = self._outcomes.get(module)
         if pages is None:
-            pages = self._outcomes[module] = _addresses([page.outcomes.get(module) for page in self.store.pages()])
+            pages = self._outcomes[module] = _addresses([page.outcomes.get(module) for page in self.store.pages])
         out = np.empty(len(positions), np.uint8)
         gather_bytes(pages, self._origin, self._bits, positions, out)
         return out

@@ -31,7 +31,7 @@ class Indexes:
         self._hash: dict[tuple[int, ...], HashIndex] = {}
         self._sorted: dict[int, SortedIndex] = {}
         #: how many users each index has; an index is held iff it has one
-        self._users: dict[Index, int] = {}
+        self.users: dict[Index, int] = {}
 
     def hash_on(self, columns: Sequence[int]) -> HashIndex:
         """The equality index on these columns, in this order; to be given back by `release`."""
@@ -39,7 +39,7 @@ class Indexes:
         index = self._hash.get(key)
         if index is None:
             index = self._hash[key] = HashIndex(self.store, key)
-        self._users[index] = self._users.get(index, 0) + 1
+        self.users[index] = self.users.get(index, 0) + 1
         return index
 
     def sorted_on(self, column: int) -> SortedIndex:
@@ -47,14 +47,14 @@ class Indexes:
         index = self._sorted.get(column)
         if index is None:
             index = self._sorted[column] = SortedIndex(self.store, column)
-        self._users[index] = self._users.get(index, 0) + 1
+        self.users[index] = self.users.get(index, 0) + 1
         return index
 
     def release(self, index: Index) -> None:
         """One user less; the last one takes the index away."""
-        self._users[index] -= 1
-        if not self._users[index]:
-            del self._users[index]
+        self.users[index] -= 1
+        if not self.users[index]:
+            del self.users[index]
             if isinstance(index, HashIndex):
                 del self._hash[index.columns]
             else:
@@ -67,7 +67,7 @@ class Indexes:
 
     def build(self, page: Page, at: int, stop: int) -> None:
         """Index rows that were just appended to the store, at offsets at..stop of a page."""
-        for index in self._users:
+        for index in self.users:
             index.build(page, at, stop)
 
     def delete(self, positions: np.ndarray) -> None:
@@ -75,7 +75,7 @@ class Indexes:
         positions = positions[positions >= self.store.watermark]
         if len(positions):
             self.tombstones.mark(positions)
-            for index in self._users:
+            for index in self.users:
                 index.delete(positions)
 
     def forget(self) -> None:
@@ -84,13 +84,13 @@ class Indexes:
             self.tombstones.clear()
         else:
             self.tombstones.drop_below(self.store.watermark)
-        for index in self._users:
+        for index in self.users:
             index.forget()
 
     def rebuild(self) -> None:
         """The store closed ranks: its rows have other positions. O(rows) for each index."""
         assert not len(self.tombstones.marked(self.store.watermark)), "only rows that are not deleted closed ranks"
-        for index in self._users:
+        for index in self.users:
             index.rebuild(np.zeros(0, np.int64))
 
     def recode(self, column: int) -> None:
@@ -102,7 +102,7 @@ class Indexes:
 
     @property
     def n_indexes(self) -> int:
-        return len(self._users)
+        return len(self.users)
 
     def stats(self) -> dict[str, dict[str, int]]:
         """By the columns of each index."""
@@ -111,12 +111,12 @@ class Indexes:
         return found | {f"range of {columns[at].name}": index.stats() for at, index in self._sorted.items()}
 
     def bytes(self) -> int:
-        return self.tombstones.bytes() + sum(index.bytes() for index in self._users)
+        return self.tombstones.bytes() + sum(index.bytes() for index in self.users)
 
     def check(self) -> None:
         """All invariants, of every index too."""
-        assert set(self._users) == {*self._hash.values(), *self._sorted.values()}, "an index is held iff it has users"
-        assert all(users > 0 for users in self._users.values())
-        for index in self._users:
+        assert set(self.users) == {*self._hash.values(), *self._sorted.values()}, "an index is held iff it has users"
+        assert all(users > 0 for users in self.users.values())
+        for index in self.users:
             assert index.end == self.store.end, "a row enters all indexes at once"
             index.check()

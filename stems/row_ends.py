@@ -276,22 +276,22 @@ class EndColumns:
     def __init__(self, store: RowStore) -> None:
         self.store = store
         #: (n, partition) -> the column and how many users it has
-        self._held: dict[tuple[int, tuple[int, ...]], tuple[RowEnds, int]] = {}
+        self.held: dict[tuple[int, tuple[int, ...]], tuple[RowEnds, int]] = {}
 
     def hold(self, rows: int, partition: tuple[int, ...]) -> RowEnds:
         """The column for windows of so many rows; it begins with the rows that come next. To be given back by `release`."""
-        column, users = self._held.get((rows, partition)) or (RowEnds(self.store, rows, partition), 0)
-        self._held[rows, partition] = (column, users + 1)
+        column, users = self.held.get((rows, partition)) or (RowEnds(self.store, rows, partition), 0)
+        self.held[rows, partition] = (column, users + 1)
         return column
 
     def release(self, column: RowEnds) -> None:
         """One user less; the last one takes the column away."""
         key = (column.rows, column.partition)
-        users = self._held[key][1] - 1
+        users = self.held[key][1] - 1
         if users:
-            self._held[key] = (column, users)
+            self.held[key] = (column, users)
         else:
-            del self._held[key]
+            del self.held[key]
 
     def recall(self, column: RowEnds, first: int) -> None:
         """Have the ends of the rows held from `first` on, also of those from before the column was made. O(rows)."""
@@ -300,34 +300,34 @@ class EndColumns:
 
     def find(self, rows: int, partition: tuple[int, ...]) -> RowEnds | None:
         """Return the column if it is held."""
-        held = self._held.get((rows, partition))
+        held = self.held.get((rows, partition))
         return None if held is None else held[0]
 
     def build(self, page: Page, at: int, stop: int) -> None:
         """Rows just appended to the store, at offsets at..stop of a page."""
-        for column, _ in self._held.values():
+        for column, _ in self.held.values():
             column.build(page, at, stop)
 
     def forget(self, watermark: int) -> None:
         """The store is about to forget the rows below the watermark."""
-        for column, _ in self._held.values():
+        for column, _ in self.held.values():
             column.forget(watermark)
 
     def recode(self, column: int) -> None:
         """The dictionary of a string column was compacted, and the store recoded its rows. O(rows) for each partition by it."""
         assert self.store.schema.columns[column].type is Type.STRING, "only texts have codes"
-        for ends, _ in self._held.values():
+        for ends, _ in self.held.values():
             if column in ends.partition:
                 ends.rebuild(max(ends.since, self.store.watermark))
 
     def row_bytes(self) -> int:
         """The greatest average cost of a row in all columns, in bytes."""
-        return sum(column.row_bytes() for column, _ in self._held.values())
+        return sum(column.row_bytes() for column, _ in self.held.values())
 
     def bytes(self) -> int:
-        return sum(column.bytes() for column, _ in self._held.values())
+        return sum(column.bytes() for column, _ in self.held.values())
 
     def check(self) -> None:
-        for key, (column, users) in self._held.items():
+        for key, (column, users) in self.held.items():
             assert users > 0 and key == (column.rows, column.partition), "a column is held iff it has users"
             column.check()

@@ -160,6 +160,20 @@ class Page:
         shift = self.base + self.row_shift
         return np.arange(first + shift, last + shift)
 
+    def number(self, at: int, stop: int, rows: np.ndarray | int) -> None:
+        """Number rows that do not just go on from those before them."""
+        if isinstance(rows, int):
+            shift = rows - (self.base + at)
+            if self.row_numbers is None and (at == 0 or shift == self.row_shift):
+                self.row_shift = shift
+                return
+            rows = np.arange(rows, rows + stop - at)
+        if self.row_numbers is None:
+            held = self.rows_of(0, at)
+            self.row_numbers = np.empty(PAGE_ROWS, np.int64)
+            self.row_numbers[:at] = held
+        self.row_numbers[at:stop] = rows
+
 
 def _whole(held: Any) -> Any:
     """An array of a page, from the rows it had."""
@@ -182,7 +196,8 @@ class RowStore:
         #: columns that a page has room for
         self._width = len(schema)
         self._is_float = [column.type is Type.FLOAT for column in schema.columns]
-        self._pages: list[Page] = []
+        #: the pages held, oldest first
+        self.pages: list[Page] = []
         self._spare: list[Page] = []
         #: position of the first row of the first page
         self._base = 0
@@ -196,6 +211,7 @@ class RowStore:
         self._times_addresses: np.ndarray | None = None
         #: counts changes of the pages held and of the arrays they have
         self.version = 0
+        self.outcomes = Outcomes(self)
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_spare": [], "_addresses": None, "_times_addresses": None}
@@ -204,14 +220,14 @@ class RowStore:
 
     def room(self) -> int:
         """Rows that still fit in the last page; makes a page when there is none."""
-        if not self._pages or self._pages[-1].n_rows == PAGE_ROWS:
+        if not self.pages or self.pages[-1].n_rows == PAGE_ROWS:
             page = self._spare.pop() if self._spare else Page(self._is_float, self._width)
-            if not self._pages:
+            if not self.pages:
                 self._base = self.end
             page.clear(self.end)
-            self._pages.append(page)
+            self.pages.append(page)
             self._pages_changed()
-        return PAGE_ROWS - self._pages[-1].n_rows
+        return PAGE_ROWS - self.pages[-1].n_rows
 
     def _pages_changed(self) -> None:
         self._addresses = self._times_addresses = None
@@ -226,7 +242,7 @@ class RowStore:
         `times` are effective times of those rows (or one time), `taken_at` the clock T before the commit, `rows` their row
         numbers (or the number of the first). Returns the page and the offset of the first row in it.
         """
-        page = self._pages[-1]
+        page = self.pages[-1]
         at = page.n_rows
         n_rows = last - first
         stop = at + n_rows
@@ -248,7 +264,7 @@ class RowStore:
                 self.version += 1
             np.maximum(page.times[at:stop], taken_at, out=page.starts[at:stop])
         if not isinstance(rows, int) or not at or page.row_numbers is not None or rows - self.end != page.row_shift:
-            self._number(page, at, stop, rows)
+            page.number(at, stop, rows)
         page.n_rows = stop
         self.end += n_rows
         return page, at
@@ -287,7 +303,7 @@ class RowStore:
     def _resize(self, width: int) -> None:
         self._width = width
         self._spare = []
-        for page in self._pages:
+        for page in self.pages:
             page.resize(width)
         self._pages_changed()
 
@@ -299,20 +315,6 @@ class RowStore:
             self._nullable(page)[column, at:stop] = nulls
         elif page.nulls is not None:
             page.nulls[column, at:stop] = 0
-
-    def _number(self, page: Page, at: int, stop: int, rows: np.ndarray | int) -> None:
-        """Number rows that do not just go on from those before them in the page."""
-        if isinstance(rows, int):
-            shift = rows - (page.base + at)
-            if page.row_numbers is None and (at == 0 or shift == page.row_shift):
-                page.row_shift = shift
-                return
-            rows = np.arange(rows, rows + stop - at)
-        if page.row_numbers is None:
-            held = page.rows_of(0, at)
-            page.row_numbers = np.empty(PAGE_ROWS, np.int64)
-            page.row_numbers[:at] = held
-        page.row_numbers[at:stop] = rows
 
     def ids_of(self, page: Page, filter_: int) -> np.ndarray:
         """Where the region ids of one grouped filter are kept for the rows of a page."""
@@ -327,44 +329,17 @@ class RowStore:
         ids: np.ndarray = held[filter_]
         return ids
 
-    def keep_outcome(self, page: Page, at: int, module: int, outcome: np.ndarray) -> None:
-        """Keep the outcome of a predicate module for rows of a page."""
-        held = page.outcomes.get(module)
-        if held is None:
-            held = page.outcomes[module] = np.zeros(PAGE_ROWS, np.uint8)
-            self.version += 1
-        held[at : at + len(outcome)] = outcome
-
-    def drop_outcomes(self, module: int) -> None:
-        """Nobody asks for the outcomes of a predicate module any more: its number may be used again."""
-        for page in self._pages:
-            if page.outcomes.pop(module, None) is not None:
-                self.version += 1
-
-    def put_outcomes(self, module: int, positions: np.ndarray, outcomes: np.ndarray) -> None:
-        """Keep the outcomes of a predicate module for rows held, in any order."""
-        for page, which in self.by_page(positions):
-            held = page.outcomes.get(module)
-            if held is None:
-                held = page.outcomes[module] = np.zeros(PAGE_ROWS, np.uint8)
-                self.version += 1
-            held[positions[which] - page.base] = outcomes[which]
-
     # ---- out
 
     def nulls_of(self, page: Page) -> np.ndarray:
         """The NULL bytes of a page as a kernel takes them; a dummy when it has none."""
         return self._no_nulls if page.nulls is None else page.nulls
 
-    def pages(self) -> list[Page]:
-        """The pages held, oldest first."""
-        return self._pages
-
     def slices(self, first: int, last: int) -> Iterator[tuple[Page, int, int]]:
         """The parts of pages that hold positions first..last: (page, from offset, to offset)."""
         first = max(first, self._base)
         while first < last:
-            page = self._pages[(first - self._base) // PAGE_ROWS]
+            page = self.pages[(first - self._base) // PAGE_ROWS]
             at = first - page.base
             stop = min(page.n_rows, last - page.base)
             yield page, at, stop
@@ -374,7 +349,7 @@ class RowStore:
         """Positions held, grouped by page: (page, indices into `positions`)."""
         pages = (positions - self._base) // PAGE_ROWS
         for number in np.unique(pages).tolist():
-            yield self._pages[number], np.flatnonzero(pages == number)
+            yield self.pages[number], np.flatnonzero(pages == number)
 
     def elements_at(self, positions: np.ndarray, width_us: int) -> Elements:
         """The lives, in a window of that width, of rows at positions held, in any order."""
@@ -393,7 +368,7 @@ class RowStore:
     def page_addresses(self) -> tuple[int, np.ndarray]:
         """The position of the first page's first row, and where the cells of each page are; right until pages come or go."""
         if self._addresses is None:
-            self._addresses = np.array([page.address for page in self._pages], np.int64)
+            self._addresses = np.array([page.address for page in self.pages], np.int64)
         return self._base, self._addresses
 
     def first_after(self, time: int) -> int:
@@ -403,13 +378,13 @@ class RowStore:
     def first_after_each(self, times: np.ndarray, lows: np.ndarray) -> np.ndarray:
         """The same for each of several times, from a position on that is not below the first page. O(log of the distance)."""
         if self._times_addresses is None:
-            self._times_addresses = np.array([page.times_address for page in self._pages], np.int64)
+            self._times_addresses = np.array([page.times_address for page in self.pages], np.int64)
         found = np.empty(len(times), np.int64)
         search_times(self._times_addresses, self._base, self.page_bits, self.end, times, lows, found)
         return found
 
     def time_at(self, position: int) -> int:
-        page = self._pages[(position - self._base) // PAGE_ROWS]
+        page = self.pages[(position - self._base) // PAGE_ROWS]
         return int(page.times[position - page.base])
 
     def time_before(self, position: int) -> int | None:
@@ -418,7 +393,7 @@ class RowStore:
 
     def find_row(self, row: int) -> int | None:
         """The position of a row number, None if it is not held."""
-        for page in reversed(self._pages):
+        for page in reversed(self.pages):
             if page.row_numbers is None:
                 position = row - page.row_shift
                 if page.base <= position < page.base + page.n_rows:
@@ -437,17 +412,17 @@ class RowStore:
         assert self.watermark <= watermark <= self.end, "the watermark only moves forward, up to the end"
         self.watermark = watermark
         n = 0
-        while n < len(self._pages) and self._pages[n].base + self._pages[n].n_rows <= watermark:
+        while n < len(self.pages) and self.pages[n].base + self.pages[n].n_rows <= watermark:
             # a page that may still take rows stays, unless all it holds is gone
             n += 1
         if n:
-            n_spare = min(_SPARE_PAGES, len(self._pages) - n - 1)
-            self._spare = [*self._spare, *self._pages[:n]][: max(0, n_spare)]
-            last = self._pages[n - 1]
+            n_spare = min(_SPARE_PAGES, len(self.pages) - n - 1)
+            self._spare = [*self._spare, *self.pages[:n]][: max(0, n_spare)]
+            last = self.pages[n - 1]
             self._forgotten_us = int(last.times[last.n_rows - 1])
-            del self._pages[:n]
+            del self.pages[:n]
             self._pages_changed()
-            self._base = self._pages[0].base if self._pages else self.end
+            self._base = self.pages[0].base if self.pages else self.end
 
     def close_ranks(self, kept: np.ndarray) -> None:
         """Only the rows at these positions stay; they move up to the end, in their order, and take new positions there.
@@ -457,7 +432,7 @@ class RowStore:
         """
         groups = [(page, kept[which] - page.base) for page, which in self.by_page(kept)]
         self.end = self.watermark = self._base = self.end - len(kept)
-        self._pages = []
+        self.pages = []
         self._pages_changed()
         for page, offsets in groups:
             assert page.starts is None and page.ids is None, "these rows have no starts and no region ids"
@@ -474,11 +449,11 @@ class RowStore:
             for c in range(len(self.schema), len(self.columns)):
                 self.put(target, at, c, page.cells[c, some], nulls[c])
             for module, outcome in page.outcomes.items():
-                self.keep_outcome(target, at, module, outcome[some])
+                self.outcomes.keep(target, at, module, outcome[some])
 
     def recode(self, column: int, new_code: np.ndarray) -> None:
         """The dictionary of a string column was compacted: replace the codes of the rows held."""
-        for page in self._pages:
+        for page in self.pages:
             codes = page.cells[column, : page.n_rows]
             np.take(new_code, codes, out=codes, mode="clip")
             np.maximum(codes, 0, out=codes)
@@ -506,18 +481,49 @@ class RowStore:
 
     def check(self) -> None:
         """All invariants of the docstring."""
-        assert self._base <= self.watermark or not self._pages, "the first page reaches the watermark"
+        assert self._base <= self.watermark or not self.pages, "the first page reaches the watermark"
         assert self.watermark <= self.end
         position = self._base
         last = None
-        for page in self._pages:
+        for page in self.pages:
             assert page.base == position, "pages follow each other"
-            assert page is self._pages[-1] or page.n_rows == PAGE_ROWS, "only the last page has room"
+            assert page is self.pages[-1] or page.n_rows == PAGE_ROWS, "only the last page has room"
             times = page.times[: page.n_rows]
             assert (np.diff(times) >= 0).all() and (last is None or not len(times) or last <= times[0]), "times ascend"
             assert (page.elements(slice(page.n_rows), 0).starts >= times).all(), "no row starts before its time"
             last = int(times[-1]) if len(times) else last
             position += page.n_rows
-        assert position == self.end or not self._pages, "the last page reaches the end"
-        assert all(len(page.cells) == self._width >= len(self.columns) for page in self._pages), "pages have room for all columns"
+        assert position == self.end or not self.pages, "the last page reaches the end"
+        assert all(len(page.cells) == self._width >= len(self.columns) for page in self.pages), "pages have room for all columns"
         assert tuple(self.columns[: len(self.schema)]) == self.schema.columns, "the columns of the schema come first"
+
+
+class Outcomes:
+    """The outcomes of predicate modules that are kept with the rows of a store, by the module's number."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: RowStore) -> None:
+        self._store = store
+
+    def _of(self, page: Page, module: int) -> np.ndarray:
+        held = page.outcomes.get(module)
+        if held is None:
+            held = page.outcomes[module] = np.zeros(PAGE_ROWS, np.uint8)
+            self._store.version += 1
+        return held
+
+    def keep(self, page: Page, at: int, module: int, outcome: np.ndarray) -> None:
+        """Keep the outcome of a module for rows of a page."""
+        self._of(page, module)[at : at + len(outcome)] = outcome
+
+    def put(self, module: int, positions: np.ndarray, outcomes: np.ndarray) -> None:
+        """Keep the outcomes of a module for rows held, in any order."""
+        for page, which in self._store.by_page(positions):
+            self._of(page, module)[positions[which] - page.base] = outcomes[which]
+
+    def drop(self, module: int) -> None:
+        """Forget the outcomes of a module: its number may be used again."""
+        for page in self._store.pages:
+            if page.outcomes.pop(module, None) is not None:
+                self._store.version += 1

@@ -1,6 +1,7 @@
 """The rows of a table as versions: each counts from the commit that wrote it to the one that replaced or deleted it.
 
-Versions are rows of a row store, in the order in which they were written. Beside the store are two columns of commits:
+Versions are rows of a row store, in the order in which they were written. Beside the store are the commits in which each counts
+(`stems/commit_spans.py`):
 
     opened[v] <= opened[v + 1]          the commit that wrote version v
     closed[v]                           the commit that ended it, `OPEN` while none did
@@ -21,12 +22,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lineage.slots import resized
+from stems.commit_spans import OPEN, CommitSpans
 from stems.indexes import Indexes
 from stems.keys import Keys
 
-#: In place of the commit that ended a version, while none did.
-OPEN = 2**62
 #: Versions that nobody asks for any more before others close ranks.
 MIN_FORGOTTEN = 1024
 
@@ -39,8 +38,8 @@ class Versions:
         self._stems = stems
         #: on the key columns, ascending, so that joins on the key share it
         self.key_index = stems.hash_on(sorted(key))
-        self._opened = np.zeros(64, np.int64)
-        self._closed = np.zeros(64, np.int64)
+        #: by position less the store's watermark
+        self._spans = CommitSpans(64)
         self.n_open = 0
         #: (commit, versions closed up to it) of the commits that closed any, from the last one before which nobody asks
         self._closings: list[tuple[int, int]] = [(0, 0)]
@@ -59,44 +58,45 @@ class Versions:
     def close(self, positions: np.ndarray, commit: int) -> None:
         """A commit ends these versions, which are open and different."""
         if len(positions):
-            self._closed[positions - self.store.watermark] = commit
+            self._spans.close(positions - self.store.watermark, commit)
             self.n_open -= len(positions)
             self._closings.append((commit, self._closings[-1][1] + len(positions)))
 
     def open(self, n_rows: int, commit: int) -> None:
         """A commit writes so many versions: the next rows of the store."""
         first = self.store.end - self.store.watermark
-        if first + n_rows > len(self._opened):
-            room = max(2 * len(self._opened), first + n_rows)
-            self._opened, self._closed = resized(self._opened, room, 0), resized(self._closed, room, 0)
-        self._opened[first : first + n_rows] = commit
-        self._closed[first : first + n_rows] = OPEN
+        if first + n_rows > self._spans.capacity:
+            self._spans.fit(max(2 * self._spans.capacity, first + n_rows))
+        self._spans.put(slice(first, first + n_rows), commit, OPEN)
         self.n_open += n_rows
 
     # ---- out
 
+    @property
+    def _held(self) -> slice:
+        """All versions, as numbers of `_spans`."""
+        return slice(self.store.end - self.store.watermark)
+
     def opened_at(self, positions: np.ndarray) -> np.ndarray:
-        opened: np.ndarray = self._opened[positions - self.store.watermark]
-        return opened
+        return self._spans.opened(positions - self.store.watermark)
 
     def closed_at(self, positions: np.ndarray) -> np.ndarray:
-        closed: np.ndarray = self._closed[positions - self.store.watermark]
-        return closed
+        return self._spans.closed(positions - self.store.watermark)
 
     def counts(self, positions: np.ndarray, commit: int) -> np.ndarray:
         """Whether each of these versions counts in a commit."""
-        return (self.opened_at(positions) <= commit) & (commit < self.closed_at(positions))
+        return self._spans.counts(positions - self.store.watermark, commit)
 
     def end_at(self, commit: int) -> int:
         """The end of the store after a commit."""
-        held = self._opened[: self.store.end - self.store.watermark]
-        return self.store.watermark + int(np.searchsorted(held, commit, "right"))
+        opened = self._spans.opened(self._held)
+        return self.store.watermark + int(np.searchsorted(opened, commit, "right"))
 
     def closed_by(self, commit: int) -> np.ndarray:
         """The positions of the versions that a commit ended, ascending."""
         if self.n_closed_until(commit) == self.n_closed_until(commit - 1):
             return np.zeros(0, np.int64)
-        return self.store.watermark + np.flatnonzero(self._closed[: self.store.end - self.store.watermark] == commit)
+        return self.store.watermark + np.flatnonzero(self._spans.closed(self._held) == commit)
 
     def n_closed_until(self, commit: int) -> int:
         """How many versions ended in the commits up to this one, which is not before what `forget` was told last."""
@@ -122,25 +122,22 @@ class Versions:
         """Nobody asks for the table as it was before this commit any more. Returns whether versions changed position."""
         n_closed, n_gone = self.n_closed_until(commit), self.n_forgettable(commit)
         del self._closings[: max(0, bisect_right(self._closings, (commit, OPEN)) - 1)]
-        held = self.store.end - self.store.watermark
         if not n_gone:
             return False
-        kept = np.flatnonzero(self._closed[:held] > commit)
-        room = max(64, len(kept))
-        opened, closed = self._opened[kept], self._closed[kept]
+        kept = np.flatnonzero(self._spans.closed(self._held) > commit)
         self.store.close_ranks(self.store.watermark + kept)
-        self._opened, self._closed = resized(opened, room, 0), resized(closed, room, 0)
+        self._spans.keep(kept, max(64, len(kept)))
         self._stems.rebuild()
         self._n_forgotten = n_closed
         return True
 
     def bytes(self) -> int:
-        return self._opened.nbytes + self._closed.nbytes
+        return self._spans.bytes
 
     def check(self) -> None:
         """All invariants of the docstring."""
         held = self.store.end - self.store.watermark
-        opened, closed = self._opened[:held], self._closed[:held]
+        opened, closed = self._spans.opened(self._held), self._spans.closed(self._held)
         assert (np.diff(opened) >= 0).all(), "versions are in the order of the commits that wrote them"
         assert (opened < closed).all(), "no commit ends what it wrote"
         assert self.n_open == np.count_nonzero(closed == OPEN), "open versions are counted"

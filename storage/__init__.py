@@ -9,22 +9,22 @@ This package knows bytes and numbers, not what a call means; it imports lineage 
 from __future__ import annotations
 
 from lineage.errors import StorageError
-from storage.catalog import Catalog, Definition
+from storage.definition_catalog import CatalogEntry, DefinitionCatalog
 from storage.directory import DataDirectory, Recovery
 from storage.disk import Data, Disk, File, LocalDisk
-from storage.records import MAX_PAYLOAD, Record
+from storage.records import MAX_PAYLOAD, JournalRecord
 from storage.snapshots import Snapshot
 
 __all__ = [
     "MAX_PAYLOAD",
-    "Catalog",
+    "CatalogEntry",
     "Data",
     "DataDirectory",
-    "Definition",
+    "DefinitionCatalog",
     "Disk",
     "File",
+    "JournalRecord",
     "LocalDisk",
-    "Record",
     "Recovery",
     "Snapshot",
     "StorageError",

@@ -11,7 +11,7 @@ What holds in between:
 
 * snapshot and catalog never run ahead of the journal: both take only numbers that a sync has covered;
 * segments go only when two good snapshots make them needless;
-* after a failed sync, or an append that failed half way, nothing more is written (`storage/guard.py`).
+* after a failed sync, or an append that failed half way, nothing more is written (`storage/guarded_disk.py`).
 
 Discarding state is one transaction of the catalog: it notes a *floor*, beyond every number that was used. Whatever belongs
 to smaller numbers no longer counts, and is removed now or, after a crash, by the next opening. Replay then has to start from
@@ -27,11 +27,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from lineage.errors import StorageError
-from storage.catalog import CATALOG_FILE, Catalog, Definition
+from storage.definition_catalog import CATALOG_FILE, CatalogEntry, DefinitionCatalog
 from storage.disk import Data, Disk
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 from storage.journal import SEGMENT_BYTES, Journal
-from storage.records import RECORD_HEADER_SIZE, Record
+from storage.records import RECORD_HEADER_SIZE, JournalRecord
 from storage.segment import JOURNAL_DIRECTORY, RESTORE, newer_layout, segment_firsts, segment_path
 from storage.snapshots import Snapshot, Snapshots
 
@@ -41,11 +41,11 @@ LAYOUT = 1
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What the directory remembers: apply `records` to the state of `snapshot`, or to none."""
+    """The recovered state of a directory: apply `records` to the state of `snapshot`, or to none."""
 
     snapshot: Snapshot | None
     #: Read while iterating, one piece in memory at a time.
-    records: Iterator[Record]
+    records: Iterator[JournalRecord]
     #: State was discarded: make the engine of the catalog's definitions and save its snapshot before anything is appended.
     discarded: bool = False
     #: What had to be mended, as sentences for the log.
@@ -53,9 +53,11 @@ class Recovery:
 
 
 class DataDirectory:
-    """Open with `DataDirectory.open`, then `recover` once, then append."""
+    """A data directory: open it with `DataDirectory.open`, then `recover` once, then append."""
 
-    def __init__(self, disk: GuardedDisk, catalog: Catalog, journal: Journal, snapshots: Snapshots, *, is_new: bool) -> None:
+    def __init__(
+        self, disk: GuardedDisk, catalog: DefinitionCatalog, journal: Journal, snapshots: Snapshots, *, is_new: bool
+    ) -> None:
         self._disk = disk
         self._journal = journal
         self._snapshots = snapshots
@@ -70,7 +72,7 @@ class DataDirectory:
 
     @classmethod
     def open(cls, disk: Disk, *, discard_state: bool = False, segment_bytes: int = SEGMENT_BYTES) -> DataDirectory:
-        """Lock and open, make it if it is new; with `discard_state` only the definitions are kept."""
+        """Lock and open a directory, or make a new one; with `discard_state` only the definitions are kept."""
         guard = GuardedDisk(disk)
         guard.make_directory("")
         guard.lock()
@@ -80,7 +82,7 @@ class DataDirectory:
             has_journal = guard.exists(JOURNAL_DIRECTORY) and bool(segment_firsts(guard))
             if has_journal and not has_catalog:
                 raise _lost_catalog()
-            catalog = Catalog(guard)
+            catalog = DefinitionCatalog(guard)
             is_new = catalog.meta("layout") is None
             if is_new and has_journal:
                 raise _lost_catalog()
@@ -104,7 +106,7 @@ class DataDirectory:
             raise
 
     def recover(self) -> Recovery:
-        """The newest good snapshot, and the records after it."""
+        """Return the newest good snapshot and the records after it."""
         snapshot = self._snapshots.newest()
         if snapshot is not None:
             self._journal.go_on_after(snapshot.number)
@@ -123,21 +125,21 @@ class DataDirectory:
 
     @property
     def last(self) -> int:
-        """Number of the last record that was appended."""
+        """Return the number of the last appended record."""
         return self._journal.last
 
     @property
     def durable(self) -> int:
-        """Number of the last record that survives a crash."""
+        """Return the number of the last record that survives a crash."""
         return self._journal.durable
 
     @property
     def stopped(self) -> StorageError | None:
-        """The error after which nothing is written any more; None while all is well."""
+        """Return the error that stopped all writing; None while the disk works."""
         return self._disk.stopped
 
     def append(self, kind: int, *parts: Data) -> int:
-        """Write a record and give its number; it is durable after the next `sync`."""
+        """Write a record and return its number; it is durable after the next `sync`."""
         assert self._recovered and not self._needs_snapshot, "records follow a state that can be recovered"
         return self._journal.append(kind, *parts)
 
@@ -145,13 +147,13 @@ class DataDirectory:
         """Make every record so far durable: one fdatasync for all of them."""
         self._journal.sync()
 
-    def define(self, number: int, put: Iterable[Definition] = (), drop: Iterable[tuple[str, str]] = ()) -> None:
-        """Write and forget definitions, all or none, on behalf of records up to `number`, which must be durable."""
+    def define(self, number: int, put: Iterable[CatalogEntry] = (), drop: Iterable[tuple[str, str]] = ()) -> None:
+        """Write and remove definitions, all or none, for records up to `number`, which must be durable."""
         assert number <= self.durable, "the catalog may not know more than the journal"
         self.catalog.apply(number, put, drop)
 
     def save_snapshot(self, number: int, parts: Iterable[Data]) -> None:
-        """Keep the state after record `number`, which must be durable; then let go of what nobody needs any more.
+        """Save the state after record `number`, which must be durable; then remove journal segments that are no longer needed.
 
         A snapshot that fails, because the disk is full for example, leaves everything as it was.
         """
@@ -164,7 +166,7 @@ class DataDirectory:
             self._journal.drop_before(fallback + 1)
 
     def close(self) -> None:
-        """Let go of the directory; what was not synced is not made durable."""
+        """Close and unlock the directory; records that were not synced are not made durable."""
         try:
             self._journal.close()
             self.catalog.close()
@@ -180,8 +182,8 @@ def _lost_catalog() -> StorageError:
     )
 
 
-def _number_beyond_all(disk: GuardedDisk, catalog: Catalog) -> int:
-    """Greater by two than any number that was used, found without reading a journal that may be damaged.
+def _number_beyond_all(disk: GuardedDisk, catalog: DefinitionCatalog) -> int:
+    """Return two more than any used record number, without reading a journal that may be damaged.
 
     The number just below it is that of the snapshot from which the journal will go on.
     """

@@ -1,4 +1,4 @@
-"""The one door to the disk: a directory tree in which files are read, written, synced, renamed and removed.
+"""The interface to the disk: a directory tree in which files are read, written, synced, renamed and removed.
 
 Everything in this package does its I/O through a `Disk`, so tests can put a simulated one in its place that loses, tears
 and reorders what was not synced. What a disk promises, and all that we rely on:
@@ -9,7 +9,7 @@ and reorders what was not synced. What a disk promises, and all that we rely on:
 * `rename` is atomic: afterwards the new name means the old file or the new one, never a mixture.
 * A write never damages bytes that it does not cover.
 
-Disks raise `OSError` and nothing else; `storage/guard.py` gives errors their words. Paths are relative to the root, with `/`.
+Disks raise `OSError` and nothing else; `storage/guarded_disk.py` words the errors. Paths are relative to the root, with `/`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class File(Protocol):
     """An open file. Offsets and sizes are bytes."""
 
     def read_into(self, offset: int, target: memoryview) -> int:
-        """Fill `target` from `offset`; the number of bytes read is less than its length only at the end of the file."""
+        """Fill `target` from `offset`; return the number of bytes, less than its length only at the end of the file."""
 
     def write(self, offset: int, parts: Sequence[Data]) -> None:
         """Write all parts, one after the other; after an error any piece of them may have been written."""
@@ -52,8 +52,8 @@ class Disk(Protocol):
     """A directory tree; `""` is its root."""
 
     @property
-    def words(self) -> str:
-        """What a person calls it: the path of the root."""
+    def display_path(self) -> str:
+        """Return the path of the root, for messages."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing; with `create` the file must not exist."""
@@ -61,7 +61,7 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def list(self, directory: str) -> list[str]:
-        """Names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
 
     def make_directory(self, path: str) -> None:
         """Make a directory unless it is there. The root is made with its parents."""
@@ -73,7 +73,7 @@ class Disk(Protocol):
     def sync_directory(self, path: str) -> None: ...
 
     def lock(self) -> None:
-        """Keep other processes out until `unlock` or the end of this one; BlockingIOError names who has it."""
+        """Keep other processes out until `unlock` or the end of this one; `BlockingIOError` names the process that has it."""
 
     def unlock(self) -> None: ...
 
@@ -81,14 +81,14 @@ class Disk(Protocol):
 
 
 def as_bytes(data: Data) -> memoryview:
-    """The bytes of a buffer of any shape, without a copy."""
+    """Return the bytes of a buffer of any shape, without a copy."""
     view = memoryview(data)
     # an empty view of several dimensions cannot be cast
     return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def read_at(file: File, offset: int, size: int) -> bytearray:
-    """Up to `size` bytes; fewer only at the end of the file."""
+    """Return up to `size` bytes; fewer only at the end of the file."""
     target = bytearray(size)
     n_read = file.read_into(offset, memoryview(target))
     del target[n_read:]
@@ -145,14 +145,14 @@ class LocalFile:
 
 
 class LocalDisk:
-    """A directory of this machine. What it makes is readable by its owner alone."""
+    """A directory of this machine; its files are readable by their owner alone."""
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root).absolute()
         self._lock = -1
 
     @property
-    def words(self) -> str:
+    def display_path(self) -> str:
         return str(self.root)
 
     def open(self, path: str, *, create: bool = False) -> LocalFile:

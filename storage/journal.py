@@ -22,25 +22,25 @@ from collections.abc import Callable, Iterator
 
 from lineage.errors import LimitError, StorageError
 from storage.disk import Data, as_bytes
-from storage.guard import GuardedDisk, GuardedFile
+from storage.guarded_disk import GuardedDisk, GuardedFile
 from storage.records import (
     MAX_PAYLOAD,
     RECORD_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
-    Record,
+    JournalRecord,
     RecordHeader,
     SegmentHeader,
     payload_checksum,
 )
 from storage.renewal import renew
-from storage.segment import JOURNAL_DIRECTORY, Segment, damage, segment_firsts, segment_path
+from storage.segment import JOURNAL_DIRECTORY, JournalSegment, damage, segment_firsts, segment_path
 
 #: A segment is closed before it grows beyond this, unless one record alone does.
 SEGMENT_BYTES = 64 << 20
 
 
 class Journal:
-    """`floor` is the least number that counts: segments that begin before it were discarded and are removed.
+    """A journal; `floor` is the least number that counts: segments that begin before it were discarded and are removed.
 
     `covered` says up to which number a good snapshot makes records needless. It is asked only where one cannot be read.
     """
@@ -67,17 +67,17 @@ class Journal:
 
     @property
     def last(self) -> int:
-        """Number of the last record that was appended, durable or not."""
+        """Return the number of the last appended record, durable or not."""
         return self._next - 1
 
     @property
     def first(self) -> int:
-        """Number of the first record that is kept; one more than `last` if there is none."""
+        """Return the number of the first record that is kept; one more than `last` if there is none."""
         with self._lock:
             return self._firsts[0]
 
     def append(self, kind: int, *parts: Data) -> int:
-        """Write one record behind the others and give its number; it is safe only after `sync`."""
+        """Write one record at the end and return its number; it is durable only after `sync`."""
         views = [as_bytes(part) for part in parts]
         length = sum(len(view) for view in views)
         if length > MAX_PAYLOAD:
@@ -106,8 +106,8 @@ class Journal:
             self._synced = self._end
             self.durable = self._next - 1
 
-    def read(self, after: int) -> Iterator[Record]:
-        """Records with a larger number, as far as there are when reading starts; one piece is in memory at a time."""
+    def read(self, after: int) -> Iterator[JournalRecord]:
+        """Yield the records after a number, up to the last one at the start of reading; one piece is in memory at a time."""
         with self._lock:
             firsts = list(self._firsts)
         last = self._next - 1
@@ -116,7 +116,7 @@ class Journal:
         if after > last:
             raise damage(segment_path(firsts[-1]), self._end, f"records {last + 1} to {after} are missing")
         for at in range(bisect_right(firsts, after + 1) - 1, len(firsts)):
-            segment = Segment(self._disk, firsts[at])
+            segment = JournalSegment(self._disk, firsts[at])
             try:
                 if not segment.born():
                     raise damage(segment.path, 0, "the segment has no valid header")
@@ -136,7 +136,7 @@ class Journal:
                 segment.close()
 
     def go_on_after(self, number: int) -> None:
-        """Give no number up to this one again: a good snapshot has it, though the record itself was lost."""
+        """Continue after a number whose record was lost: a good snapshot covers it."""
         if number > self.last:
             self.notes.append(f"records {self.last + 1} to {number} cannot be read; the snapshot of record {number} covers them")
             self.sync()
@@ -173,8 +173,8 @@ class Journal:
             self._start_segment()
 
     def _continue_segment(self, *, sealed: bool) -> bool:
-        """Go on where the last segment ends; False if it was never born. A sealed one was synced to its end."""
-        segment = Segment(self._disk, self._firsts[-1])
+        """Continue at the end of the last segment; return False if its header was never synced. A sealed one is whole."""
+        segment = JournalSegment(self._disk, self._firsts[-1])
         try:
             if not segment.born() or segment.header is None:
                 return False

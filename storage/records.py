@@ -36,8 +36,8 @@ SEGMENT_HEADER_SIZE = _SEGMENT.size
 RECORD_HEADER_SIZE = _RECORD.size
 
 
-class Record(NamedTuple):
-    """One journaled call: numbers run without gaps."""
+class JournalRecord(NamedTuple):
+    """One record of the journal: a call; numbers run without gaps."""
 
     number: int
     kind: int
@@ -56,7 +56,7 @@ class SegmentHeader:
 
     @classmethod
     def unpack(cls, data: bytes | bytearray) -> SegmentHeader | None:
-        """None unless these are the bytes of a whole header."""
+        """Return the header in these bytes; None unless it is whole."""
         if len(data) < SEGMENT_HEADER_SIZE:
             return None
         magic, layout, first, id, checksum = _SEGMENT.unpack_from(data)
@@ -66,7 +66,7 @@ class SegmentHeader:
 
     @property
     def seed(self) -> int:
-        """What checksums of this segment's records start from."""
+        """Return the seed of the checksums of this segment's records."""
         return zlib.crc32(struct.pack("<QQ", self.id, self.first))
 
 
@@ -83,7 +83,7 @@ class RecordHeader(NamedTuple):
 
     @classmethod
     def unpack(cls, data: bytearray | memoryview, offset: int, seed: int) -> RecordHeader | None:
-        """None unless a whole header of the segment with this seed stands at `offset`."""
+        """Return the header at `offset`; None unless a whole one of the segment with this seed stands there."""
         if len(data) - offset < RECORD_HEADER_SIZE:
             return None
         magic, kind, length, checksum, number, synced, header_checksum = _RECORD.unpack_from(data, offset)

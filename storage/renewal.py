@@ -1,4 +1,4 @@
-"""Writing a file again, under a new name, so that a sync of it means something.
+"""Rewriting a file under a new name, so that its bytes are known to be synced.
 
 A process that was killed leaves data in the kernel's cache that no sync has covered; one whose sync failed leaves data there
 that no sync ever will cover, for the kernel takes it for written. A new process sees both like any other bytes. If it showed
@@ -9,7 +9,7 @@ continued is copied first: the copy is written and synced by this process, and t
 from __future__ import annotations
 
 from storage.disk import directory_of, read_at
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 
 #: Of the copy while it is written; one name a directory, so that the next renewal there removes what a crash left of this one.
 _NEW = "new"
@@ -19,7 +19,7 @@ _PIECE = 1 << 20
 
 
 def renew(disk: GuardedDisk, path: str, size: int | None = None) -> None:
-    """Put a synced copy of the first `size` bytes, or of all, in the place of a file; a crash leaves the one or the other."""
+    """Replace a file by a synced copy of its first `size` bytes, or of all; a crash leaves the one or the other."""
     directory = directory_of(path)
     copy_path = f"{directory}/{_NEW}".lstrip("/")
     if disk.exists(copy_path):

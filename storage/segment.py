@@ -1,4 +1,4 @@
-"""Reading one segment of the journal: its header, its records in order, and what a bad place in it means.
+"""Reader of one journal segment: its header, its records in order, and the meaning of a damaged place.
 
 Records are read in pieces of a megabyte, or one record at a time where it is larger, so memory stays bounded whatever the
 segment holds. Nothing here writes.
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from lineage.errors import StorageError
 from storage.disk import read_at
-from storage.guard import GuardedDisk, GuardedFile
+from storage.guarded_disk import GuardedDisk, GuardedFile
 from storage.records import (
     LAYOUT,
     MAX_PAYLOAD,
     RECORD_HEADER_SIZE,
     RECORD_MAGIC,
     SEGMENT_HEADER_SIZE,
-    Record,
+    JournalRecord,
     RecordHeader,
     SegmentHeader,
     payload_checksum,
@@ -37,7 +37,7 @@ def segment_path(first: int) -> str:
 
 
 def segment_firsts(disk: GuardedDisk) -> list[int]:
-    """First numbers of the segments that are there, ascending."""
+    """Return the first numbers of the segments on disk, ascending."""
     names = [name for name in disk.list(JOURNAL_DIRECTORY) if name.endswith(_SUFFIX)]
     return sorted(int(stem) for name in names if (stem := name.removesuffix(_SUFFIX)).isdecimal())
 
@@ -54,8 +54,8 @@ def damage(path: str, offset: int, what: str) -> StorageError:
     return StorageError("the journal is damaged", detail=what, file=path, offset=offset, hint=RESTORE)
 
 
-class Segment:
-    """One segment, open for reading; `end` is where the last good record that was read ends."""
+class JournalSegment:
+    """One segment, open for reading; `end` is the end of the last good record read."""
 
     def __init__(self, disk: GuardedDisk, first: int) -> None:
         self.path = segment_path(first)
@@ -67,7 +67,7 @@ class Segment:
         self.next = first
 
     def born(self) -> bool:
-        """Whether the segment was ever synced: records are written only after its header was."""
+        """Return whether the header was ever synced: records are written only afterwards."""
         if self.header is None:
             if self.size > SEGMENT_HEADER_SIZE:
                 raise damage(self.path, 0, "the segment has records but no valid header")
@@ -78,8 +78,8 @@ class Segment:
             raise damage(self.path, 0, f"the file's name says record {self.next}, its header says {self.header.first}")
         return True
 
-    def records(self) -> Iterator[Record]:
-        """Good records from the first on; stops at the end of the file or at a bad place, and `end` says where."""
+    def records(self) -> Iterator[JournalRecord]:
+        """Yield good records from the first on; stop at the end of the file or at a damaged place, which `end` gives."""
         assert self.header is not None, "records of a segment without header"
         seed = self.header.seed
         piece = memoryview(b"")
@@ -103,10 +103,10 @@ class Segment:
                 return
             self.end += whole
             self.next += 1
-            yield Record(header.number, header.kind, payload)
+            yield JournalRecord(header.number, header.kind, payload)
 
     def skip(self, covered: int) -> str | None:
-        """After `records`: pass over what cannot be read up to a number that a snapshot covers; a sentence that says so.
+        """After `records`: skip damage up to a number that a snapshot covers, and return a sentence about it.
 
         None, and nothing passed over, if all was read, or if what comes next is not covered.
         """
@@ -124,7 +124,7 @@ class Segment:
         return None
 
     def _headers(self, start: int) -> Iterator[tuple[int, RecordHeader]]:
-        """Where headers of this segment stand from a place on, whatever is between them."""
+        """Yield the places of this segment's record headers from `start` on, whatever lies between them."""
         assert self.header is not None, "records of a segment without header"
         while start < self.size:
             # pieces overlap by a header, so that none is cut in two

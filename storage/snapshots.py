@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from lineage.errors import StorageError
 from storage.disk import Data, as_bytes, read_at
-from storage.guard import GuardedDisk, GuardedFile
+from storage.guarded_disk import GuardedDisk, GuardedFile
 from storage.segment import newer_layout
 
 LAYOUT = 1
@@ -49,7 +49,7 @@ def snapshot_path(number: int) -> str:
 
 
 class Snapshots:
-    """The snapshots of one data directory; those of a number below `floor` were discarded and are removed."""
+    """The snapshots of one data directory; those below the number `floor` were discarded and are removed."""
 
     def __init__(self, disk: GuardedDisk, *, floor: int = 0) -> None:
         self._disk = disk
@@ -72,17 +72,17 @@ class Snapshots:
 
     @property
     def fallback(self) -> int | None:
-        """Number of the older of two good snapshots; None while there are not two."""
+        """Return the number of the older of two good snapshots; None while there are not two."""
         return self._good[0] if len(self._good) == 2 else None
 
     def covered(self) -> int:
-        """The number of the newest snapshot whose checksums hold; 0 if there is none at all."""
+        """Return the number of the newest snapshot whose checksums hold; 0 if there is none."""
         if not self._looked:
             self._found = self.newest()
         return self._good[-1] if self._good else 0
 
     def newest(self) -> Snapshot | None:
-        """The newest snapshot whose checksums hold; None if there is none at all."""
+        """Return the newest snapshot whose checksums hold; None if there is none."""
         if self._found is not None:
             found, self._found = self._found, None
             return found
@@ -101,7 +101,7 @@ class Snapshots:
         return None
 
     def write(self, number: int, parts: Iterable[Data]) -> None:
-        """Make the snapshot durable, then remove what is older than the good one before it."""
+        """Make a snapshot durable, then remove those older than the previous good one."""
         if number in self._good:
             return
         assert not self._good or number > self._good[-1], "snapshots are written in the order of their numbers"
@@ -125,7 +125,7 @@ class Snapshots:
                 self._disk.remove(snapshot_path(old))
 
     def _remove_new(self, error: StorageError) -> None:
-        """A disk that was filled by half a snapshot must not stay full."""
+        """Remove a half-written snapshot, so that it does not keep the disk full."""
         if self._disk.stopped is None:
             try:
                 self._disk.remove(_NEW)
@@ -138,7 +138,7 @@ class Snapshots:
 
 
 def _sealed(head: bytes, seed: int) -> bytes:
-    """The packed head with the checksum in its last four bytes."""
+    """Return the packed head with its checksum in the last four bytes."""
     head = head[: -_CHECKSUM.size]
     return head + _CHECKSUM.pack(zlib.crc32(head, seed))
 
@@ -158,7 +158,7 @@ def _write(file: GuardedFile, number: int, parts: Iterable[Data]) -> None:
 
 
 def _read(file: GuardedFile, number: int) -> list[bytearray] | None:
-    """The parts, or None if any byte is not as it was written."""
+    """Return the parts; None if any byte differs from what was written."""
     size = file.size()
     seed = zlib.crc32(struct.pack("<Q", number))
     head = bytes(read_at(file, 0, _HEAD.size))

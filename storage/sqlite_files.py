@@ -23,7 +23,7 @@ import apsw
 
 from lineage.errors import StorageError
 from storage.disk import directory_of, read_at
-from storage.guard import GuardedDisk, GuardedFile
+from storage.guarded_disk import GuardedDisk, GuardedFile
 
 _names = itertools.count(1)
 
@@ -31,7 +31,7 @@ _SECTOR = 4096
 
 
 class SqliteFiles(apsw.VFS):
-    """One per connection; `close` takes the name out of SQLite's list again."""
+    """The VFS of one connection; `close` removes its name from SQLite's list."""
 
     def __init__(self, disk: GuardedDisk) -> None:
         self.disk = disk
@@ -109,10 +109,10 @@ class SqliteFile:
             self._file.close()
 
     def xLock(self, level: int) -> None:
-        """The data directory is ours alone."""
+        """Grant the lock: the data directory belongs to this process alone."""
 
     def xUnlock(self, level: int) -> None:
-        """The data directory is ours alone."""
+        """Release nothing: the data directory belongs to this process alone."""
 
     def xCheckReservedLock(self) -> bool:
         return False

@@ -152,19 +152,5 @@ def operator_cost(
     return cost
 
 
-def window_cost(expiry: str, rate: float) -> float:
-    """What a base window costs: the negative approach keeps its rows to send their ends."""
-    return 2 * rate if expiry == "negative" else 0.0
-
-
-def join_output_rate(rates: tuple[float, float], windows: tuple[float, float], selectivity: float) -> float:
-    """Pairs a unit of time of two windows: the axis of N's Figures 11 and 12.
-
-    N 8.2.1 counts 90 K x 90 K pairs as 8,100 K; they are 8,100 M, so its selectivities are a thousand times too large.
-    """
-    first, second = rates
-    return selectivity * (first * second * windows[1] + second * first * windows[0])
-
-
 def _both(values: tuple[float, ...]) -> tuple[float, float]:
     return values[0], values[1] if len(values) > 1 else 0.0

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.values.vector import Array, Vector, assemble
-from lineage.elements import FOREVER
+from filters.values.vector import Array, Vector, end_to_end
 from lineage.kernels import kernel
 from lineage.schema import Type
 
@@ -129,13 +128,6 @@ def _joined(types: Sequence[Type], pluses: Sequence[Plus]) -> Plus:
     )
 
 
-def end_to_end(type: Type, vectors: Sequence[Vector]) -> Vector:
-    """Concatenate vectors of one type."""
-    at = np.cumsum([0, *(len(vector) for vector in vectors)])
-    pieces = [(np.arange(start, start + len(vector)), vector) for start, vector in zip(at.tolist(), vectors)]
-    return assemble(type, int(at[-1]), pieces)
-
-
 @kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def merge_runs(times: np.ndarray, ranks: np.ndarray, heads: np.ndarray, stops: np.ndarray, order: np.ndarray) -> None:
     """Write the places of sorted runs in order of (time, rank), on ties the earlier run first. Run r is `heads[r]:stops[r]`."""
@@ -172,15 +164,3 @@ def merged_order(runs: Sequence[tuple[Array, Array]]) -> Array:
     ranks = np.concatenate([ranks for _, ranks in runs])
     merge_runs(times, ranks, stops - np.array(lengths, np.int64), stops, order)
     return order
-
-
-def check_delta(delta: Delta, upto: int) -> None:
-    """Assert what the module promises of one delta; which ids are alive is its reader's to check."""
-    for times, ranks in ((delta.plus.times, delta.plus.ranks), (delta.minus.times, delta.minus.ranks)):
-        later = (times[1:] > times[:-1]) | ((times[1:] == times[:-1]) & (ranks[1:] >= ranks[:-1]))
-        assert later.all(), "events of a part are in order of time and rank"
-        assert (times <= upto).all(), "nothing happens after the commit's clock"
-        assert (ranks >= SCHEDULED).all(), "a rank is a number of the commit's order, or SCHEDULED"
-    assert (delta.plus.ends > delta.plus.times).all(), "no life is empty"
-    assert (delta.plus.ends <= FOREVER).all(), "an end is a time or FOREVER"
-    assert all(len(column) == len(delta.plus) for column in delta.plus.columns), "every column has every row"

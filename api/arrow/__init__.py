@@ -1,1 +1,1 @@
-"""The one door for Arrow: bytes of strangers become tables, or are refused, before pyarrow has read one of them."""
+"""A reader of Arrow IPC that checks every number of the input before pyarrow sees it: tables, or an error."""

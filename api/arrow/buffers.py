@@ -1,7 +1,7 @@
-"""The buffers of one batch: within the body of its message, decompressed, aligned, and no more than there is room for.
+"""The buffers of one batch: inside the body of their message, decompressed, aligned, and within a budget of bytes.
 
-What a body stands for is charged to its `Room` before anything is allocated. Values count as eight bytes each, which is what the
-engine makes of them; bytes that are decompressed or copied, and texts that views share, count beside them as what they are.
+The size of the values is charged to the `ByteBudget` of the body before memory is allocated. A value counts as eight bytes, its
+size in the engine; bytes that are decompressed or copied, and texts shared by views, are counted in addition.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from api.base.refusals import TooLargeError
 _CODECS = ("lz4", "zstd")
 
 
-class Room:
-    """Bytes that the values of a body may come to, and as many that may be made of its buffers; None is without a limit."""
+class ByteBudget:
+    """The bytes that a body may still use: one count for values, one for buffers made of it; a limit of None is unlimited."""
 
     __slots__ = ("_bytes", "_values", "limit")
 
@@ -26,7 +26,7 @@ class Room:
         self._values = self._bytes = limit or 0
 
     def charge_values(self, count: int) -> None:
-        """Take room for values, or raise `TooLargeError`."""
+        """Subtract eight bytes for each value, or raise `TooLargeError`."""
         if self.limit is not None:
             self._values -= 8 * count
             if self._values < 0:
@@ -34,7 +34,7 @@ class Room:
                 raise TooLargeError(fact, hint="send it in parts; NULLs count, and columns that are left out")
 
     def charge_bytes(self, count: int) -> None:
-        """Take room for bytes, or raise `TooLargeError`."""
+        """Subtract bytes of a buffer, or raise `TooLargeError`."""
         if self.limit is not None:
             self._bytes -= count
             if self._bytes < 0:
@@ -42,30 +42,30 @@ class Room:
                 raise TooLargeError(fact, hint="send it in parts; compressed buffers count as what they stand for")
 
 
-class Buffers:
-    """The buffers of a batch, one after the other."""
+class BatchBuffers:
+    """The buffers of a batch, taken one after the other."""
 
-    __slots__ = ("_at", "_body", "_codec", "_numbers", "_room")
+    __slots__ = ("_at", "_body", "_codec", "_numbers", "_budget")
 
-    def __init__(self, body: Any, numbers: tuple[int, ...], codec: int | None, room: Room) -> None:
+    def __init__(self, body: Any, numbers: tuple[int, ...], codec: int | None, budget: ByteBudget) -> None:
         self._body = body
         #: offset and length of each
         self._numbers = numbers
         self._at = 0
         self._codec = codec
-        self._room = room
+        self._budget = budget
 
     def skip(self) -> None:
-        """Pass a buffer that nobody reads."""
+        """Pass over the next buffer without reading it."""
         self._at += 2
 
     def take_plain(self, n_bytes: int) -> Any:
-        """The values of a column without NULLs: the buffer after the one that says where they are."""
+        """Skip the bitmap of NULLs and return the buffer of values of a column without NULLs."""
         self._at += 2
         return self.take(n_bytes)
 
     def take(self, n_bytes: int, *, aligned: bool = True) -> Any:
-        """The next buffer, if it has so many bytes at least."""
+        """Return the next buffer; raise `FormatError` if it has fewer than `n_bytes` bytes."""
         at = self._at
         self._at = at + 2
         body = self._body
@@ -79,7 +79,7 @@ class Buffers:
         if found.size < n_bytes:
             raise FormatError(f"a buffer has {found.size} bytes, its column needs {n_bytes}")
         if aligned and found.address & 7:
-            self._room.charge_bytes(found.size)
+            self._budget.charge_bytes(found.size)
             found = pa.py_buffer(found.to_pybytes())
         return found
 
@@ -92,12 +92,12 @@ class Buffers:
             return packed
         if size < 0:
             raise FormatError("a compressed buffer has a negative length")
-        self._room.charge_bytes(size)
+        self._budget.charge_bytes(size)
         return decompressed(packed, size, _CODECS[self._codec or 0])
 
 
 def decompressed(packed: Any, size: int, codec: str) -> Any:
-    """So many bytes, and neither more nor fewer, out of a compressed buffer."""
+    """Return the `size` bytes of a compressed buffer; raise `FormatError` if it holds more or fewer."""
     # as a stream: decompressing in one go would leave memory that was never written where there is less than was said
     found = pa.allocate_buffer(size)
     done = 0

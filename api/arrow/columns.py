@@ -1,4 +1,4 @@
-"""Columns of a batch as arrays of pyarrow, out of buffers whose every number was checked.
+"""Columns of a batch as pyarrow arrays, built from buffers whose every number was checked.
 
     nulls         as many as the batch says; a bitmap that no NULL needs is not read
     texts         offsets that never fall, within the data; UTF-8
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from api.arrow.buffers import Buffers, Room
+from api.arrow.buffers import BatchBuffers, ByteBudget
 from api.arrow.flatbuffer import FormatError
-from api.arrow.layout import BITS, FIXED, NULL, TEXT, Column
+from api.arrow.layout import BITS, FIXED, NULL, TEXT, ColumnLayout
 from eddy import RowError
 
 Array = np.ndarray[Any, Any]
@@ -30,9 +30,10 @@ _NO_OFFSETS = pa.py_buffer(bytes(8))
 
 
 def read_column(
-    column: Column, n_rows: int, n_nulls: int, buffers: Buffers, n_data: int, room: Room, dictionary: Any, first_row: int | None
+    column: ColumnLayout, n_rows: int, n_nulls: int, buffers: BatchBuffers, n_data: int, budget: ByteBudget, dictionary: Any,
+    first_row: int | None,
 ) -> Any:  # fmt: skip
-    """One column of a batch; `n_data` buffers hold the data of its views, `dictionary` are the entries that its indices mean.
+    """Return one column of a batch; `n_data` buffers hold the data of its views, `dictionary` has the entries of its indices.
 
     `first_row` is how many rows came before the batch; None if these are the entries of a dictionary.
     """
@@ -58,11 +59,11 @@ def read_column(
         return pa.Array.from_buffers(values.type, n_rows, [validity, data], n_nulls)
     if values.kind == TEXT:
         return _texts(column, n_rows, n_nulls, validity, buffers, first_row)
-    return _views(column, n_rows, n_nulls, validity, buffers, n_data, room, first_row)
+    return _views(column, n_rows, n_nulls, validity, buffers, n_data, budget, first_row)
 
 
 def _valid(validity: Any, n_rows: int) -> Array:
-    """True for each row that is not NULL."""
+    """Return a mask that is True for each row that is not NULL."""
     return np.unpackbits(np.frombuffer(validity, np.uint8, (n_rows + 7) >> 3), count=n_rows, bitorder="little").view(np.bool_)
 
 
@@ -74,7 +75,7 @@ def _count_nulls(validity: Any, n_rows: int) -> int:
     return n_rows - n_valid
 
 
-def _texts(column: Column, n_rows: int, n_nulls: int, validity: Any, buffers: Buffers, first_row: int | None) -> Any:
+def _texts(column: ColumnLayout, n_rows: int, n_nulls: int, validity: Any, buffers: BatchBuffers, first_row: int | None) -> Any:
     values = column.values
     width = values.dtype.itemsize
     # without rows there may be no offset at all
@@ -93,7 +94,7 @@ def _texts(column: Column, n_rows: int, n_nulls: int, validity: Any, buffers: Bu
 
 
 def _falls(offsets: Array) -> bool:
-    """Whether some offset is less than the one before it."""
+    """Return whether some offset is less than the one before it."""
     # looking for a byte is quicker than reducing, above all for few
     return b"\x01" in (offsets[1:] < offsets[:-1]).tobytes()
 
@@ -105,7 +106,8 @@ def _is_ascii(data: Any, first: int, last: int) -> bool:
 
 
 def _views(
-    column: Column, n_rows: int, n_nulls: int, validity: Any, buffers: Buffers, n_data: int, room: Room, first_row: int | None
+    column: ColumnLayout, n_rows: int, n_nulls: int, validity: Any, buffers: BatchBuffers, n_data: int, budget: ByteBudget,
+    first_row: int | None,
 ) -> Any:  # fmt: skip
     places = buffers.take(16 * n_rows)
     data = [buffers.take(0, aligned=False) for _ in range(n_data)]
@@ -119,7 +121,7 @@ def _views(
     ends, buffer, offset = lengths[far].astype(np.int64), views[far, 2], views[far, 3]
     inside = bool((lengths >= 0).all() and (buffer >= 0).all() and (buffer < n_data).all() and (offset >= 0).all())
     if inside:
-        room.charge_bytes(int(ends.sum()))
+        budget.charge_bytes(int(ends.sum()))
         ends += offset
         inside = bool((ends <= np.array([one.size for one in data], np.int64)[buffer]).all())
     if not inside:
@@ -129,8 +131,8 @@ def _views(
     return array
 
 
-def _coded(column: Column, n_rows: int, n_nulls: int, validity: Any, data: Any, dictionary: Any) -> Any:
-    """Entries of a dictionary by their indices."""
+def _coded(column: ColumnLayout, n_rows: int, n_nulls: int, validity: Any, data: Any, dictionary: Any) -> Any:
+    """Return a dictionary array: entries by their indices."""
     values = column.values
     n_entries = len(dictionary)
     if n_rows:
@@ -148,8 +150,8 @@ def _coded(column: Column, n_rows: int, n_nulls: int, validity: Any, data: Any, 
     return pa.DictionaryArray.from_arrays(places, dictionary, ordered=column.ordered, safe=False)
 
 
-def _check_text(column: Column, array: Any, first_row: int | None) -> None:
-    """Raise unless texts whose places are known to be good are UTF-8; without a first row they are entries of a dictionary."""
+def _check_text(column: ColumnLayout, array: Any, first_row: int | None) -> None:
+    """Raise unless the texts, whose offsets were checked, are UTF-8; `first_row` None means entries of a dictionary."""
     try:
         array.validate(full=True)
     except pa.ArrowException as error:
@@ -161,7 +163,7 @@ def _check_text(column: Column, array: Any, first_row: int | None) -> None:
 
 
 def _first_bad(array: Any) -> int:
-    """The first row with a text that is not UTF-8, found by halves."""
+    """Return the first row whose text is not UTF-8, by bisection."""
     first, last = 0, len(array)
     while last - first > 1:
         middle = (first + last) // 2

@@ -1,4 +1,4 @@
-"""Messages of an Arrow stream as columns: batches, and the dictionaries that come before or between them.
+"""A decoder of Arrow messages into columns: batches, and the dictionaries before or between them.
 
 A dictionary that comes again takes the place of the one before, unless it says that it goes on. What batches, dictionaries and
 what is put together of them stand for is charged to one room.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from api.arrow.buffers import Buffers, Room
+from api.arrow.buffers import BatchBuffers, ByteBudget
 from api.arrow.columns import read_column
 from api.arrow.flatbuffer import (
     INT8,
@@ -29,7 +29,7 @@ from api.arrow.flatbuffer import (
     slots,
     vector,
 )  # fmt: skip
-from api.arrow.layout import VIEW, Layout, Shape, layout_of
+from api.arrow.layout import VIEW, SchemaLayout, Shape, layout_of
 
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _V4, _V5 = 3, 4
@@ -38,11 +38,11 @@ _V4, _V5 = 3, 4
 REMEMBERED = 256
 REMEMBERED_BYTES = 32 << 10
 COLUMN_BYTES = 32
-_remembered: dict[bytes, Opening] = {}
+_remembered: dict[bytes, StreamHead] = {}
 
 
-class Message(NamedTuple):
-    """A message: its metadata and its fields there, and how many bytes of body follow."""
+class IpcMessage(NamedTuple):
+    """One Arrow message: its metadata, the places of its fields, and the length of the body that follows."""
 
     metadata: bytes
     kind: int
@@ -52,15 +52,15 @@ class Message(NamedTuple):
 
 @contextmanager
 def damage() -> Iterator[None]:
-    """Metadata is read: numbers that lead out of it are the fault of who wrote it."""
+    """Turn reads outside the metadata into a `FormatError`."""
     try:
         yield
     except struct.error:
         raise FormatError("the metadata of a message is damaged") from None
 
 
-def message_of(metadata: bytes) -> Message:
-    """The message that metadata describes."""
+def message_of(metadata: bytes) -> IpcMessage:
+    """Return the message that metadata describes."""
     found = slots(metadata, root(metadata))
     version = number(metadata, found, 0, INT16)
     if version not in (_V4, _V5):
@@ -68,21 +68,21 @@ def message_of(metadata: bytes) -> Message:
     n_bytes = number(metadata, found, 3, INT64)
     if n_bytes < 0:
         raise FormatError("the body of a message has a negative length")
-    return Message(metadata, number(metadata, found, 1, INT8), found, n_bytes)
+    return IpcMessage(metadata, number(metadata, found, 1, INT8), found, n_bytes)
 
 
-class Opening(NamedTuple):
-    """What the first message of a stream says, and how many bytes of body follow, which are nobody's."""
+class StreamHead(NamedTuple):
+    """The schema message of a stream: the layout of its batches, and the length of a body that is ignored."""
 
-    layout: Layout
+    layout: SchemaLayout
     n_bytes: int
 
 
-def opening_of(metadata: bytes) -> Opening:
-    """What the first message of a stream says; remembered, for clients send the same schema with every batch."""
+def stream_head(metadata: bytes) -> StreamHead:
+    """Return the head of a stream; heads are cached, because clients send the same schema with every batch."""
     found = _remembered.get(metadata)
     if found is None:
-        found = _opening(metadata)
+        found = _read_head(metadata)
         n_columns = len(found.layout.rows.columns)
         if len(metadata) <= REMEMBERED_BYTES and n_columns * COLUMN_BYTES <= len(metadata):
             if len(_remembered) == REMEMBERED:
@@ -91,25 +91,25 @@ def opening_of(metadata: bytes) -> Opening:
     return found
 
 
-def _opening(metadata: bytes) -> Opening:
+def _read_head(metadata: bytes) -> StreamHead:
     message = message_of(metadata)
     if message.kind != _SCHEMA:
         raise FormatError("there is no schema before the first batch")
-    return Opening(layout_of(metadata, child(metadata, message.fields, 2)), message.n_bytes)
+    return StreamHead(layout_of(metadata, child(metadata, message.fields, 2)), message.n_bytes)
 
 
 class Decoder:
-    """Takes the messages that follow a schema, and gives the columns of batches."""
+    """Decodes the messages after a schema into the columns of batches."""
 
-    def __init__(self, layout: Layout, room: Room) -> None:
+    def __init__(self, layout: SchemaLayout, budget: ByteBudget) -> None:
         self.layout = layout
-        self.room = room
+        self.budget = budget
         #: the entries of each dictionary, in the pieces in which they came
         self._pieces: dict[int, list[Any]] = {}
         self.n_rows = 0
 
-    def feed(self, message: Message, body: Any) -> list[Any] | None:
-        """The columns of a batch; None for a dictionary, which is kept for the batches to come."""
+    def feed(self, message: IpcMessage, body: Any) -> list[Any] | None:
+        """Return the columns of a batch; None for a dictionary, which is kept for later batches."""
         metadata = message.metadata
         table = child(metadata, message.fields, 2)
         if message.kind == _BATCH:
@@ -137,7 +137,7 @@ class Decoder:
         if pieces is None:
             raise FormatError(f"dictionary {key} has not come before the batch")
         if len(pieces) > 1:
-            self.room.charge_bytes(sum(piece.nbytes for piece in pieces))
+            self.budget.charge_bytes(sum(piece.nbytes for piece in pieces))
             try:
                 pieces[:] = [pa.concat_arrays(pieces)]
             except pa.ArrowException as error:
@@ -147,12 +147,12 @@ class Decoder:
     def _read(
         self, metadata: bytes, table: int, body: Any, shape: Shape, entries: dict[int, Any], first_row: int | None
     ) -> tuple[list[Any], int]:  # fmt: skip
-        """The columns of a batch and how many rows they have."""
+        """Return the columns of a batch and its number of rows."""
         found = slots(metadata, table)
         n_rows = number(metadata, found, 0, INT64)
         if n_rows < 0:
             raise FormatError("a batch has a negative number of rows")
-        self.room.charge_values(n_rows * len(shape.columns))
+        self.budget.charge_values(n_rows * len(shape.columns))
         first, count = vector(metadata, found, 1, 16)
         if count != len(shape.columns):
             raise FormatError(f"a batch has {count} columns, its schema {len(shape.columns)}")
@@ -164,7 +164,7 @@ class Decoder:
         if count != shape.n_buffers + sum(n_data):
             raise FormatError(f"a batch has {count} buffers, which is not what its columns need")
         codec = None if plain else _codec(metadata, found)
-        buffers = Buffers(body, longs_of(2 * count).unpack_from(metadata, first), codec, self.room)
+        buffers = BatchBuffers(body, longs_of(2 * count).unpack_from(metadata, first), codec, self.budget)
         views = iter(n_data)
         arrays = []
         from_buffers = pa.Array.from_buffers
@@ -177,12 +177,12 @@ class Decoder:
                 continue
             own = next(views) if column.values.kind == VIEW else 0
             dictionary = None if column.dictionary is None else entries[column.dictionary]
-            arrays.append(read_column(column, n_rows, n_nulls, buffers, own, self.room, dictionary, first_row))
+            arrays.append(read_column(column, n_rows, n_nulls, buffers, own, self.budget, dictionary, first_row))
         return arrays, n_rows
 
 
 def _counts(metadata: bytes, found: Slots, n_views: int) -> tuple[int, ...]:
-    """How many buffers hold the data of each column of views."""
+    """Return the number of data buffers of each column of views."""
     first, count = vector(metadata, found, 4, 8)
     if count != n_views:
         raise FormatError(f"a batch has {count} columns of views, its schema {n_views}")

@@ -1,4 +1,4 @@
-"""Arrow IPC of files on disk and of pipes, a batch at a time, through the same door as the bodies of requests.
+"""Batches of Arrow IPC files and pipes, decoded by the same checked reader as the bodies of requests.
 
     stream_batches(source)     the batches of a stream, each read when it is asked for
     file_batches(source)       the batches of a file that can be read at any place, as its footer lists them
@@ -15,8 +15,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from api.arrow.buffers import Room
-from api.arrow.decoder import Decoder, Message, damage, message_of, opening_of
+from api.arrow.buffers import ByteBudget
+from api.arrow.decoder import Decoder, IpcMessage, damage, message_of, stream_head
 from api.arrow.flatbuffer import INT32, FormatError, Slots, child, root, slots, vector
 from api.arrow.layout import layout_of
 from api.arrow.stream import CONTINUED
@@ -34,14 +34,14 @@ _BLOCK = struct.Struct("<qi4xq")
 
 
 def stream_batches(source: IO[bytes]) -> Iterator[Any]:
-    """The batches of a stream, each read when it is asked for."""
+    """Yield the batches of a stream, each read on demand."""
     metadata = _metadata(source)
     if metadata is None:
         raise FormatError("there is no schema")
     with damage():
-        layout, n_bytes = opening_of(metadata)
+        layout, n_bytes = stream_head(metadata)
     _exactly(source, n_bytes)
-    decoder = Decoder(layout, Room(None))
+    decoder = Decoder(layout, ByteBudget(None))
     while (message := _message(source)) is not None:
         batch = _batch(decoder, message, _exactly(source, message.n_bytes))
         if batch is not None:
@@ -49,7 +49,7 @@ def stream_batches(source: IO[bytes]) -> Iterator[Any]:
 
 
 def file_batches(source: IO[bytes]) -> Iterator[Any]:
-    """The batches of a file that can be read at any place, as its footer lists them."""
+    """Yield the batches of a seekable file, in the order of its footer."""
     size = source.seek(0, 2)
     if size < 2 * len(MAGIC) + 12:
         raise FormatError("the file is cut off")
@@ -62,7 +62,7 @@ def file_batches(source: IO[bytes]) -> Iterator[Any]:
     footer = _exactly(source, length)
     with damage():
         found = slots(footer, root(footer))
-        decoder = Decoder(layout_of(footer, child(footer, found, 1)), Room(None))
+        decoder = Decoder(layout_of(footer, child(footer, found, 1)), ByteBudget(None))
         dictionaries, batches = _blocks(footer, found, 2), _blocks(footer, found, 3)
     for offset, n_metadata, n_bytes in dictionaries + batches:
         if offset < 0 or n_metadata < 8 or n_bytes < 0 or offset + n_metadata + n_bytes > size:
@@ -82,8 +82,8 @@ def _blocks(footer: bytes, found: Slots, n: int) -> list[Any]:
     return [_BLOCK.unpack_from(footer, first + _BLOCK.size * i) for i in range(count)]
 
 
-def _message(source: IO[bytes]) -> Message | None:
-    """The next message; None if there is none."""
+def _message(source: IO[bytes]) -> IpcMessage | None:
+    """Return the next message; None at the end."""
     metadata = _metadata(source)
     if metadata is None:
         return None
@@ -108,7 +108,7 @@ def _metadata(source: IO[bytes]) -> bytes | None:
 
 
 def _exactly(source: IO[bytes], n_bytes: int) -> bytes:
-    """So many bytes; memory is taken for those that are there, whatever was said."""
+    """Return `n_bytes` bytes; memory is allocated for bytes that exist, not for the stated length."""
     pieces = []
     left = n_bytes
     while left:
@@ -120,9 +120,9 @@ def _exactly(source: IO[bytes], n_bytes: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _batch(decoder: Decoder, message: Message, body: bytes) -> Any:
-    """The batch that a message holds; None if it is a dictionary."""
-    decoder.room = Room(BATCH_BYTES + RATIO * len(body))
+def _batch(decoder: Decoder, message: IpcMessage, body: bytes) -> Any:
+    """Return the batch of a message; None if it is a dictionary."""
+    decoder.budget = ByteBudget(BATCH_BYTES + RATIO * len(body))
     with damage():
         arrays = decoder.feed(message, pa.py_buffer(body))
     return None if arrays is None else pa.RecordBatch.from_arrays(arrays, schema=decoder.layout.schema)

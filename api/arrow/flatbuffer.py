@@ -1,4 +1,4 @@
-"""Flatbuffers of strangers, read within their bounds.
+"""A bounds-checked reader of flatbuffers from unknown clients.
 
 A flatbuffer is a `bytes` object of its own, and every read goes through `struct`, which refuses what lies outside: a hostile
 offset ends in an error or in other numbers of the same buffer, never beyond it. What numbers mean is checked by who reads them.
@@ -29,16 +29,16 @@ Slots = Sequence[int]
 
 
 class FormatError(Exception):
-    """The bytes are not what the format says; the words are for the detail of an error."""
+    """The bytes do not follow the format; the message becomes the detail of an error."""
 
 
 def root(data: bytes) -> int:
-    """The place of the first table."""
+    """Return the place of the first table."""
     return int(_U32.unpack_from(data)[0])
 
 
 def slots(data: bytes, table: int) -> Slots:
-    """The absolute places of a table's fields, 0 for those that are left out."""
+    """Return the absolute places of a table's fields, 0 for absent ones."""
     if table < 0:
         raise FormatError("a table lies outside the metadata")
     vtable = table - _I32.unpack_from(data, table)[0]
@@ -52,30 +52,30 @@ def slots(data: bytes, table: int) -> Slots:
 
 
 def place(found: Slots, n: int) -> int:
-    """The place of a field; 0 if it is left out."""
+    """Return the place of a field; 0 if it is absent."""
     return found[n] if n < len(found) else 0
 
 
 def number(data: bytes, found: Slots, n: int, form: struct.Struct, default: int = 0) -> int:
-    """A number of a table."""
+    """Return a number of a table."""
     at = found[n] if n < len(found) else 0
     return form.unpack_from(data, at)[0] if at else default
 
 
 def flag(data: bytes, found: Slots, n: int) -> bool:
-    """A truth value of a table."""
+    """Return a boolean of a table."""
     at = place(found, n)
     return bool(_BOOL.unpack_from(data, at)[0]) if at else False
 
 
 def child(data: bytes, found: Slots, n: int) -> int:
-    """The place of a table, vector or text that a field leads to; 0 if it is left out."""
+    """Return the place of the table, vector or text that a field points to; 0 if it is absent."""
     at = found[n] if n < len(found) else 0
     return at + _U32.unpack_from(data, at)[0] if at else 0
 
 
 def vector(data: bytes, found: Slots, n: int, width: int) -> tuple[int, int]:
-    """The first element and the number of elements of a vector, all of them within the buffer."""
+    """Return the place of the first element of a vector and the number of elements; all lie within the buffer."""
     at = child(data, found, n)
     if not at:
         return 0, 0
@@ -86,7 +86,7 @@ def vector(data: bytes, found: Slots, n: int, width: int) -> tuple[int, int]:
 
 
 def text(data: bytes, found: Slots, n: int) -> str | None:
-    """A text; None if it is left out."""
+    """Return a text; None if it is absent."""
     if not place(found, n):
         return None
     first, count = vector(data, found, n, 1)
@@ -99,7 +99,7 @@ def text(data: bytes, found: Slots, n: int) -> str | None:
 
 
 def tables(data: bytes, found: Slots, n: int, at_most: int, what: str) -> list[int]:
-    """The places of the tables of a vector."""
+    """Return the places of the tables in a vector."""
     first, count = vector(data, found, n, 4)
     if count > at_most:
         raise FormatError(f"{count} {what}, more than {at_most}")
@@ -113,5 +113,5 @@ def _cached(count: int, letter: str) -> struct.Struct:
 
 
 def longs_of(count: int, letter: str = "q") -> struct.Struct:
-    """What unpacks so many numbers at once."""
+    """Return the `struct.Struct` that unpacks `count` numbers at once."""
     return _cached(count, letter) if count <= 1024 else struct.Struct(f"<{count}{letter}")

@@ -1,4 +1,4 @@
-"""What the schema of an Arrow stream says: for each column how its values lie in the buffers of a batch.
+"""The layout of an Arrow stream, read from its schema: for each column, how its values lie in the buffers of a batch.
 
 Only types that some column of a stream takes are known: numbers, truth values, times, texts, and dictionaries of these; all
 others are refused by name, before anything of a batch is looked at. Extension types are what they are stored as, and a time with
@@ -56,8 +56,8 @@ _HINT = "numbers, texts, booleans, times, and dictionaries of these; cast the co
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """How values of one type lie in buffers."""
+class ValueLayout:
+    """How the values of one type lie in buffers."""
 
     kind: int
     type: Any
@@ -66,17 +66,17 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its values, or indices into the dictionary of that number."""
+class ColumnLayout:
+    """One column: the layout of its values, or of indices into the dictionary with that number."""
 
     name: str
-    values: Values
+    values: ValueLayout
     dictionary: int | None = None
     ordered: bool = False
 
     @property
     def plain_bits(self) -> int:
-        """The bits of a value, if there is nothing to check but their number; else 0."""
+        """Return the bits of a value if only the length of the buffer needs a check, else 0."""
         if self.values.kind == BITS:
             return 1
         return 8 * self.values.dtype.itemsize if self.values.kind == FIXED and self.dictionary is None else 0
@@ -84,9 +84,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The columns of a batch, and how many buffers they have."""
+    """The columns of a batch and their number of buffers."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnLayout, ...]
     #: the bits of their values if they are plain, else 0
     plain: tuple[int, ...]
     #: but for the data of views
@@ -95,8 +95,8 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """What a schema says."""
+class SchemaLayout:
+    """The layout of a stream: of its batches and of its dictionaries."""
 
     rows: Shape
     #: what each dictionary is: a batch of one column
@@ -106,61 +106,61 @@ class Layout:
     stream: str | None
 
 
-def layout_of(metadata: bytes, table: int) -> Layout:
-    """The layout that the schema at a place of metadata describes."""
+def layout_of(metadata: bytes, table: int) -> SchemaLayout:
+    """Return the layout that the schema at a place of the metadata describes."""
     found = slots(metadata, table)
     if number(metadata, found, 0, INT16):
         raise FormatError("the numbers are big-endian")
-    entries: dict[int, Column] = {}
+    entries: dict[int, ColumnLayout] = {}
     columns = tuple([_column(metadata, at, entries) for at in tables(metadata, found, 1, MAX_COLUMNS, "columns")])
     fields = [pa.field(column.name, _arrow_type(column, entries)) for column in columns]
     dictionaries = {key: _shape((column,)) for key, column in entries.items()}
-    return Layout(_shape(columns), dictionaries, pa.schema(fields), _stream(metadata, found))
+    return SchemaLayout(_shape(columns), dictionaries, pa.schema(fields), _stream(metadata, found))
 
 
-def _shape(columns: tuple[Column, ...]) -> Shape:
+def _shape(columns: tuple[ColumnLayout, ...]) -> Shape:
     kinds = [column.values.kind for column in columns]
     return Shape(
         columns, tuple([column.plain_bits for column in columns]), sum(_BUFFERS[kind] for kind in kinds), kinds.count(VIEW)
     )
 
 
-def _arrow_type(column: Column, entries: dict[int, Column]) -> Any:
+def _arrow_type(column: ColumnLayout, entries: dict[int, ColumnLayout]) -> Any:
     if column.dictionary is None:
         return column.values.type
     return pa.dictionary(column.values.type, entries[column.dictionary].values.type, column.ordered)
 
 
-def _column(metadata: bytes, table: int, entries: dict[int, Column]) -> Column:
-    """One column; if it has a dictionary, that one's entries are noted."""
+def _column(metadata: bytes, table: int, entries: dict[int, ColumnLayout]) -> ColumnLayout:
+    """Return the layout of one column; the type of its dictionary, if any, goes into `entries`."""
     found = slots(metadata, table)
     name = text(metadata, found, 0) or ""
     values = _values(metadata, found, name)
     encoding = child(metadata, found, 4)
     if not encoding:
-        return Column(name, values)
+        return ColumnLayout(name, values)
     coded = slots(metadata, encoding)
     if number(metadata, coded, 3, INT16):
         raise FormatError("a dictionary is of a kind that is not known")
     at = child(metadata, coded, 1)
-    indices = _int(metadata, slots(metadata, at)) if at else Values(FIXED, pa.int32(), np.dtype("<i4"))
+    indices = _int(metadata, slots(metadata, at)) if at else ValueLayout(FIXED, pa.int32(), np.dtype("<i4"))
     key = number(metadata, coded, 0, INT64)
-    if entries.setdefault(key, Column(name, values)).values != values:
+    if entries.setdefault(key, ColumnLayout(name, values)).values != values:
         raise FormatError(f"dictionary {key} has entries of two types")
-    return Column(name, indices, key, flag(metadata, coded, 2))
+    return ColumnLayout(name, indices, key, flag(metadata, coded, 2))
 
 
-def _values(metadata: bytes, found: Slots, name: str) -> Values:
-    """How the values of a field lie; raises `RowError` for types that no column takes."""
+def _values(metadata: bytes, found: Slots, name: str) -> ValueLayout:
+    """Return the layout of a field's values; raise `RowError` for a type that no column takes."""
     at = place(found, 2)
     kind = metadata[at] if 0 < at < len(metadata) else 0
     word = _NAMES[kind] if kind < len(_NAMES) else f"unknown ({kind})"
     within = slots(metadata, child(metadata, found, 3)) if child(metadata, found, 3) else ()
     match word:
         case "null":
-            return Values(NULL, pa.null())
+            return ValueLayout(NULL, pa.null())
         case "bool":
-            return Values(BITS, pa.bool_())
+            return ValueLayout(BITS, pa.bool_())
         case "int":
             return _int(metadata, within)
         case "float":
@@ -168,35 +168,35 @@ def _values(metadata: bytes, found: Slots, name: str) -> Values:
             if not 0 <= precision < len(_FLOATS):
                 raise FormatError("a float is of a size that is not known")
             type_, dtype = _FLOATS[precision]
-            return Values(FIXED, type_, np.dtype(f"<{dtype}"))
+            return ValueLayout(FIXED, type_, np.dtype(f"<{dtype}"))
         case "string":
-            return Values(TEXT, pa.string(), np.dtype("<i4"))
+            return ValueLayout(TEXT, pa.string(), np.dtype("<i4"))
         case "large string":
-            return Values(TEXT, pa.large_string(), np.dtype("<i8"))
+            return ValueLayout(TEXT, pa.large_string(), np.dtype("<i8"))
         case "string view":
-            return Values(VIEW, pa.string_view())
+            return ValueLayout(VIEW, pa.string_view())
         case "date":
             day = number(metadata, within, 0, INT16, 1) == 0
-            return Values(FIXED, pa.date32(), np.dtype("<i4")) if day else Values(FIXED, pa.date64(), np.dtype("<i8"))
+            return ValueLayout(FIXED, pa.date32(), np.dtype("<i4")) if day else ValueLayout(FIXED, pa.date64(), np.dtype("<i8"))
         case "timestamp":
             unit = number(metadata, within, 0, INT16)
             if not 0 <= unit < len(_UNITS):
                 raise FormatError("a time is in a unit that is not known")
             zone = child(metadata, within, 1) and INT32.unpack_from(metadata, child(metadata, within, 1))[0]
-            return Values(FIXED, pa.timestamp(_UNITS[unit], "UTC" if zone else None), np.dtype("<i8"))
+            return ValueLayout(FIXED, pa.timestamp(_UNITS[unit], "UTC" if zone else None), np.dtype("<i8"))
     raise RowError(f"no column takes the Arrow type {word}", code="bad_type", hint=_HINT, column=name)
 
 
-def _int(metadata: bytes, found: Slots) -> Values:
+def _int(metadata: bytes, found: Slots) -> ValueLayout:
     key = (number(metadata, found, 0, INT32), flag(metadata, found, 1))
     if key not in _INTS:
         raise FormatError("an int is of a size that is not known")
     type_, dtype = _INTS[key]
-    return Values(FIXED, type_, np.dtype(f"<{dtype}"))
+    return ValueLayout(FIXED, type_, np.dtype(f"<{dtype}"))
 
 
 def _stream(metadata: bytes, found: Slots) -> str | None:
-    """The stream that the metadata of a schema names, if it does."""
+    """Return the stream name in the metadata of a schema, if there is one."""
     name = None
     for table in tables(metadata, found, 2, MAX_METADATA, "entries of metadata"):
         pair = slots(metadata, table)

@@ -1,4 +1,4 @@
-"""Arrow IPC streams of strangers, as they lie in the bodies of requests, as tables.
+"""Arrow IPC streams in the bodies of requests, decoded into tables.
 
 Nothing of the bytes reaches pyarrow's own reader: messages are walked here, their metadata is read by `api/arrow/flatbuffer.py`,
 schemas by `api/arrow/layout.py`, batches by `api/arrow/decoder.py`; arrays are made of checked buffers by `api/arrow/columns.py`.
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from api.arrow.buffers import Room
-from api.arrow.decoder import Decoder, message_of, opening_of
+from api.arrow.buffers import ByteBudget
+from api.arrow.decoder import Decoder, message_of, stream_head
 from api.arrow.flatbuffer import INT32, FormatError
 
 #: Messages of one body; what was let in before may have more.
@@ -23,7 +23,7 @@ CONTINUED = b"\xff\xff\xff\xff"
 
 
 class Streamed(NamedTuple):
-    """What one stream says."""
+    """One decoded stream: its rows, their number, and where it ends in the body."""
 
     #: of one batch its columns by name, which the engine takes quickest; else a table
     rows: Any
@@ -35,20 +35,20 @@ class Streamed(NamedTuple):
     end: int
 
 
-def read_stream(body: bytes, start: int, room: Room) -> Streamed:
-    """The stream that begins at a place of a body."""
+def read_stream(body: bytes, start: int, budget: ByteBudget) -> Streamed:
+    """Decode the stream that begins at `start` in a body."""
     try:
-        return _read(body, start, room)
+        return _read(body, start, budget)
     except struct.error:
         raise FormatError("the metadata of a message is damaged") from None
 
 
-def _read(body: bytes, start: int, room: Room) -> Streamed:
+def _read(body: bytes, start: int, budget: ByteBudget) -> Streamed:
     metadata, at = _metadata(body, start)
     if metadata is None:
         raise FormatError("there is no schema")
-    layout, n_bytes = opening_of(metadata)
-    decoder = Decoder(layout, room)
+    layout, n_bytes = stream_head(metadata)
+    decoder = Decoder(layout, budget)
     whole = pa.py_buffer(body)
     batches: list[list[Any]] = []
     n_messages = 1
@@ -61,7 +61,7 @@ def _read(body: bytes, start: int, room: Room) -> Streamed:
             rows = _rows(layout.schema, batches)
             return Streamed(rows, decoder.n_rows, len(layout.rows.columns), layout.stream, at)
         n_messages += 1
-        if n_messages > MAX_MESSAGES and room.limit is not None:
+        if n_messages > MAX_MESSAGES and budget.limit is not None:
             raise FormatError(f"more than {MAX_MESSAGES} messages")
         message = message_of(metadata)
         n_bytes = message.n_bytes
@@ -73,7 +73,7 @@ def _read(body: bytes, start: int, room: Room) -> Streamed:
 
 
 def _metadata(body: bytes, at: int) -> tuple[bytes | None, int]:
-    """The metadata of the message at a place, and where its body begins; None if the stream ends there."""
+    """Return the metadata of the message at a place and the start of its body; None at the end of the stream."""
     if at == len(body):
         return None, at
     if body[at : at + 4] == CONTINUED:

@@ -1,1 +1,1 @@
-"""What every part of the service may use: limits, settings, refusals, JSON."""
+"""Limits, settings, refusals, JSON, logs and timings: modules that every part of the service may import."""

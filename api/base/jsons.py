@@ -1,4 +1,4 @@
-"""JSON as the service writes it: times in ISO 8601 with a Z, numbers that JSON does not have as null."""
+"""The JSON encoder of the service: times are ISO 8601 with a Z; NaN and infinities are null."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC | orjson.OPT_SERIALIZE_NUMPY 
 
 
 def to_json(value: Any) -> bytes:
-    """A value as JSON."""
+    """Encode a value as JSON."""
     return orjson.dumps(value, option=_OPTIONS)
 
 
 def to_line(value: Any) -> bytes:
-    """A value as a line of JSON."""
+    """Encode a value as JSON with a newline at the end."""
     return orjson.dumps(value, option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
 
 
 def json_response(
     value: Any, status: int = 200, *, media: str = "application/json", headers: dict[str, str] | None = None
 ) -> Response:  # fmt: skip
-    """A value as an answer."""
+    """Return an HTTP response whose body is a value as JSON."""
     return Response(to_json(value), status, headers, media)

@@ -1,4 +1,4 @@
-"""Every bound of a service in one table: what `GET /v1/limits` shows is what is enforced.
+"""Every bound of a service in one table: `GET /v1/limits` shows the values that are enforced.
 
 Most can be set (`eddy serve --limit NAME=VALUE`); those of `FIXED` are part of the OpenAPI document or of the reader of SQL.
 """
@@ -26,7 +26,7 @@ KEYS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds; each is enforced where its comment says."""
+    """The bounds of a service; the comment of each field names the module that enforces it."""
 
     #: bytes of a request's body, as it comes and after decompression (api/edge/reading.py), and of what Arrow stands for: those
     #: of its values, eight each, and those of buffers that are compressed (api/arrow/buffers.py)

@@ -23,12 +23,12 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given as `extra`."""
+    """Return the fields that the caller gave as `extra`."""
     return {name: value for name, value in vars(record).items() if name not in _PLAIN}
 
 
 class TextFormatter(logging.Formatter):
-    """For people."""
+    """Formats a log record as a line of text for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
@@ -39,7 +39,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """For machines."""
+    """Formats a log record as a line of JSON for machines."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}

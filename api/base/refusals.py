@@ -1,4 +1,4 @@
-"""Why a request is turned away before anything is done with it; each reason has its status."""
+"""Errors of requests that are refused before any work is done; each class has its HTTP status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eddy import EddyError
 
 
 class Refusal(EddyError):
-    """A request that is turned away at the door."""
+    """A request was refused before it reached the application."""
 
     status: ClassVar[int] = 400
     #: seconds after which it may be tried again
@@ -16,42 +16,42 @@ class Refusal(EddyError):
 
 
 class UnauthorizedError(Refusal):
-    """No token, or one that is not known."""
+    """The request has no token, or an unknown one."""
 
     default_code = "unauthorized"
     status = 401
 
 
 class ForbiddenError(Refusal):
-    """The role of the token, or the page that a browser shows, does not allow the call."""
+    """The token's role, or the web page that sent the request, does not allow the call."""
 
     default_code = "forbidden"
     status = 403
 
 
 class TooSlowError(Refusal):
-    """The request came too slowly."""
+    """The bytes of the request came too slowly."""
 
     default_code = "too_slow"
     status = 408
 
 
 class TooLargeError(Refusal):
-    """The body is too large."""
+    """The body of the request is too large."""
 
     default_code = "too_large"
     status = 413
 
 
 class MisdirectedError(Refusal):
-    """The request names another host."""
+    """The Host header of the request names another server."""
 
     default_code = "other_host"
     status = 421
 
 
 class TooManyError(Refusal):
-    """Too many requests."""
+    """The client sent too many requests."""
 
     default_code = "too_many_requests"
     status = 429

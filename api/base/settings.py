@@ -1,4 +1,4 @@
-"""How a service is set up: flags of `eddy serve`, or `EDDY_*` in the environment; a flag wins."""
+"""Settings of a service: flags of `eddy serve`, or `EDDY_*` in the environment; a flag wins."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class SettingsError(EddyError):
-    """The service cannot be started as it was told to."""
+    """The service cannot be started with these settings."""
 
     default_code = "bad_setting"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What `eddy serve` was told."""
+    """The settings given to `eddy serve`."""
 
     host: str = "127.0.0.1"
     #: 0: any that is free
@@ -47,7 +47,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
 
     def check(self) -> None:
-        """Raise `SettingsError` unless these settings can be served; says the first thing that is wrong."""
+        """Raise `SettingsError` for the first setting that cannot be served."""
         if not 0 <= self.port <= 65535:
             raise SettingsError(f"the port is {self.port}", hint="--port is a number from 1 to 65535, or 0 for any that is free")
         if self.data is None and self.discard_state:
@@ -63,7 +63,7 @@ class Settings:
 
 
 def limits_of(words: Iterable[str], **named: float | None) -> Limits:
-    """The limits with what `name=value` words and named values say of them."""
+    """Return the default limits, changed by `name=value` words and by named values."""
     found: dict[str, float] = {}
     known = {one.name: one for one in dataclasses.fields(Limits) if one.name not in FIXED}
     for word in words:
@@ -83,7 +83,7 @@ def limits_of(words: Iterable[str], **named: float | None) -> Limits:
 
 
 def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """The address that a host and a port name."""
+    """Return the socket address of a host name and a port."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
@@ -92,5 +92,5 @@ def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether an address can be reached from this machine only."""
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback

@@ -1,4 +1,4 @@
-"""How long something took, counted in buckets. One thread adds; others may look, and see numbers that are a moment old."""
+"""A histogram of durations. One thread adds; other threads may read, and see numbers that are a moment old."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 
 class Timings:
-    """Counts of durations by size."""
+    """Numbers of durations by size, and their sum."""
 
     #: seconds; a duration is counted under the first that is not smaller
     bounds = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)

@@ -1,1 +1,1 @@
-"""The commands of `eddy`, a module each. What they need is imported when they run, so that `--help` is quick."""
+"""The commands of `eddy`, one module each. Their imports run with the command, so that `--help` is fast."""

@@ -1,4 +1,4 @@
-"""What every command that talks to a service has: where it is, who asks, how results and errors are shown.
+"""Shared parts of the commands that talk to a service: connection, output, errors.
 
 A mistake is one to three lines on stderr (the fact, the place, a hint) and exit code 1; Ctrl-C ends with 130 and no words; that
 a reader of our output goes away is no mistake.
@@ -31,14 +31,14 @@ PATIENCE = 30.0
 
 
 def connect(url: str | None, token: str | None, patience: float = PATIENCE) -> Client:
-    """The service."""
+    """Return a client of the service."""
     from eddy.client import Client
 
     return Client(url, token=token, patience=patience)
 
 
 def command(work: Callable[P, None]) -> Callable[P, None]:
-    """A command whose errors are told in a few lines."""
+    """Wrap a command so that its errors are printed in a few lines."""
 
     @functools.wraps(work)
     def told(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -59,7 +59,7 @@ def command(work: Callable[P, None]) -> Callable[P, None]:
 
 
 def tell(error: EddyError) -> None:
-    """An error: the fact, the place, a hint."""
+    """Print an error: the fact, the place, a hint."""
     lines = [f"error: {error.fact}" + (f": {error.detail}" if error.detail else "")]
     if place := error.place():
         lines.append(f"  at {place}")
@@ -69,7 +69,7 @@ def tell(error: EddyError) -> None:
 
 
 def print_json(value: Any) -> None:
-    """A value for machines, on one line."""
+    """Print a value as JSON on one line."""
     print(json.dumps(value, default=_plain), flush=True)
 
 
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = (), title: str = "") -> None:
-    """A table for people; into a pipe or file it is lines with tabs."""
+    """Print a table for people; into a pipe or file as lines with tabs."""
     cells = [[shown(value) for value in row] for row in rows]
     if not sys.stdout.isatty():
         for line in [columns, *cells]:
@@ -99,7 +99,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right:
 
 
 def shown(value: Any) -> str:
-    """A value for people."""
+    """Return a value as text for people."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -112,12 +112,12 @@ def shown(value: Any) -> str:
 
 
 def columns_text(columns: Any) -> str:
-    """Columns as `stream add` takes them."""
+    """Return columns in the form that `stream add` takes."""
     return " ".join(f"{name}:{kind}" for name, kind in columns.items())
 
 
 def as_columns(words: Sequence[str]) -> dict[str, str]:
-    """`name:type` words as columns.
+    """Parse `name:type` words into columns.
 
     >>> as_columns(["sensor:int", "ts:timestamp[s]"])
     {'sensor': 'int', 'ts': 'timestamp[s]'}
@@ -134,7 +134,7 @@ def as_columns(words: Sequence[str]) -> dict[str, str]:
 
 
 def as_params(words: Sequence[str]) -> dict[str, Any] | None:
-    """`name=value` words as parameters; a value is JSON if it can be read as such, else a text.
+    """Parse `name=value` words into parameters; a value is JSON if it parses, else a text.
 
     >>> as_params(["low=5", "room=lab"])
     {'low': 5, 'room': 'lab'}
@@ -153,7 +153,7 @@ def as_params(words: Sequence[str]) -> dict[str, Any] | None:
 
 
 def as_bytes(n_bytes: float | None) -> str:
-    """A number of bytes for people.
+    """Return a number of bytes as text for people.
 
     >>> as_bytes(1536), as_bytes(12), as_bytes(None)
     ('1.5 kB', '12 B', '')

@@ -1,4 +1,4 @@
-"""CSV files as `eddy push` reads them: cut between records, with the delimiter found and the columns inferred.
+"""Reader of CSV files for `eddy push`: finds the delimiter, infers columns, cuts between records.
 
 A file is read once, in parts, each a CSV of its own with the line of names; only `--sort` holds all of it, and refuses files
 above `SORT_BYTES`. What a cell means is asked of the code that the service asks (`eddy/csv.py`), so what is inferred is what is
@@ -39,7 +39,7 @@ _STRAY = 0.1
 
 
 class CsvFile:
-    """A CSV file, opened: its form, and its records."""
+    """An open CSV file: its form, and its records."""
 
     def __init__(self, source: IO[bytes], texts: Mapping[str, Any]) -> None:
         # a file without line ends is not read whole
@@ -50,7 +50,7 @@ class CsvFile:
         self.form = CsvForm.parse(**({"delimiter": sniff(lines)} | dict(texts)))
 
     def bodies(self, part_bytes: int, part_rows: int) -> Iterator[tuple[int, int, bytes]]:
-        """The file in parts: rows, bytes of the file, and a CSV."""
+        """Yield the file in parts: number of rows, number of bytes, and a CSV."""
         import numpy as np
 
         header = b""
@@ -78,7 +78,7 @@ class CsvFile:
             _check_header(header)
 
     def _stretches(self, size: int) -> Iterator[tuple[bytes, Any]]:
-        """The file in stretches of whole records, and where each record ends."""
+        """Yield the file in blocks of whole records, with the end of each record."""
         data = self._head
         more = True
         while more:
@@ -97,7 +97,7 @@ class CsvFile:
 
 
 def _ends(data: bytes, delimiter: str, more: bool) -> Any:
-    """Where the records in some bytes end; the last one may go on if there are more."""
+    """Return the ends of the records in some bytes; with `more`, the last one may be incomplete."""
     import numpy as np
 
     if b'"' not in data:
@@ -114,7 +114,7 @@ def _ends(data: bytes, delimiter: str, more: bool) -> Any:
 
 
 def _full(data: bytes, starts: Any, ends: Any) -> Any:
-    """True for records that are not blank."""
+    """Return a mask that is True for records that are not blank."""
     import numpy as np
 
     full = ends - starts > 2
@@ -134,7 +134,7 @@ def _check_header(header: bytes) -> None:
 
 
 def _checked(header: bytes, records: bytes, at: int) -> bytes:
-    """A part, if it is text; `at` is where its records begin in the file."""
+    """Return a part as a CSV if it is text; `at` is the place of its records in the file."""
     body = header + records
     if not body.isascii():
         try:
@@ -150,7 +150,7 @@ def _checked(header: bytes, records: bytes, at: int) -> bytes:
 
 @dataclass(slots=True)
 class Columns:
-    """The columns of a file as a stream would declare them, its time column, and what a user should know."""
+    """The columns of a file as a stream would declare them, its time column, and notes for the user."""
 
     types: dict[str, str]
     time: str | None
@@ -158,7 +158,7 @@ class Columns:
 
 
 def columns_of(bodies: Sequence[bytes], form: CsvForm, time: str | None, types: Mapping[str, str]) -> Columns:
-    """The columns by the first parts of a file; `time` names the one with the time of a row, `types` says some types."""
+    """Infer the columns from the first parts of a file; `time` names the time column, `types` gives some types."""
     texts = _texts(bodies, form)
     names = form.columns(texts.header)
     told = {_find(name, texts.header, names, "--types"): kind for name, kind in types.items()}
@@ -184,7 +184,7 @@ def columns_of(bodies: Sequence[bytes], form: CsvForm, time: str | None, types: 
 
 
 def naive_columns(body: bytes, form: CsvForm, types: Mapping[str, str]) -> list[str]:
-    """The timestamp columns of a part whose texts do not say their zone."""
+    """Return the timestamp columns of a part whose texts have no time zone."""
     texts = split(body, form, skip=True)
     names = form.columns(texts.header, types)
     every = [*((name, cells, False) for name, cells in zip(names, texts.columns)), *made_column(texts, names, form)]
@@ -192,7 +192,7 @@ def naive_columns(body: bytes, form: CsvForm, types: Mapping[str, str]) -> list[
 
 
 def naive_note(names: Sequence[str]) -> list[str]:
-    """The note on times without a zone, if there are any."""
+    """Return the note on times without a zone, if there are any."""
     if not names:
         return []
     return [f"times of {', '.join(names)} do not say their zone and are taken as UTC; --tz Europe/Berlin says whose they are"]
@@ -207,7 +207,7 @@ def _texts(bodies: Sequence[bytes], form: CsvForm) -> CsvTexts:
 
 
 def _find(name: str, header: Sequence[str], names: Sequence[str], option: str) -> str:
-    """The column that a user means, by its name in the file or in the stream."""
+    """Return the column a user names, by its name in the file or in the stream."""
     for known in (list(header), list(names), [one.lower() for one in names]):
         wanted = name.lower() if known and known == [one.lower() for one in names] else name
         if wanted in known:
@@ -216,7 +216,7 @@ def _find(name: str, header: Sequence[str], names: Sequence[str], option: str) -
 
 
 def _time_type(name: str, cells: Any, form: CsvForm, made: bool) -> str:
-    """The type of the time column: bare numbers have the unit that puts the first into the years from 2001 on, else ms."""
+    """Return the type of the time column: bare numbers get the unit that puts the first in 2001 or later, else ms."""
     if form.reader(made) is None:
         kind = infer(cells, form)
         if kind in ("int", "float"):
@@ -232,7 +232,7 @@ def _time_type(name: str, cells: Any, form: CsvForm, made: bool) -> str:
 
 
 def _stray(name: str, cells: Any, form: CsvForm) -> list[str]:
-    """A note on a column that is text only because of a few words."""
+    """Return a note on a column that is text only because of a few words."""
     head = cells[:1000]
     numbers, bad = read(head, "float", form)
     if bad is None or not len(head) or not 0 < bad.sum() <= _STRAY * len(head) or numbers.null_count == len(head):
@@ -245,7 +245,7 @@ def _stray(name: str, cells: Any, form: CsvForm) -> list[str]:
 
 
 class Sorted(NamedTuple):
-    """A part of a sorted file: its rows, bytes of the file, a CSV, and where its rows were."""
+    """A part of a sorted file: its rows, bytes of the file, a CSV, and the original row numbers."""
 
     n_rows: int
     n_bytes: int
@@ -256,7 +256,7 @@ class Sorted(NamedTuple):
 def in_order(
     bodies: Iterator[tuple[int, int, bytes]], form: CsvForm, types: Mapping[str, str], time: str, part_bytes: int, part_rows: int
 ) -> Iterator[Sorted]:  # fmt: skip
-    """The parts of a file by the time of their rows; rows of one time, and after all others those without one, as they stood."""
+    """Yield the parts of a file sorted by time; rows of equal time, and rows without one at the end, keep their order."""
     import numpy as np
 
     records: list[bytes] = []
@@ -292,7 +292,7 @@ def in_order(
 
 
 def _cut(body: bytes, form: CsvForm) -> tuple[bytes, list[bytes]]:
-    """The line of names, if there is one, and the records of a part."""
+    """Return the header line, if there is one, and the records of a part."""
     if b'"' not in body and body.count(b"\r") == body.count(b"\r\n"):
         records = [line + b"\n" for line in body.split(b"\n") if line.strip(b"\r")]
     else:

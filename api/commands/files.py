@@ -1,4 +1,4 @@
-"""Files of rows, read in parts of bounded size, for `eddy push`.
+"""Reader of files of rows for `eddy push`, in parts of bounded size.
 
     csv         cut between records, sent as CSV: the service knows the types of its columns (`api/commands/csv_files.py`)
     ndjson      cut between lines
@@ -42,7 +42,7 @@ class FileError(EddyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Some rows of a file: a body and its media type, or an Arrow table."""
 
     n_rows: int
@@ -54,16 +54,16 @@ class Part:
     places: Any = None
 
 
-class Opened(NamedTuple):
-    """The parts of a file, how many bytes there are if somebody knows, and the form of a CSV."""
+class OpenedFile(NamedTuple):
+    """The parts of a file, its number of bytes if known, and the form of a CSV."""
 
-    parts: Iterator[Part]
+    parts: Iterator[FilePart]
     size: float | None
     form: CsvForm | None = None
 
 
-def open_rows(name: str, format_: str | None, csv: Mapping[str, Any] | None = None) -> Opened:
-    """A file, `-` is standard input; `csv` says the form of a CSV as far as it is known (`eddy/csv.py`)."""
+def open_rows(name: str, format_: str | None, csv: Mapping[str, Any] | None = None) -> OpenedFile:
+    """Open a file of rows, `-` is standard input; `csv` gives the known facts of a CSV's form (`eddy/csv.py`)."""
     path = Path(name)
     kind = format_ or (_sniffed(sys.stdin.buffer) if name == "-" else _BY_SUFFIX.get(path.suffix.lower(), ""))
     if kind not in FORMATS:
@@ -83,13 +83,13 @@ def open_rows(name: str, format_: str | None, csv: Mapping[str, Any] | None = No
         from api.commands.csv_files import CsvFile
 
         file = CsvFile(source, csv or {})
-        found = (Part(*rows, CSV) for rows in file.bodies(PART_BYTES, PART_ROWS))
-        return Opened(found if name == "-" else _closing(source, found), size, file.form)
+        found = (FilePart(*rows, CSV) for rows in file.bodies(PART_BYTES, PART_ROWS))
+        return OpenedFile(found if name == "-" else _closing(source, found), size, file.form)
     reader = {"ndjson": _line_parts, "arrow": _arrow_parts, "parquet": _parquet_parts}[kind]
-    return Opened(reader(source) if name == "-" else _closing(source, reader(source)), size)
+    return OpenedFile(reader(source) if name == "-" else _closing(source, reader(source)), size)
 
 
-def _closing(source: IO[bytes], parts: Iterator[Part]) -> Iterator[Part]:
+def _closing(source: IO[bytes], parts: Iterator[FilePart]) -> Iterator[FilePart]:
     try:
         yield from parts
     finally:
@@ -97,7 +97,7 @@ def _closing(source: IO[bytes], parts: Iterator[Part]) -> Iterator[Part]:
 
 
 def _sniffed(source: IO[bytes]) -> str:
-    """The format of standard input, by how it begins."""
+    """Return the format of standard input, guessed from its first bytes."""
     assert isinstance(source, io.BufferedReader)
     head = source.peek(16)
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
@@ -107,13 +107,13 @@ def _sniffed(source: IO[bytes]) -> str:
     return "ndjson" if head.lstrip().startswith(b"{") else "csv"
 
 
-def _line_parts(source: IO[bytes]) -> Iterator[Part]:
+def _line_parts(source: IO[bytes]) -> Iterator[FilePart]:
     for n_rows, body in _gathered(line if line.endswith(b"\n") else line + b"\n" for line in source):
-        yield Part(n_rows, len(body), body, NDJSON)
+        yield FilePart(n_rows, len(body), body, NDJSON)
 
 
 def _gathered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Lines that hold something, as many at a time as make a part."""
+    """Yield lines that are not blank, joined into parts."""
     waiting: list[bytes] = []
     n_bytes = 0
     for line in lines:
@@ -128,7 +128,7 @@ def _gathered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
         yield len(waiting), b"".join(waiting)
 
 
-def _arrow_parts(source: IO[bytes]) -> Iterator[Part]:
+def _arrow_parts(source: IO[bytes]) -> Iterator[FilePart]:
     import pyarrow as pa
 
     from api.arrow.files import MAGIC, file_batches, stream_batches
@@ -146,7 +146,7 @@ def _arrow_parts(source: IO[bytes]) -> Iterator[Part]:
         raise FileError("this is not Arrow IPC", detail=str(error).split("\n", 1)[0]) from None
 
 
-def _parquet_parts(source: IO[bytes]) -> Iterator[Part]:
+def _parquet_parts(source: IO[bytes]) -> Iterator[FilePart]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -158,17 +158,17 @@ def _parquet_parts(source: IO[bytes]) -> Iterator[Part]:
         raise FileError("this is not Parquet", detail=str(error).split("\n", 1)[0]) from None
 
 
-def _table_parts(table: Any) -> Iterator[Part]:
+def _table_parts(table: Any) -> Iterator[FilePart]:
     for first in range(0, table.num_rows, PART_ROWS):
         part = table.slice(first, PART_ROWS)
-        yield Part(part.num_rows, part.nbytes, table=part)
+        yield FilePart(part.num_rows, part.nbytes, table=part)
 
 
 # ---- what columns there are
 
 
-def schema_of(part: Part, time: str | None) -> dict[str, str]:
-    """The columns of a file by its first part; `time` names the one with the time of a row."""
+def schema_of(part: FilePart, time: str | None) -> dict[str, str]:
+    """Return the columns of a file, inferred from its first part; `time` names the time column."""
     table = part.table if part.table is not None else _as_table(part)
     found: dict[str, str] = {}
     for name, column in zip(table.column_names, table.columns):
@@ -179,7 +179,7 @@ def schema_of(part: Part, time: str | None) -> dict[str, str]:
     return found
 
 
-def _as_table(part: Part) -> Any:
+def _as_table(part: FilePart) -> Any:
     import pyarrow as pa
 
     rows = []
@@ -217,7 +217,7 @@ def _type_of(type_: Any) -> str:
 
 
 def _time_type(column: Any, kind: str) -> str:
-    """The type of a time column; of bare numbers the unit that puts the first into the years from 2001 on, else milliseconds."""
+    """Return the type of a time column: bare numbers get the unit that puts the first in 2001 or later, else ms."""
     from eddy.csv import unit_of
 
     if kind not in ("int", "float"):

@@ -1,4 +1,4 @@
-"""A bar for work that takes a while, on a terminal; elsewhere nothing."""
+"""A progress bar on a terminal; elsewhere nothing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from typing import Protocol
 
 
-class Advance(Protocol):
-    """Told how much more is done, and of how many rows that was."""
+class ReportProgress(Protocol):
+    """Callback of a progress bar: the amount done since the last call, and its rows."""
 
     def __call__(self, done: float, rows: int = 0) -> None: ...
 
 
 @contextmanager
-def progress(what: str, total: float | None, *, in_bytes: bool = False) -> Iterator[Advance]:
-    """A bar with the rows in a second, if any are told of; `total` is None if nobody knows."""
+def progress(what: str, total: float | None, *, in_bytes: bool = False) -> Iterator[ReportProgress]:
+    """Show a progress bar, with rows a second if rows are reported; `total` is None if unknown."""
     if not sys.stderr.isatty():
         yield lambda done, rows=0: None
         return

@@ -1,4 +1,4 @@
-"""`eddy push`: the rows of a file or of standard input into a stream."""
+"""The command `eddy push`: rows of a file or of standard input into a stream."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.commands.common import Json, Token, Url, columns_text, command, connect, print_json
-from api.commands.push_hints import Totals, hints, standing
+from api.commands.push_hints import Totals, hints, stream_state
 from eddy import ConflictError, EddyError, NotFoundError, RowError
 
 if TYPE_CHECKING:
-    from api.commands.files import Part
+    from api.commands.files import FilePart
     from eddy import Stream
     from eddy.client import Client, Receipt
     from eddy.csv import CsvForm
@@ -81,7 +81,7 @@ def push(
     pushed = _Pushed()
     with connect(url, token) as client, progress(stream, opened.size, in_bytes=True) as advance:
         begun = _begun(client, stream, opened.parts, opened.form, making, json)
-        before = None if json else standing(client, stream)
+        before = None if json else stream_state(client, stream)
         try:
             for part in _ordered(begun, opened.form) if sort else begun.parts:
                 pushed.add(_push(client, stream, part, opened.form, bad, pushed.n_rows), part)
@@ -92,7 +92,7 @@ def push(
                 with suppress(EddyError):
                     client.drop(stream)
             raise
-        after = None if json else standing(client, stream)
+        after = None if json else stream_state(client, stream)
     _summary(stream, pushed, opened.form is not None, json)
     if not json:
         for line in hints(stream, pushed.totals, before, after):
@@ -101,7 +101,7 @@ def push(
 
 @dataclass(slots=True)
 class _Pushed:
-    """What has become of a file so far."""
+    """The totals of a push so far."""
 
     totals: Totals = Totals()
     #: rows of the file
@@ -109,14 +109,14 @@ class _Pushed:
     #: cells that are NULL, by column; of a CSV
     nulls: Counter[str] = field(default_factory=Counter)
 
-    def add(self, receipt: Receipt, part: Part) -> None:
+    def add(self, receipt: Receipt, part: FilePart) -> None:
         self.totals = self.totals.plus(receipt)
         self.n_rows += part.n_rows
         self.nulls.update(receipt.nulls or {})
 
 
 def _summary(stream: str, pushed: _Pushed, csv: bool, json: bool) -> None:
-    """Say what was pushed."""
+    """Print what was pushed."""
     totals = pushed.totals
     if json:
         print_json({"stream": stream, **totals._asdict(), **({"nulls": pushed.nulls} if csv else {})})
@@ -136,7 +136,7 @@ def _check(create: bool, of_creation: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """What is said of a stream that is to be made."""
+    """The options of a stream to create."""
 
     time: str | None
     types: list[str]
@@ -146,17 +146,17 @@ class _Making:
 
 @dataclass(slots=True)
 class _Begun:
-    """A stream that is there, whether this call made it, and the parts for it."""
+    """An existing stream, whether this call created it, and the parts to push."""
 
     stream: Stream | None
     made: bool
-    parts: Iterator[Part]
+    parts: Iterator[FilePart]
 
 
 def _begun(
-    client: Client, stream: str, parts: Iterator[Part], form: CsvForm | None, making: _Making | None, quiet: bool
+    client: Client, stream: str, parts: Iterator[FilePart], form: CsvForm | None, making: _Making | None, quiet: bool
 ) -> _Begun:
-    """Look for the stream, and make it if it is to be made and there is none."""
+    """Find the stream, or create it if `making` is given and it does not exist."""
     head = _head(parts, JUDGED_BYTES if making is not None and form is not None else 0)
     parts = chain(head, parts)
     known = None
@@ -185,7 +185,7 @@ def _begun(
 
 
 def _check_same(known: Stream, making: _Making) -> None:
-    """Raise if a stream that is there is not the one that was to be made."""
+    """Raise if an existing stream differs from the options."""
     lateness = None if making.lateness is None else making.lateness * 1000
     asked = {"time": making.time, "timeline": making.timeline, "lateness": lateness}
     held = {"time": known.time, "timeline": known.timeline, "lateness": known.lateness_us}
@@ -195,9 +195,9 @@ def _check_same(known: Stream, making: _Making) -> None:
             raise ConflictError(fact, code="other_definition", hint=f"drop it first, push into a new one, or leave out --{name}")
 
 
-def _head(parts: Iterator[Part], n_bytes: int) -> list[Part]:
-    """The first part, and more until there are so many bytes."""
-    found: list[Part] = []
+def _head(parts: Iterator[FilePart], n_bytes: int) -> list[FilePart]:
+    """Return the first parts of a file, until they have `n_bytes` bytes."""
+    found: list[FilePart] = []
     held = 0
     for part in parts:
         found.append(part)
@@ -207,8 +207,8 @@ def _head(parts: Iterator[Part], n_bytes: int) -> list[Part]:
     return found
 
 
-def _columns(head: list[Part], form: CsvForm | None, making: _Making) -> tuple[dict[str, str], str | None]:
-    """The columns of a file and its time column, as a stream would declare them."""
+def _columns(head: list[FilePart], form: CsvForm | None, making: _Making) -> tuple[dict[str, str], str | None]:
+    """Return the columns of a file and its time column, as a stream would declare them."""
     if form is None:
         from api.commands.files import FileError, schema_of
 
@@ -228,8 +228,8 @@ def _note(notes: list[str]) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-def _ordered(begun: _Begun, form: CsvForm | None) -> Iterator[Part]:
-    """The parts in the order of their rows' times."""
+def _ordered(begun: _Begun, form: CsvForm | None) -> Iterator[FilePart]:
+    """Yield the parts in the order of their rows' times."""
     from api.commands import files
     from api.commands.csv_files import in_order
 
@@ -245,11 +245,11 @@ def _ordered(begun: _Begun, form: CsvForm | None) -> Iterator[Part]:
         raise files.FileError("a stream without a time column has no order to sort by", hint="--create --time ts")
     bodies = ((part.n_rows, part.n_bytes, part.body) for part in begun.parts)
     for one in in_order(bodies, form, stream.columns, stream.time, files.PART_BYTES, files.PART_ROWS):
-        yield files.Part(one.n_rows, one.n_bytes, one.body, files.CSV, places=one.places)
+        yield files.FilePart(one.n_rows, one.n_bytes, one.body, files.CSV, places=one.places)
 
 
-def _push(client: Client, stream: str, part: Part, form: CsvForm | None, bad: str, before: int) -> Receipt:
-    """Push a part; `before` are the rows of the file that came before it."""
+def _push(client: Client, stream: str, part: FilePart, form: CsvForm | None, bad: str, before: int) -> Receipt:
+    """Push a part; `before` is the number of the file's rows before it."""
     try:
         if part.table is not None:
             return client.push(stream, part.table, bad=bad)

@@ -1,4 +1,4 @@
-"""What a push of a file tells beside its counts: what they mean, and what may have gone wrong with the times.
+"""Hints after a push of a file: the meaning of its counts, and likely mistakes with times.
 
 A hint says nothing that is not known to be so. Known are the counts of the receipts and, if the token may ask, how the stream and
 the clock of its timeline stood before the push and after it; where the cause can only be guessed, the words say so.
@@ -37,7 +37,7 @@ class Totals(NamedTuple):
         )  # fmt: skip
 
 
-class Standing(NamedTuple):
+class StreamState(NamedTuple):
     """A stream at one moment: its rows, its newest time, and the clock of its timeline; None where there is no time yet."""
 
     rows: int
@@ -49,8 +49,8 @@ class Standing(NamedTuple):
     waits: bool = False
 
 
-def standing(client: Client, stream: str) -> Standing | None:
-    """How a stream stands; None if whoever asks may not know, as a device may not, or there is none."""
+def stream_state(client: Client, stream: str) -> StreamState | None:
+    """Return the state of a stream; None if there is none, or if the token, such as a device's, may not read it."""
     try:
         found = client.stream(stream)
         totals = client.totals()
@@ -59,13 +59,13 @@ def standing(client: Client, stream: str) -> Standing | None:
     counts, clock = totals["streams"].get(found.name), totals["timelines"].get(found.timeline)
     if counts is None or found.time is None:
         return None
-    return Standing(
+    return StreamState(
         counts["rows"], _time(counts["newest"]), found.timeline, _time(clock), found.late == "drop", found.lateness_us > 0
     )
 
 
-def hints(stream: str, totals: Totals, before: Standing | None, after: Standing | None) -> Iterator[str]:
-    """The lines that a push should add to its counts."""
+def hints(stream: str, totals: Totals, before: StreamState | None, after: StreamState | None) -> Iterator[str]:
+    """Yield the lines that a push prints below its counts."""
     n_rows = totals.accepted + (totals.late if after is not None and after.drops else 0)
     behind = _behind(after)
     if totals.expired and totals.expired == totals.accepted:
@@ -95,16 +95,16 @@ def hints(stream: str, totals: Totals, before: Standing | None, after: Standing 
     yield "hint: --sort orders a file by time before it is pushed; a stream made with --lateness waits for stragglers"
 
 
-def _behind(now: Standing | None) -> timedelta | None:
-    """How far a stream is behind its timeline; None if it is not, or that is not known."""
+def _behind(now: StreamState | None) -> timedelta | None:
+    """Return how far a stream is behind its timeline; None if it is not, or if unknown."""
     if now is None or now.newest is None or now.clock is None or now.newest >= now.clock:
         return None
     return now.clock - now.newest
 
 
-def _looks_repeated(n_rows: int, totals: Totals, before: Standing, after: Standing) -> bool:
-    """Whether the newest row is as new as the newest the stream had, which had as many. Without lateness, what is not late is
-    no older than that."""
+def _looks_repeated(n_rows: int, totals: Totals, before: StreamState, after: StreamState) -> bool:
+    """Return whether a file looks pushed twice: the newest time did not change, and the stream had as many rows before. Without
+    lateness, a row that is not late is no older than the newest."""
     same = before.newest is not None and before.newest == after.newest and not after.waits
     return same and totals.late < n_rows <= before.rows
 
@@ -118,7 +118,7 @@ def _said(time: datetime | None) -> str:
 
 
 def _length(span: timedelta) -> str:
-    """A length of time in its largest unit, rounded down.
+    """Return a length of time in its largest unit, rounded down.
 
     >>> _length(timedelta(days=4000, hours=2)), _length(timedelta(seconds=119)), _length(timedelta(microseconds=20))
     ('4000 days', '119 seconds', '20 microseconds')

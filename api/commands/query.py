@@ -1,4 +1,4 @@
-"""`eddy query`: what is asked of the streams, and what comes of it."""
+"""The commands `eddy query`: add, list, show, watch, replace, pause, resume and cancel queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eddy serve`: every flag has its `EDDY_*` variable."""
+"""The command `eddy serve`: every flag has its `EDDY_*` variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eddy stream`: what rows come in."""
+"""The commands `eddy stream`: add, list and drop streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _End = Annotated[str | None, typer.Option(help="The column with the end of a row
 
 
 def facts(stream: Stream) -> dict[str, Any]:
-    """A stream for machines, as the service tells it."""
+    """Return a stream as JSON, as the service shows it."""
     found = dataclasses.asdict(stream)
     lateness, keep = found.pop("lateness_us"), found.pop("keep_us")
     return found | {"lateness": lateness / 1000, "keep": None if keep is None else keep / 1000}

@@ -1,4 +1,4 @@
-"""`eddy table`: relations that streams are joined with."""
+"""The commands `eddy table`: add, list and drop tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eddy token`: who may use a service. Works on the file; a server that runs sees the change within a second or so."""
+"""The commands `eddy token`: add, list and drop tokens. They edit the file; a running server sees it within seconds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _fail(error: EddyError) -> typer.Exit:
 @app.command()
 def add(name: _Name, token_file: _File, role: _Role, json: _Json = False) -> None:
     """Make a token and print its secret, once: only its hash is kept."""
-    from api.edge.tokens import add_token
+    from api.edge.access_tokens import add_token
 
     try:
         secret = add_token(token_file, name, role)
@@ -45,7 +45,7 @@ def add(name: _Name, token_file: _File, role: _Role, json: _Json = False) -> Non
 @app.command("list")
 def list_(token_file: _File, json: _Json = False) -> None:
     """The tokens, without their secrets."""
-    from api.edge.tokens import read_tokens
+    from api.edge.access_tokens import read_tokens
 
     try:
         tokens = read_tokens(token_file).values()
@@ -67,7 +67,7 @@ def list_(token_file: _File, json: _Json = False) -> None:
 @app.command()
 def drop(name: _Name, token_file: _File) -> None:
     """Make a token worthless."""
-    from api.edge.tokens import drop_token
+    from api.edge.access_tokens import drop_token
 
     try:
         drop_token(token_file, name)

@@ -1,4 +1,4 @@
-"""`eddy top`: what a service does, live."""
+"""The command `eddy top`: a live view of a service."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def top(
 
 
 def _looks(client: Client, every: float, count: int | None, n_queries: int) -> Iterator[dict[str, Any]]:
-    """What there is to see, again and again; rates are over the time between two looks."""
+    """Yield the streams, queue and largest queries of a service, again and again; rates are over the time between two looks."""
     before, began = client.stats(), time.monotonic()
     n = 0
     while count is None or n < count:
@@ -110,14 +110,14 @@ def _print(look: dict[str, Any]) -> None:
 
 
 def screen(look: dict[str, Any], width: int) -> RenderableType:
-    """A look for a terminal with so many columns: numbers whole, names and texts as far as there is room."""
+    """Return a look for a terminal of `width` columns: numbers whole, names and texts cut to fit."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     def table(columns: list[str], rows: list[list[str]], texts: dict[str, int]) -> Table:
-        """`texts`: columns that are cut, and their shares of what the others leave."""
+        """Return a table; `texts` has the columns that are cut, with their shares of the remaining width."""
         found = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True, expand=bool(rows))
         for name in columns:
             share = texts.get(name)
@@ -136,7 +136,7 @@ def screen(look: dict[str, Any], width: int) -> RenderableType:
 
 
 def short(cell: str) -> str:
-    """A large number in a few digits; anything else as it is.
+    """Return a large number in a few digits, and any other text unchanged.
 
     >>> short("12345678"), short("1234.5"), short("99"), short("demo"), short("1.5 kB")
     ('12.3 M', '1234.5', '99', 'demo', '1.5 kB')

@@ -1,4 +1,4 @@
-"""`eddy trace`: why a row did or did not match."""
+"""The command `eddy trace`: why a row did or did not match."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _row(text: str) -> int | dict[str, Any]:
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """A trace in words."""
+    """Return a trace as lines of text."""
     row = found["row"]
     name = "this row, not pushed," if row["number"] is None else f"row {row['number']}"
     values = "  ".join(f"{column}={shown(value)}" for column, value in row["values"].items())
@@ -63,7 +63,7 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 
 def _leaf_lines(leaf: dict[str, Any]) -> list[str]:
-    """Where a row entered a query with operators, and what stands above that, a line each."""
+    """Return where a row entered a query with operators, and the operators above, one a line."""
     through = f", through {', '.join(leaf['through'])}" if "through" in leaf else ""
     left = f"; it left at {shown(leaf['left'])}" if "left" in leaf else ""
     return [f"in {leaf['leaf']}{through}{left}", *map(_fact, leaf["facts"])]

@@ -1,4 +1,4 @@
-"""The engine behind the service: one thread that runs calls, one that writes them.
+"""The engine behind the service: one thread that executes calls, one that writes them to disk.
 
     `inbox.py`     bounded; a full one is told to the caller at once
     `core.py`      takes what waits as a group and carries it out on what the service holds (`holdings.py`)

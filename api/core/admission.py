@@ -1,4 +1,4 @@
-"""Whether a call may be carried out at all: how much there may be of everything.
+"""Checks of a call against the limits of a service, before it is executed.
 
 Asked once, when a call comes. What the journal holds was admitted then, and is carried out again even if the limits have become
 smaller since.
@@ -13,7 +13,7 @@ from eddy import LimitError
 
 
 def admit(call: Call, holdings: Holdings, limits: Limits) -> None:
-    """Raise `LimitError` if a call would pass a limit; how much its rows may stand for is seen when they are read."""
+    """Raise `LimitError` if a call would pass a limit; the size of its rows is checked when they are parsed."""
     call.room = limits.body_bytes
     check = _CHECKS.get(call.kind)
     if check is not None:

@@ -1,4 +1,4 @@
-"""The clock of the timeline `arrival`, on which rows without a time of their own are.
+"""The clock of the timeline `arrival`, which times rows without a time column.
 
     at start      the wall clock, or the last time that was recorded if that is later
     from then on  as the monotonic clock goes, wherever the wall clock is put meanwhile
@@ -20,17 +20,17 @@ STEP_US = 1_000_000
 
 
 def wall_us() -> int:
-    """The wall clock."""
+    """Return the wall clock."""
     return time.time_ns() // 1000
 
 
 def monotonic_us() -> int:
-    """A clock that nobody can put."""
+    """Return the monotonic clock, which nobody can set."""
     return time.monotonic_ns() // 1000
 
 
 class ArrivalClock:
-    """The clock; `last_us` is the last time that was recorded."""
+    """The arrival clock; `last_us` is the last recorded time."""
 
     def __init__(
         self, last_us: int, wall: Callable[[], int] = wall_us, monotonic: Callable[[], int] = monotonic_us
@@ -47,7 +47,7 @@ class ArrivalClock:
             self._note(self._ahead - self._offset)
 
     def read(self) -> tuple[int, int]:
-        """The time now, never less than before, and that of the wall clock; notices if somebody has put that elsewhere."""
+        """Return the arrival time, which never goes back, and the wall time; log a wall clock that was set."""
         monotonic, wall = self._monotonic(), self._wall()
         step = wall - monotonic - self._ahead
         if abs(step) >= STEP_US:
@@ -56,7 +56,7 @@ class ArrivalClock:
         return self._offset + monotonic, wall
 
     def reach(self, time_us: int) -> None:
-        """Go on from a time that the timeline has reached already, if that is ahead."""
+        """Continue from a time that the timeline has already reached, if it is ahead."""
         self._offset = max(self._offset, time_us - self._monotonic())
 
     def _note(self, step_us: int) -> None:

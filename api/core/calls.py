@@ -1,4 +1,4 @@
-"""Calls that change what a service holds: what the journal records, and how each is carried out.
+"""Calls that change the state of a service: their form in the journal, and their execution.
 
     Call(kind, header, body)     `header` is JSON; `body` the rows of the call as they came, with their media type in the header
     apply(holdings, call)        carries it out: `Done(result, changed)`, or an `EddyError`, and then nothing has changed
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from api.core.holdings import Holdings, KeptReceipt
-from api.wire.bodies import CSV, JSON, BodyError, Keys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
-from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError
+from api.wire.bodies import CSV, JSON, BodyError, RowKeys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
+from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError, Stream, Table
 from eddy.base.checking import changed_nothing, changing, checking
-from eddy.catalog.catalog import Catalog, describe, describe_table
+from eddy.catalog.definitions import stream_definition, table_definition
 from eddy.csv import CsvRows
 from eddy.preparing import Asked
 from eddy.streams.screening import without
@@ -34,7 +34,7 @@ MAX_REJECTED_SHOWN = 100
 
 @dataclass(slots=True)
 class Call:
-    """One call. `rows` is what the body says, if somebody has read it already."""
+    """One call; `rows` is its parsed body, if it was parsed already."""
 
     kind: str
     header: dict[str, Any]
@@ -50,7 +50,7 @@ class Call:
     seq: int = field(default=0, repr=False)
 
     def encode(self) -> tuple[bytes, bytes]:
-        """As the journal takes it."""
+        """Return the call as the parts of a journal record."""
         try:
             head = orjson.dumps({"kind": self.kind, "at": self.at_us, "seq": self.seq, "header": self.header})
         except TypeError as error:
@@ -60,14 +60,14 @@ class Call:
 
 
 def decode(payload: memoryview) -> Call:
-    """A call out of the journal."""
+    """Return the call of a journal record."""
     length = int.from_bytes(payload[:4], "little")
     head = orjson.loads(payload[4 : 4 + length])
     return Call(head["kind"], head["header"], bytes(payload[4 + length :]), at_us=head["at"], seq=head["seq"])
 
 
 class Done(NamedTuple):
-    """What a call gave, and whether it changed anything; with the bugs that parts of it ended with, which changed nothing."""
+    """The result of a call, whether it changed anything, and the bugs of parts that changed nothing."""
 
     result: Any
     changed: bool = True
@@ -75,7 +75,7 @@ class Done(NamedTuple):
 
 
 def unreadable(bug: Exception) -> BodyError:
-    """What a caller is told of a bug that came before anything was changed: what it sent could not be read."""
+    """Return the error told to a caller for a bug before any change: the request could not be read."""
     error = BodyError("the body cannot be read", detail=type(bug).__name__, hint="this is a bug; the log has the details")
     if (item := getattr(bug, "item", None)) is not None:
         error.item = item  # type: ignore[attr-defined]  # the answer says which one it was
@@ -83,7 +83,7 @@ def unreadable(bug: Exception) -> BodyError:
 
 
 def apply(holdings: Holdings, call: Call) -> Done:
-    """Carry a call out."""
+    """Execute a call."""
     key = call.header.get("key")
     if key is None:
         return _KINDS[call.kind](holdings, call)
@@ -104,42 +104,37 @@ def apply(holdings: Holdings, call: Call) -> Done:
 # ---- streams and tables
 
 
-def stream_options(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `create_stream` that a definition gives."""
-    return {
-        name: definition[name] for name in ("time", "lateness", "late", "timeline", "keep", "key", "end") if name in definition
-    }
-
-
 def _create_stream(holdings: Holdings, call: Call) -> Done:
-    name, definition = call.header["name"], call.header["definition"]
-    with checking:
-        known = _found(holdings.engine.stream, name)
-    if known is None:
-        stream = holdings.engine.create_stream(name, **definition)
-        holdings.define("stream", stream.name, definition)
-        return Done({"created": True, "stream": stream})
-    with checking:
-        scratch = {"time": None, "lateness": 0, "late": "adjust", "timeline": "main", "keep": None, "seq": 0} | definition
-        if describe(Catalog().create_stream(known.name, **scratch)) != known:
-            fact = f'stream "{known.name}" exists with another definition'
-            raise ConflictError(fact, code="other_definition", hint="drop it first")
-    return Done({"created": False, "stream": known}, False)
+    engine = holdings.engine
+    return _create(holdings, call, "stream", engine.stream, engine.create_stream, stream_definition)
 
 
 def _create_table(holdings: Holdings, call: Call) -> Done:
+    engine = holdings.engine
+    return _create(holdings, call, "table", engine.table, engine.create_table, table_definition)
+
+
+def _create(
+    holdings: Holdings,
+    call: Call,
+    kind: str,
+    find: Callable[[str], Stream | Table],
+    create: Callable[..., Stream | Table],
+    define: Callable[..., Stream | Table],
+) -> Done:
+    """Create a stream or table; one that is there must have the same definition."""
     name, definition = call.header["name"], call.header["definition"]
     with checking:
-        known = _found(holdings.engine.table, name)
+        known = _found(find, name)
     if known is None:
-        table = holdings.engine.create_table(name, **definition)
-        holdings.define("table", table.name, definition)
-        return Done({"created": True, "table": table})
+        found = create(name, **definition)
+        holdings.define(kind, found.name, definition)
+        return Done({"created": True, kind: found})
     with checking:
-        if describe_table(Catalog().create_table(known.name, **({"retroactive": False} | definition))) != known:
-            fact = f'table "{known.name}" exists with another definition'
+        if define(known.name, **definition) != known:
+            fact = f'{kind} "{known.name}" exists with another definition'
             raise ConflictError(fact, code="other_definition", hint="drop it first")
-    return Done({"created": False, "table": known}, False)
+    return Done({"created": False, kind: known}, False)
 
 
 def _drop(holdings: Holdings, call: Call) -> Done:
@@ -160,14 +155,14 @@ def _push(holdings: Holdings, call: Call) -> Done:
 
 
 class _Taken(NamedTuple):
-    """The rows of a call without the bad ones, if it asks for that, and what its receipt tells of them."""
+    """The rows of a call, without bad ones if it asks for that, and the facts about them for its receipt."""
 
     rows: Any
     facts: dict[str, Any]
 
 
 def _taken(engine: Engine, name: str, columns: Mapping[str, str], call: Call) -> _Taken:
-    """What a call has for a stream or table.
+    """Return the rows of a call for a stream or table.
 
     Which rows are bad is recorded with the call: a replay must not judge again, for limits may have changed.
     """
@@ -193,7 +188,7 @@ def _taken(engine: Engine, name: str, columns: Mapping[str, str], call: Call) ->
 
 
 def _screened(engine: Engine, name: str, rows: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """The good rows, and what was wrong with the others."""
+    """Return the good rows, and the errors of the others."""
     if not isinstance(rows, CsvRows):
         good, errors = engine.screen(name, rows)
         return good, _shown(errors)
@@ -209,7 +204,7 @@ def _shown(errors: list[RowError]) -> list[dict[str, Any]]:
 
 
 def _less(rows: Any, numbers: list[int]) -> Any:
-    """Rows without those of some numbers."""
+    """Return rows without the given row numbers."""
     return rows.without(numbers) if isinstance(rows, CsvRows) else without(rows, numbers)
 
 
@@ -247,14 +242,14 @@ def _retract(holdings: Holdings, call: Call) -> Done:
     return Done(holdings.engine.retract(call.header["stream"], keys.keys, keys.time)._asdict())
 
 
-def _keys(call: Call) -> Keys:
+def _keys(call: Call) -> RowKeys:
     with checking:
-        found: Keys = _said(call, parse_keys)
+        found: RowKeys = _said(call, parse_keys)
     return found
 
 
 def _said(call: Call, parse: Callable[[bytes], Any]) -> Any:
-    """What the body of a call says."""
+    """Return the parsed body of a call."""
     return parse(call.body) if call.rows is None else call.rows
 
 
@@ -269,7 +264,7 @@ def _advance(holdings: Holdings, call: Call) -> Done:
 
 
 def _asked(definition: Mapping[str, Any]) -> Asked:
-    """A definition as the engine takes it."""
+    """Return a definition in the form that the engine takes."""
     return Asked(**{name: definition[name] for name in Asked._fields if name in definition})
 
 
@@ -278,7 +273,7 @@ def _submit(holdings: Holdings, call: Call) -> Done:
 
 
 def _start(holdings: Holdings, *definitions: dict[str, Any]) -> list[Query]:
-    """Queries of definitions: all or none."""
+    """Start queries from definitions: all or none."""
     with checking:
         asked = [_asked(definition) for definition in definitions]
     queries = holdings.engine.submit_many(asked)
@@ -288,7 +283,7 @@ def _start(holdings: Holdings, *definitions: dict[str, Any]) -> list[Query]:
 
 
 def _submit_many(holdings: Holdings, call: Call) -> Done:
-    """Several queries; without `partial` all of them or, if one is refused, none."""
+    """Start several queries; without `partial`, all or none."""
     definitions = call.header["definitions"]
     if not call.header["partial"]:
         return Done(_start(holdings, *definitions) if definitions else [], bool(definitions))
@@ -339,7 +334,7 @@ def _put_query(holdings: Holdings, call: Call) -> Done:
 
 
 def _essence(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """A definition with what is left out written out."""
+    """Return a definition with its defaults written out."""
     return {
         "sql": definition["sql"],
         "params": definition.get("params") or {},
@@ -358,7 +353,7 @@ def _cancel(holdings: Holdings, call: Call) -> Done:
 
 
 def _cancel_many(holdings: Holdings, call: Call) -> Done:
-    """Cancel queries by their ids, all or none; those that are gone already are passed over."""
+    """Cancel queries by their ids, all or none; ids of queries that are gone are ignored."""
     engine = holdings.engine
     with checking:
         known = [query for id_ in call.header["queries"] if (query := _found(engine.query, id_)) is not None]
@@ -374,7 +369,7 @@ def _cancel_many(holdings: Holdings, call: Call) -> Done:
 
 
 def readers_first(queries: Iterable[Query]) -> list[Query]:
-    """Queries in an order in which they can be cancelled: the youngest first, but none before one that reads it."""
+    """Return queries in an order in which they can be cancelled: the youngest first, but readers before the queries they read."""
     # a reader is younger than what it reads, unless it was replaced: then what it reads comes round again
     waiting = sorted(queries, key=lambda query: -query.id)
     found: list[Query] = []
@@ -400,8 +395,8 @@ def _resume(holdings: Holdings, call: Call) -> Done:
     return Done(query)
 
 
-def _read(holdings: Holdings, call: Call) -> Done:
-    """Somebody begins to read the changes of queries: those that were logged for nobody are from now on."""
+def _start_logging(holdings: Holdings, call: Call) -> Done:
+    """Start the change logs of queries that are not logged yet, because a reader begins."""
     with checking:
         queries = [holdings.engine.query(name) for name in call.header["queries"]]
     with changing:
@@ -411,7 +406,7 @@ def _read(holdings: Holdings, call: Call) -> Done:
 
 
 def _found(find: Callable[[Any], Any], name: str | int) -> Any:
-    """The thing of that name; None if there is none."""
+    """Return the thing with that name; None if there is none."""
     try:
         return find(name)
     except NotFoundError:
@@ -424,7 +419,7 @@ def _set_policy(holdings: Holdings, call: Call) -> Done:
 
 
 def _reserve(holdings: Holdings, call: Call) -> Done:
-    """Nothing but the number of the last commit, which is in every call: commits that were not recorded count as well."""
+    """Change nothing: the record keeps the number of the last commit, so that commits without a record count."""
     return Done(None)
 
 
@@ -445,7 +440,7 @@ _KINDS: dict[str, Callable[[Holdings, Call], Done]] = {
     "cancel_many": _cancel_many,
     "pause": _pause,
     "resume": _resume,
-    "read": _read,
+    "read": _start_logging,
     "set_policy": _set_policy,
     "reserve": _reserve,
 }

@@ -1,16 +1,15 @@
-"""The engine's thread: everything that is done to the engine, one thing after another.
+"""The engine's thread: executes every call and read of the service, one after another.
 
-    handlers -> inbox -> [this thread: carry out, read watched changes] -> writer (durable) -> callers and subscribers
+    handlers -> inbox -> [this thread: execute, read watched changes] -> writer (durable) -> callers and subscribers
 
-A group is whatever waited in the inbox, up to a bound; its records are written together and its answers are released together, in
-order. So who has an answer can rely on everything before it, and a read that follows a write sees it.
+A group is the content of the inbox, up to a bound; its records are written together and its answers released together, in order.
+So a client with an answer can rely on everything before it, and a read after a write sees it.
 
-Every call carries its clock, that of the timeline `arrival` (`api/core/arrival.py`), which is ticked from here, by calls like any
-other. Commits that are not recorded (the demo's) use up numbers: before they could pass the number that the journal vouches for,
-a record reserves more, so that no number is given twice after a restart.
+Every call carries its time on the timeline `arrival` (`api/core/arrival.py`), which calls made here advance. Commits without a
+record (the demo's) use up numbers: a record reserves more of them, so that no number is given twice after a restart.
 
-What fails before anything has changed is refused, whatever it is (`eddy/base/checking.py`); a bug in a read ends that read. Only
-what fails later stops the service.
+An error before anything has changed refuses its call (`eddy/base/checking.py`), an error in a read ends that read, and any other
+error stops the service.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from api.core.admission import admit
 from api.core.arrival import ArrivalClock, monotonic_us, wall_us
 from api.core.calls import Call, Done, apply, decode, unreadable
 from api.core.holdings import Holdings, load_holdings
-from api.core.inbox import ClosedError, Inbox, Item, Told
+from api.core.inbox import ClosedError, Inbox, InboxItem, Told
 from api.core.meter import Meter
-from api.core.parts import Part
+from api.core.parts import ChangePart
 from api.core.snapshot_rhythm import SnapshotRhythm
 from api.core.watches import Reader, Watches
-from api.core.writer import Group, Writer
+from api.core.writer import Group, GroupWriter
 from eddy import EddyError, Engine, Query
 from eddy.base.checking import came_late, changed_nothing, changing, checking
-from eddy.catalog.catalog import ARRIVAL
-from storage.catalog import Definition as StoredDefinition
+from eddy.catalog.definitions import ARRIVAL
+from storage.definition_catalog import CatalogEntry
 from storage.directory import DataDirectory
 
 _log = logging.getLogger("eddy.operators.core")
@@ -58,9 +57,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class News(NamedTuple):
-    """What a group did, for subscribers."""
+    """The effects of a group of calls, for subscribers."""
 
-    parts: list[Part]
+    parts: list[ChangePart]
     #: queries that came, with those who follow their tags
     came: list[tuple[Query, list[Reader]]]
     #: watched queries that were cancelled
@@ -74,7 +73,7 @@ Publish = Callable[[News], None]
 
 
 class Clock:
-    """The clocks that the engine sees: that of the call which is carried out, and the wall's when it came."""
+    """The clocks of the engine: the time of the current call, and the wall time of its arrival."""
 
     __slots__ = ("now_us", "wall_us")
 
@@ -90,20 +89,20 @@ class Clock:
 
 
 def arrived_us(engine: Engine) -> int:
-    """How far the timeline of arrivals has come; 0 if there is none."""
+    """Return the clock of the timeline of arrivals; 0 if there is none."""
     time = engine.times().get(ARRIVAL)
     return 0 if time is None else (time - EPOCH) // timedelta(microseconds=1)
 
 
 def carry_out(holdings: Holdings, clock: Clock, call: Call) -> Done:
-    """Carry out a call at its own clock, after the commits before it."""
+    """Execute a call at its own clock, after the commits before it."""
     clock.now_us = max(clock.now_us, call.at_us)
     holdings.engine.skip_to(call.seq)
     return apply(holdings, call)
 
 
 class Core:
-    """Owns the engine; starts and ends its thread."""
+    """Owner of the engine and of the thread that uses it."""
 
     def __init__(
         self, holdings: Holdings, clock: Clock, directory: DataDirectory | None, limits: Limits,
@@ -114,7 +113,7 @@ class Core:
         self.limits = limits
         self.inbox = Inbox(limits.queue_calls, limits.queue_bytes, limits.queue_reads)
         self.watches = Watches(holdings.engine)
-        self.writer = Writer(directory, self._fail)
+        self.writer = GroupWriter(directory, self._fail)
         self._clock = clock
         self._durable = directory is not None
         self._publish = publish
@@ -149,7 +148,7 @@ class Core:
         return self.holdings.engine
 
     def pace(self) -> dict[str, Any]:
-        """How far everything has come, and how fast it goes; for the engine's thread."""
+        """Return totals and rates of the service; for the engine's thread."""
         totals = self.engine.totals()
         seconds, of = self.meter.look(self._metered(totals))
         streams = {name: of[f"stream {name}"] for name in totals["streams"]}
@@ -171,7 +170,7 @@ class Core:
         }
 
     def _metered(self, totals: Mapping[str, Any]) -> dict[str, float]:
-        """What only grows, by the names under which it is metered."""
+        """Return the counters that only grow, by the names of their rates."""
         streams = {f"stream {name}": counts["rows"] for name, counts in totals["streams"].items()}
         return {"commits": totals["seq"], "busy": self.busy_ns / 1e9, **streams}
 
@@ -182,12 +181,12 @@ class Core:
         self._thread.start()
 
     def put(self, what: Call | Callable[[Core], Any], told: Told, then: Callable[[Any], Any] | None = None) -> None:
-        """Something to do; raises at once if there is no room. `then` makes of the result, in this thread, what is told."""
+        """Queue a call or a read, or raise if there is no room; `then` converts the result in the engine's thread."""
         n_bytes = len(what.body) + 256 if isinstance(what, Call) else 0
-        self.inbox.put(Item(what, told, n_bytes, then))
+        self.inbox.put(InboxItem(what, told, n_bytes, then))
 
     def stop(self, *, snapshot: bool = True) -> None:
-        """Do what waits, make a snapshot, and end; returns when all is written."""
+        """Execute the queued calls, save a snapshot and end; return when all is written."""
         self._last_snapshot = snapshot
         self.inbox.close(ClosedError("the service is stopping", hint="try again when it is back"))
         self._thread.join()
@@ -215,8 +214,8 @@ class Core:
         if self._last_snapshot and self._durable and self.failure is None and self._calls:
             self.writer.put(Group(snapshot=self._dumped()))
 
-    def work(self, items: Sequence[Item]) -> Group:
-        """Do some things; what comes of them is in the group, to be told once it is written."""
+    def work(self, items: Sequence[InboxItem]) -> Group:
+        """Execute queued calls and reads; replies are released after the group is durable."""
         group = Group()
         outcomes: list[tuple[Told, Any, BaseException | None]] = []
         for item in items:
@@ -224,7 +223,7 @@ class Core:
             if error is None:
                 try:
                     if isinstance(item.what, Call):
-                        result = self._call(item.what, group)
+                        result = self._execute(item.what, group)
                     else:
                         result = self._look(item.what, self)
                     if item.then is not None:
@@ -251,7 +250,7 @@ class Core:
         return group
 
     def _settle(self, group: Group) -> News:
-        """What the things of a group changed together: news, definitions, and a snapshot if it is time."""
+        """Add definitions, and a snapshot if one is due, to a group; return its news."""
         gone = self.watches.cancelled(self.holdings.touched) if self.failure is None else []
         parts = self.watches.collect() if self.failure is None else []
         came, self._came = self._came, []
@@ -268,7 +267,7 @@ class Core:
         return News(parts, came, gone, self.engine.seq, self._times())
 
     def _dumped(self) -> list[Any] | None:
-        """The parts of a snapshot; None if none can be made, for the journal has it all."""
+        """Return the parts of a snapshot; None if none can be made, as the journal holds everything."""
         try:
             return self.holdings.dump()
         except EddyError:
@@ -276,7 +275,7 @@ class Core:
             return None
 
     def _look(self, look: Callable[[Any], Any], at: Any) -> Any:
-        """Have something read; a bug in it changes nothing."""
+        """Execute a read; an error in it is counted and raised to its caller."""
         try:
             return look(at)
         except EddyError:
@@ -286,12 +285,12 @@ class Core:
             _log.exception("a bug in a read: %r", look)
             raise
 
-    def _call(self, call: Call, group: Group) -> Any:
-        """Have a call carried out. What it raises before anything has changed refuses it; anything else ends the service, for
-        whatever is left half done is not on disk."""
+    def _execute(self, call: Call, group: Group) -> Any:
+        """Execute a call. An error before anything has changed refuses the call; any other ends the service, because its
+        half-done work is not on disk."""
         before = self.holdings.mark
         try:
-            done = self._carried_out(call, group)
+            done = self._execute_recorded(call, group)
         except Exception as error:
             unchanged = self.holdings.mark == before
             if unchanged and isinstance(error, EddyError) and not came_late(error):
@@ -307,7 +306,8 @@ class Core:
             _log.error("a bug in a part of %r", call, exc_info=bug)
         return done.result
 
-    def _carried_out(self, call: Call, group: Group) -> Done:
+    def _execute_recorded(self, call: Call, group: Group) -> Done:
+        """Execute a call at the clock of now, and add its record to the group."""
         known = self.holdings.n_touched
         with checking:
             # never back: what the journal holds must be replayed with the clocks it was made with
@@ -330,7 +330,7 @@ class Core:
         return done
 
     def _follow(self, after: int, group: Group) -> None:
-        """Queries may have come whose tags somebody follows."""
+        """Subscribe readers of a tag to queries that were defined with it."""
         wanted = [
             query
             for name in sorted(self.holdings.touched)
@@ -339,11 +339,11 @@ class Core:
         ]
         unlogged = [query.name for query in wanted if query.unread]
         if unlogged:
-            self._carried_out(Call("read", {"queries": unlogged}), group)
+            self._execute_recorded(Call("read", {"queries": unlogged}), group)
         self._came += [(query, self.watches.arrived(query, after)) for query in wanted]
 
     def _reserve(self, group: Group) -> None:
-        """Vouch for numbers of commits that are not recorded, before anybody hears of them."""
+        """Add a record that reserves commit numbers, if commits without a record have passed the last reserved one."""
         if self._durable and self.engine.seq > self._vouched:
             reserved = Call("reserve", {}, at_us=self._clock.now_us, seq=self.engine.seq + RESERVE)
             group.records.append(reserved.encode())
@@ -352,8 +352,8 @@ class Core:
     def _times(self) -> dict[str, Any]:
         return {} if self.failure is not None else self.engine.times()
 
-    def _tick(self) -> Item | None:
-        """A tick of the timeline `arrival`, if it is time and anybody could notice."""
+    def _tick(self) -> InboxItem | None:
+        """Return a call that advances the timeline `arrival`; None if it is not time yet or nobody could notice."""
         now, _ = self.arrival.read()
         if now < self._next_tick_us or self.failure is not None or self.inbox.closed is not None:
             return None
@@ -363,7 +363,7 @@ class Core:
         reached = arrived_us(self.engine)
         self.arrival.reach(reached)
         call = Call("advance", {"timeline": ARRIVAL, "time": max(now, reached) // 1000})
-        return Item(call, lambda result, error: None)
+        return InboxItem(call, lambda result, error: None)
 
     def _snapshot_due(self) -> bool:
         if not self._durable or self.failure is not None or self.writer.saving:
@@ -371,7 +371,7 @@ class Core:
         return self._rhythm.due(self._calls, self._bytes, self.writer.saving_seconds)
 
     def _fail(self, error: BaseException) -> None:
-        """Stop: nothing is done or acknowledged any more."""
+        """Stop the service: nothing is executed or acknowledged any more."""
         if self.failure is None:
             self.failure = ClosedError("the service has failed and stops", detail=str(error), hint="see its log; start it again")
             self.inbox.close(self.failure)
@@ -379,7 +379,7 @@ class Core:
 
 
 def recover(directory: DataDirectory, make: Callable[[Clock], Engine]) -> tuple[Holdings, Clock]:
-    """What a data directory holds: its newest snapshot, and the calls since; or, if state was discarded, definitions alone."""
+    """Return the state of a data directory: its newest snapshot and the calls since, or definitions alone after a discard."""
     clock = Clock()
     found = directory.recover()
     for note in found.notes:
@@ -410,12 +410,12 @@ _REMAKE = {"stream": "create_stream", "table": "create_table", "query": "put_que
 
 
 def _reconcile(directory: DataDirectory, holdings: Holdings) -> None:
-    """Bring the catalog up to date with the journal, if a crash came between the two."""
+    """Update the catalog from the journal, if a crash came between the two."""
     known = {(one.kind, one.name): orjson.loads(one.definition) for one in directory.catalog.definitions()}
     right = {(one.kind, name): [one.name, one.definition] for name, one in holdings.definitions.items()}
     number = directory.durable
     put = [
-        StoredDefinition(kind, name, orjson.dumps(definition).decode(), number)
+        CatalogEntry(kind, name, orjson.dumps(definition).decode(), number)
         for (kind, name), definition in right.items()
         if known.get((kind, name)) != definition
     ]

@@ -1,10 +1,9 @@
-"""Cancelling all queries with a tag, a slice at a time, while others go on.
+"""Cancelling all queries with a tag in slices, so that other calls run in between.
 
     1  which queries they are is settled first, in one look: all that have the tag then, readers before what they read. If anybody
        else reads one of them, the whole is refused and nothing has changed.
-    2  a slice after the other is a call of its own (`cancel_many` in `api/core/calls.py`): so many queries, by their ids, all or
-    none,
-       with a record of its own. Between two of them others are served.
+    2  each slice is a call of its own (`cancel_many` in `api/core/calls.py`): so many queries, by their ids, all or none, with a
+       record of its own. Between two of them others are served.
 
 So no turn of the engine's thread is long, however many queries there are. Queries that come with the tag meanwhile stay, those
 that went meanwhile are passed over. After a kill what was recorded is gone and the rest is there. A query that has come to be
@@ -32,7 +31,8 @@ _TRIES = 240
 
 
 def tagged(engine: Engine, tag: str) -> list[int]:
-    """The ids of the queries with a tag, readers before what they read; raises `InUseError` if somebody else reads one."""
+    """Return the ids of the queries with a tag, readers before the queries they read; raise `InUseError` if another query reads
+    one."""
     queries = engine.queries.values()
     found = [query for query in queries if tag in query.tags]
     others = [query for query in queries if query.reads and tag not in query.tags]
@@ -45,7 +45,7 @@ def tagged(engine: Engine, tag: str) -> list[int]:
 
 
 async def delete_tagged(service: Service, tag: str) -> int:
-    """Cancel the queries that have a tag now; returns how many once all of them are gone for good."""
+    """Cancel the queries that have a tag now; return their number once all are gone."""
     ids: list[int] = await service.read(lambda core: tagged(core.engine, tag))
     n_cancelled = 0
     for first in range(0, len(ids), SLICE):
@@ -59,7 +59,7 @@ async def delete_tagged(service: Service, tag: str) -> int:
 
 
 async def _cancel(service: Service, ids: Sequence[int], waits: bool) -> int:
-    """Cancel a slice; once something has gone, `waits` for room for the next, a minute at the most."""
+    """Cancel a slice of queries; with `waits`, wait up to a minute for room in the inbox."""
     tries = _TRIES if waits else 1
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What a service holds: an engine, and what the service itself must remember of the calls that made it.
+"""The state of a service: an engine, definitions, and receipts of calls with an idempotency key.
 
     engine         streams, tables, queries, windows
     definitions    of every stream, table and query, as it was asked for, by name in lower case: what `PUT` compares with
@@ -23,7 +23,7 @@ from eddy.state.state import dump_state, load_state
 
 
 class Definition(NamedTuple):
-    """What something was asked to be; `kind` is stream, table or query."""
+    """The definition of a stream, table or query as the client gave it; `kind` says which."""
 
     kind: str
     name: str
@@ -31,7 +31,7 @@ class Definition(NamedTuple):
 
 
 class KeptReceipt(NamedTuple):
-    """What a call with an idempotency key was, and what it was told."""
+    """The receipt of a call with an idempotency key, and a digest of that call."""
 
     digest: str
     result: Any
@@ -64,7 +64,7 @@ class Holdings:
 
     @property
     def mark(self) -> tuple[int, int]:
-        """Equal as long as nothing was committed or defined."""
+        """Return a value that changes with every commit and definition."""
         return self.engine.seq, self.n_touched
 
     @changing
@@ -74,13 +74,13 @@ class Holdings:
             del self.receipts[next(iter(self.receipts))]
 
     def dump(self) -> list[Any]:
-        """All of it as parts of a snapshot; what happens afterwards does not change them."""
+        """Return the state as parts of a snapshot, which later calls do not change."""
         head = {"definitions": self.definitions, "receipts": self.receipts}
         return [orjson.dumps(head, default=list), *dump_state(self.engine)]
 
 
 def load_holdings(parts: Sequence[Any], clock: Callable[[], Any], wall: Callable[[], Any] | None = None) -> Holdings:
-    """What `dump` gave, with clocks."""
+    """Return the state that `dump` gave, with these clocks."""
     head: Mapping[str, Any] = orjson.loads(parts[0])
     receipts = {key: KeptReceipt(*kept) for key, kept in head["receipts"].items()}
     definitions = {name: Definition(*kept) for name, kept in head["definitions"].items()}

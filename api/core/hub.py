@@ -1,8 +1,8 @@
-"""Subscriptions, on the side of the event loop: what each reader has yet to be sent, bounded.
+"""Subscriptions on the side of the event loop: a bounded queue of changes for each reader.
 
-A subscription has a cursor: the number of the last commit of which everything was put into its queue. Parts are shared between
-subscriptions (`api/core/parts.py`), so a queue holds references. When a reader is slower than the stream its queue fills up, and
-its `slow` policy says what happens; nobody else notices:
+A subscription has a cursor: the last commit whose changes are all in its queue. Parts are shared between subscriptions
+(`api/core/parts.py`), so a queue holds references. When the queue of a slow reader is full, its `slow` policy decides; other
+readers are not affected:
 
     block        nothing more is queued; once the reader has caught up, the rest is read from the engine's log
     conflate     what waits is dropped, and the reader gets a gap and the whole answer anew
@@ -11,7 +11,7 @@ its `slow` policy says what happens; nobody else notices:
 
 A reader that asks the log for more than it holds is told what it missed: a gap, and then the answer anew.
 
-Only the event loop's thread comes here.
+Only the event loop's thread uses this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from api.core.core import News
-from api.core.parts import Part
+from api.core.parts import ChangePart
 
 #: Words for what happens to a reader that is too slow.
 SLOW = ("block", "conflate", "gap", "disconnect")
@@ -34,7 +34,7 @@ SLOW = ("block", "conflate", "gap", "disconnect")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Everything up to a commit was sent, at these clocks."""
+    """Message: everything up to a commit was sent, at these clocks."""
 
     seq: int
     times: dict[str, datetime | None]
@@ -42,7 +42,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The changes of the commits after `after` up to `until` were not sent; `snapshot` if the whole answer follows."""
+    """Message: the changes of the commits after `after` up to `until` were not sent; `snapshot` if the whole answer follows."""
 
     after: int
     until: int
@@ -51,18 +51,18 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing more comes: of one query, or of all if it is None."""
+    """Message: no more changes come, of one query or, if it is None, of all."""
 
     query: str | None
     reason: str
 
 
-Delivery = Part | Progress | Gap | End
+Delivery = ChangePart | Progress | Gap | End
 
 
 @dataclass(eq=False, slots=True)
 class Subscription:
-    """One reader's place in the changes of some queries."""
+    """One reader's queue and cursor over the changes of some queries."""
 
     slow: str
     max_bytes: int
@@ -85,18 +85,18 @@ class Subscription:
 
     def put(self, delivery: Delivery) -> None:
         self.queue.append(delivery)
-        if isinstance(delivery, Part):
+        if isinstance(delivery, ChangePart):
             self.n_bytes += delivery.n_bytes
         self.wake.set()
 
     def end(self, reason: str) -> None:
-        """Nothing more comes."""
+        """End the subscription with a reason."""
         if not self.ended:
             self.put(End(None, reason))
             self.ended = True
 
     def take(self) -> list[Delivery]:
-        """What waits."""
+        """Return the waiting messages and empty the queue."""
         found = list(self.queue)
         self.queue.clear()
         self.n_bytes = 0
@@ -104,7 +104,7 @@ class Subscription:
         return found
 
     async def wait(self, timeout: float) -> bool:
-        """Wait until something is there; False if nothing came in time."""
+        """Wait until a message is there; return False if none came in time."""
         try:
             async with asyncio.timeout(timeout):
                 await self.wake.wait()
@@ -131,14 +131,14 @@ class Hub:
 
     @property
     def closed(self) -> bool:
-        """Whether all subscriptions have ended for good."""
+        """Return whether all subscriptions have ended for good."""
         return self._closing.is_set()
 
     async def wait_closed(self) -> None:
         await self._closing.wait()
 
     def add(self, subscription: Subscription) -> None:
-        """A reader whose queue has everything up to its cursor."""
+        """Register a subscription whose queue holds everything up to its cursor."""
         self.subscriptions.add(subscription)
         for id_ in subscription.queries:
             self._by_query.setdefault(id_, set()).add(subscription)
@@ -158,7 +158,7 @@ class Hub:
                 del self._by_query[id_]
 
     def publish(self, news: News) -> None:
-        """What a group of calls did."""
+        """Put the changes of a group of calls into the queues of their readers."""
         self.seq, self.times = seq, times = news.seq, news.times
         for query, readers in news.came:
             for reader in readers:
@@ -185,31 +185,31 @@ class Hub:
                 subscription.cursor = max(subscription.cursor, seq)
 
     def cancelled(self, subscription: Subscription, id_: int) -> None:
-        """One of a reader's queries is gone."""
+        """Tell a reader that one of its queries is gone."""
         self._drop(id_, subscription)
         subscription.put(End(subscription.queries.pop(id_), "cancelled"))
         if not subscription.queries and not subscription.tags:
             subscription.ended = True
 
     def progress(self, subscription: Subscription) -> Progress:
-        """That a reader has been sent everything so far."""
+        """Return the message that a reader was sent everything so far."""
         return Progress(subscription.cursor, self.times)
 
     def _overflow(self, subscription: Subscription, seq: int) -> None:
-        """A reader is too slow."""
+        """Apply the `slow` policy to a reader whose queue is full."""
         self.overflowed += 1
         queue = subscription.queue
         # what a commit began to send is taken back whole: a cursor stands between commits
         whole = max((one.seq for one in queue if isinstance(one, Progress)), default=None)
         if subscription.slow == "block":
-            kept = [] if whole is None else [one for one in queue if not isinstance(one, Part) or one.seq <= whole]
+            kept = [] if whole is None else [one for one in queue if not isinstance(one, ChangePart) or one.seq <= whole]
             self._restore(subscription, kept)
             subscription.cursor = whole if whole is not None else _before(queue, subscription.cursor)
             subscription.behind = True
             self.on_behind(subscription)
             return
         after = _before(queue, subscription.cursor)
-        self.dropped += sum(isinstance(one, Part) for one in queue)
+        self.dropped += sum(isinstance(one, ChangePart) for one in queue)
         self._restore(subscription, [one for one in queue if isinstance(one, End)])
         if subscription.slow == "disconnect":
             subscription.end("too slow")
@@ -230,7 +230,7 @@ class Hub:
             subscription.put(delivery)
 
     def close(self, reason: str) -> None:
-        """End all subscriptions, and those to come."""
+        """End all subscriptions, present and future."""
         self._reason = reason
         self._closing.set()
         for subscription in self.subscriptions:
@@ -238,13 +238,13 @@ class Hub:
 
 
 def _before(queue: Sequence[Delivery], cursor: int) -> int:
-    """The last commit before the first part that waits."""
-    first = next((one.seq for one in queue if isinstance(one, Part)), None)
+    """Return the last commit before the first waiting part."""
+    first = next((one.seq for one in queue if isinstance(one, ChangePart)), None)
     return cursor if first is None else min(cursor, first - 1)
 
 
 def frame_facts(delivery: Progress | Gap | End) -> dict[str, Any]:
-    """A message about the stream itself, as JSON."""
+    """Return a message about the stream itself as a JSON object."""
     if isinstance(delivery, Progress):
         return {"progress": delivery.seq, "times": delivery.times}
     if isinstance(delivery, Gap):

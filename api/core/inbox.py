@@ -25,8 +25,8 @@ Told = Callable[[Any, BaseException | None], None]
 
 
 @dataclass(slots=True)
-class Item:
-    """Something for the engine's thread to do: a call that may change things, or something to ask of what is held."""
+class InboxItem:
+    """One task of the engine's thread: a call that may change state, or a read."""
 
     what: Call | Callable[[Any], Any]
     told: Told
@@ -53,13 +53,13 @@ class ClosedError(LimitError):
 
 
 class Inbox:
-    """What waits for the engine's thread."""
+    """The tasks that wait for the engine's thread."""
 
     def __init__(self, max_calls: int, max_bytes: int, max_reads: int) -> None:
         self.max_calls = max_calls
         self.max_bytes = max_bytes
         self.max_reads = max_reads
-        self._items: deque[Item] = deque()
+        self._items: deque[InboxItem] = deque()
         self._changed = threading.Condition(threading.Lock())
         self.calls = 0
         self.reads = 0
@@ -72,7 +72,7 @@ class Inbox:
         #: refused since the start
         self.refused = 0
 
-    def put(self, item: Item) -> None:
+    def put(self, item: InboxItem) -> None:
         with self._changed:
             if self.closed is not None:
                 raise self.closed
@@ -93,12 +93,12 @@ class Inbox:
                 self._changed.notify()
 
     def has_room(self, n_bytes: int) -> bool:
-        """Whether a call would be let in, with so many bytes under way; near enough, without a lock."""
+        """Return whether a call would be accepted now, with `n_bytes` of bodies in progress; approximate, without a lock."""
         return self.calls < self.max_calls and n_bytes < self.max_bytes
 
     def check_room(self, n_bytes: int) -> None:
-        """Raise if there is no room for a call: to be asked before its body is read. `n_bytes` are those of all bodies that were
-        read and are not answered: they wait here, or for their turn before or after."""
+        """Raise if there is no room for a call, before its body is read. `n_bytes` counts all bodies that were read and not
+        answered, whether they wait here or elsewhere."""
         with self._changed:
             if self.calls >= self.max_calls or n_bytes >= self.max_bytes:
                 self.refused += 1
@@ -108,12 +108,12 @@ class Inbox:
         # whole seconds, as the header has them
         return min(60.0, max(1.0, math.ceil(self.bytes / self._bytes_rate) if self._bytes_rate else 1.0))
 
-    def take(self, max_items: int, max_bytes: int, timeout: float) -> list[Item]:
-        """What has come, at most so many; nothing if nothing comes in time or the inbox is closed and empty."""
+    def take(self, max_items: int, max_bytes: int, timeout: float) -> list[InboxItem]:
+        """Return waiting tasks within the bounds; none after a timeout or when the inbox is closed and empty."""
         with self._changed:
             if not self._items and self.closed is None:
                 self._changed.wait(timeout)
-            taken: list[Item] = []
+            taken: list[InboxItem] = []
             n_bytes = 0
             while self._items and len(taken) < max_items and n_bytes < max_bytes:
                 item = self._items.popleft()
@@ -132,7 +132,7 @@ class Inbox:
             return taken
 
     def close(self, why: ClosedError) -> None:
-        """Take nothing more; what waits is still given out."""
+        """Refuse new tasks; waiting ones are still given out."""
         with self._changed:
             if self.closed is None:
                 self.closed = why

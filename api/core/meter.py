@@ -1,7 +1,7 @@
-"""Rates of what only grows: how much a second, lately.
+"""Rates of counters: their growth in a second, measured on request.
 
-Counters are looked at when somebody asks. The rate is that since the look before, but over `SPAN` seconds at least, so that any
-number of readers who ask every second share one answer and none of them shortens it for the others.
+A rate covers the time since the previous reading, but at least `SPAN` seconds: readers who ask every second share one answer,
+and none shortens the time for the others.
 
     looks    ... a ........ b ...... now        b - a >= SPAN; rates go from a to now, and from b once now - b >= SPAN
 """
@@ -18,26 +18,26 @@ SPAN = 1.0
 Totals = Mapping[str, float]
 
 
-class Rates(NamedTuple):
-    """By how much each counter grew in a second, over the last `seconds`."""
+class CounterRates(NamedTuple):
+    """The growth of each counter in a second, over the last `seconds`."""
 
     seconds: float
     of: dict[str, float]
 
 
 class Meter:
-    """Remembers two looks at some counters; for one thread."""
+    """Two earlier readings of some counters; for one thread."""
 
     def __init__(self, totals: Totals, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._from = self._next = (now(), dict(totals))
 
-    def look(self, totals: Totals) -> Rates:
-        """The rates now that the counters stand there; one that is new counts from 0."""
+    def look(self, totals: Totals) -> CounterRates:
+        """Return the rates for these readings; a new counter counts from 0."""
         now = self._now()
         if now - self._next[0] >= SPAN:
             self._from, self._next = self._next, (now, dict(totals))
         began, before = self._from
         seconds = max(now - began, 1e-9)
         # a stream that was dropped and made again starts from 0
-        return Rates(seconds, {name: max(total - before.get(name, 0), 0) / seconds for name, total in totals.items()})
+        return CounterRates(seconds, {name: max(total - before.get(name, 0), 0) / seconds for name, total in totals.items()})

@@ -1,4 +1,4 @@
-"""The changes of one query in one commit, as they go to subscribers: made once, encoded once in each format, shared by all.
+"""The changes of one query in one commit, encoded once in each format and shared by all subscribers.
 
 JSON of a change is `{"query": .., "seq": .., "time": .., "sign": .., "row": {..}}`, times in ISO 8601; numbers that JSON does not
 have (NaN, infinities) are null. A part is never changed, so what was encoded can be handed to any number of sockets.
@@ -18,7 +18,7 @@ from api.base.jsons import to_json
 MAX_CHANGES = 4096
 
 
-class Part:
+class ChangePart:
     """Changes of one query in one commit, or a piece of them; `last` if no more of that commit follow."""
 
     __slots__ = ("id", "query", "seq", "table", "last", "_json", "_lines")
@@ -39,12 +39,12 @@ class Part:
 
     @property
     def n_bytes(self) -> int:
-        """What it takes while it waits, near enough."""
+        """Return about how many bytes the part takes while it waits."""
         n_bytes: int = self.table.nbytes
         return 64 + n_bytes
 
     def _changes(self) -> Iterator[bytes]:
-        """Each change as JSON. What stands before the row is the same for many: it is encoded once for each time and sign."""
+        """Yield each change as JSON. The text before the row is encoded once for each time and sign."""
         names = self.table.column_names[3:]
         times = self.table.column(1)
         signs, *columns = (_values(column) for column in self.table.columns[2:])
@@ -59,29 +59,29 @@ class Part:
 
     @property
     def json(self) -> bytes:
-        """The changes as JSON objects with commas between them, without the brackets."""
+        """Return the changes as JSON objects with commas between them, without brackets."""
         if self._json is None:
             self._json = b",".join(self._changes())
         return self._json
 
     @property
     def lines(self) -> bytes:
-        """The changes as JSON, one a line."""
+        """Return the changes as JSON, one a line."""
         if self._lines is None:
             self._lines = b"\n".join(self._changes()) + b"\n"
         return self._lines
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a column; numbers without NULLs by the quick way."""
+    """Return the values of a column; numbers without NULLs by a faster path."""
     if column.null_count == 0 and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         found: list[Any] = column.to_numpy().tolist()
         return found
     return list(column.to_pylist())
 
 
-def parts_of(id_: int, query: str, table: pa.Table) -> Iterator[Part]:
-    """The parts of a table of changes, by commit and in order."""
+def parts_of(id_: int, query: str, table: pa.Table) -> Iterator[ChangePart]:
+    """Yield the parts of a table of changes, by commit and in order."""
     n_rows = table.num_rows
     if not n_rows:
         return
@@ -95,4 +95,4 @@ def parts_of(id_: int, query: str, table: pa.Table) -> Iterator[Part]:
         seq = seqs[start].as_py()
         for at in range(start, stop, MAX_CHANGES):
             end = min(at + MAX_CHANGES, stop)
-            yield Part(id_, query, seq, table.slice(at, end - at), end == stop)
+            yield ChangePart(id_, query, seq, table.slice(at, end - at), end == stop)

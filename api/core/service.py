@@ -1,4 +1,4 @@
-"""The service as the handlers of requests see it: ask, read, subscribe.
+"""The service as request handlers see it: execute calls, read the engine, subscribe.
 
 Everything here runs in the event loop's thread; the engine has its own (`api/core/core.py`). What the engine's thread releases
 comes back by one call into the loop for each group.
@@ -20,7 +20,7 @@ from api.core.core import Clock, Core, recover
 from api.core.holdings import Holdings
 from api.core.hub import Gap, Hub, Progress, Subscription
 from api.core.inbox import ClosedError
-from api.core.parts import Part, parts_of
+from api.core.parts import ChangePart, parts_of
 from eddy import Engine, GoneError, LimitError, NotFoundError, Query
 from storage.directory import DataDirectory
 
@@ -33,7 +33,7 @@ STOP = 2.0
 
 
 class Service:
-    """An engine that people share: one for each process that serves."""
+    """One engine shared by all clients of a process."""
 
     def __init__(self, directory: DataDirectory | None, limits: Limits, *, policy: str = "auto", expiry: str = "auto") -> None:
         self.limits = limits
@@ -60,7 +60,7 @@ class Service:
         )  # fmt: skip
 
     async def begin(self) -> None:
-        """Start; if that is not possible, fail rather than raise."""
+        """Start; on an error the service is failed, and nothing is raised."""
         try:
             await self.start()
         except Exception as error:
@@ -68,7 +68,7 @@ class Service:
             self._fail(error)
 
     async def start(self) -> None:
-        """Recover what there is, and begin to work."""
+        """Recover the state and start the engine's thread."""
         self._loop = asyncio.get_running_loop()
         if self._directory is None:
             clock = Clock()
@@ -87,7 +87,7 @@ class Service:
         self._core.start()
 
     async def stop(self) -> None:
-        """End subscriptions, do what waits, and write a snapshot; gives up after `STOP` seconds, for the journal has it all."""
+        """End subscriptions, execute queued calls and save a snapshot; give up after `STOP` seconds: the journal holds all."""
         self.hub.close("the service stops")
         if self._core is None:
             self.unfinished = self._failure is None
@@ -102,7 +102,7 @@ class Service:
             self._directory.close()
 
     async def _beside(self, name: str, do: Callable[[], T]) -> T:
-        """Have something done by a thread of its own, which does not keep the process from ending."""
+        """Run a function in a daemon thread of its own and return its result."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -124,18 +124,18 @@ class Service:
         return await done
 
     def end_subscriptions(self) -> None:
-        """End every stream of changes, from any thread or a signal."""
+        """End every stream of changes; may be called from any thread or a signal handler."""
         if self._loop is not None:
             self._to_loop(partial(self.hub.close, "the service stops"))
 
     @property
     def ready(self) -> bool:
-        """Whether it works: it has recovered, and has neither failed nor begun to stop."""
+        """Return whether calls are taken: the service has recovered, and has neither failed nor begun to stop."""
         return self.state == "ready"
 
     @property
     def state(self) -> str:
-        """recovering, ready, stopping or failed."""
+        """Return recovering, ready, stopping or failed."""
         if self.failure is not None:
             return "failed"
         if self._core is None:
@@ -144,7 +144,7 @@ class Service:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why it can do nothing any more."""
+        """Return the error that ended the service, if any."""
         return self._failure if self._core is None else self._core.failure
 
     @property
@@ -169,17 +169,17 @@ class Service:
     # ---- asking
 
     async def ask(self, call: Call, then: Callable[[Any], Any] | None = None) -> Any:
-        """Have a call carried out; returns once it is durable. `then` makes of the result what is returned, beside the engine."""
+        """Execute a call; return once it is durable. `then` converts the result in the engine's thread."""
         return await self._put(call, then)
 
     async def read(self, look: Callable[[Core], Any]) -> Any:
-        """Have a look at the engine, after everything that was asked before."""
+        """Run a function in the engine's thread, after all earlier calls, and return its result."""
         return await self._put(look, None)
 
     async def _put(
         self, what: Call | Callable[[Core], Any], then: Callable[[Any], Any] | None, first: Callable[[Any], None] | None = None
     ) -> Any:
-        """Put something into the inbox and wait; `first` is called with the result before anything that comes after it."""
+        """Queue a task and wait for its result; `first` gets the result before any later task's effects arrive."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
 
@@ -199,7 +199,7 @@ class Service:
     # ---- subscribing
 
     async def subscribe(self, names: list[str], tags: frozenset[str], since: str | int, slow: str) -> Subscription:
-        """A reader of the changes of some queries, from a snapshot on, from now on, or after a commit."""
+        """Return a new subscription to queries: from a snapshot, from now on, or after a commit."""
         if len(self.hub.subscriptions) >= self.limits.subscriptions:
             fact = f"there are {self.limits.subscriptions} subscriptions"
             raise LimitError(fact, code="too_many_subscriptions", hint="one stream can carry many queries: /v1/changes")
@@ -208,7 +208,7 @@ class Service:
             await self.ask(Call("read", {"queries": unlogged}))
         subscription = Subscription(slow, self.limits.subscription_bytes, tags=tags)
 
-        def look(core: Core) -> tuple[list[Part], list[Query], int]:
+        def look(core: Core) -> tuple[list[ChangePart], list[Query], int]:
             chosen = _chosen(core.engine, names, tags)
             parts = _changes(core.engine, chosen, since)
             if len(chosen) == 1 and not tags:
@@ -216,7 +216,7 @@ class Service:
             core.watches.add(subscription, chosen, tags)
             return parts, chosen, core.engine.seq
 
-        def begin(found: tuple[list[Part], list[Query], int]) -> None:
+        def begin(found: tuple[list[ChangePart], list[Query], int]) -> None:
             parts, chosen, seq = found
             subscription.queries = {query.id: query.name for query in chosen}
             subscription.cursor = seq
@@ -229,10 +229,10 @@ class Service:
         return subscription
 
     async def catch_up(self, subscription: Subscription) -> None:
-        """Put what a reader that fell behind has missed into its queue."""
+        """Queue the changes that a slow reader has missed."""
         snapshot = subscription.anew
 
-        def look(core: Core) -> tuple[list[Part], int, bool, list[int]]:
+        def look(core: Core) -> tuple[list[ChangePart], int, bool, list[int]]:
             chosen = [query for id_ in subscription.queries if (query := _still(core.engine, id_)) is not None]
             gone = [id_ for id_ in subscription.queries if id_ not in {query.id for query in chosen}]
             core.watches.resume(subscription, chosen)
@@ -244,7 +244,7 @@ class Service:
                     pass
             return _changes(core.engine, chosen, "snapshot"), seq, not snapshot, gone
 
-        def go_on(found: tuple[list[Part], int, bool, list[int]]) -> None:
+        def go_on(found: tuple[list[ChangePart], int, bool, list[int]]) -> None:
             parts, seq, missed, gone = found
             if missed:
                 subscription.put(Gap(subscription.cursor, seq, True))
@@ -263,19 +263,19 @@ class Service:
         await self._put(look, None, go_on)
 
     def _pause(self, subscription: Subscription) -> None:
-        """Have nothing read for a reader that is behind. It saves work and is needed for nothing: no room is no harm."""
+        """Stop collecting changes for a slow reader. This only saves work, so a full inbox is ignored."""
         with contextlib.suppress(LimitError):
             self.core.put(lambda core: core.watches.pause(subscription), lambda result, error: None)
 
     async def unsubscribe(self, subscription: Subscription) -> None:
-        """A reader has gone."""
+        """Remove a subscription."""
         self.hub.remove(subscription)
         if self.ready:
             await self.read(lambda core: core.watches.remove(subscription))
 
 
 def _chosen(engine: Engine, names: list[str], tags: frozenset[str]) -> list[Query]:
-    """The queries that are named, or have one of the tags."""
+    """Return the queries that are named or have one of the tags."""
     chosen = {query.id: query for query in map(engine.query, names)}
     if tags:
         chosen |= {query.id: query for query in engine.queries.values() if tags.intersection(query.tags)}
@@ -289,8 +289,8 @@ def _still(engine: Engine, id_: int) -> Query | None:
         return None
 
 
-def _changes(engine: Engine, queries: list[Query], since: str | int) -> list[Part]:
-    """The changes of some queries, by commit."""
+def _changes(engine: Engine, queries: list[Query], since: str | int) -> list[ChangePart]:
+    """Return the changes of some queries, by commit."""
     parts = [part for query in queries for part in parts_of(query.id, query.name, engine.changes(query, since).arrow())]
     parts.sort(key=lambda part: part.seq)
     return parts

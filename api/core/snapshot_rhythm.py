@@ -1,4 +1,4 @@
-"""When a snapshot is due: early at first, then ever more seldom, and never so often that it is felt.
+"""When to save a snapshot: early at first, then less and less often, and never so often that clients notice.
 
 With `calls` and `bytes` written since the last snapshot, or since the start, `before` the same up to then:
 
@@ -30,7 +30,7 @@ EASE = 20
 
 
 class SnapshotRhythm:
-    """The rhythm of one service's snapshots; `now` is a clock in seconds that never goes back."""
+    """The schedule of one service's snapshots; `now` is a clock in seconds that never goes back."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -41,7 +41,7 @@ class SnapshotRhythm:
         self._held_up = 0.0
 
     def due(self, calls: int, n_bytes: int, writing: float) -> bool:
-        """Whether to make one, after so much was written; `writing`: seconds that it took to write the last one."""
+        """Return whether to save a snapshot after so many calls and bytes; `writing` is the seconds of the last one."""
         passed = self._now() - self._last
         if passed < EASE * (self._held_up + writing):
             return False
@@ -51,7 +51,7 @@ class SnapshotRhythm:
         return worth and passed >= EARLY_SECONDS
 
     def made(self, calls: int, n_bytes: int, make: Callable[[], T]) -> T:
-        """Make one, of all that there was."""
+        """Make a snapshot by `make`, note its time and sizes, and return it."""
         began = self._now()
         found = make()
         self._last = self._now()

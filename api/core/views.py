@@ -1,4 +1,4 @@
-"""Streams, tables and queries as JSON. Made in the engine's thread, so that nothing changes meanwhile."""
+"""Streams, tables and queries as JSON objects, made in the engine's thread so that nothing changes meanwhile."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Which queries somebody subscribes to, on the side of the engine: reads what changed, for all subscribers at once.
+"""The queries with subscribers, on the side of the engine: their changes are read once for all subscribers.
 
-The engine's listener says which queries a commit touched, so a commit costs nothing for watched queries that it leaves alone.
-Their changes are read from the engine's log at the end of a group of calls, by one cursor a query. Without a watch there is no
-listener.
+The engine's listener names the queries that a commit touched, so other watched queries cost nothing. Changes are read from the
+engine's log at the end of a group of calls, by one cursor a query. Without a watch there is no listener.
 
-Only the engine's thread comes here.
+Only the engine's thread uses this module.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 
-from api.core.parts import Part, parts_of
+from api.core.parts import ChangePart, parts_of
 from eddy import Changes, Commit, Engine, NotFoundError, Query
 
 #: Stands for a subscription; here only its identity counts.
@@ -21,7 +20,7 @@ Reader = Hashable
 
 
 class Watches:
-    """The queries that are watched, and by whom."""
+    """The watched queries and their readers."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -47,15 +46,15 @@ class Watches:
 
     @property
     def follows_tags(self) -> bool:
-        """Whether anybody wants queries that are still to come."""
+        """Return whether a reader follows a tag, and so queries that do not exist yet."""
         return bool(self._tags)
 
     def wants(self, query: Query) -> bool:
-        """Whether anybody follows one of its tags."""
+        """Return whether a reader follows one of a query's tags."""
         return any(tags.intersection(query.tags) for tags in self._tags.values())
 
     def add(self, reader: Reader, queries: Iterable[Query], tags: frozenset[str]) -> None:
-        """A reader of some queries, and of those with some tags that are still to come."""
+        """Add a reader of some queries, and of future queries with some tags."""
         self._watching[reader] = set()
         if tags:
             self._tags[reader] = tags
@@ -63,7 +62,7 @@ class Watches:
             self._watch(reader, query, "now")
 
     def arrived(self, query: Query, after: int) -> list[Reader]:
-        """A query has come; gives those who get its changes from commit `after` on."""
+        """Watch a new query for the readers of its tags, from commit `after` on, and return these readers."""
         readers = [reader for reader, tags in self._tags.items() if tags.intersection(query.tags)]
         for reader in readers:
             self._watch(reader, query, after)
@@ -87,7 +86,7 @@ class Watches:
             self._remove = self._engine.on_commit(self._note)
 
     def remove(self, reader: Reader) -> None:
-        """A reader has gone."""
+        """Remove a reader."""
         self._tags.pop(reader, None)
         for id_ in self._watching.pop(reader, ()):
             readers = self._readers[id_]
@@ -96,7 +95,7 @@ class Watches:
                 self._forget(id_)
 
     def pause(self, reader: Reader) -> None:
-        """A reader has fallen behind: nothing is read for it until it comes back."""
+        """Stop reading for a reader that has fallen behind."""
         for id_ in self._watching.get(reader, ()):
             readers = self._readers[id_]
             readers.discard(reader)
@@ -106,7 +105,7 @@ class Watches:
             self._watching[reader] = set()
 
     def resume(self, reader: Reader, queries: Iterable[Query]) -> None:
-        """A reader has caught up with these queries."""
+        """Read again for a reader that has caught up with these queries."""
         if reader in self._watching:
             for query in queries:
                 self._watch(reader, query, "now")
@@ -128,9 +127,9 @@ class Watches:
         known = ids[ids < len(self._watched)]
         self._dirty.update(known[self._watched[known]].tolist())
 
-    def collect(self) -> list[Part]:
-        """The changes of watched queries since the last time, by commit."""
-        parts: list[Part] = []
+    def collect(self) -> list[ChangePart]:
+        """Return the changes of watched queries since the last call, by commit."""
+        parts: list[ChangePart] = []
         for id_ in sorted(self._dirty):
             cursor = self._cursors[id_]
             parts += parts_of(id_, cursor.query.name, cursor.arrow())
@@ -139,7 +138,7 @@ class Watches:
         return parts
 
     def cancelled(self, names: Iterable[str]) -> list[Query]:
-        """The watched queries that are gone, of those with these names in lower case; they are watched no more."""
+        """Return the watched queries that are gone, of the names given in lower case, and stop watching them."""
         gone = []
         for id_ in sorted(id_ for name in names for id_ in self._by_name.get(name, ())):
             query = self._cursors[id_].query

@@ -1,4 +1,4 @@
-"""The writer's thread: makes what the engine did durable, and only then lets anybody know.
+"""The writer's thread: makes groups of calls durable, then releases their answers.
 
 The engine's thread hands over groups; each is written in one go:
 
@@ -26,7 +26,7 @@ import orjson
 
 from api.base.timings import Timings
 from api.core.holdings import Definition
-from storage.catalog import Definition as StoredDefinition
+from storage.definition_catalog import CatalogEntry
 from storage.directory import DataDirectory
 
 _log = logging.getLogger("eddy.writer")
@@ -39,7 +39,7 @@ CALL = 1
 
 @dataclass(slots=True)
 class Group:
-    """What the engine's thread did in one go."""
+    """The results of one round of the engine's thread: records, definitions, a snapshot, and the answers to release."""
 
     #: of calls that changed something, as buffers
     records: list[Sequence[Any]] = field(default_factory=list)
@@ -52,8 +52,8 @@ class Group:
     snapshot: list[Any] | None = None
 
 
-class Writer:
-    """Writes groups in order; without a directory it only releases them."""
+class GroupWriter:
+    """Writes groups in order; without a data directory it only releases them."""
 
     def __init__(self, directory: DataDirectory | None, failed: Callable[[BaseException], None]) -> None:
         self._directory = directory
@@ -76,11 +76,11 @@ class Writer:
         self._thread.start()
 
     def put(self, group: Group) -> None:
-        """Hand a group over; waits while too many do."""
+        """Queue a group; wait while too many are queued."""
         self._groups.put(group)
 
     def stop(self) -> None:
-        """Write what was handed over, and end."""
+        """Write the queued groups and end."""
         self._groups.put(None)
         self._thread.join()
         if self._saving is not None:
@@ -88,7 +88,7 @@ class Writer:
 
     @property
     def saving(self) -> bool:
-        """Whether a snapshot is being written."""
+        """Return whether a snapshot is being written."""
         return self._saving is not None and self._saving.is_alive()
 
     def _run(self) -> None:
@@ -136,12 +136,12 @@ class Writer:
         self.saving_seconds = time.monotonic() - began
 
     def define(self, group: Group) -> None:
-        """Bring the catalog up to date with a group that was written."""
+        """Update the catalog with the definitions of a written group."""
         if self._directory is None or not (group.defined or group.dropped):
             return
         number = self._directory.durable
         put = [
-            StoredDefinition(one.kind, one.name.lower(), orjson.dumps([one.name, one.definition]).decode(), number)
+            CatalogEntry(one.kind, one.name.lower(), orjson.dumps([one.name, one.definition]).decode(), number)
             for one in group.defined
         ]
         try:

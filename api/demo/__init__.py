@@ -1,1 +1,1 @@
-"""A building full of sensors, and questions about it: what a new service shows by itself."""
+"""The demo of a new service: a simulated building full of sensors, and queries over it."""

@@ -1,4 +1,4 @@
-"""What the demo defines: four streams, a table and a few hundred queries, all tagged `demo`.
+"""The definitions of the demo: four streams, a table and a few hundred queries, all tagged `demo`.
 
 Most are the same question about every room, as people really ask; the others show what the language has: groups, joins of streams
 and with a table, windows in steps, set operations, ISTREAM and DSTREAM, queries over queries. A query that reads another comes
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from api.demo.building import KINDS, ROOMS, Room
+from api.demo.simulated_building import KINDS, ROOMS, DemoRoom
 
 TAG = "demo"
 TIMELINE = "demo"
@@ -31,7 +31,7 @@ Definition = tuple[str, dict[str, Any]]
 
 
 def queries() -> list[Definition]:
-    """(name, definition) of every query, those that are read first."""
+    """Return (name, definition) of every query; a query stands after those it reads."""
     return [*_overview(), *(found for room in ROOMS for found in _of_room(room)), *_levels(), *_floors(), *_of_queries()]
 
 
@@ -42,8 +42,8 @@ def _query(name: str, sql: str, *tags: str, **params: Any) -> Definition:
     return f"demo_{name}", definition
 
 
-def _of_room(room: Room) -> Iterator[Definition]:
-    """What is asked of every room."""
+def _of_room(room: DemoRoom) -> Iterator[Definition]:
+    """Yield the queries about one room."""
     name, tag = room.name, f"floor-{room.floor}"
     yield _query(
         f"hot_{name}",
@@ -93,7 +93,7 @@ def _of_room(room: Room) -> Iterator[Definition]:
 
 
 def _levels() -> Iterator[Definition]:
-    """The same question at many levels: one index answers all of them."""
+    """Yield the same query at many levels: one index answers all of them."""
     for celsius in range(16, 32):
         sql = "SELECT sensor, room, value AS celsius FROM demo_temperature [RANGE 10 SECONDS] WHERE value > :level"
         yield _query(f"above_{celsius}_degrees", sql, "level", "temperature", level=celsius)
@@ -106,7 +106,7 @@ def _levels() -> Iterator[Definition]:
 
 
 def _floors() -> Iterator[Definition]:
-    """Streams with the table of sensors, floor by floor."""
+    """Yield joins of streams with the table of sensors, floor by floor."""
     for floor in sorted({room.floor for room in ROOMS}):
         tag = f"floor-{floor}"
         for kind, value in (("temperature", "celsius"), ("light", "lux"), ("sound", "decibel")):
@@ -132,7 +132,7 @@ def _floors() -> Iterator[Definition]:
 
 
 def _overview() -> Iterator[Definition]:
-    """The whole building."""
+    """Yield the queries about the whole building."""
     yield _query(
         "rooms",
         "SELECT room, ROUND(AVG(value), 1) AS celsius, MIN(value) AS coldest, MAX(value) AS hottest, COUNT(*) AS readings "
@@ -245,7 +245,7 @@ def _overview() -> Iterator[Definition]:
 
 
 def _of_queries() -> Iterator[Definition]:
-    """Queries over the answers of others."""
+    """Yield queries over the answers of other queries."""
     yield _query("rooms_occupied", "SELECT COUNT(*) AS rooms FROM demo_occupied", "overview", "motion")
     yield _query(
         "too_warm_and_occupied",

@@ -1,4 +1,4 @@
-"""The demo at work: defines its streams and queries, then sends what the building's sensors send, tick by tick.
+"""The demo's task: defines its streams and queries, then pushes the building's readings, tick by tick.
 
 Definitions, and the table of sensors, are calls like anybody's: they are recorded, and last. Rows are calls that are not recorded
 (`Call.journaled`): after a restart the demo's windows fill up again by themselves. The demo asks for nothing that anybody could
@@ -20,8 +20,8 @@ from api.core.calls import Call
 from api.core.core import Core
 from api.core.inbox import BusyError, ClosedError
 from api.core.service import Service
-from api.demo.building import TICK_MS, Building
 from api.demo.definitions import SENSORS, STREAM, STREAMS, TABLE, TAG, TIMELINE, queries
+from api.demo.simulated_building import TICK_MS, SimulatedBuilding
 from api.wire.bodies import JSON
 from eddy import EddyError
 
@@ -34,15 +34,15 @@ STRETCH = 64
 
 
 def wall_ms() -> int:
-    """The wall clock."""
+    """Return the wall clock."""
     return time.time_ns() // 1_000_000
 
 
 class Demo:
-    """A building on a service."""
+    """The demo on one service."""
 
     def __init__(self, service: Service, seed: int = 0, now_ms: Callable[[], int] = wall_ms) -> None:
-        self.building = Building(seed)
+        self.building = SimulatedBuilding(seed)
         self._service = service
         self._now_ms = now_ms
         #: ticks that were sent, and left out because the service was busy
@@ -50,7 +50,7 @@ class Demo:
         self.left_out = 0
 
     async def define(self) -> int:
-        """Make what is not there yet; gives the number of queries that run. Raises if a stream or the table is another one."""
+        """Define what is missing and return the number of running queries; raise if a stream or the table differs."""
         for name in STREAMS:
             await self._service.ask(Call("create_stream", {"name": name, "definition": STREAM}))
         await self._service.ask(Call("create_table", {"name": TABLE, "definition": SENSORS}))
@@ -71,7 +71,7 @@ class Demo:
         return len(wanted) - refused
 
     async def run(self) -> None:
-        """Send ticks until cancelled, or until there is nobody to send them to."""
+        """Push ticks until cancelled, or until the service or a stream is gone."""
         self._service.demo_runs = True
         try:
             await self._run()
@@ -95,11 +95,11 @@ class Demo:
                 return
 
     async def empty(self) -> None:
-        """Let the windows of an earlier run pass: nobody should take what it left in a snapshot for the present."""
+        """Advance the clock past the windows of an earlier run, whose rows in a snapshot are out of date."""
         await self._service.ask(Call("advance", {"timeline": TIMELINE, "time": self._now_ms()}))
 
     async def send(self, tick: int) -> None:
-        """Send the rows of a tick, unless the service is busy."""
+        """Push the rows of a tick, unless the service is busy."""
         if self._service.core.inbox.calls >= BUSY_CALLS:
             self.left_out += 1
             return
@@ -111,13 +111,13 @@ class Demo:
             self.sent += 1
 
 
-def sensors_call(building: Building) -> Call:
-    """The call that fills the table of sensors."""
+def sensors_call(building: SimulatedBuilding) -> Call:
+    """Return the call that fills the table of sensors."""
     return Call("upsert", {"table": TABLE, "media": JSON}, to_json(building.table()))
 
 
 def state(service: Service, core: Core) -> str | None:
-    """ "running", "defined" if only its queries are there, or None; for the engine's thread, and cheap."""
+    """Return "running", "defined" if only the demo's queries are there, or None; for the engine's thread, and cheap."""
     if service.demo_runs:
         return "running"
     return "defined" if any(name in core.holdings.definitions for name in _names()) else None
@@ -129,7 +129,7 @@ def _names() -> tuple[str, ...]:
 
 
 def defined(core: Core) -> int:
-    """How many queries of the demo a service has."""
+    """Return how many queries of the demo a service has."""
 
     def is_ours(definition: dict[str, Any]) -> bool:
         return TAG in (definition.get("tags") or ())

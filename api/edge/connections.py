@@ -1,4 +1,4 @@
-"""Connections before there is a request: how many there may be, and how long and how large the head of a request may be.
+"""HTTP connections with bounds: on their number, and on the time and size of a request's head.
 
 uvicorn reads heads without a bound on their size or time, so a client that sends a byte now and then would hold a connection
 for ever, and one that never ends a header would fill the memory. Here
@@ -38,7 +38,7 @@ Refusal = Callable[[str, str, Sequence[tuple[bytes, bytes]]], bytes | None]
 
 
 def protocol_of(limits: Limits, refusal: Refusal) -> type[asyncio.Protocol]:
-    """What uvicorn makes for each connection."""
+    """Return the class that uvicorn instantiates for each connection."""
 
     class Connection(BoundedConnection):
         bounds = limits
@@ -48,7 +48,7 @@ def protocol_of(limits: Limits, refusal: Refusal) -> type[asyncio.Protocol]:
 
 
 class Refused:
-    """Stands where uvicorn has a request under way: this one has its answer, and what still comes of it is read away."""
+    """Stand-in for uvicorn's current request: the answer was sent, and the rest of the request is discarded."""
 
     response_complete = True
 
@@ -58,7 +58,7 @@ class Refused:
 
 
 class SocketConnection(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket, which does not take what a client sends for an error of its own."""
+    """A uvicorn WebSocket that closes on invalid input instead of logging an error."""
 
     def send_receive_event_to_app(self) -> None:
         if self.curr_msg_data_type == "text" and not self.close_sent:
@@ -73,7 +73,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """uvicorn's connection, with bounds."""
+    """A uvicorn connection with bounds."""
 
     bounds: Limits
     refuse: Refusal
@@ -128,7 +128,7 @@ class BoundedConnection(HttpToolsProtocol):
             super().on_headers_complete()
 
     def _is_refused(self) -> bool:
-        """Whether the request under way was answered by its head alone."""
+        """Return whether the current request was answered by its head alone."""
         if not (self.cycle is None or self.cycle.response_complete) or self._too_many or not self.parser.should_keep_alive():
             return False
         path = self.url.partition(b"?")[0].decode("latin-1")
@@ -171,7 +171,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._end(408, "too_slow", f"no whole request came within {self.bounds.read_seconds:g} s")
 
     def _end(self, status: int, code: str, detail: str) -> None:
-        """Say why, and close."""
+        """Send an error and close the connection."""
         self._disarm()
         response = problem(status, code, detail, headers={"Connection": "close"})
         lines = [f"HTTP/1.1 {status} {code}".encode(), *(name + b": " + value for name, value in response.raw_headers)]

@@ -1,4 +1,4 @@
-"""What every request passes before the application sees it, in this order:
+"""The checks that every request passes before the application sees it, in this order:
 
     id         X-Request-ID, taken or made, is in the answer, in problem documents and in logs
     host       on loopback: the Host, and the Origin that a browser adds, must be this server's (421, 403), so that no page of
@@ -24,11 +24,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from api.base.limits import Limits
 from api.base.refusals import ForbiddenError, MisdirectedError, UnauthorizedError
+from api.edge.access_tokens import OPEN, ApiRoute, Tokens, expect, route_of
 from api.edge.problems import as_problem
-from api.edge.rates import Rates
-from api.edge.reading import GoneError, Message, Reader, Receive
+from api.edge.rates import RateLimiter
+from api.edge.reading import BodyReader, ClientGoneError, Message, Receive
 from api.edge.room import HEADERS, POLICY, SMALL, request_id
-from api.edge.tokens import OPEN, Route, Tokens, expect, route_of
 from eddy import EddyError
 
 _log = logging.getLogger("eddy.requests")
@@ -37,7 +37,7 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 #: Told of every answer: the route, the status, and the seconds until its first byte.
-Observe = Callable[[Route, int, float], None]
+Observe = Callable[[ApiRoute, int, float], None]
 
 #: Seconds for which what still comes is read away before a connection is closed: else the client may never see the answer.
 LINGER = 1.0
@@ -50,11 +50,11 @@ _POLICIES = dict.fromkeys(("/", "/docs"), _PAGE + b"; frame-ancestors 'none'")
 
 
 class Guard:
-    """The doors in front of an application."""
+    """The checks in front of an application."""
 
     def __init__(
-        self, app: App, limits: Limits, *, reader: Reader | None = None, tokens: Tokens | None = None,
-        hosts: frozenset[str] | None = None, admit: Callable[[Route], None] = lambda route: None,
+        self, app: App, limits: Limits, *, reader: BodyReader | None = None, tokens: Tokens | None = None,
+        hosts: frozenset[str] | None = None, admit: Callable[[ApiRoute], None] = lambda route: None,
         observe: Observe = lambda route, status, seconds: None,
     ) -> None:  # fmt: skip
         self._app = app
@@ -64,8 +64,8 @@ class Guard:
         #: raises if what a route is for cannot be done now
         self._admit = admit
         self._observe = observe
-        self._rates = Rates(limits.requests_per_second)
-        self.reader = Reader(limits) if reader is None else reader
+        self._rates = RateLimiter(limits.requests_per_second)
+        self.reader = BodyReader(limits) if reader is None else reader
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -97,7 +97,7 @@ class Guard:
             except EddyError as error:
                 await _refuse(error, id_, scope, headers, receive, send)
                 return
-            except GoneError:
+            except ClientGoneError:
                 return
             await self._app(scope, receive, send)
         finally:
@@ -114,8 +114,8 @@ class Guard:
         if origin is not None and origin.decode("latin-1").lower() not in {f"{scheme}://{host.lower()}" for scheme in _SCHEMES}:
             raise ForbiddenError("the request comes from a page of another site", code="other_origin")
 
-    def _check_token(self, scope: Scope, headers: dict[bytes, bytes], route: Route) -> None:
-        """Who asks, whether too often, and whether they may."""
+    def _check_token(self, scope: Scope, headers: dict[bytes, bytes], route: ApiRoute) -> None:
+        """Raise unless the token is known, its role may use the route, and its rate is within the limit."""
         client = scope["client"][0] if scope.get("client") else ""
         if self._tokens is None:
             if route.role != OPEN:
@@ -133,8 +133,8 @@ class Guard:
         expect(token.role, route.role)
         scope["state"]["role"] = token.role
 
-    def _dressed(self, scope: Scope, route: Route, id_: str, began: float, send: Send) -> Send:
-        """A `send` that adds what every answer carries."""
+    def _dressed(self, scope: Scope, route: ApiRoute, id_: str, began: float, send: Send) -> Send:
+        """Return a `send` that adds the headers of every answer."""
         added = [(b"x-request-id", id_.encode()), *HEADERS]
 
         async def dressed(message: Message) -> None:
@@ -157,12 +157,12 @@ class Guard:
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
-    """Headers by name. Of one that comes twice the last counts, as for uvicorn's own parser lengths cannot differ."""
+    """Return headers by name; of a repeated one the last counts. uvicorn's parser refuses two different lengths."""
     return dict(scope["headers"])
 
 
 def _name(host: str) -> str:
-    """The host of a Host header, without its port."""
+    """Return the host of a Host header, without its port."""
     name = host.rpartition(":")[0] if re.search(r":\d*$", host) and not host.endswith("]") else host
     return name.strip("[]").rstrip(".").lower()
 
@@ -172,7 +172,7 @@ def _has_body(headers: dict[bytes, bytes]) -> bool:
 
 
 def _secret(scope: Scope, headers: dict[bytes, bytes]) -> str | None:
-    """The secret of a request; cut out of its address if it is there."""
+    """Return the secret of a request; it is removed from the address if it stands there."""
     scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return secret.strip()
@@ -187,7 +187,7 @@ def _secret(scope: Scope, headers: dict[bytes, bytes]) -> str | None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives a body that was read already, and then what else comes."""
+    """Return a `receive` that gives a body that was already read, and then later messages."""
     first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replayed() -> Message:
@@ -203,7 +203,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 async def _refuse(
     error: EddyError, id_: str, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
 ) -> None:  # fmt: skip
-    """Answer with a problem; a connection on which a large body still comes is closed, but not before the client has read."""
+    """Answer with a problem; with a large body still on its way, close the connection after the client could read the answer."""
     response = as_problem(error, id_)
     pending = scope["type"] == "http" and _has_body(headers)
     if pending and int(headers.get(b"content-length", str(SMALL + 1))) > SMALL:
@@ -217,7 +217,7 @@ async def _refuse(
 
 
 async def _read_away(receive: Receive) -> None:
-    """Read what comes and forget it, for a while."""
+    """Read and discard messages for a while."""
     try:
         async with asyncio.timeout(LINGER):
             while (message := await receive())["type"] == "http.request" and message.get("more_body", False):

@@ -1,8 +1,8 @@
-"""What Prometheus reads: counters and gauges of the service, made when somebody asks.
+"""Counters and gauges of the service for Prometheus, made on each request.
 
-Labels are bounded: routes are those of the table in `api/edge/tokens.py`, streams the `STREAMS` with the most rows and then
-`other`; no query, client or row is ever a label. What the engine alone knows is asked of its thread and left out if it does not
-answer in `PATIENCE` seconds, so that an overloaded service can still be looked at.
+Labels are bounded: routes come from the table in `api/edge/access_tokens.py`, streams are the `STREAMS` with the most rows, then
+`other`; no query, client or row is a label. Figures of the engine are asked of its thread and left out if it does not answer in
+`PATIENCE` seconds, so an overloaded service can still be observed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from api.base.timings import Timings
 from api.core.core import Core
 from api.core.inbox import BusyError, ClosedError
 from api.core.service import Service
-from api.edge.tokens import Route
+from api.edge.access_tokens import ApiRoute
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 #: Streams that have a label of their own.
@@ -31,7 +31,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class Metrics:
-    """The numbers of one service."""
+    """The metrics of one service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -43,13 +43,13 @@ class Metrics:
             "eddy_request_seconds", "Seconds until the first byte of an answer.", buckets=SECONDS, registry=self._registry
         )
 
-    def observe(self, route: Route, status: int, seconds: float) -> None:
-        """A request was answered."""
+    def observe(self, route: ApiRoute, status: int, seconds: float) -> None:
+        """Count an answered request."""
         self._requests.labels(route.method, route.template, str(status)).inc()
         self._seconds.observe(seconds)
 
     async def text(self) -> bytes:
-        """All of it, as Prometheus wants it."""
+        """Return all metrics in the text format of Prometheus."""
         own = CollectorRegistry()
         own.register(_Once([*_service_metrics(self._service), *await self._engine_metrics()]))
         return generate_latest(self._registry) + generate_latest(own)
@@ -65,7 +65,7 @@ class Metrics:
 
 
 class _Once(Collector):
-    """Gives metrics that are there already."""
+    """A collector of given metrics."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = list(metrics)
@@ -75,7 +75,7 @@ class _Once(Collector):
 
 
 def _service_metrics(service: Service) -> Iterator[Metric]:
-    """What is known without the engine."""
+    """Yield the metrics that need no engine."""
     yield _gauge("eddy_ready", "1 while calls are taken.", service.ready)
     hub = service.hub
     yield _gauge("eddy_subscriptions", "Readers of changes.", len(hub.subscriptions))
@@ -112,7 +112,7 @@ def _sync_seconds(syncs: Timings) -> Metric:
 
 
 def _look(core: Core) -> dict[str, Any]:
-    """What the engine knows; in its thread."""
+    """Return the figures of the engine; in its thread."""
     return core.engine.totals() | {"watched": len(core.watches)}
 
 

@@ -61,7 +61,7 @@ _TITLES = {
 
 
 def status_of(error: EddyError) -> int:
-    """The status of an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, Refusal):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
@@ -71,7 +71,7 @@ def problem(
     status: int, code: str, detail: str, *, hint: str = "", request_id: str = "", headers: dict[str, str] | None = None,
     **more: Any,
 ) -> Response:  # fmt: skip
-    """A problem document."""
+    """Return a problem document as a response."""
     content = {"type": "about:blank", "title": _TITLES.get(status, "error"), "status": status, "detail": detail, "code": code}
     if hint:
         content["hint"] = hint
@@ -82,12 +82,12 @@ def problem(
 
 
 def as_problem(error: EddyError, request_id: str = "") -> Response:
-    """An error of the engine or the service."""
+    """Return the response for an error of the engine or the service."""
     return problem(status_of(error), request_id=request_id, headers=headers_of(error), **facts(error))
 
 
 def headers_of(error: EddyError) -> dict[str, str] | None:
-    """The headers that an error wants."""
+    """Return the headers that an error needs, such as Retry-After."""
     if status_of(error) == 401:
         return {"WWW-Authenticate": "Bearer"}
     retry_after = getattr(error, "retry_after", None)
@@ -95,7 +95,7 @@ def headers_of(error: EddyError) -> dict[str, str] | None:
 
 
 def facts(error: EddyError) -> dict[str, Any]:
-    """What an error says, by the names of a problem document."""
+    """Return the facts of an error by the field names of a problem document."""
     detail = error.fact + (f"; {error.detail}" if error.detail else "")
     found: dict[str, Any] = {"code": error.code, "detail": detail, "hint": error.hint}
     found["kind"] = next((kind for class_, kind in _KINDS if isinstance(error, class_)), None)
@@ -110,7 +110,7 @@ def facts(error: EddyError) -> dict[str, Any]:
 
 
 def install(app: FastAPI) -> None:
-    """Have every error leave as a problem document."""
+    """Register the handlers that turn every error into a problem document."""
 
     def request_id(request: Request) -> str:
         return str(request.scope.get("state", {}).get("request_id", ""))

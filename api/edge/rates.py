@@ -1,7 +1,7 @@
-"""How often each client may ask: a bucket of requests each, filled at a steady rate.
+"""A rate limit for each client: a bucket of requests, filled at a steady rate.
 
-A client may ask `rate` times at once and `rate` times a second in the long run. Clients are kept in order of their last request,
-at most `MAX_CLIENTS`: whoever has not asked for a second has a full bucket, as has one that is not known.
+A client may send `rate` requests at once and `rate` a second in the long run. At most `MAX_CLIENTS` are kept, in the order of
+their last request: a client that was silent for a second has a full bucket, like an unknown one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from api.base.refusals import TooManyError
 MAX_CLIENTS = 10_000
 
 
-class Rates:
-    """The requests that clients may still make now."""
+class RateLimiter:
+    """The number of requests that each client may send now."""
 
     def __init__(self, rate: int, now: Callable[[], float] = time.monotonic) -> None:
         self._rate = float(rate)
@@ -29,7 +29,7 @@ class Rates:
         return len(self._buckets)
 
     def take(self, client: Hashable) -> None:
-        """Count a request; raises if there were too many."""
+        """Count a request; raise `TooManyError` if the bucket is empty."""
         now = self._now()
         left, at = self._buckets.get(client, (self._rate, now))
         left = min(self._rate, left + (now - at) * self._rate)

@@ -1,4 +1,4 @@
-"""Bodies of requests as they come in: counted while they stream, within a time, and decompressed within the same bound.
+"""Readers of request bodies: counted while they stream, within a time, decompressed within the same bound.
 
     body too large          TooLargeError, as soon as it is clear; nothing more is kept. One query has a bound of its own
     too slow                TooSlowError: a body has `read_seconds`, and a second more for each `read_bytes_per_second` that came
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from api.base.limits import Limits
 from api.base.refusals import TooLargeError, TooManyError, TooSlowError
-from api.edge.tokens import Route
+from api.edge.access_tokens import ApiRoute
 from api.wire.bodies import BodyError, UnsupportedMediaError
 
 Message = MutableMapping[str, Any]
@@ -32,12 +32,12 @@ STEP = 1 << 20
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 
 
-class GoneError(Exception):
-    """The client has gone."""
+class ClientGoneError(Exception):
+    """The client has closed the connection."""
 
 
 class Inflater:
-    """Takes compressed bytes, gives plain ones."""
+    """Decompresses a stream of bytes."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
@@ -46,7 +46,7 @@ class Inflater:
         self._begun = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What compressed bytes stand for, in steps."""
+        """Yield the decompressed bytes in steps."""
         full = False
         while data or full:
             if self._stream is None:
@@ -65,13 +65,13 @@ class Inflater:
             full = len(found) == STEP and not self._stream.eof  # there may be more of what was fed
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Raise if the stream is incomplete."""
         if self._begun and not self._stream.eof:
             raise BodyError(f"the {self._encoding} stream is cut off")
 
 
 def inflater_of(encoding: str) -> Inflater | None:
-    """What reads a Content-Encoding; None for none."""
+    """Return the decompressor of a Content-Encoding; None if there is none."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return None
@@ -82,23 +82,23 @@ def inflater_of(encoding: str) -> Inflater | None:
 
 
 def time_allowed(limits: Limits, n_bytes: int) -> float:
-    """The seconds that a body may have taken of which so many bytes have come."""
+    """Return the seconds that a body may take of which `n_bytes` have come."""
     return limits.read_seconds + n_bytes / limits.read_bytes_per_second
 
 
 class Bound(NamedTuple):
-    """How long a body may be."""
+    """The largest length of a body, and the hint of the error."""
 
     n_bytes: int
     hint: str
 
     def check(self, length: int) -> None:
-        """Raise if a body of that length is too long."""
+        """Raise if a body is longer."""
         if length > self.n_bytes:
             raise TooLargeError(f"the body is larger than {self.n_bytes:,} bytes", hint=self.hint)
 
 
-class Reader:
+class BodyReader:
     """Reads the bodies of a service's requests."""
 
     def __init__(self, limits: Limits) -> None:
@@ -109,12 +109,12 @@ class Reader:
         #: bytes of requests that were read and are not done with
         self.held = 0
 
-    def bound_of(self, route: Route) -> Bound:
-        """How long the body of a request may be."""
+    def bound_of(self, route: ApiRoute) -> Bound:
+        """Return the largest length of a body on a route."""
         return self._query if (route.method, route.template) in ONE_QUERY else self._any
 
     async def read(self, receive: Receive, encoding: str, holding: Callable[[int], None], bound: Bound) -> bytes:
-        """A whole body, decompressed; `holding` hears of bytes as they are kept."""
+        """Read and decompress a whole body; `holding` is told of bytes as they are kept."""
         inflater = inflater_of(encoding)
         pieces: list[bytes] = []
         n_came = n_kept = 0
@@ -126,7 +126,7 @@ class Reader:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise GoneError
+                        raise ClientGoneError
                     data: bytes = message.get("body", b"")
                     more = message.get("more_body", False)
                     n_came += len(data)

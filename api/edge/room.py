@@ -1,9 +1,8 @@
-"""Whether there is room for rows: asked as soon as the head of a request has come.
+"""Early refusal of rows: answered from the head of a request when the inbox is full.
 
-Under overload most requests are refused, and what a refusal costs is taken from the others. So it is made from the head alone,
-before the request is one for the application: no task, no routing, no body kept (`api/edge/connections.py`). What cannot be
-refused so early, for its body is large or its client waits to be asked for it, is refused by the guard a little later, with the
-same words.
+Under overload most requests are refused, so a refusal must be cheap. It needs the head alone: no task, no routing, no body
+(`api/edge/connections.py`). A request with a large body, or one whose client waits for `100 Continue`, is refused later by the
+guard, with the same text.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from functools import lru_cache
 
 from api.core.inbox import BusyError
 from api.core.service import Service
+from api.edge.access_tokens import ApiRoute, route_of
 from api.edge.metrics import Metrics
 from api.edge.problems import as_problem
-from api.edge.reading import Reader
-from api.edge.tokens import Route, route_of
+from api.edge.reading import BodyReader
 
 #: What every answer carries.
 HEADERS = [
@@ -38,25 +37,25 @@ _ID = re.compile(rb"[\w.:-]{1,128}", re.ASCII)
 
 
 def request_id(given: bytes) -> str:
-    """The X-Request-ID of a request, or one that is made for it."""
+    """Return the X-Request-ID of a request, or a new one."""
     return given.decode() if _ID.fullmatch(given) else os.urandom(16).hex()
 
 
 class Room:
-    """The room that a service has for rows, of which `reader` knows those that are under way."""
+    """The room that a service has for rows; `reader` knows the bytes that are being read."""
 
-    def __init__(self, service: Service, reader: Reader, metrics: Metrics) -> None:
+    def __init__(self, service: Service, reader: BodyReader, metrics: Metrics) -> None:
         self._service = service
         self._reader = reader
         self._metrics = metrics
 
-    def check(self, route: Route) -> None:
+    def check(self, route: ApiRoute) -> None:
         """Raise if a request brings rows and there is no room for them."""
         if route.role == "device":
             self._service.core.inbox.check_room(self._reader.held)
 
     def refusal(self, method: str, path: str, headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:
-        """The whole answer to a request that is refused by its head; None: it is let in, or refused later."""
+        """Return the whole answer to a request that is refused by its head; None if it is let in, or refused later."""
         if not self._service.ready or self._service.core.inbox.has_room(self._reader.held):
             return None
         known = dict(headers)
@@ -76,7 +75,7 @@ class Room:
 
 
 def _answer(error: BusyError, id_: str) -> bytes:
-    """The whole answer to a request that is refused."""
+    """Return the whole answer to a refused request."""
     response = as_problem(error, id_)
     own = [*response.raw_headers, (b"x-request-id", id_.encode()), *HEADERS, (b"content-security-policy", POLICY)]
     lines = [b"HTTP/1.1 429 Too Many Requests", *(name + b": " + value for name, value in own), b"", bytes(response.body)]
@@ -85,5 +84,5 @@ def _answer(error: BusyError, id_: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def _template(fact: str, retry_after: float) -> bytes:
-    """The same answer for many, but for their ids."""
+    """Return the answer with a placeholder for the request's id, cached."""
     return _answer(BusyError(fact, retry_after), _ID_HERE.decode())

@@ -1,1 +1,1 @@
-"""The routes of the REST interface, one file a noun."""
+"""The routes of the REST interface, one file for each noun."""

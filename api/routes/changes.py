@@ -1,4 +1,4 @@
-"""Changes out: one query's or many queries', as Server-Sent Events, NDJSON or Arrow.
+"""Streams of changes of one or many queries: Server-Sent Events, NDJSON or Arrow.
 
 A frame holds the changes of a commit, then progress says that everything up to a commit was sent; its number is the cursor with
 which a reader goes on (`?since=`, `Last-Event-ID`). SSE carries the number as `id:` of progress only, so a reader that was cut
@@ -19,7 +19,7 @@ from fastapi.responses import Response, StreamingResponse
 from api.base.jsons import to_json, to_line
 from api.base.limits import SUBSCRIPTION_QUERIES
 from api.core.hub import Delivery, End, Gap, Progress, Subscription, frame_facts
-from api.core.parts import Part
+from api.core.parts import ChangePart
 from api.core.service import Service
 from api.routes.streams import Served
 from api.wire.formats import NotAcceptableError, choose
@@ -57,7 +57,7 @@ Follow = Query(True, description="false: end when everything up to now was sent"
 
 
 def since_of(since: str, last_event_id: str | None) -> str | int:
-    """Where a reader wants to begin."""
+    """Return the starting point of a reader: a commit number, or a word."""
     text = last_event_id or since
     if text in ("snapshot", "now"):
         return text
@@ -134,7 +134,7 @@ async def _stream(
 
 
 async def deliveries_of(service: Service, subscription: Subscription, follow: bool) -> AsyncIterator[list[Delivery]]:
-    """What a reader is to be sent, as it comes, until its subscription ends."""
+    """Yield the messages of a subscription as they come, until it ends."""
     told, silent = subscription.cursor, 0.0
     while True:
         if subscription.queue:
@@ -154,24 +154,24 @@ async def deliveries_of(service: Service, subscription: Subscription, follow: bo
 
 
 def together(deliveries: list[Delivery]) -> Iterator[bytes | Progress | Gap | End]:
-    """Changes as JSON, of several parts together up to a frame's size, and other messages between them."""
+    """Yield changes as JSON, several parts joined up to a frame's size, with other messages between them."""
     waiting: list[bytes] = []
     n_bytes = 0
     for delivery in deliveries:
-        if isinstance(delivery, Part):
+        if isinstance(delivery, ChangePart):
             waiting.append(delivery.json)
             n_bytes += len(delivery.json)
-        if waiting and (n_bytes >= FRAME_BYTES or not isinstance(delivery, Part)):
+        if waiting and (n_bytes >= FRAME_BYTES or not isinstance(delivery, ChangePart)):
             yield b",".join(waiting)
             waiting, n_bytes = [], 0
-        if not isinstance(delivery, Part):
+        if not isinstance(delivery, ChangePart):
             yield delivery
     if waiting:
         yield b",".join(waiting)
 
 
 def sse_frames(deliveries: list[Delivery]) -> Iterator[bytes]:
-    """Server-Sent Events: an array of changes a frame, other messages alone."""
+    """Yield Server-Sent Events: an array of changes a frame, other messages alone."""
     for found in together(deliveries):
         if isinstance(found, bytes):
             yield b"data: [" + found + b"]\n\n"
@@ -182,20 +182,20 @@ def sse_frames(deliveries: list[Delivery]) -> Iterator[bytes]:
 
 
 def line_frames(deliveries: list[Delivery]) -> Iterator[bytes]:
-    """NDJSON: a change a line."""
+    """Yield NDJSON: a change a line."""
     for delivery in deliveries:
-        yield delivery.lines if isinstance(delivery, Part) else to_line(frame_facts(delivery))
+        yield delivery.lines if isinstance(delivery, ChangePart) else to_line(frame_facts(delivery))
 
 
 def arrow_frames(subscription: Subscription) -> Callable[[list[Delivery]], list[bytes]]:
-    """An Arrow IPC stream of changes; called without deliveries it ends. Messages are not in it: `seq` is a column."""
+    """Return an encoder of changes as an Arrow IPC stream, which a call without deliveries ends; `seq` is a column."""
     sink = io.BytesIO()
     writer = pa.ipc.new_stream(sink, subscription.schema) if subscription.schema is not None else None
 
     def frames(deliveries: list[Delivery]) -> list[bytes]:
         assert writer is not None, "a reader of one query"
         for delivery in deliveries:
-            if isinstance(delivery, Part):
+            if isinstance(delivery, ChangePart):
                 writer.write_table(delivery.table.cast(subscription.schema))
         if not deliveries:
             writer.close()

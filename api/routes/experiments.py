@@ -1,4 +1,4 @@
-"""Experiments of the papers, run beside the engine: list, start, follow, cancel, results and pictures."""
+"""Routes of experiments: list, start, follow, cancel, results and pictures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExperimentStart(Strict):
 
 
 def runs_of(request: Request) -> ExperimentRuns:
-    """The runs of the service that a request is for."""
+    """Return the experiment runs of the service."""
     found: ExperimentRuns = request.app.state.experiments
     return found
 

@@ -1,4 +1,4 @@
-"""What keeps a service running, and what shows how it does: health, limits, time, routing, trace."""
+"""Routes of operation: health, readiness, metrics, limits, time, routing, trace."""
 
 from __future__ import annotations
 

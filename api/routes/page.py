@@ -22,7 +22,7 @@ _FOLDER = Path(__file__).resolve().parent.parent / "page"
 
 @cache
 def _read(name: str) -> tuple[bytes, dict[str, str]]:
-    """A page, and its headers: its policy and its tag."""
+    """Return a page and its headers: content security policy and ETag."""
     text = (_FOLDER / name).read_bytes()
 
     def hashes(element: str) -> str:

@@ -1,4 +1,4 @@
-"""The shortest way for the commonest request: rows for a stream, with nothing else asked for.
+"""A fast path for the commonest request: rows for one stream, without options.
 
 Routing, checking of parameters and of the answer by FastAPI cost a quarter of what a push of a thousand rows costs. A plain
 `POST /v1/streams/{stream}/rows`, without a query and an idempotency key, needs none of it; everything else goes on to the
@@ -22,7 +22,7 @@ _FIELDS = tuple(Receipt.model_fields)
 
 
 def stream_of(scope: Scope) -> str | None:
-    """The stream that a request brings rows for; None if it is not so plain a request."""
+    """Return the stream of a plain push; None for any other request."""
     if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
         return None
     path: str = scope["path"]
@@ -33,7 +33,7 @@ def stream_of(scope: Scope) -> str | None:
 
 
 class Pushes:
-    """Answers plain pushes, and hands everything else on."""
+    """Answers plain pushes, and passes other requests on."""
 
     def __init__(self, app: App, service: Service) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Queries: submit, look, replace, pause, cancel; one by one, many at once, or by tag."""
+"""Routes of queries: submit, list, show, replace, pause, cancel; one by one, many at once, or by tag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in: pushes, upserts, deletes and retractions, in any format (`api/wire/bodies.py`). 202: durable, and in answers."""
+"""Routes of rows: push, upsert, delete and retract, in any format (`api/wire/bodies.py`). 202: durable, and in answers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _csv_texts(
     tz: str | None = Query(None, description="CSV: the IANA zone of times that do not say theirs", max_length=128),
     decimal: str | None = Query(None, description="CSV: a comma, if that stands before decimals", max_length=1),
 ) -> dict[str, Any]:
-    """The form of a CSV (`lineage/csv_form.py`), as far as it is told."""
+    """Return the parameters of a request that describe a CSV (`lineage/csv_form.py`)."""
     given = {
         "delimiter": delimiter, "names": names, "rename": list(rename), "null": list(null), "time": time,
         "time_format": time_format, "tz": tz, "decimal": decimal,
@@ -97,8 +97,8 @@ async def pushed(
     service: Service, stream: str, content_type: str | None, body: bytes, key: str | None = None, bad: str = "refuse",
     csv: dict[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Have rows pushed, in the format that they say. They are read where they are needed, beside the engine: what waits is
-    small, and the event loop free."""
+    """Push a body of rows and return the receipt. Rows are parsed in the engine's thread, so that the queue stays small and the
+    event loop free."""
     media = bodies.media_type(content_type)
     receipt: dict[str, Any] = await service.ask(Call("push", _header(key, bad, csv, stream=stream, media=media), body))
     return receipt
@@ -138,7 +138,7 @@ async def push(
 
 
 async def _visible(service: Service, stream: str, row: int | None) -> bool:
-    """Wait until a row and those before it are released; False if that takes too long."""
+    """Wait until a row and all before it are released; return False if that takes too long."""
     deadline = time.monotonic() + MAX_WAIT
     delay = 0.01
     while row is not None and not await service.read(lambda core: core.engine.released(stream, row)):

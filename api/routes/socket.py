@@ -1,4 +1,4 @@
-"""Many subscriptions, and rows in, on one WebSocket.
+"""A WebSocket with many subscriptions and with pushes.
 
     client                                                              server
     {"subscribe": {"id": .., "query": [..], "tag": [..],                {"subscribed": id, "queries": [..]}, then frames
@@ -25,8 +25,8 @@ from api.base.limits import SUBSCRIPTION_QUERIES
 from api.core.calls import Call
 from api.core.hub import SLOW, Delivery, Subscription, frame_facts
 from api.core.service import Service
+from api.edge.access_tokens import expect
 from api.edge.problems import facts
-from api.edge.tokens import expect
 from api.routes.changes import TURN_BYTES, deliveries_of, since_of, together
 from api.wire import bodies
 from eddy import ConflictError, EddyError, LimitError, NotFoundError
@@ -48,7 +48,7 @@ async def socket(websocket: WebSocket) -> None:
 
 
 class _Conversation:
-    """One socket."""
+    """One open WebSocket."""
 
     def __init__(self, websocket: WebSocket, service: Service, role: str) -> None:
         self._websocket = websocket
@@ -61,7 +61,7 @@ class _Conversation:
         self._room = asyncio.Semaphore(MAX_PUSHES)
 
     async def run(self) -> None:
-        """Talk until one side ends it."""
+        """Exchange messages until one side closes."""
         closing = asyncio.create_task(self._service.hub.wait_closed())
         try:
             while True:
@@ -85,7 +85,7 @@ class _Conversation:
             await asyncio.gather(*self._readers.values(), *self._pushes, closing, return_exceptions=True)
 
     async def _take(self, text: bytes) -> None:
-        """Carry out one message."""
+        """Execute one message of the client."""
         id_ = None
         try:
             message = bodies.parse_object(text)
@@ -140,7 +140,7 @@ class _Conversation:
         await self._send({"unsubscribed": id_})
 
     async def _read(self, id_: Any, subscription: Subscription) -> None:
-        """Send what a subscription brings."""
+        """Send the messages of a subscription."""
         try:
             async for deliveries in deliveries_of(self._service, subscription, True):
                 for frame in _frames(id_, deliveries):
@@ -179,7 +179,7 @@ class _Conversation:
 
 
 def _texts(about: dict[str, Any], name: str) -> list[str]:
-    """A text or a list of texts."""
+    """Return a text, or a list of texts, as a list."""
     value = about.get(name, [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or len(texts) > SUBSCRIPTION_QUERIES or not all(isinstance(text, str) for text in texts):
@@ -188,7 +188,7 @@ def _texts(about: dict[str, Any], name: str) -> list[str]:
 
 
 def _frames(id_: Any, deliveries: list[Delivery]) -> Iterator[bytes]:
-    """What is sent: changes together, other messages alone."""
+    """Yield the frames of deliveries: changes together, other messages alone."""
     head = b'{"id":' + to_json(id_) + b","
     for found in together(deliveries):
         yield head + (b'"changes":[' + found + b"]}" if isinstance(found, bytes) else to_json(frame_facts(found))[1:])

@@ -1,4 +1,4 @@
-"""Streams and tables: define, look, drop."""
+"""Routes of streams and tables: define, list, show, drop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter()
 
 
 def service_of(request: Request) -> Service:
-    """The service that a request is for."""
+    """Return the service of a request."""
     found: Service = request.app.state.service
     return found
 
@@ -25,7 +25,7 @@ Served = Annotated[Service, Depends(service_of)]
 
 
 def given(model: Any) -> dict[str, Any]:
-    """What a client wrote of a definition, without what it left out."""
+    """Return the fields that a client wrote in a definition, without defaults."""
     found: dict[str, Any] = model.model_dump(exclude_unset=True)
     return {name: value for name, value in found.items() if value is not None}
 

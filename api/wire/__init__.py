@@ -1,1 +1,1 @@
-"""Bodies and messages of the service: reading, checking and writing them."""
+"""Bodies of requests and answers: formats of rows, formats of results, and the models of control calls."""

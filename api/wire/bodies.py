@@ -1,4 +1,4 @@
-"""Rows as clients send them: JSON, NDJSON, CSV or Arrow, as the engine takes them.
+"""Parsers of rows in bodies of requests: JSON, NDJSON, CSV or Arrow, into what the engine takes.
 
     application/json                        one row {..}, rows [{..}, ..], or columns {"a": [..], ..}
     application/x-ndjson                    a row a line
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from api.arrow.buffers import Room
+from api.arrow.buffers import ByteBudget
 from api.arrow.flatbuffer import FormatError
 from api.arrow.stream import Streamed, read_stream
 from eddy import EddyError
@@ -43,26 +43,26 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class BodyError(EddyError):
-    """The bytes of a request cannot be read."""
+    """The body of a request cannot be parsed."""
 
     default_code = "bad_body"
 
 
 class UnsupportedMediaError(EddyError):
-    """The format of a request is none that is read."""
+    """The media type or encoding of a request is not supported."""
 
     default_code = "unsupported_media"
 
 
-class Keys(NamedTuple):
-    """Keys of rows to delete or retract, and from when."""
+class RowKeys(NamedTuple):
+    """Keys of rows to delete or retract, and the time from which they are gone."""
 
     keys: list[Any]
     time: Any
 
 
 def media_type(header: str | None) -> str:
-    """The format that a Content-Type header names; JSON if there is none."""
+    """Return the format that a Content-Type header names; JSON without a header."""
     if not header:
         return JSON
     name = header.split(";", 1)[0].strip().lower()
@@ -79,13 +79,13 @@ def media_type(header: str | None) -> str:
 
 
 def expect_json(header: str | None) -> None:
-    """Raise unless a Content-Type header names JSON, or there is none."""
+    """Raise unless a Content-Type header is absent or names JSON."""
     if media_type(header) != JSON:
         raise UnsupportedMediaError("this call takes JSON", hint=JSON)
 
 
 def parse_json(body: bytes) -> Any:
-    """Any JSON value."""
+    """Parse any JSON value."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -93,7 +93,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """A JSON object."""
+    """Parse a JSON object."""
     value = parse_json(body)
     if not isinstance(value, dict):
         raise BodyError("the body is not a JSON object", hint="{...}")
@@ -101,9 +101,9 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def parse_rows(body: bytes, media: str, n_columns: int = 0, room: int | None = None) -> Any:
-    """Rows in any format but CSV, whose cells need the types of columns: `parse_csv`.
+    """Parse rows in any format but CSV, which needs the types of its columns: `parse_csv`.
 
-    They are for so many columns; `room` are the bytes that Arrow may stand for.
+    `n_columns` is the number of columns of the stream or table; `room` bounds the bytes of decoded Arrow.
     """
     if media == JSON:
         return as_rows(parse_json(body))
@@ -113,7 +113,7 @@ def parse_rows(body: bytes, media: str, n_columns: int = 0, room: int | None = N
 
 
 def as_rows(value: Any) -> Any:
-    """One row, rows or columns in JSON as the engine takes them."""
+    """Return one row, rows or columns of JSON in the form the engine takes."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
@@ -125,18 +125,18 @@ def as_rows(value: Any) -> Any:
 def parse_bundle(
     body: bytes, media: str = JSON, width: Callable[[str], int] = lambda stream: 0, room: int | None = None
 ) -> dict[str, Any]:  # fmt: skip
-    """Rows of several streams; `width` says how many columns one has, `room` are the bytes that Arrow may stand for."""
+    """Parse rows of several streams; `width` gives a stream's number of columns, `room` bounds the bytes of decoded Arrow."""
     if media == ARROW:
-        return _parse_arrow_bundle(body, width, Room(room))
+        return _parse_arrow_bundle(body, width, ByteBudget(room))
     return {stream: as_rows(rows) for stream, rows in parse_object(body).items()}
 
 
-def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], room: Room) -> dict[str, Any]:
+def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], budget: ByteBudget) -> dict[str, Any]:
     found: dict[str, Any] = {}
     at = 0
     while at < len(body):
         try:
-            streamed = read_stream(body, at, room)
+            streamed = read_stream(body, at, budget)
         except FormatError as error:
             raise BodyError("the body is not a row of Arrow IPC streams", detail=str(error)) from None
         stream, at = streamed.stream, streamed.end
@@ -145,27 +145,27 @@ def _parse_arrow_bundle(body: bytes, width: Callable[[str], int], room: Room) ->
                 f'the stream "{stream}" comes twice' if stream else "an Arrow stream does not say which stream its rows are for"
             )
             raise BodyError(fact, hint='the metadata of each schema has "stream": its name')
-        _charge_absent(streamed, width(stream), room)
+        _charge_absent(streamed, width(stream), budget)
         found[stream] = streamed.rows
     return found
 
 
-def _charge_absent(found: Streamed, n_columns: int, room: Room) -> None:
-    """Columns of a stream that its rows leave out are filled with NULLs."""
+def _charge_absent(found: Streamed, n_columns: int, budget: ByteBudget) -> None:
+    """Charge the columns that the rows leave out: they become NULLs."""
     if n_columns > found.n_columns:
-        room.charge_values(found.n_rows * (n_columns - found.n_columns))
+        budget.charge_values(found.n_rows * (n_columns - found.n_columns))
 
 
 def bundle_type(header: str | None) -> str:
-    """The format of rows of several streams that a Content-Type header names."""
+    """Return the format that a Content-Type header names for rows of several streams."""
     media = media_type(header)
     if media not in (JSON, ARROW):
         raise UnsupportedMediaError("rows of several streams are JSON or Arrow", hint=f"{JSON} or {ARROW}")
     return media
 
 
-def parse_keys(body: bytes) -> Keys:
-    """`{"keys": [..], "time": ..}`; a key of several columns is a list."""
+def parse_keys(body: bytes) -> RowKeys:
+    """Parse `{"keys": [..], "time": ..}`; a key of several columns is a list."""
     value = parse_object(body)
     keys = value.get("keys")
     if not isinstance(keys, list):
@@ -173,7 +173,7 @@ def parse_keys(body: bytes) -> Keys:
     unknown = set(value) - {"keys", "time"}
     if unknown:
         raise BodyError(f'the body has an unknown field "{min(unknown)}"', hint='"keys" and "time"')
-    return Keys([tuple(key) if isinstance(key, list) else key for key in keys], value.get("time"))
+    return RowKeys([tuple(key) if isinstance(key, list) else key for key in keys], value.get("time"))
 
 
 def _parse_lines(body: bytes) -> list[Any]:
@@ -189,17 +189,17 @@ def _parse_lines(body: bytes) -> list[Any]:
 
 
 def _parse_arrow(body: bytes, n_columns: int, limit: int | None) -> Any:
-    room = Room(limit)
+    budget = ByteBudget(limit)
     try:
-        found = read_stream(body, 0, room)
+        found = read_stream(body, 0, budget)
     except FormatError as error:
         raise BodyError("the body is not an Arrow IPC stream", detail=str(error)) from None
-    _charge_absent(found, n_columns, room)
+    _charge_absent(found, n_columns, budget)
     return found.rows
 
 
 def csv_form(texts: Mapping[str, Any] | None) -> CsvForm:
-    """The form of a CSV by the parameters of a request."""
+    """Return the CSV form that the parameters of a request describe."""
     try:
         return from_texts(texts)
     except CsvError as error:
@@ -207,7 +207,7 @@ def csv_form(texts: Mapping[str, Any] | None) -> CsvForm:
 
 
 def parse_csv(body: bytes, columns: Mapping[str, str], form: CsvForm, *, skip: bool) -> CsvRows:
-    """The rows of a CSV; a bad one is an error or, with `skip`, left out."""
+    """Parse the rows of a CSV; a bad row raises or, with `skip`, is left out."""
     try:
         return decode(body, columns, form, skip=skip)
     except CsvError as error:

@@ -1,4 +1,4 @@
-"""Answers as clients ask for them: JSON rows or columns, NDJSON, CSV, Arrow; by `?format=` or by `Accept`.
+"""Encoders of answers: JSON rows or columns, NDJSON, CSV, Arrow; chosen by `?format=` or by `Accept`.
 
 Tables are encoded in stretches of `STRETCH` rows, so that a large answer never stands in memory a second time. Times are ISO
 8601, floats that JSON does not have are null.
@@ -41,13 +41,13 @@ _ACCEPT = {
 
 
 class NotAcceptableError(EddyError):
-    """No format that the client takes can be made."""
+    """The client accepts none of the formats that can be made."""
 
     default_code = "not_acceptable"
 
 
 def choose(format_: str | None, accept: str | None, known: Iterable[str], default: str) -> str:
-    """The format of an answer: what `?format=` says, else the first that `Accept` lists and we have."""
+    """Return the format of an answer: that of `?format=`, else the first known one in `Accept`."""
     known = tuple(known)
     if format_ is not None:
         if format_ not in known:
@@ -80,7 +80,7 @@ def _quality(entry: str) -> float:
 
 
 def encode(table: pa.Table, format_: str, head: dict[str, Any]) -> Iterator[bytes]:
-    """A table in a format; `head` are facts that JSON has before its rows."""
+    """Encode a table in a format; `head` are the facts before the rows in JSON."""
     if format_ == "json":
         yield to_json(head)[:-1] + b',"rows":['
         yield from _joined(to_json(stretch.to_pylist())[1:-1] for stretch in _stretches(table))
@@ -119,7 +119,7 @@ def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _csv(table: pa.Table) -> Iterator[bytes]:
-    """Times as ISO 8601 with a Z; NULL is an empty cell, an empty text is quoted."""
+    """Encode a table as CSV: times are ISO 8601 with a Z, NULL is an empty cell, an empty text is quoted."""
     columns = [
         pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(column.type) else column for column in table.columns
     ]

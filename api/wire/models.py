@@ -1,4 +1,4 @@
-"""The JSON that control calls take and give. Rows are not here: they are read without a model (`api/wire/bodies.py`)."""
+"""Pydantic models of the JSON of control calls. Rows have no model: `api/wire/bodies.py` parses them."""
 
 from __future__ import annotations
 
@@ -249,12 +249,12 @@ _DOOR = (400, 403, 408, 413, 415, 421, 503)
 
 
 def door_problems() -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route that is open to everybody."""
+    """Return the error answers of a route that needs no token, for the OpenAPI document."""
     return {status: problems()[status] for status in _DOOR}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route."""
+    """Return the error answers of a route, for the OpenAPI document."""
     wanted = _ANY | {status: _MORE[status] for status in statuses}
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": text, "content": content} for status, text in sorted(wanted.items())}

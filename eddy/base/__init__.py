@@ -1,1 +1,1 @@
-"""What every part of the engine may use: descriptions, plans, results, the log of commits, marks of checking and changing."""
+"""The base of the engine, for all its parts: descriptions, plans, results, the log of commits, marks on errors."""

@@ -1,15 +1,15 @@
-"""The changes of one query with operators, as they were: operators cannot be asked about the past.
+"""Logged changes of one query with operators, by commit: operators cannot be asked about the past.
 
     held       the changes of commits that the timeline's log still has, at most `log_rows` rows of them, and never less than
                those of the newest commit
     lost       commits up to this one are not held, or were never logged
     open       whether changes are logged: from the start of the query, but those of an aggregate from its first reader on
 
-An aggregate changes with every commit, and mostly nobody asks how: what it logs unread is given up once it is
+An aggregate changes with every commit, and its changes mostly have no reader: an unread log is given up once it has
 `UNREAD_BYTES`, and begins again with its first reader (`docs/decisions/0013-aggregates-are-logged-for-readers.md`).
 
-Bytes are counted by what arrays and texts have, with a fixed addition for the objects around them: so they are the same for the
-same changes, whatever has happened to the engine in between.
+Bytes are those of arrays and texts, with a fixed addition for the objects around them: the same changes always have the same
+bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COLUMN_BYTES = 256
 
 
 def size_of(part: Results) -> int:
-    """The bytes of some changes."""
+    """The bytes of a batch of changes."""
     n_bytes = _PART_BYTES + part.times.nbytes + (0 if isinstance(part.sign, int) else part.sign.nbytes)
     return n_bytes + sum(map(_column_size, part.columns))
 
@@ -45,7 +45,7 @@ def _column_size(column: Vector) -> int:
 
 
 class ChangeLog:
-    """The changes of one query by commit, oldest first; one of the logs of its timeline while anybody may read it."""
+    """The changes of one query by commit, oldest first; listed in its timeline's `ChangeLogs` while changes are logged."""
 
     __slots__ = ("_parts", "_sizes", "_n_rows", "_among", "_bounds", "aggregate", "bytes", "lost", "read")
 
@@ -92,7 +92,7 @@ class ChangeLog:
 
     @property
     def unread(self) -> bool:
-        """Whether it may be given up: nobody has asked for it yet."""
+        """Whether the log may be given up: an aggregate's, without a reader so far."""
         return self.aggregate and not self.read
 
     def begin(self) -> None:
@@ -100,16 +100,16 @@ class ChangeLog:
         self._among.logs[self] = None
 
     def close(self) -> None:
-        """Nobody reads it any more, or nobody has: let go of what there is, and log nothing."""
+        """Drop all changes and stop logging: the log has no reader."""
         self._clear()
         self._among.logs.pop(self, None)
 
     def parts(self) -> Iterator[Results]:
-        """All that it has, oldest first."""
+        """All changes held, oldest first."""
         return (part for parts in self._parts.values() for part in parts)
 
     def append(self, seq: int, parts: list[Results]) -> None:
-        """The changes of a commit; older ones go if there are too many."""
+        """Log the changes of a commit; drops the oldest commits if there are too many rows."""
         if parts and self.open:
             size = sum(map(size_of, parts))
             self._parts[seq], self._sizes[seq] = parts, size
@@ -120,7 +120,7 @@ class ChangeLog:
                 self._drop(next(iter(self._parts)))
 
     def gives_up(self, seq: int) -> bool:
-        """Whether it is too much for a log that nobody has read; then nothing is logged from commit `seq`, the last one, on."""
+        """Drop an unread log that has grown too large; returns whether it did. `seq` is the last commit."""
         if not self.unread or self.bytes <= UNREAD_BYTES:
             return False
         self.close()
@@ -128,7 +128,7 @@ class ChangeLog:
         return True
 
     def forget(self, gone: int) -> None:
-        """Commits up to `gone` can no longer be read."""
+        """Drop the changes of commits up to `gone`."""
         while self._parts and (oldest := next(iter(self._parts))) <= gone:
             self._drop(oldest)
 
@@ -148,7 +148,7 @@ class ChangeLog:
         self._count(-self.bytes)
 
     def lose(self, seq: int) -> None:
-        """Changes up to a commit were not logged."""
+        """Note that changes up to commit `seq` were not logged."""
         self._clear()
         self.lost = seq
 

@@ -1,14 +1,14 @@
-"""The mark of an error that came before anything was changed.
+"""Marks on errors: whether anything had changed when an error was raised.
 
-    with checking:          what is raised in here changed nothing: reading what a call says, checking it, looking things up
-    with changing:          what is raised in here came while, or after, something was changed, whatever is checked inside;
+    with checking:          an error raised in here came before any change: while a call was read, checked, looked up
+    with changing:          an error raised in here came during or after a change, even from a check inside
     @changing               the same for a whole function
 
-    changed_nothing(error)  whether it is marked as the former
-    came_late(error)        whether it is marked as the latter
+    changed_nothing(error)  whether it has the mark of `checking`
+    came_late(error)        whether it has the mark of `changing`
 
 Without a mark an error counts as one that came too late. So a call that forgets to say where its checks end is never taken for
-harmless; it costs the service that made it a restart. What stands in `checking` is tried by failures at every step
+harmless; it costs the service that made it a restart. The code in `checking` is tried by failures at every step
 (`tests/unit/api/test_injected.py`).
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Part:
-    """A part of a call, whose errors are marked."""
+    """A stretch of a call whose errors are marked."""
 
     __slots__ = ("_before",)
 
@@ -65,5 +65,5 @@ def changed_nothing(error: BaseException) -> bool:
 
 
 def came_late(error: BaseException) -> bool:
-    """Whether an error is known to have come when something was changed already."""
+    """Whether an error is known to have come after something had changed."""
     return getattr(error, "came_before", None) is False

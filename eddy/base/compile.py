@@ -11,7 +11,7 @@ _done = False
 
 
 def ensure() -> None:
-    """Compile every kernel, or load it from the cache; says on stderr when it has to compile."""
+    """Compile every kernel or load it from the cache; writes to stderr before it compiles."""
     global _done
     if not _done:
         # importing a module declares its kernels, and the engine imports all that have any
@@ -21,7 +21,7 @@ def ensure() -> None:
 
 
 def _show_progress(done: int, total: int) -> None:
-    """A line that counts, for people; whatever reads a log is told once that it takes a while."""
+    """Count the compiled kernels on stderr, if that is a terminal."""
     if sys.stderr.isatty():
         print(f"\r  {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
 

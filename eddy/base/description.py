@@ -1,4 +1,4 @@
-"""What the engine tells about a push, a stream, a table, a change of it, and a change of an answer."""
+"""Public descriptions and receipts: of streams, tables, pushes, table changes and answer changes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 
 class Receipt(NamedTuple):
-    """What a push did: rows accepted, how many of the call's rows were late, the numbers of the rows accepted, and how many of
-    those expired: they were over in every window of the stream before they came (`eddy/streams/expiry.py`)."""
+    """The result of a push: rows accepted, rows of the call that were late, numbers of the accepted rows, and how many of these
+    had already left every window of the stream (`eddy/streams/expiry.py`)."""
 
     accepted: int
     late: int
@@ -38,7 +38,7 @@ class Stream:
 
 
 class TableReceipt(NamedTuple):
-    """What an upsert or delete did: keys that are new, keys whose row was replaced, keys deleted, keys that were not there."""
+    """The result of an upsert or delete: keys that are new, keys whose row was replaced, keys deleted, keys not found."""
 
     inserted: int
     updated: int

@@ -1,4 +1,4 @@
-"""The bounds of the logs of an engine, in rows of a stream and bytes of a timeline (kept by `eddy/history/retention.py`)."""
+"""Bounds of an engine's logs: rows of a stream, bytes of a timeline (kept by `eddy/history/retention.py`)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,13 @@ LOG_BYTES = 256 << 20
 
 @dataclass(slots=True)
 class LogBounds:
-    """What the logs of an engine may hold; one object for all of them."""
+    """The bounds of all logs of one engine; a single shared object."""
 
     rows: int
     bytes: int
 
     def check(self) -> None:
-        """Raise if no log can have these bounds."""
+        """Raise unless both bounds are whole numbers in their ranges."""
         for name, value, most in (("log_rows", self.rows, 30), ("log_bytes", self.bytes, 50)):
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1 << most:
                 raise EddyError(f"{name} is {value!r}", code="bad_option", hint=f"a whole number from 1 to 2**{most}")
-
-    @property
-    def slack_rows(self) -> int:
-        """Rows beyond the bound that a log may reach before it is cut back: cutting costs more than a small push."""
-        return self.rows >> 3
-
-    @property
-    def slack_bytes(self) -> int:
-        return self.bytes >> 3

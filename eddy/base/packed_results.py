@@ -1,4 +1,4 @@
-"""Many small results as a few long arrays: how a log of changes is dumped (`eddy/state/state.py`).
+"""Packing many small results into a few long arrays, for the dump of a change log (`eddy/state/state.py`).
 
 A log has some arrays for each commit that changed its query, so an engine may have a million of a few bytes each. Packed they
 stand end to end, column by column; unpacked every result is a slice of that.
@@ -17,7 +17,7 @@ from lineage.schema import Type
 
 
 class Joined(NamedTuple):
-    """Arrays of results end to end; `there[k]`: whether result k has one."""
+    """The arrays of all results end to end; `there[k]`: whether result k has an array."""
 
     there: list[bool]
     #: None if no result has any
@@ -49,7 +49,7 @@ class PackedResults(NamedTuple):
 
 
 def pack(results: Sequence[Results]) -> PackedResults | None:
-    """None for no results."""
+    """Pack results with the same columns; None for no results."""
     if not results:
         return None
     return PackedResults(
@@ -62,7 +62,7 @@ def pack(results: Sequence[Results]) -> PackedResults | None:
 
 
 def unpack(packed: PackedResults | None) -> list[Results]:
-    """The results, as slices of what was packed."""
+    """The results again, as slices of the packed arrays."""
     if packed is None:
         return []
     lengths = packed.lengths
@@ -106,7 +106,7 @@ def _joined(arrays: list[Array | None]) -> Joined:
 
 
 def _pieces(joined: Joined, lengths: list[int]) -> list[Array | None]:
-    """The array of each result, None for those that have none."""
+    """The array of each result; None for a result without one."""
     if joined.values is None:
         return [None] * len(lengths)
     parts = iter(_parted(joined.values, [n for n, there in zip(lengths, joined.there) if there]))

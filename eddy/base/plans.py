@@ -1,4 +1,4 @@
-"""What a query's text becomes: plans, births, the stretches in which it ran, and the answer it keeps while paused."""
+"""Plans of queries, the positions and commits at which queries begin and end, and answers kept over a pause."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Birth:
     ends: Mapping[int, int]
 
     def end_of(self, stream: int) -> int:
-        """The position before which the query sees nothing; a stream that came later had no rows."""
+        """The first position of a stream that the query sees; 0 for a stream created later."""
         return self.ends.get(stream, 0)
 
 
@@ -47,11 +47,11 @@ NO_MODULES: Mapping[str, int] = {}
 
 
 @dataclass(slots=True, eq=False)
-class Run:
-    """A stretch in which a query ran: commits after `after` up to `until` (None: still running).
+class QueryRun:
+    """An uninterrupted run of a query: commits after `after` up to `until` (None: still running).
 
-    If it was opened in a commit (submit with history, resume, replace), the first one gives it what it sees at once as + and
-    takes back what it had, net, all at the time of that commit.
+    If a commit opened the run (submit with history, resume, replace), that commit adds the first answer and takes back the
+    previous one, net, all at the commit's time.
     """
 
     after: int
@@ -77,7 +77,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is left of a query's text once it is bound: few and shared objects, for there are thousands of queries."""
+    """The plan of a query over one stream; small, and shared where possible, for there are thousands of queries."""
 
     #: the stream's name in lower case
     stream: str
@@ -90,7 +90,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """What is left of the text of a query over several inputs."""
+    """The plan of a query over several inputs."""
 
     #: the names of the streams and tables in lower case, the windows and the conditions of the inputs
     streams: tuple[str, ...]
@@ -103,13 +103,13 @@ class JoinPlan:
 
     @property
     def is_stream(self) -> bool:
-        """Whether its results are only added: a stream without a window, with tables."""
+        """Whether results are only added: a stream without a window joined with tables."""
         return any(window.is_stream for window in self.windows)
 
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What is left of the text of a query with operators."""
+    """The plan of a query with operators."""
 
     #: the tree as it was written, before selections were pushed down: with as many blocks as its forms, in the same order
     written: Node
@@ -134,7 +134,8 @@ class TreePlan:
 
     @property
     def opens(self) -> bool:
-        """Whether it may have rows at once, whatever its history: of tables, of other queries, or the one row without groups."""
+        """Whether the first answer may have rows even without history: from tables, other queries, or an aggregate without
+        groups."""
         return any(
             (isinstance(node, GroupBy) and node.scalar)
             or (isinstance(node, NamedQuery) and not node.is_stream)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ UNREAD_BYTES = 256 << 10
 COMMIT_BYTES = 40
 
 
-class Record(NamedTuple):
+class LoggedCommit(NamedTuple):
     """One commit: its number, and the clock before and after."""
 
     seq: int
@@ -44,7 +45,7 @@ class Record(NamedTuple):
 
 
 class CommitEnds:
-    """(commit, end of a stream's store after it) of the commits that brought rows, in order; 16 bytes each."""
+    """For each commit that brought rows: its number and the end of the stream's store after it; 16 bytes each."""
 
     __slots__ = ("_seqs", "_ends", "start")
 
@@ -69,16 +70,16 @@ class CommitEnds:
         self._ends.append(end)
 
     def at(self, seq: int) -> int | None:
-        """The end after a commit, None if none up to it is held."""
+        """The end of the store after a commit; None if no commit up to it is held."""
         n = bisect_right(self._seqs, seq)
         return self._ends[n - 1] if n else None
 
     def reaching(self, position: int) -> int:
-        """The first commit after which the end was not below a position, at most the last one."""
+        """The first commit after which the end was at or above a position; at most the last commit."""
         return self._seqs[min(bisect_left(self._ends, position), len(self._ends) - 1)]
 
     def drop(self, gone: int) -> None:
-        """Commits up to `gone` are no longer logged."""
+        """Drop the commits up to `gone`."""
         n = bisect_right(self._seqs, gone)
         if n:
             self.start = self._ends[n - 1]
@@ -86,7 +87,7 @@ class CommitEnds:
 
 
 class ChangeLogs:
-    """The change logs of the queries on one timeline that have one, and how much is in all of them."""
+    """The change logs of the queries on one timeline, and their total size."""
 
     __slots__ = ("logs", "bytes", "added")
 
@@ -98,13 +99,13 @@ class ChangeLogs:
         self.added = 0
 
     def sizes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Commits, with repetitions, and the bytes of changes that a log holds of each."""
+        """Two arrays: the commits held by the logs, with repetitions, and the bytes of each."""
         found = [pair for log in self.logs for pair in log.sizes()]
         pairs = np.array(found, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
     def forget(self, gone: int) -> None:
-        """Commits up to `gone` can no longer be read."""
+        """Drop the changes of commits up to `gone` from all logs."""
         for log in list(self.logs):
             log.forget(gone)
 
@@ -138,40 +139,40 @@ class ResultLog:
     def __len__(self) -> int:
         return len(self._seqs)
 
-    def append(self, record: Record) -> None:
-        assert not self._seqs or self._seqs[-1] < record.seq, "commits are numbered upwards"
-        self._seqs.append(record.seq)
-        self._before.append(record.before)
-        self._after.append(record.after)
+    def append(self, seq: int, before: int, after: int) -> None:
+        """Log a commit that took the clock from `before` to `after`."""
+        self._seqs.append(seq)
+        self._before.append(before)
+        self._after.append(after)
 
-    def after(self, seq: int) -> list[Record]:
-        """The commits held that come after commit `seq`."""
+    def after(self, seq: int) -> list[LoggedCommit]:
+        """The held commits after commit `seq`."""
         n = bisect_right(self._seqs, seq)
-        return list(map(Record, self._seqs[n:], self._before[n:], self._after[n:]))
+        return list(map(LoggedCommit, self._seqs[n:], self._before[n:], self._after[n:]))
 
     def n_until(self, seq: int) -> int:
-        """How many of the commits held come up to commit `seq`."""
+        """The number of held commits up to commit `seq`."""
         return bisect_right(self._seqs, seq)
 
     def clock_before(self, n: int, now: int) -> int:
-        """The clock at which the log would begin if its oldest n commits were gone; `now` is that after the last one."""
+        """The clock at which the log would begin without its oldest n commits; `now` is the clock after the last commit."""
         return self._before[n] if n < len(self._before) else now
 
     def clock_after(self, n: int) -> int:
-        """The clock after the n-th of the commits held."""
+        """The clock after the n-th held commit."""
         return self._after[n]
 
     def reaching(self, clock: int) -> int | None:
-        """The first of the commits held after which the clock was not below a time; None if there is none."""
+        """The first held commit after which the clock was at or above a time; None if there is none."""
         n = bisect_left(self._after, clock)
         return self._seqs[n] if n < len(self._seqs) else None
 
     def gone_with(self, n: int) -> int:
-        """What `gone` would be if the oldest n commits were gone."""
+        """The value of `gone` after dropping the oldest n commits."""
         return self._seqs[n - 1] if n else self.gone
 
     def bytes_from(self) -> np.ndarray:
-        """What the commits from the n-th on take in the log, and in those of queries; by n, up to the number of commits."""
+        """For each n, the bytes of the commits from the n-th on, in this log and in the change logs."""
         seqs, sizes = self.changes.sizes()
         n_bytes = np.full(len(self) + 1, COMMIT_BYTES)
         n_bytes[-1] = 0
@@ -180,7 +181,7 @@ class ResultLog:
 
     @property
     def bytes(self) -> int:
-        """The same of all of them."""
+        """The bytes of all commits, in this log and in the change logs."""
         return self.changes.bytes + COMMIT_BYTES * len(self)
 
     def drop(self, n: int) -> None:
@@ -196,9 +197,9 @@ class ResultLog:
             del self._held[:due]
 
     def check(self) -> None:
-        """Raise AssertionError if what is counted is not what there is."""
+        """Raise AssertionError if a counter differs from the contents."""
         assert len(self._seqs) == len(self._before) == len(self._after), "a commit has a number and two clocks"
-        assert not self._seqs or self._seqs[0] > self.gone, "what is gone is not held"
+        assert all(one < other for one, other in pairwise([self.gone, *self._seqs])), "commits are numbered upwards"
         assert self.changes.bytes == sum(log.bytes for log in self.changes.logs), "only logs that can be read hold anything"
         assert all(log.bytes == sum(size for _, size in log.sizes()) for log in self.changes.logs), "bytes are those of commits"
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from filters.values.vector import Vector
+from filters.values.vector import Vector, end_to_end
 from lineage.schema import Type
+from windows.state.netting import uncancelled
 
 
 @dataclass(slots=True)
@@ -48,23 +47,28 @@ class Results:
 
 
 def net(minus: Results | None, plus: Results) -> list[Results]:
-    """The changes of a commit, - before +, without equal values: of each, the - with the latest ends and the + with the latest
-    starts remain.
-    """
+    """Return the changes of a commit without rows of equal values, - before +: of each value the latest ends or starts remain."""
     if minus is not None and len(minus) and len(plus):
-        minus, plus = _cancel(minus, plus)
+        left, came = uncancelled(minus.columns, plus.columns)
+        if len(left) < len(minus):
+            minus, plus = minus.take(left), plus.take(came)
     return [part for part in (minus, plus) if part is not None and len(part)]
 
 
 def net_by_instant(minus: Results | None, plus: Results) -> list[Results]:
-    """The same for each distinct instant of the commit alone, in order of time: what lives for a while inside it is shown."""
+    """Return the same for each instant of the commit alone, in order of time: a row that came and left inside it is shown."""
     # with the time as a value among the others, only changes of one instant cancel
     parts = net(None if minus is None else _stamped(minus), _stamped(plus))
     if not parts:
         return []
     times, signs = np.concatenate([part.times for part in parts]), np.concatenate([part.signs for part in parts])
-    columns = [concatenate([part.columns[i] for part in parts]) for i in range(1, len(parts[0].columns))]
+    columns = joined_columns([part.columns[1:] for part in parts])
     return [Results(columns, times, signs).take(np.lexsort((signs, times)))]
+
+
+def joined_columns(parts: Sequence[Sequence[Vector]]) -> list[Vector]:
+    """Return the columns of parts, of which there are some, end to end."""
+    return [end_to_end(columns[0].type, columns) for columns in zip(*parts, strict=True)]
 
 
 def _stamped(results: Results) -> Results:
@@ -73,61 +77,6 @@ def _stamped(results: Results) -> Results:
 
 #: How the changes of a commit are netted, by the `emit` of a query (semantics 12).
 NETTING = {"commit": net, "event": net_by_instant}
-
-
-def _cancel(minus: Results, plus: Results) -> tuple[Results, Results]:
-    minus_keys, plus_keys = keys(minus.columns), keys(plus.columns)
-    both = Counter(minus_keys) & Counter(plus_keys)
-    if not both:
-        return minus, plus
-
-    def remaining(results: Results, found: list[tuple[Any, ...]]) -> Results:
-        cancel = both.copy()
-        rows = []
-        # the earliest go first: rows are in order of time
-        for row, key in enumerate(found):
-            if cancel.get(key, 0):
-                cancel[key] -= 1
-            else:
-                rows.append(row)
-        return results.take(np.array(rows, np.int64))
-
-    return remaining(minus, minus_keys), remaining(plus, plus_keys)
-
-
-def keys(columns: list[Vector]) -> list[tuple[Any, ...]]:
-    """Rows as values that are equal exactly when SQL's DISTINCT would find them so: NULL = NULL, NaN = NaN, -0.0 = 0.0."""
-    return list(zip(*(_keys(column) for column in columns), strict=True))
-
-
-def _keys(column: Vector) -> list[Any]:
-    if column.type is Type.FLOAT:
-        values = np.where(np.isnan(column.values), np.nan, column.values + 0.0)
-        cells: list[Any] = [None if value != value else value for value in values.tolist()]
-        found = [("nan",) if cell is None else cell for cell in cells]
-        nulls = column.null_mask().tolist()
-        return [None if null else value for null, value in zip(nulls, found, strict=True)]
-    return [column.cell(row) for row in range(len(column))]
-
-
-def concatenate(vectors: list[Vector]) -> Vector:
-    """Vectors of one column end to end; they may have different dictionaries."""
-    if len(vectors) == 1:
-        return vectors[0]
-    nulls = None
-    if any(vector.nulls is not None for vector in vectors):
-        nulls = np.concatenate([vector.null_mask() for vector in vectors])
-    first = vectors[0]
-    if first.dictionary is None:
-        return Vector(first.type, np.concatenate([vector.values for vector in vectors]), nulls)
-    texts: dict[str, int] = {}
-    codes = []
-    for vector in vectors:
-        strings, places = vector.compact()
-        codes.append(np.array([texts.setdefault(text, len(texts)) for text in strings], np.int64)[places])
-    dictionary = np.empty(len(texts), object)
-    dictionary[:] = list(texts)
-    return Vector(first.type, np.concatenate(codes), nulls, dictionary)
 
 
 def to_table(names: Sequence[str], results: Results, metadata: dict[str, str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""One call at a time: the engine belongs to whoever is inside.
+"""A lock that refuses instead of waiting: one call at a time may use the engine.
 
 A second thread, or a listener that calls back, is told so at once instead of waiting or breaking a commit.
 """
@@ -12,7 +12,7 @@ from lineage.errors import ConflictError
 
 
 class Turn:
-    """A context that one caller can be in; refuses others, and everybody once `closed`."""
+    """A context for one caller; raises for a second caller, and for every caller once `closed`."""
 
     __slots__ = ("_lock", "closed")
 

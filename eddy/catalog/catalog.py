@@ -1,4 +1,4 @@
-"""What an engine knows by name: streams with their timelines, tables, queries, functions.
+"""The names of an engine: streams with their timelines, tables, queries, functions.
 
 Streams, tables and queries share one namespace, in any case. Every look-up that fails says what is close.
 """
@@ -16,26 +16,21 @@ import numpy as np
 from eddy.base.checking import changing, checking
 from eddy.base.description import Stream, Table
 from eddy.base.plans import Birth
+from eddy.catalog.definitions import stream_definition, table_definition
 from eddy.query import Query
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import Timeline
 from filters.expressions.expression import UserFunction
-from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, SchemaError, did_you_mean
+from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, did_you_mean
 from lineage.numbering import Numbering
 from lineage.schema import Schema, Type, check_name
-from lineage.times import duration_us
 from queries.bound import Readable
 from queries.functions import is_reserved
 
-#: Timeline of streams without a time column.
-ARRIVAL = "arrival"
-#: Timeline of streams for which none is named, and of queries over tables alone.
-MAIN = "main"
-
 
 class Catalog:
-    """The named things of one engine."""
+    """The streams, tables, queries and functions of one engine, by name."""
 
     def __init__(self) -> None:
         self.sources: dict[str, Source] = {}
@@ -61,7 +56,7 @@ class Catalog:
         self.timelines.clear()
 
     def draft(self) -> Catalog:
-        """A catalog of the same things, to which queries can be added for planning; it does not know who reads whom."""
+        """A copy for planning, to which queries can be added; it does not know which query reads which."""
         found = copy.copy(self)
         found.queries, found._query_by_name, found._readers = dict(self.queries), dict(self._query_by_name), {}
         return found
@@ -81,31 +76,19 @@ class Catalog:
         key: Any = None,
         end: Any = None,
     ) -> Source:
-        """A new stream; `seq` is the last commit, before which a new timeline has no log."""
+        """Add a stream; `seq` is the last commit, before which a new timeline has no log."""
         with checking:
             check_name(name, "stream")
             self.check_free(name)
-            schema = Schema.parse(columns, name)
-            time_column = None if time is None else _time_column(schema, name, time)
-            if late not in ("adjust", "drop"):
-                raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
-            lateness_us = duration_us(lateness)
-            if lateness_us < 0:
-                raise SchemaError("lateness is negative")
-            keep_us = None if keep is None else duration_us(keep)
-            positions = () if key is None else _key_columns(schema, "stream", name, key)
-            end_column = None if end is None else _end_column(schema, name, end, time_column)
-            check_name(timeline, "timeline")
-            if time_column is None:
-                timeline = _arrival(timeline, lateness_us)
-            elif timeline == ARRIVAL:
-                raise SchemaError(f'timeline "{ARRIVAL}" is for streams without a time column')
+            stream = stream_definition(name, columns, time, lateness, late, timeline, keep, key, end)
+            schema = Schema.parse(stream.columns, name)
+            time_column, end_column = (None if one is None else schema.position(one) for one in (stream.time, stream.end))
         with changing:
-            line = self.timeline_from(timeline, seq)
+            line = self.timeline_from(stream.timeline, seq)
             number = next(self._stream_numbers)
             source = Source(
-                name, schema, time_column, line, lateness_us, late == "drop", self._module_numbers, number, keep_us, positions,
-                end_column,
+                name, schema, time_column, line, stream.lateness_us, late == "drop", self._module_numbers, number,
+                stream.keep_us, tuple(map(schema.position, stream.key)), end_column,
             )  # fmt: skip
             self.sources[name.lower()] = source
             line.sources.append(source)
@@ -114,7 +97,7 @@ class Catalog:
             return source
 
     def timeline_from(self, name: str, seq: int) -> Timeline:
-        """The timeline of that name, which is new after commit `seq` if it is not there."""
+        """The timeline of that name; made, with a log from commit `seq` on, if there is none."""
         line = self.timelines.get(name)
         if line is None:
             line = self.timelines[name] = Timeline(name)
@@ -126,9 +109,7 @@ class Catalog:
             check_name(name, "table")
             self.check_free(name)
             schema = Schema.parse(columns, name)
-            positions = _key_columns(schema, "table", name, key)
-            if not isinstance(retroactive, bool):
-                raise SchemaError(f"retroactive is {retroactive!r}", hint="True or False")
+            positions = tuple(map(schema.position, table_definition(name, columns, key, retroactive).key))
         with changing:
             table = self.tables[name.lower()] = TableSource(name, schema, positions, retroactive, self._module_numbers)
             return table
@@ -184,14 +165,14 @@ class Catalog:
         return [*self.sources.values(), *self.tables.values()]
 
     def input_names(self) -> list[str]:
-        """What a query may read, by name."""
+        """The names of everything a query can read: streams, tables, running queries."""
         return [
             *(source.name for source in self.inputs()),
             *(query.name for query in itertools.islice(self.queries.values(), 1000)),
         ]
 
     def readable(self, name: str) -> Readable | None:
-        """What a query may read by that name."""
+        """The description of a stream, table or running query, for the binder; None if nothing has that name."""
         name = name.lower()
         source = self.sources.get(name) or self.tables.get(name)
         if source is not None:
@@ -200,7 +181,7 @@ class Catalog:
         return None if query is None else query.readable
 
     def timeline_name(self, name: str) -> str | None:
-        """The timeline of a stream or a running query; None for a table, which is on none."""
+        """The name of the timeline of a stream or running query; None for a table."""
         source = self.sources.get(name.lower())
         if source is not None:
             return source.timeline.name
@@ -208,7 +189,7 @@ class Catalog:
         return None if query is None else self.timeline_of(query).name
 
     def timeline_of(self, query: Query) -> Timeline:
-        """The timeline that a query is on."""
+        """The timeline of a query."""
         return query.timeline or self.sources[query.stream].timeline
 
     def timeline(self, name: str) -> Timeline:
@@ -243,12 +224,12 @@ class Catalog:
         self.end_reading(query)
 
     def begin_reading(self, query: Query) -> None:
-        """A query reads the queries that its text names."""
+        """Record that a query reads the queries that its text names."""
         for name in query.reads:
             self._readers.setdefault(name, {})[query.id] = query
 
     def end_reading(self, query: Query) -> None:
-        """It reads them no more: it has gone, or gets another text."""
+        """Remove the record of which queries a query reads: it was cancelled, or gets another text."""
         for name in query.reads:
             readers = self._readers[name]
             del readers[query.id]
@@ -286,7 +267,7 @@ class Catalog:
             raise ConflictError(f'"{name}" is already the name of a query', code="name_taken")
 
     def birth(self, seq: int) -> Birth:
-        """The birth of a query that comes after commit `seq`, the last one; one object for all of them."""
+        """The birth of a query submitted after commit `seq`, the last one; a shared object."""
         if self._birth is None or self._birth[0] != seq:
             ends = {source.number: source.store.end for source in self.sources.values() if source.store.end}
             self._birth = seq, Birth(ends)
@@ -312,7 +293,7 @@ class Catalog:
 
 
 def describe(source: Source) -> Stream:
-    """A stream as its users see it."""
+    """The public description of a stream."""
     time = None if source.time_column is None else source.schema.names[source.time_column]
     late = "drop" if source.intake.drop_late else "adjust"
     columns = MappingProxyType(source.schema.declared())
@@ -325,60 +306,7 @@ def describe(source: Source) -> Stream:
 
 
 def describe_table(table: TableSource) -> Table:
-    """A table as its users see it."""
+    """The public description of a table."""
     names = table.schema.names
     columns = MappingProxyType(table.schema.declared())
     return Table(table.name, columns, tuple(names[position] for position in table.key), table.retroactive)
-
-
-def _key_columns(schema: Schema, kind: str, of: str, key: Any) -> tuple[int, ...]:
-    """The positions of the key columns of a table or stream; `key` is a name or a list of names."""
-    names = [key] if isinstance(key, str) else key
-    if not isinstance(names, list | tuple) or not names:
-        raise SchemaError(f'{kind} "{of}" has no key', code="bad_key", hint='key="id", or key=["room", "sensor"]')
-    found = []
-    for name in names:
-        column = schema.find(name) if isinstance(name, str) else None
-        if column is None:
-            hint = did_you_mean(str(name), list(schema.names))
-            raise SchemaError(f'key column "{name}" does not exist in "{of}"', code="bad_key", hint=hint)
-        found.append(schema.position(column.name))
-    if len(set(found)) < len(found):
-        raise SchemaError(f'a column is twice in the key of "{of}"', code="bad_key", hint="name each column once")
-    return tuple(found)
-
-
-def _time_column(schema: Schema, stream: str, name: str) -> int:
-    column = schema.find(name) if isinstance(name, str) else None
-    if column is None:
-        hint = did_you_mean(str(name), list(schema.names))
-        raise SchemaError(f'time column "{name}" does not exist in "{stream}"', hint=hint)
-    if column.type is not Type.TIMESTAMP:
-        raise SchemaError(f'time column "{column.name}" is of type {column.declared}', hint="declare it as timestamp")
-    return schema.position(column.name)
-
-
-def _end_column(schema: Schema, stream: str, name: Any, time_column: int | None) -> int:
-    column = schema.find(name) if isinstance(name, str) else None
-    if column is None:
-        hint = did_you_mean(str(name), list(schema.names))
-        raise SchemaError(f'end column "{name}" does not exist in "{stream}"', code="bad_end", hint=hint)
-    if column.type is not Type.TIMESTAMP:
-        fact = f'end column "{column.name}" is of type {column.declared}'
-        raise SchemaError(fact, code="bad_end", hint="declare it as timestamp")
-    position = schema.position(column.name)
-    if position == time_column:
-        fact = f'"{column.name}" is both the time and the end of a row'
-        raise SchemaError(fact, code="bad_end", hint="name another column: a row lives from its time to its end")
-    return position
-
-
-def _arrival(timeline: str, lateness_us: int) -> str:
-    """The timeline of a stream without a time column."""
-    if timeline not in (MAIN, ARRIVAL):
-        fact = f'a stream without a time column is on timeline "{ARRIVAL}"'
-        raise SchemaError(fact, hint="name its time column, or leave timeline out")
-    if lateness_us:
-        fact = "a stream without a time column has no late rows"
-        raise SchemaError(fact, hint="name its time column, or leave lateness out")
-    return ARRIVAL

@@ -1,4 +1,4 @@
-"""From a text and its parameters to a plan: parse, bind, normal form, remembering what can serve again.
+"""Planning of query texts: parse, bind, normal form; the last thousand texts stay parsed.
 
 The last thousand texts keep their parse and, if they have one, their prepared form (`queries/prepared.py`).
 """
@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eddy.base.plans import JoinPlan, Plan, TreePlan
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from filters.expressions.predicate import normalise
 from lineage.errors import EddyError, QueryError
 from queries.binder import bind
@@ -36,7 +37,7 @@ _NO_PARAMS: Mapping[str, Any] = {}
 
 @dataclass(slots=True)
 class _Text:
-    """What is known of one text."""
+    """A query text with its parse and prepared form."""
 
     parsed: ParsedQuery
     #: the prepared form and the plan it was made with
@@ -51,17 +52,17 @@ class Planner:
         self._texts: dict[str, _Text] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Texts are parsed again where they are needed."""
+        """All but the parsed texts, which are parsed again when needed."""
         return {"_catalog": self._catalog, "_texts": {}}
 
     def over(self, catalog: Catalog) -> Planner:
-        """Makes plans over another catalog, and remembers texts with this one."""
+        """A planner over another catalog, which shares the parsed texts."""
         other = Planner(catalog)
         other._texts = self._texts
         return other
 
     def plan(self, sql: str, params: Mapping[str, Any] | None) -> Plan | JoinPlan | TreePlan:
-        """The plan of a query; raises `QueryError`, and then nothing has changed."""
+        """The plan of a query; raises `QueryError` and changes nothing if the text is wrong."""
         if not isinstance(sql, str):
             raise QueryError(f"a query is a text, not {type(sql).__name__}", code="not_a_text", hint='"SELECT ... FROM stream"')
         if params is not None and not isinstance(params, Mapping):
@@ -130,7 +131,7 @@ class Planner:
         )  # fmt: skip
 
     def _check_timeline(self, parsed: ParsedQuery, node: Node) -> str:
-        """The one timeline of all that a tree reads."""
+        """The name of the timeline that all inputs of a tree are on; raises if there are several."""
         first: tuple[str, str] | None = None
         for leaf in leaves(node):
             line = self._catalog.timeline_name(leaf.name)
@@ -153,7 +154,7 @@ class Planner:
 
 
 def _with_extent(node: Node) -> Node:
-    """A block below a SLIDE keeps the rows that the extent shown may hold: it is shown until the next boundary."""
+    """The block below a SLIDE with a window long enough for the extent shown, which stays until the next boundary."""
     if not isinstance(node, Slide) or node.of_query:
         return node
     assert isinstance(node.child, Block), "a stream as it is pushed is a block"

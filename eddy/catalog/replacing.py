@@ -1,4 +1,4 @@
-"""Whether one text may take the place of another under the same id: the same columns, and a relation stays a relation."""
+"""The check that one query text may replace another under the same id: same columns, same kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lineage.errors import ConflictError
 
 
 def check_replaces(query: Query, plan: Plan | JoinPlan | TreePlan) -> None:
-    """Raise `ConflictError` if a query of this plan cannot go on where `query` is."""
+    """Raise `ConflictError` if the plan's columns or kind differ from those of `query`."""
     if not query.running:
         raise ConflictError(f'query "{query.name}" is paused', code="paused", hint="resume it first")
     is_stream = plan.window.is_stream if isinstance(plan, Plan) else plan.is_stream

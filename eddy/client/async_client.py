@@ -19,7 +19,7 @@ from eddy.client import calls, http
 from eddy.client.changes import AsyncChanges
 from eddy.client.exchange import Call, Effect, Give, Open, Patience, Read, Reply, Send, Sleep, Steps, performed, until_ready
 from eddy.client.facts import Query
-from eddy.client.following import Cursor, Message, follow
+from eddy.client.following import ChangeCursor, Message, follow
 from lineage.errors import EddyError
 
 P = ParamSpec("P")
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def _awaited(call: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], Awaitable[T]]:
-    """A method that carries a call out."""
+    """Return a method that executes a call."""
 
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(performed(call(*args, **kwargs), self._patience))
@@ -37,7 +37,7 @@ def _awaited(call: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P]
 
 
 class AsyncClient:
-    """The service at an address, by the engine's calls, each awaited; the options are those of `Client`."""
+    """Asynchronous client of a service, with the engine's calls; the options are those of `Client`."""
 
     def __init__(
         self,
@@ -87,17 +87,17 @@ class AsyncClient:
 
     @property
     def streams(self) -> Awaitable[dict[str, Stream]]:
-        """All streams by name: `await client.streams`."""
+        """Return all streams by name: `await client.streams`."""
         return self._run(performed(calls.streams(), self._patience))
 
     @property
     def tables(self) -> Awaitable[dict[str, Table]]:
-        """All tables by name: `await client.tables`."""
+        """Return all tables by name: `await client.tables`."""
         return self._run(performed(calls.tables(), self._patience))
 
     @property
     def queries(self) -> Awaitable[dict[str, Query]]:
-        """All queries by name: `await client.queries`."""
+        """Return all queries by name: `await client.queries`."""
         return self._run(performed(calls.queries(), self._patience))
 
     def changes(
@@ -109,16 +109,16 @@ class AsyncClient:
         follow: bool = False,
         slow: str = "block",
     ) -> AsyncChanges:
-        """A cursor over the changes of queries, up to now or, with `follow`, as they happen; see `Client.changes`."""
+        """Return a cursor over the changes of queries, up to now or, with `follow`, as they happen; see `Client.changes`."""
         names = [
             each.name if isinstance(each, Query) else each for each in ([query] if isinstance(query, Query | str) else query)
         ]
         tags = [tags] if isinstance(tags, str) else list(tags)
         if not names and not tags:
             raise EddyError("changes takes a query or a tag", code="bad_option", hint='changes("hot") or changes(tags=["demo"])')
-        return AsyncChanges(Cursor(names, tags, since, slow, follow), self._follow, self.query)
+        return AsyncChanges(ChangeCursor(names, tags, since, slow, follow), self._follow, self.query)
 
-    def _follow(self, cursor: Cursor) -> AsyncDriver[None]:
+    def _follow(self, cursor: ChangeCursor) -> AsyncDriver[None]:
         return AsyncDriver(self._http, follow(cursor, self._patience), self.timeout)
 
     async def wait_ready(self, seconds: float = 60.0) -> None:
@@ -134,7 +134,7 @@ class AsyncClient:
     # ---- life
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -148,7 +148,7 @@ class AsyncClient:
 
 
 class AsyncDriver(Generic[T]):
-    """Carries out effects for whoever iterates, who gets what is given."""
+    """Executes effects; iterating over it yields the messages of `Give`."""
 
     def __init__(self, client: httpx.AsyncClient, steps: Steps[T], timeout: float) -> None:
         self._http = client
@@ -210,6 +210,6 @@ class AsyncDriver(Generic[T]):
             self._response = None
 
     async def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._steps.close()
         await self._hang_up()

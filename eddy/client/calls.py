@@ -1,4 +1,4 @@
-"""The calls of the service, each described once: what is asked, and what is made of the answer.
+"""The calls of the service, each described once: its requests, and the result made of the replies.
 
 A call is a generator of requests (`eddy/client/exchange.py`); `Client` and `AsyncClient` carry it out. Arguments and results are
 those of the engine's call of the same name, where there is one.
@@ -41,7 +41,7 @@ PAGE = 1000
 
 
 def dressed(method: Callable[..., Any], call: Callable[..., Any]) -> None:
-    """Give a method that carries a call out the call's name, text and signature."""
+    """Copy a call's name, docstring and signature to the method that executes it."""
     functools.update_wrapper(method, call)
     del method.__wrapped__  # type: ignore[attr-defined]  # its signature has no self
     signature = inspect.signature(call)
@@ -50,7 +50,7 @@ def dressed(method: Callable[..., Any], call: Callable[..., Any]) -> None:
 
 
 def ask(method: str, path: str, body: Any = None, **options: Any) -> Request:
-    """A request with a JSON body, if any."""
+    """Return a request with a JSON body, if any."""
     if body is None:
         return Request(method, path, **options)
     headers = {"Content-Type": JSON}
@@ -58,7 +58,7 @@ def ask(method: str, path: str, body: Any = None, **options: Any) -> Request:
 
 
 def get(path: str, **params: Any) -> Request:
-    """A request that changes nothing."""
+    """Return a request that changes nothing."""
     given = tuple((name, str(value)) for name, value in params.items() if value is not None)
     return Request("GET", path, given, repeatable=True)
 
@@ -68,12 +68,12 @@ def json_of(reply: Reply) -> Any:
 
 
 def path_of(*parts: str) -> str:
-    """A path below `/v1`; names are quoted."""
+    """Return a path below `/v1`; names are quoted."""
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """The options that are not left out; durations are milliseconds."""
+    """Return the options that were given; durations become milliseconds."""
     return {
         name: value / timedelta(milliseconds=1) if isinstance(value, timedelta) else value
         for name, value in options.items()
@@ -162,7 +162,7 @@ def push(
 
 
 def upsert(table: str, rows: Any, *, bad: str = "refuse", key: str | None = None) -> Call[TableReceipt]:
-    """Give a table rows, which take the place of those with their keys."""
+    """Give a table rows; a row replaces the one with the same key."""
     reply = yield _rows(path_of("tables", table, "rows"), rows, bad, None, key)
     return table_receipt_of(json_of(reply))
 
@@ -170,7 +170,7 @@ def upsert(table: str, rows: Any, *, bad: str = "refuse", key: str | None = None
 def push_body(
     stream: str, content: bytes, media: str, *, csv: CsvForm | None = None, bad: str = "refuse", key: str | None = None
 ) -> Call[Receipt]:  # fmt: skip
-    """Give a stream rows that are bytes of a format already: NDJSON, CSV, Arrow or JSON. `csv` is the form of a CSV."""
+    """Push rows that are already encoded: NDJSON, CSV, Arrow or JSON. `csv` is the form of a CSV."""
     reply = yield _post(path_of("streams", stream, "rows"), content, media, bad, None, key, csv)
     return receipt_of(json_of(reply))
 
@@ -183,7 +183,7 @@ def _rows(path: str, rows: Any, bad: str, wait: str | None, key: str | None) -> 
 def _post(
     path: str, content: bytes, media: str, bad: str, wait: str | None, key: str | None, csv: CsvForm | None = None
 ) -> Request:  # fmt: skip
-    """Rows on their way. With their key they can be sent twice and are taken once."""
+    """Return a request with rows. Its idempotency key makes it safe to send twice."""
     params = [("bad", bad)] if bad != "refuse" else []
     for name, text in ({} if csv is None else csv.texts()).items():
         params += [(name, one) for one in (text if isinstance(text, list) else [text])]
@@ -228,7 +228,7 @@ def advance(time: Any, timeline: str = "main") -> Call[int]:
 
 
 def name_of(query: Query | int | str) -> Call[str]:
-    """The name of a query that is given in any of the ways."""
+    """Return the name of a query given by object, name or number."""
     if isinstance(query, Query):
         return query.name
     if isinstance(query, str):
@@ -241,7 +241,7 @@ def name_of(query: Query | int | str) -> Call[str]:
 
 
 def _at(query: Query | int | str, *more: str) -> Call[str]:
-    """The path of a query."""
+    """Return the path of a query."""
     name = yield from name_of(query)
     return path_of("queries", name, *more)
 

@@ -1,4 +1,4 @@
-"""Cursors over changes for programs: iterated, they give changes; a loop that is left early loses nothing for the next."""
+"""Cursors over changes, for programs: iterating gives changes, and a loop that is left early loses none of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from eddy.client.facts import Change
-from eddy.client.following import Committed, Cursor, Gap, Message
+from eddy.client.following import ChangeCursor, Committed, Gap, Message
 from lineage.errors import EddyError, GoneError
 
 
-class Opened(Protocol):
-    """A stream of messages that somebody reads."""
+class OpenStream(Protocol):
+    """An open stream of messages."""
 
     def __iter__(self) -> Iterator[Message]: ...
 
     def close(self) -> None: ...
 
 
-class AsyncOpened(Protocol):
+class AsyncOpenStream(Protocol):
     def __aiter__(self) -> AsyncIterator[Message]: ...
 
     async def close(self) -> None: ...
@@ -28,14 +28,14 @@ class AsyncOpened(Protocol):
 class _Pending:
     """Changes that came and were not yet given out."""
 
-    def __init__(self, cursor: Cursor, describe: Callable[[str], Any]) -> None:
+    def __init__(self, cursor: ChangeCursor, describe: Callable[[str], Any]) -> None:
         self._cursor = cursor
         self._describe = describe
         self._pending: deque[Change] = deque()
 
     @property
     def seq(self) -> str | int:
-        """The last commit that was read whole, or where it will begin."""
+        """Return the last commit that was read whole, or the starting point."""
         return self._cursor.since
 
     def _take(self, message: Message) -> None:
@@ -64,9 +64,9 @@ class _Pending:
 
 
 class Changes(_Pending):
-    """A cursor of a `Client`. Gives the changes up to now, or with `follow` for as long as there are any."""
+    """A cursor of a `Client`: yields the changes up to now or, with `follow`, until the queries end."""
 
-    def __init__(self, cursor: Cursor, open_: Callable[[Cursor], Opened], describe: Callable[[str], Any]) -> None:
+    def __init__(self, cursor: ChangeCursor, open_: Callable[[ChangeCursor], OpenStream], describe: Callable[[str], Any]) -> None:
         super().__init__(cursor, describe)
         self._open = open_
 
@@ -99,7 +99,9 @@ class Changes(_Pending):
 class AsyncChanges(_Pending):
     """A cursor of an `AsyncClient`."""
 
-    def __init__(self, cursor: Cursor, open_: Callable[[Cursor], AsyncOpened], describe: Callable[[str], Any]) -> None:
+    def __init__(
+        self, cursor: ChangeCursor, open_: Callable[[ChangeCursor], AsyncOpenStream], describe: Callable[[str], Any]
+    ) -> None:
         super().__init__(cursor, describe)
         self._open = open_
 
@@ -130,7 +132,7 @@ class AsyncChanges(_Pending):
 
 
 def arrow_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> Any:
-    """Rows as a pyarrow.Table with the types that the engine's answers have."""
+    """Return rows as a pyarrow.Table with the types of the engine's answers."""
     import pyarrow as pa
 
     types = {

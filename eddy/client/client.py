@@ -22,7 +22,7 @@ from eddy.client import calls, http
 from eddy.client.changes import Changes
 from eddy.client.exchange import Call, Effect, Give, Open, Patience, Read, Reply, Send, Sleep, Steps, performed, until_ready
 from eddy.client.facts import Query
-from eddy.client.following import Cursor, Message, follow
+from eddy.client.following import ChangeCursor, Message, follow
 from lineage.errors import EddyError
 
 P = ParamSpec("P")
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def _blocking(call: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
-    """A method that carries a call out."""
+    """Return a method that executes a call."""
 
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(performed(call(*args, **kwargs), self._patience))
@@ -40,7 +40,7 @@ def _blocking(call: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]
 
 
 class Client:
-    """The service at an address, by the engine's calls.
+    """Blocking client of a service, with the engine's calls.
 
     `url` and `token` are by default `EDDY_URL` and `EDDY_TOKEN`. A call waits at most `timeout` seconds for an answer, and is
     tried again for `patience` seconds where that helps: when the service is busy or restarts.
@@ -122,15 +122,15 @@ class Client:
         """
         return Changes(self._cursor(query, since, tags, slow, follow), self._follow, self.query)
 
-    def _cursor(self, query: Any, since: str | int, tags: Iterable[str], slow: str, follow: bool) -> Cursor:
+    def _cursor(self, query: Any, since: str | int, tags: Iterable[str], slow: str, follow: bool) -> ChangeCursor:
         one = isinstance(query, Query | int | str)
         names = [self._run(performed(calls.name_of(each), self._patience)) for each in ([query] if one else query)]
         tags = [tags] if isinstance(tags, str) else list(tags)
         if not names and not tags:
             raise EddyError("changes takes a query or a tag", code="bad_option", hint='changes("hot") or changes(tags=["demo"])')
-        return Cursor(names, tags, since, slow, follow)
+        return ChangeCursor(names, tags, since, slow, follow)
 
-    def _follow(self, cursor: Cursor) -> Driver[None]:
+    def _follow(self, cursor: ChangeCursor) -> Driver[None]:
         return Driver(self._http, follow(cursor, self._patience), self.timeout)
 
     def wait_ready(self, seconds: float = 60.0) -> None:
@@ -146,7 +146,7 @@ class Client:
     # ---- life
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Client:
@@ -160,7 +160,7 @@ class Client:
 
 
 class Driver(Generic[T]):
-    """Carries out effects in the thread that iterates, which gets what is given; any thread may `stop` it."""
+    """Executes effects in the thread that iterates and yields the messages of `Give`; any thread may `stop` it."""
 
     def __init__(self, client: httpx.Client, steps: Steps[T], timeout: float) -> None:
         self._http = client
@@ -222,13 +222,13 @@ class Driver(Generic[T]):
             self._response = None
 
     def close(self) -> None:
-        """Read no more; by the thread that iterates."""
+        """Stop reading; for the thread that iterates."""
         self._stopped.set()
         self._steps.close()
         self._hang_up()
 
     def stop(self) -> None:
-        """Have the thread that iterates come back soon, by any thread."""
+        """Make the iterating thread return soon; for any thread."""
         self._stopped.set()
         response = self._response
         if response is None:

@@ -1,4 +1,4 @@
-"""Requests and how often they are tried: what the blocking and the asynchronous client have in common.
+"""Requests and their retries, shared by the blocking and the asynchronous client.
 
 A call is a generator that yields `Request`s and is sent `Reply`s (`eddy/client/calls.py`). `performed` makes of it a generator of
 *effects*, which is all that a client has to carry out:
@@ -37,7 +37,7 @@ _NOT_DONE = ("recovering", "stopping")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of the service."""
+    """One HTTP request to the service."""
 
     method: str
     path: str
@@ -52,7 +52,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the service answered; a stream that has begun has no body yet."""
+    """The service's reply; that of an open stream has no body yet."""
 
     status: int
     headers: Mapping[str, str]
@@ -93,14 +93,14 @@ Steps = Generator[Effect, Any, T]
 
 @dataclass(slots=True)
 class Patience:
-    """How long a client tries; `met` once the service has answered anything, for one that never did is not waited for."""
+    """The seconds for which a client retries; `met` once the service has replied: it is not waited for before."""
 
     seconds: float
     met: bool = False
 
 
 def performed(call: Call[T], patience: Patience) -> Steps[T]:
-    """A call as effects, each request tried as often as it helps."""
+    """Turn a call into effects, with retries."""
     try:
         request = next(call)
         while True:
@@ -116,7 +116,7 @@ def performed(call: Call[T], patience: Patience) -> Steps[T]:
 
 
 def attempts(request: Request, patience: Patience) -> Steps[Reply]:
-    """The reply to a request, if it is one of success; raises an `EddyError` otherwise."""
+    """Return the successful reply to a request, with retries; raise an `EddyError` otherwise."""
     pause = Pause(patience)
     while True:
         try:
@@ -153,19 +153,19 @@ def until_ready(seconds: float, patience: Patience) -> Steps[None]:
 
 
 class Pause:
-    """The times between tries: twice the last or what the service asks for, and a little more so that not all come at once."""
+    """The waiting times between retries: twice the last one or what the service asks for, plus a random part."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self.reset()
 
     def reset(self) -> None:
-        """Something has worked."""
+        """Start again with the shortest wait, after a success."""
         self._delay = FIRST_DELAY
         self._began: float | None = None
 
     def next(self, failure: EddyError, asked: float = 0.0) -> Sleep:
-        """What to do before the next try; raises the failure when there have been enough."""
+        """Return the wait before the next try; raise the failure when the patience is over."""
         now = time.monotonic()
         if self._began is None:
             self._began = now
@@ -177,23 +177,23 @@ class Pause:
 
 
 def passing(reply: Reply, failure: EddyError, repeatable: bool) -> bool:
-    """Whether a refusal may be gone the next time, and trying again cannot do something twice."""
+    """Return whether an error may pass, and a retry cannot execute the request twice."""
     return reply.status == 429 or (reply.status == 503 and (repeatable or failure.code in _NOT_DONE))
 
 
 def never_sent(error: httpx.TransportError) -> bool:
-    """Whether the service cannot have seen anything of the request."""
+    """Return whether the service cannot have received any of the request."""
     return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
 
 
 def retry_after(reply: Reply) -> float:
-    """Seconds after which the service wants to be asked again; 0 if it does not say."""
+    """Return the seconds that the service asks to wait; 0 if it does not say."""
     text = reply.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0.0
 
 
 def unreachable(error: httpx.TransportError, request: Request) -> UnreachableError:
-    """A connection that could not be made, or that broke."""
+    """Return the error for a connection that could not be made, or that broke."""
     if never_sent(error):
         return UnreachableError("the service cannot be reached", detail=_why(error), hint="is it running? eddy serve starts one")
     if isinstance(error, httpx.TimeoutException):

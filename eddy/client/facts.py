@@ -1,4 +1,4 @@
-"""What the service tells of streams, tables, queries and rows, as objects; the names are the engine's."""
+"""Streams, tables, queries, rows and receipts as the service describes them, by the engine's names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from eddy.base.description import Stream, Table
 
 
 class Receipt(NamedTuple):
-    """What a push did. The first five are the engine's; `rejected` and `errors` are of `bad="skip"`, `visible` of `wait`,
-    `nulls` (cells that are NULL, by column) of CSV."""
+    """The result of a push. The first five fields are the engine's; `rejected` and `errors` belong to `bad="skip"`, `visible` to
+    `wait`, `nulls` (NULL cells by column) to CSV."""
 
     accepted: int
     late: int
@@ -27,7 +27,7 @@ class Receipt(NamedTuple):
 
 
 class TableReceipt(NamedTuple):
-    """What an upsert or delete did: keys that are new, replaced, deleted, and that were not there."""
+    """The result of an upsert or delete: numbers of keys that were new, replaced, deleted, and not found."""
 
     inserted: int
     updated: int
@@ -67,7 +67,7 @@ class Change(description.Change):
 
 
 def as_time(text: str | None) -> datetime | None:
-    """A time as the service writes it.
+    """Parse a time of the service.
 
     >>> as_time("1970-01-01T00:00:01Z").isoformat()
     '1970-01-01T00:00:01+00:00'

@@ -1,8 +1,8 @@
-"""The changes of queries as they happen: where a reader stands, and how it goes on after a break.
+"""The changes of queries as they happen: the position of a reader, and how it continues after a broken connection.
 
-The service sends the changes of a commit, then progress with the number of the last commit that was sent whole. A `Cursor` gives
-changes out only by whole commits and remembers the last one: when the connection breaks, what had come of the next commit is
-forgotten and the service is asked for what follows the last. So each change is given once, in order, whatever breaks.
+The service sends the changes of a commit, then progress with the number of the last commit that was sent whole. A `ChangeCursor`
+gives changes out only by whole commits and remembers the last one. When the connection breaks, an incomplete commit is dropped
+and the service is asked for everything after the last whole one. So each change is given once, in order.
 
     Committed    the changes of one commit; the whole answer if `snapshot`
     Gap          changes that were not sent, because the reader was slow
@@ -32,7 +32,7 @@ _PASSING = ("the service stops",)
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Everything that some commits changed, up to `seq`; the whole answer as + rows if `snapshot`."""
+    """The changes of some commits, up to `seq`; the whole answer as + rows if `snapshot`."""
 
     seq: int
     changes: tuple[Change, ...]
@@ -43,7 +43,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The changes of the commits after `after` up to `until` were not sent; if `snapshot` the whole answer comes next."""
+    """Message: the changes of the commits after `after` up to `until` were not sent; if `snapshot` the whole answer follows."""
 
     after: int
     until: int
@@ -52,7 +52,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing more comes of a query, or of all if it is None."""
+    """Message: no more changes come, of one query or, if it is None, of all."""
 
     query: str | None
     reason: str
@@ -61,8 +61,8 @@ class End:
 Message = Committed | Gap | End
 
 
-class Cursor:
-    """Where a reader of some queries stands."""
+class ChangeCursor:
+    """The position of a reader of some queries: the last whole commit, and the changes of an incomplete one."""
 
     def __init__(
         self, queries: Iterable[str], tags: Iterable[str], since: str | int, slow: str = "block", follow: bool = True
@@ -80,13 +80,13 @@ class Cursor:
         self.restart()
 
     def restart(self) -> None:
-        """A connection begins: what the last one had begun is forgotten."""
+        """Drop an incomplete commit, because a new connection begins."""
         self._bytes = b""
         self._waiting: list[dict[str, Any]] = []
         self._snapshot = self.since == "snapshot"
 
     def request(self) -> Request:
-        """What to ask for to go on from here."""
+        """Return the request for the changes after the last whole commit."""
         params = [("since", str(self.since)), ("slow", self.slow), ("follow", str(self.follow).lower()), ("format", "ndjson")]
         if len(self.queries) == 1 and not self.tags:
             path = path_of("queries", self.queries[0], "changes")
@@ -96,7 +96,7 @@ class Cursor:
         return Request("GET", path, tuple(params), headers={"Accept": _NDJSON}, repeatable=True)
 
     def feed(self, chunk: bytes) -> Iterator[tuple[list[dict[str, Any]], Message]]:
-        """Messages that some bytes complete; a commit's changes are given beside it, as they came."""
+        """Yield the messages that some bytes complete, each with its raw changes."""
         # split by hand: httpx ends lines at characters that JSON texts may hold
         lines, newline, rest = (self._bytes + chunk).rpartition(b"\n")
         self._bytes = rest
@@ -154,15 +154,15 @@ class Cursor:
     # ---- values
 
     def unknown(self, changes: list[dict[str, Any]]) -> list[str]:
-        """Queries whose columns are not known yet."""
+        """Return the queries whose columns are not known yet."""
         return [name for name in dict.fromkeys(change["query"] for change in changes) if name not in self._times_of]
 
     def learn(self, query: str, columns: Mapping[str, str]) -> None:
-        """The columns of a query."""
+        """Note the columns of a query."""
         self._times_of[query] = [name for name, kind in columns.items() if kind.startswith("timestamp")]
 
     def finished(self, changes: list[dict[str, Any]], message: Message) -> Message:
-        """A message with its changes, values as the engine gives them: times are times."""
+        """Return a message with its changes, values as the engine gives them: times are times."""
         if not changes:
             return message
         assert isinstance(message, Committed)
@@ -177,8 +177,8 @@ class Cursor:
         return Committed(message.seq, tuple(found), message.snapshot, message.times)
 
 
-def follow(cursor: Cursor, patience: Patience) -> Steps[None]:
-    """Messages from where a cursor stands; goes on after breaks and restarts of the service."""
+def follow(cursor: ChangeCursor, patience: Patience) -> Steps[None]:
+    """Yield messages from a cursor's position on; continue after broken connections and restarts of the service."""
     pause = Pause(patience)
     while True:
         cursor.restart()
@@ -212,7 +212,7 @@ def follow(cursor: Cursor, patience: Patience) -> Steps[None]:
 
 
 def _columns(name: str, patience: Patience) -> Steps[Mapping[str, str]]:
-    """The columns of a query; none if it has gone meanwhile, and then its times stay texts."""
+    """Return the columns of a query; none if it is gone, and then its times stay texts."""
     try:
         reply = yield from attempts(Request("GET", path_of("queries", name), repeatable=True), patience)
     except NotFoundError:

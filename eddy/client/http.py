@@ -1,4 +1,4 @@
-"""What both clients make of their options: where the service is, who asks, how long to wait."""
+"""Arguments of httpx made from the options of both clients: address, token, timeouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def options(url: str | None, token: str | None, timeout: float, verify: Any) -> dict[str, Any]:
-    """The arguments of httpx's clients."""
+    """Return the arguments of httpx's clients."""
     url = (url or os.environ.get("EDDY_URL") or DEFAULT_URL).rstrip("/")
     token = token or os.environ.get("EDDY_TOKEN")
     parts = urlsplit(url)
@@ -37,7 +37,7 @@ def options(url: str | None, token: str | None, timeout: float, verify: Any) -> 
 
 
 def arguments(request: Request, timeout: float) -> dict[str, Any]:
-    """The arguments of httpx's `build_request`."""
+    """Return the arguments of httpx's `build_request`."""
     wait = httpx.Timeout(timeout + request.slow, connect=min(CONNECT, timeout))
     # without a body the content type of none is sent
     return {

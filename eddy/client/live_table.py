@@ -22,7 +22,7 @@ from typing import Any
 from eddy.client.changes import arrow_table
 from eddy.client.client import Client, Driver
 from eddy.client.facts import Change, Query
-from eddy.client.following import Committed, Cursor, End, Message
+from eddy.client.following import ChangeCursor, Committed, End, Message
 from eddy.client.problems import UnreachableError
 from lineage.errors import ConflictError, EddyError, GoneError
 
@@ -37,14 +37,14 @@ Row = tuple[Any, ...]
 
 
 class Bag:
-    """Rows and how often each is there; `seq` is the commit whose answer it is."""
+    """Rows with their counts; `seq` is the commit of the answer."""
 
     def __init__(self) -> None:
         self.counts: dict[Row, int] = {}
         self.seq = 0
 
     def apply(self, commit: Committed) -> bool:
-        """Take a commit in; False if the bag cannot be right: a row would be there less than never."""
+        """Apply a commit; return False if a row's count would fall below 0, so that the bag is wrong."""
         if commit.snapshot:
             self.counts = {}
         touched = set()
@@ -62,7 +62,7 @@ class Bag:
         return True
 
     def before(self, changes: Iterable[Change]) -> dict[Row, int]:
-        """What it was before some changes."""
+        """Return the counts before some changes."""
         counts = Counter(self.counts)
         for change in changes:
             counts[tuple(change.row.values())] -= change.sign
@@ -70,7 +70,7 @@ class Bag:
 
 
 class LiveTable:
-    """The answer of a query, live. `resyncs` counts how often it had to start again."""
+    """The live answer of a query."""
 
     def __init__(self, client: Client, query: Query | int | str, *, slow: str = "block") -> None:
         self.query = client.query(query)
@@ -95,7 +95,7 @@ class LiveTable:
 
     def _work(self) -> None:
         while True:
-            driver = self._client._follow(Cursor([self.query.name], (), "snapshot", self._slow))
+            driver = self._client._follow(ChangeCursor([self.query.name], (), "snapshot", self._slow))
             with self._changed:
                 if self._closing:
                     return
@@ -118,7 +118,7 @@ class LiveTable:
                 self._changed.wait_for(lambda: self._closing, RESYNC_DELAY)
 
     def _read(self, driver: Driver[None]) -> bool:
-        """Apply what comes; True when nothing more will, False to begin anew."""
+        """Apply messages; return True at the end of the query, False to start again."""
         for message in driver:
             if not self._take(message):
                 return False
@@ -155,13 +155,13 @@ class LiveTable:
 
     @property
     def resyncs(self) -> int:
-        """How often it has started again."""
+        """Return how often it has started again from a snapshot."""
         with self._changed:
             return max(0, self._snapshots - 1)
 
     @property
     def seq(self) -> int:
-        """The commit whose answer it shows."""
+        """Return the commit of the shown answer."""
         with self._changed:
             return self._now().seq
 
@@ -184,7 +184,7 @@ class LiveTable:
             return sum(self._now().counts.values())
 
     def _now(self) -> Bag:
-        """The bag, once there is one; with the lock held."""
+        """Return the bag, once there is one; with the lock held."""
         if self._bag is None:
             self._await(lambda: self._bag is not None, self._client.timeout, "the first answer")
         assert self._bag is not None
@@ -197,7 +197,7 @@ class LiveTable:
             self._await(lambda: self._bag is not None and self._bag.seq >= seq, seconds, f"commit {seq}")
 
     def _await(self, holds: Any, seconds: float, what: str) -> None:
-        """Wait until something holds; with the lock held."""
+        """Wait until a condition holds; with the lock held."""
         deadline = time.monotonic() + seconds
         while not holds():
             if self._error is not None:
@@ -212,7 +212,7 @@ class LiveTable:
     # ---- checking
 
     def verify(self, timeout: float | None = None) -> bool:
-        """Compare with the service's own answer at the same commit; if they differ it starts again, and this is False."""
+        """Compare with the service's own answer at the same commit; on a difference start again and return False."""
         for _ in range(TRIES):
             found = self._compare(timeout)
             if found is not None:
@@ -224,7 +224,7 @@ class LiveTable:
         return found
 
     def _compare(self, timeout: float | None) -> bool | None:
-        """Whether the bag was the answer; None if it began anew meanwhile."""
+        """Return whether the bag equals the answer; None if it started again meanwhile."""
         record: list[Change] = []
         with self._changed:
             self._now()
@@ -273,5 +273,5 @@ class LiveTable:
 
 
 def _as_json(value: Any) -> Any:
-    """A value as the changes have it."""
+    """Return a value in the form that the changes have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -20,7 +20,7 @@ from lineage.errors import (
 
 
 class UnreachableError(EddyError):
-    """The service does not answer."""
+    """The service cannot be reached."""
 
     default_code = "unreachable"
 
@@ -39,7 +39,7 @@ _SHOWN = 200
 
 
 def error_of(status: int, body: bytes) -> EddyError:
-    """The error that an answer with a status from 400 on tells of."""
+    """Return the error of a reply with a status from 400 on."""
     try:
         facts = json.loads(body)
     except ValueError:
@@ -53,7 +53,7 @@ def error_of(status: int, body: bytes) -> EddyError:
 
 
 def error_from(facts: dict[str, Any], status: int) -> EddyError:
-    """The error of a problem document, or of an entry that is like one."""
+    """Return the error of a problem document, or of an entry with the same fields."""
     kind = _KINDS.get(str(facts.get("kind")), _STATUSES.get(status, EddyError))
     place = facts.get("position")
     place = place if isinstance(place, dict) else {}

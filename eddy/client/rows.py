@@ -1,4 +1,4 @@
-"""Rows of a Python program as the body of a request.
+"""Encoders of a program's rows into the body of a request.
 
 Tables (pyarrow, pandas, polars, anything with an Arrow stream) and columns that are arrays go as an Arrow IPC stream, which keeps
 units and NaN; lists and dicts go as JSON. JSON has no NaN and no infinities: rows that hold such go as Arrow too. Rows of several
@@ -65,7 +65,7 @@ def encode_many(rows: Mapping[str, Any]) -> Body:
 
 
 def _as_table(rows: Any) -> Any:
-    """Rows of any kind as a table of pyarrow."""
+    """Convert rows of any kind to a pyarrow table."""
     if isinstance(rows, Mapping):
         return _table(rows)
     if isinstance(rows, Sequence) and not isinstance(rows, str | bytes):
@@ -91,12 +91,12 @@ def _columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _column(values: Any) -> Any:
-    """A column as a list; anything else is left for the service to refuse, or is the value of a single row."""
+    """Return a column as a list; any other value is left as it is, for the service to judge."""
     return list(values) if isinstance(values, Sequence) and not isinstance(values, str | bytes) else values
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know, in terms of what it does."""
+    """Convert a value that JSON lacks to one that it has."""
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if hasattr(value, "item"):  # a number of numpy
@@ -125,7 +125,7 @@ def _table(columns: Mapping[str, Any]) -> Any:
 
 
 def _frame(rows: Any) -> Any:
-    """A table of any kind as one of pyarrow."""
+    """Convert a table of any library to a pyarrow table."""
     import pyarrow as pa
 
     if isinstance(rows, pa.Table):

@@ -25,7 +25,7 @@ import numpy as np
 
 from eddy.base.checking import changing
 from eddy.base.log_bounds import LogBounds
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.commit.ends import cuts_of, split_at
 from eddy.history.retention import Retention, row_bytes_spared
@@ -39,7 +39,7 @@ from eddy.matching.commit import Commit
 from eddy.matching.eddy import Eddy
 from eddy.matching.leaving_rows import LeavingRows
 from eddy.matching.result_rows import ResultRows
-from eddy.matching.row_lists import Buffers, MatchedRows, PartRows
+from eddy.matching.row_lists import ListBuffers, MatchedRows, PartRows
 from eddy.operators.operation import Operation
 from eddy.operators.operations import Operations
 from eddy.operators.tree_query import TreeQuery
@@ -103,7 +103,7 @@ class Committer:
         #: by a number for each registration
         self.listeners: dict[int, Listener] = {}
         self._registrations = Numbering()
-        self._buffers = Buffers()
+        self._buffers = ListBuffers()
         self._part = 0
         #: whether joins or operators may bring further parts of the commit
         self._more = False
@@ -131,7 +131,7 @@ class Committer:
             if newest > after:
                 after = newest
         self._failure = None
-        leaving = [source for source in timeline.sources if source.keeps_ids] if after > before else None
+        leaving = [source for source in timeline.sources if source.placement.keeps_ids] if after > before else None
         cuts = cuts_of(timeline, leaving, released, after, self.operations.timed(timeline)) if leaving else None
         if cuts is not None:
             while (cut := cuts.next(released)) is not None:
@@ -153,7 +153,7 @@ class Committer:
         operating = timeline in self.operations
         self._more = bool(joins) or operating
         if leaving:
-            self._expire(leaving, after, any(source.legs for source, _ in released))
+            self._expire(leaving, after, any(source.placement.legs for source, _ in released))
         retracted: dict[Source, Retractions] = {}
         if timeline.keyed:
             released, retracted = take_out(released, before)
@@ -165,12 +165,15 @@ class Committer:
         if joins:
             self._join(joins, before, after)
         timeline.now = after
-        record = Record(self.seq, before, after)
-        timeline.log.append(record)
+        timeline.log.append(self.seq, before, after)
         for source, _ in released:
-            source.ends.append(self.seq, source.store.end)
+            source.log.ends.append(self.seq, source.store.end)
         if operating:
-            self._operate(timeline, record, Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]))
+            self._operate(
+                timeline,
+                LoggedCommit(self.seq, before, after),
+                Ranks([(source, source.end_at(self.seq - 1)) for source, _ in released]),
+            )
         if self._more:
             self._end_parts()
         if self.retention.crowded(timeline, released) or heartbeat or not self.seq % _SETTLE_EVERY:
@@ -194,10 +197,9 @@ class Committer:
         for group, standing in joins:
             self._join([(group, standing)], group.timeline.now, group.timeline.now)
         for timeline in table.readers:
-            record = Record(self.seq, timeline.now, timeline.now)
-            timeline.log.append(record)
+            timeline.log.append(self.seq, timeline.now, timeline.now)
             if timeline in self.operations:
-                self._operate(timeline, record, Ranks([], changes_table=True))
+                self._operate(timeline, LoggedCommit(self.seq, timeline.now, timeline.now), Ranks([], changes_table=True))
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
         for timeline in table.readers:
@@ -217,14 +219,14 @@ class Committer:
         self.joiner.run(joins, before, after, self.batch_rows, self._buffers, deliver)
 
     def _end_parts(self) -> None:
-        """No part is to come; the one before did not know."""
+        """Send an empty last part: the part before did not know that it was the last."""
         self._more = False
         if self._part:
             self._send("", (), NoRows(), 1, True)
 
     # ---- operators
 
-    def _operate(self, timeline: Timeline, record: Record, ranks: Ranks) -> None:
+    def _operate(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> None:
         """Let the operators of a timeline's queries take a commit in, and deliver what it changed."""
         before = record.seq - 1
         for group, names, rows, sign in self.operations.shared.run(timeline, record, before, bool(self.listeners)):
@@ -239,7 +241,7 @@ class Committer:
         `left`: the parts that left with an earlier text without operators, rows of streams; those net with nothing.
         """
         timeline = query.timeline
-        came, parts = query.open(Record(self.seq + 1, timeline.now, timeline.now), taken_back)
+        came, parts = query.open(LoggedCommit(self.seq + 1, timeline.now, timeline.now), taken_back)
         shown = [came] if left and len(came) else [] if left else parts
         self.show(query, timeline, [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))])
         if isinstance(query.operation, Operation):
@@ -264,7 +266,7 @@ class Committer:
         if joins:
             self._join(joins, now, now)
             self._end_parts()
-        timeline.log.append(Record(self.seq, now, now))
+        timeline.log.append(self.seq, now, now)
         if not self.seq % _SETTLE_EVERY:
             self.retention.trim(timeline, self.seq)
         self.total_ns += time.perf_counter_ns() - began
@@ -287,8 +289,8 @@ class Committer:
                 self._deliver(source, LeavingRows(source, batch, lineage, self._buffers), -1, final and batch.last)
 
     def _leaving_rows(self, source: Source) -> int:
-        """Rows of a batch of those that leave: several batches of those that come, for window lengths have rows in common."""
-        n_lists = max(source.slots.n_words * 64, source.slots.taken + source.dense_outputs.n_more)
+        """Return the maximum rows in one expiry batch: more than of rows that come, for windows have rows in common."""
+        n_lists = max(source.placement.slots.n_words * 64, source.placement.slots.taken + source.placement.dense_outputs.n_more)
         return max(1, min(_LEAVING_BATCHES * self.batch_rows, _MAX_BITS // n_lists))
 
     # ---- rows that come
@@ -305,12 +307,12 @@ class Committer:
                 self._take_slice(source, rows, first, last, before, after, last == rows.n_rows)
             return
         slices = list(self._slices(released))
-        final = max((k for k, piece in enumerate(slices) if piece.source.legs), default=-1)
+        final = max((k for k, piece in enumerate(slices) if piece.source.placement.legs), default=-1)
         for k, piece in enumerate(slices):
             self._take_slice(piece.source, piece.rows, piece.first, piece.last, before, after, k == final)
 
     def _slice_rows(self, source: Source) -> int:
-        most = _MAX_BITS // (source.slots.n_words * 64)
+        most = _MAX_BITS // (source.placement.slots.n_words * 64)
         return self.batch_rows if self.batch_rows <= most else max(1, most)
 
     def _slices(self, released: list[tuple[Source, Rows]]) -> Iterator[_Slice]:
@@ -347,18 +349,21 @@ class Committer:
                 times = times[first:stop]
             numbers = numbers + first if isinstance(numbers, int) else numbers[first:stop]
             page, at = store.append(rows.cells, rows.nulls, first, stop, times, before, numbers)
-            source.derived.build(page, at, at + stop - first)
-            source.stems.build(page, at, at + stop - first)
-            source.row_ends.build(page, at, at + stop - first)
-            if source.legs or source.held:
+            if source.derived.columns:
+                source.derived.build(page, at, at + stop - first)
+            if source.stems.users:
+                source.stems.build(page, at, at + stop - first)
+            if source.row_ends.held:
+                source.row_ends.build(page, at, at + stop - first)
+            if source.placement.legs or source.placement.held:
                 self._match_slice(source, page, at, stop - first, after, final and stop == last)
             first = stop
 
     def _match_slice(self, source: Source, page: Page, at: int, n_rows: int, after: int, final: bool) -> None:
         """Match rows just stored; legs whose windows they have already left again do not list them."""
-        class_first = self._first_alive(source, page, at, n_rows, after) if source.keeps_ids else None
+        class_first = self._first_alive(source, page, at, n_rows, after) if source.placement.keeps_ids else None
         lineage = self.eddy.match(source, page, TupleBatch(page.cells, page.nulls, at, n_rows))
-        if not source.legs:
+        if not source.placement.legs:
             return
         rows = MatchedRows(source, page, at, n_rows, lineage, self._buffers, class_first)
         if self.listeners:
@@ -378,12 +383,12 @@ class Committer:
                 k = int(np.searchsorted(times, dead_until, "right"))
                 window.oldest = page.base + at + k
                 if found is None:
-                    found = np.zeros(source.classes.n_numbers, np.int32)
+                    found = np.zeros(source.placement.classes.n_numbers, np.int32)
                 found[window.number] = k
         return found
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Deliver to one more listener; returns what ends it."""
+        """Deliver to one more listener; returns a function that removes it."""
         number = next(self._registrations)
         self.listeners[number] = listener
 

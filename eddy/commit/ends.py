@@ -1,4 +1,4 @@
-"""Where a call that ends very many rows is cut into several commits (semantics 11).
+"""Cutting a call that ends very many rows into several commits (semantics 11).
 
 An end is one of
 
@@ -11,8 +11,8 @@ instant make a commit of their own. So the cut follows from the rows and the que
 way in which rows expire. A commit's work after a pause, and the scratch memory of operators, are bounded by `STEP_ENDS`, or by
 the ends of one instant, which are never parted.
 
-Windows that count rows are left out: whom a row displaces from `[PARTITION BY k ROWS n]` is known once it is stored, not before,
-and then it is the row's commit, whose size its sender chose.
+Windows that count rows are left out: the rows that a row displaces from `[PARTITION BY k ROWS n]` are known once it is stored,
+not before, and then it is the row's commit, whose size its sender chose.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Released = list[tuple[Source, Rows]]
 Count = Callable[[int], int]
 
 
-class Cuts:
+class CommitCuts:
     """The instants at which one call is cut."""
 
     def __init__(self, timeline: Timeline, sources: Sequence[Source], after: int, others: list[Count]) -> None:
@@ -48,7 +48,7 @@ class Cuts:
         self._others = others
 
     def next(self, released: Released) -> int | None:
-        """The clock at which the next commit ends; None when the rest will do with one. `released`: what is left to take."""
+        """The clock at which the next commit ends; None if the rest is one commit. `released`: the rows not yet stored."""
         now, step = self._timeline.now, min(STEP_ENDS, MAX_ENDS)
         before = sum(count(now) for count in self._others)
 
@@ -68,19 +68,19 @@ class Cuts:
         return low if low < self._after else None
 
     def n_ends(self, released: Released) -> int:
-        """The ends of the whole call."""
+        """The number of ends in the whole call."""
         return self._leaving(released, self._after) + sum(count(self._after) for count in self._others)
 
     def _leaving(self, released: Released, clock: int) -> int:
-        """The rows that leave windows over streams."""
+        """The number of rows that leave windows over streams."""
         arriving = dict(released)
         return sum(source.expiry.ends_until(clock, arriving.get(source)) for source in self._sources)
 
 
 def cuts_of(
     timeline: Timeline, sources: Sequence[Source], released: Released, after: int, operators: Sequence[TimedOperator]
-) -> Cuts | None:
-    """How a call that takes the clock to `after` is cut; None if it is one commit."""
+) -> CommitCuts | None:
+    """The cuts of a call that takes the clock to `after`; None if it is one commit."""
     arriving = dict(released)
     most = 0
     for source in sources:
@@ -92,7 +92,7 @@ def cuts_of(
         return None
     others = [operator.count_ends(after) for operator in operators]
     others += [_own_ends(source.own_ends, timeline.now, after) for source in sources if source.own_ends is not None]
-    cuts = Cuts(timeline, sources, after, others)
+    cuts = CommitCuts(timeline, sources, after, others)
     return cuts if cuts.n_ends(released) > MAX_ENDS else None
 
 

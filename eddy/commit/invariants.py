@@ -1,4 +1,4 @@
-"""What must hold of an engine between two calls, over all its parts."""
+"""Invariants of a whole engine, checked between two calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lineage.elements import BEGINNING
 
 
 def check_engine(catalog: Catalog, committer: Committer) -> None:
-    """Raise AssertionError if any invariant of what an engine holds is broken."""
+    """Raise AssertionError if any invariant of any part is broken."""
     for source in catalog.inputs():
         source.check()
     for query in catalog.queries.values():
@@ -20,7 +20,7 @@ def check_engine(catalog: Catalog, committer: Committer) -> None:
         source = catalog.input(query.stream)
         assert query.running == (query.kept is None), "a query runs or keeps its answer"
         if query.leg is not None:
-            assert query in query.leg.queries and source.legs[query.leg.key] is query.leg, "a query is on its leg"
+            assert query in query.leg.queries and source.placement.legs[query.leg.key] is query.leg, "a query is on its leg"
         assert query.born <= source.store.end, "no query is born in the future"
     versions = [version for query in catalog.queries.values() for version in (*query.earlier, query)]
     versions += [core.query for query in versions if isinstance(query, TreeQuery) for core in query.cores]

@@ -1,4 +1,4 @@
-"""A cap on what an engine holds: rows or queries that would pass it are refused, and nothing else happens.
+"""The cap on an engine's memory: rows or queries that would pass it are refused, and nothing else happens.
 
 Accounting walks over pages, so it is not done with every push: between two accounts each push is charged what its rows can
 cost at most, and only when the charges have used up what was left the bytes are counted again.
@@ -33,9 +33,9 @@ _QUERY_BYTES = 4096
 
 
 class StateCap:
-    """The bytes that the sources and operators of one engine hold, against a limit.
+    """The bytes held by the sources and operators of one engine, against a limit.
 
-    `sources` gives the former, `forget` lets go of what they hold without need, which is at least `spare` bytes.
+    `sources` gives the sources, `forget` frees rows that no window needs, which is at least `spare` bytes.
     """
 
     def __init__(
@@ -51,12 +51,16 @@ class StateCap:
         self._left = 0
 
     def charge_rows(self, source: Source, n_rows: int) -> None:
-        """Admit rows of a stream, or raise: then nothing has changed."""
+        """Admit rows of a stream, or raise and change nothing."""
         kept = self._operations.row_bytes(source)
         cost = n_rows * (_ROW_BYTES + kept)
         if cost > self._left:
             width = (
-                source.store.row_bytes() + 9 * len(source.store.columns) + 8 + 4 * len(source.bank.filters) + len(source.modules)
+                source.store.row_bytes()
+                + 9 * len(source.store.columns)
+                + 8
+                + 4 * len(source.modules.bank.filters)
+                + len(source.modules.by_text)
             )
             width += _INDEX_BYTES * source.stems.n_indexes + source.row_ends.row_bytes()
             width += kept + (0 if source.own_ends is None else source.own_ends.row_bytes())
@@ -65,7 +69,7 @@ class StateCap:
             self._left -= cost
 
     def charge_queries(self, n: int) -> None:
-        """Admit queries, or raise."""
+        """Admit queries, or raise and change nothing."""
         self._charge(n * _QUERY_BYTES, "a query" if n == 1 else f"{n} queries")
 
     def _charge(self, cost: int, what: str) -> None:
@@ -84,7 +88,7 @@ class StateCap:
         self._left -= cost
 
     def held(self) -> int:
-        """The bytes that are held now."""
+        """The bytes held now."""
         return self._operations.bytes + sum(sum(source.bytes().values()) for source in self._sources())
 
     def _count(self) -> int:

@@ -33,12 +33,12 @@ def recall(source: Source, leg: Leg, first: int) -> None:
     window = leg.window
     if not window.window.is_stream and window.window.kind is not WindowKind.ROWS:
         alive = source.store.first_after(source.timeline.now - window.window.width_us)
-        source.classes.reach_back(window.window.width_us, max(first, alive))
-    if leg.dense and source.keeps_ids:
+        source.placement.classes.reach_back(window.window.width_us, max(first, alive))
+    if leg.dense and source.placement.keeps_ids:
         for page, at, stop in source.store.slices(first, leg.since):
             _find_ids(source, leg, page, at, stop)
     # a function that waits for a partner has not seen all rows that came since, either
-    waiting = any(source.deferral.pending(number) for number in source.module_numbers(leg.condition).values())
+    waiting = any(source.deferral.pending(number) for number in source.modules.numbers_of(leg.condition).values())
     for page, at, stop in source.store.slices(first, source.store.end if waiting else leg.since):
         _find_outcomes(source, leg, page, at, stop)
     leg.since = min(leg.since, first)
@@ -49,9 +49,9 @@ def _find_ids(source: Source, leg: Leg, page: Page, at: int, stop: int) -> None:
     batch = TupleBatch(page.cells, page.nulls, at, n_rows)
     ranks = np.empty(n_rows, np.int32)
     for position in {atom.position for atom in leg.condition.atoms() if isinstance(atom, IndexAtom)}:
-        f = source.bank.index(position)
+        f = source.modules.bank.index(position)
         assert f is not None, "a dense leg has its predicates in the bank"
-        filter_ = source.bank.filters[f]
+        filter_ = source.modules.bank.filters[f]
         filter_.find(batch, ranks)
         filter_.write_ids(ranks, source.store.ids_of(page, f)[at : at + n_rows])
 
@@ -75,7 +75,7 @@ def _find_outcomes(source: Source, leg: Leg, page: Page, at: int, stop: int) -> 
 
 def _outcome(source: Source, atom: Atom, page: Page, at: int, stop: int, wanted: np.ndarray) -> np.ndarray:
     """Which rows have a true outcome of an expression, once it has been tried on those wanted."""
-    module = source.modules[str(atom)]
+    module = source.modules.by_text[str(atom)]
     known = page.outcomes.get(module.number)
     stored = np.full(stop - at, UNTRIED, np.uint8) if known is None else known[at:stop].copy()
     untried = wanted & (stored == UNTRIED)
@@ -83,6 +83,6 @@ def _outcome(source: Source, atom: Atom, page: Page, at: int, stop: int, wanted:
         frame = PageFrame(page, source.schema, source.dictionaries, slice(at, stop))
         outcome = module.outcome(frame, untried)
         stored[untried] = np.where(outcome[untried], TRUE, NOT_TRUE)
-        source.store.keep_outcome(page, at, module.number, stored)
+        source.store.outcomes.keep(page, at, module.number, stored)
     found: np.ndarray = stored == TRUE
     return found

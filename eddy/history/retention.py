@@ -21,9 +21,10 @@ from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import Rows, Timeline
 
-#: Rows that a stream without a log may have beyond what is kept of it, and the part of those it holds, before they go.
-_SLACK_ROWS = 4096
+#: A log is cut back when it is above its bounds by the 2**-3rd part: cutting costs more than a small push.
 _SLACK_SHIFT = 3
+#: Rows of a stream without a log that go when they are more than this, and than that part of the rows held.
+_SLACK_ROWS = 4096
 
 
 class Retention:
@@ -34,33 +35,32 @@ class Retention:
 
     def crowded(self, timeline: Timeline, released: Iterable[tuple[Source, Rows]]) -> bool:
         """Whether a commit that took these rows calls for a trim; to be asked once, when all is logged."""
-        log, bounds = timeline.log, self.bounds
-        found = False
+        log, bounds, found = timeline.log, self.bounds, False
         for source, rows in released:
-            store = source.store
-            taken = store.end - source.logged_from
-            if source.logged:
-                log.charged += rows.n_rows * source.row_bytes
-                found |= taken > bounds.rows + bounds.slack_rows
-            else:
-                found |= taken > max(_SLACK_ROWS, (store.end - store.watermark) >> _SLACK_SHIFT)
-        return found or log.charged + log.changes.added > bounds.slack_bytes
+            taken = source.store.end - source.log.first
+            if source.placement.legs or source.log.read:
+                log.charged += rows.n_rows * source.log.row_bytes
+                found |= taken > bounds.rows + (bounds.rows >> _SLACK_SHIFT)
+            elif taken > _SLACK_ROWS:
+                found |= taken > (source.store.end - source.store.watermark) >> _SLACK_SHIFT
+        return found or log.charged + log.changes.added > bounds.bytes >> _SLACK_SHIFT
 
     def crowded_by(self, table: TableSource, log: ResultLog) -> bool:
         """The same for the versions of a table."""
-        too_many = table.versions.n_closed_since(log.gone) > self.bounds.rows + self.bounds.slack_rows
-        return too_many or log.changes.added > self.bounds.slack_bytes
+        bounds = self.bounds
+        too_many = table.versions.n_closed_since(log.gone) > bounds.rows + (bounds.rows >> _SLACK_SHIFT)
+        return too_many or log.changes.added > bounds.bytes >> _SLACK_SHIFT
 
     def trim(self, timeline: Timeline, seq: int) -> None:
         """Bound the log after commit `seq`, and forget rows that neither a window nor the log needs."""
         log, sources = timeline.log, timeline.sources
         drop = max(0, len(log) - MAX_COMMITS)
         for source in sources:
-            if not source.logged:
-                source.unlog()
-            elif source.store.end - source.logged_from > self.bounds.rows:
+            if not source.log.read:
+                source.log.first = source.store.end
+            elif source.store.end - source.log.first > self.bounds.rows:
                 # commits go until what is left holds no more than the bound, but never the one just made
-                drop = max(drop, log.n_until(source.ends.reaching(source.store.end - self.bounds.rows)))
+                drop = max(drop, log.n_until(source.log.ends.reaching(source.store.end - self.bounds.rows)))
         for table in timeline.tables:
             if table.versions.n_closed_since(log.gone) > self.bounds.rows:
                 gone = table.versions.commit_with(table.versions.n_closed_until(seq) - self.bounds.rows)
@@ -96,7 +96,7 @@ def bytes_kept(timeline: Timeline) -> int:
 
 def _logged(timeline: Timeline) -> list[Source]:
     """The streams whose rows are kept for the log."""
-    return [source for source in timeline.sources if source.logged]
+    return [source for source in timeline.sources if source.log.read]
 
 
 def _fitting(timeline: Timeline, drop: int, bound: int) -> int:
@@ -134,7 +134,7 @@ def _forget(timeline: Timeline, n_commits: int, spared_bytes: int) -> None:
     log.drop(n_commits)
     clock = log.clock_before(0, timeline.now)
     for source in timeline.sources:
-        source.log_dropped(log.gone)
-        settle(source, clock, 0 if source.logged else spared_bytes // row_bytes(source))
+        source.log.drop(log.gone)
+        settle(source, clock, 0 if source.log.read else spared_bytes // row_bytes(source))
     for table in timeline.tables:
         table.forget_versions()

@@ -1,11 +1,12 @@
-"""How a query is run, as data: what it shares with others, its route, its update pattern, its state."""
+"""`explain` of queries without operators: shared modules, route, update pattern, state, as data."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from eddy.base.plans import JoinPlan, Plan
-from eddy.catalog.catalog import MAIN, Catalog
+from eddy.catalog.catalog import Catalog
+from eddy.catalog.definitions import MAIN
 from eddy.joins.join_group import JoinGroup
 from eddy.query import Query
 from eddy.routing.base import Policy
@@ -20,13 +21,13 @@ from windows.spec import WindowSpec
 
 
 def explain_query(query: Query, source: Source, policy: Policy) -> dict[str, Any]:
-    """The plan of a query that was submitted."""
+    """The plan of a submitted query."""
     found = explain_plan(query.plan, source, policy, query.leg)
     return {"query": query.name, "id": query.id, "state": query.state, **found}
 
 
 def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
-    """The plan that a query has or would get; `leg` is the one it is on or would share."""
+    """The plan of a query over one stream; `leg` is the leg it is on or would share."""
     condition = plan.condition
     pattern = plan.window.update_pattern
     operators = [
@@ -53,7 +54,7 @@ def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) ->
 
 
 def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
-    """The plan of a query over several inputs; `group` is the one it is in or would join."""
+    """The plan of a query over several inputs; `group` is the group it is in or would join."""
     sources = [catalog.input(name) for name in plan.streams]
     streams = [source for source in sources if not isinstance(source, TableSource)]
     if len(sources) == len(streams) == 1:
@@ -76,8 +77,8 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
         "residuals": [str(residual.expression) for residual in plan.join.residuals],
         "policy": policy.name,
         "shared_with": 0 if group is None else group.slots.taken,
-        "routes": {} if group is None else group.routes(),
-        "virtual_sources": [] if group is None else group.virtual_sources(),
+        "routes": {} if group is None else group.probes.routes(),
+        "virtual_sources": [] if group is None else group.probes.virtual_sources(),
         "update_pattern": plan.update_pattern,
         "edges": [
             *(_edge(source, window, plan.is_stream, bool(streams), "join") for source, window, _ in inputs),
@@ -94,7 +95,7 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
 
 
 def _explain_alone(plan: JoinPlan, source: Source, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:
-    """The plan of a query over one stream that runs as a group of one input: said as that of any query over one stream."""
+    """The plan of a query over one stream that runs as a group of one input, shown as for any query over one stream."""
     alone = Plan(plan.streams[0], plan.windows[0], plan.conditions[0], plan.outputs, plan.defaults)
     return explain_plan(alone, source, policy, None) | {
         "matched_by": "a group of one input: more than the clock ends its rows",
@@ -115,7 +116,7 @@ def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
 
 
 def _edge_above(plan: JoinPlan) -> dict[str, Any]:
-    """What flows from the join of all inputs to the result."""
+    """The edge from the join of all inputs to the result."""
     return {
         "from": "join",
         "to": "result",
@@ -126,7 +127,7 @@ def _edge_above(plan: JoinPlan) -> dict[str, Any]:
 
 
 def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool, to: str = "result") -> dict[str, Any]:
-    """What flows from an input, and what a + or a - of the input can do."""
+    """The edge from an input, and the possible effects of a + or a - of the input."""
     own = source.readable
     live = isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams)
     if is_stream:
@@ -162,15 +163,15 @@ def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
 
 
 def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:
-    """(name, predicate, other slots with predicates there) of each module the condition needs."""
+    """(name, predicate, number of other slots there) of each module that the condition needs."""
     found = []
     for atom in condition.atoms():
         if isinstance(atom, IndexAtom):
-            f = source.bank.index(atom.position)
-            others = 0 if f is None else source.bank.filters[f].n_predicates
+            f = source.modules.bank.index(atom.position)
+            others = 0 if f is None else source.modules.bank.filters[f].n_predicates
             found.append((f"filter:{source.name}.{atom.name}", say_atom(atom, source.schema), others))
         else:
-            module = source.modules.get(str(atom))
+            module = source.modules.by_text.get(str(atom))
             name = module.name if module is not None else "predicate module"
             found.append((name, say_atom(atom, source.schema), 0 if module is None else len(module.slots)))
     return found
@@ -181,7 +182,7 @@ def _placement(source: Source, condition: Condition, leg: Leg | None) -> str:
         return "nothing: no row can satisfy the condition"
     if leg is not None and leg.index_column is not None:
         return f"candidates by {source.schema.names[leg.index_column]}"
-    if leg is None and any(column in source.indexes for column in key_columns(condition, source.schema)):
+    if leg is None and any(column in source.placement.indexes for column in key_columns(condition, source.schema)):
         return "candidates"
     return "a bit in the filters of its stream"
 

@@ -1,4 +1,4 @@
-"""How a query with operators is run, as data: its operators, what flows on each edge between them, and what each keeps.
+"""`explain` of queries with operators: the operators, the flow on each edge, and the state of each, as data.
 
 plan        the form of the tree that runs and what every form would cost; rewrites that were taken or refused, and why;
             whether the choice may change
@@ -15,7 +15,7 @@ from eddy.base.plans import JoinPlan, TreePlan
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.explain import explain_join, explain_plan
 from eddy.operators.operation import Operation
-from eddy.operators.replanning import Pace, Replanner, first_choice, fixed_reason
+from eddy.operators.replanning import Replanner, ReplanPace, first_choice, fixed_reason
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.flows import Flows
@@ -39,7 +39,7 @@ EARLY = ", early ones as negative rows"
 
 
 def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, query: TreeQuery | None) -> dict[str, Any]:
-    """The plan that a query has or would get."""
+    """The plan of a query, or of a text not submitted."""
     operation = None if query is None else query.operation
     shown = _Shown(plan, expiry, operation.replanner if isinstance(operation, Operation) else None)
     blocks = {
@@ -74,11 +74,11 @@ def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> di
     if isinstance(found, JoinPlan):
         return explain_join(found, catalog, policy, None)
     source = catalog.sources[found.stream]
-    return explain_plan(found, source, policy, source.held.get((found.window, found.condition)))
+    return explain_plan(found, source, policy, source.placement.held.get((found.window, found.condition)))
 
 
 class _Shown:
-    """The choice that is told of: the one that runs, or the one that a text would begin with."""
+    """The choice that is shown: the running one, or the first one of a text not submitted."""
 
     def __init__(self, plan: TreePlan, expiry: str, replanner: Replanner | None) -> None:
         self._plan = plan
@@ -86,20 +86,20 @@ class _Shown:
         self._expiry = expiry
         self._flows = Flows() if replanner is None else replanner.seen_now()
         forms = plan.forms.forms
-        self.choice = first_choice(forms, expiry, self._flows, Pace()) if replanner is None else replanner.built.choice
+        self.choice = first_choice(forms, expiry, self._flows, ReplanPace()) if replanner is None else replanner.built.choice
         self.root = self.choice.form.root
         self.nodes = self.choice.form.nodes
         self.numbers = {id(node): k for k, node in enumerate(self.nodes)}
 
     def plan(self) -> dict[str, Any]:
-        """The forms, what they cost, and why they are or are not taken."""
+        """The forms, their costs, and the reasons for taking or refusing each."""
         forms, replanner = self._plan.forms, self._replanner
         costs = {
             form.name: self._ns(self.choice if form == self.choice.form else Choice(form, self._strategies(form)))
             for form in forms.forms
         }
         fixed = fixed_reason(self._plan.root) if self._expiry == "auto" else f'expiry is "{self._expiry}"'
-        pace = Pace() if replanner is None else replanner.pace
+        pace = ReplanPace() if replanner is None else replanner.pace
         return {
             "form": self.choice.form.name,
             "cost_ns": costs,

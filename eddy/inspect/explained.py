@@ -1,4 +1,4 @@
-"""How a query of any kind is run, or would be."""
+"""`explain` of a query of any kind, submitted or not."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from eddy.routing.base import Policy
 def explained_plan(
     plan: Plan | JoinPlan | TreePlan, catalog: Catalog, policy: Policy, joiner: Joiner, expiry: str
 ) -> dict[str, Any]:  # fmt: skip
-    """How a query of a plan would be run."""
+    """The explanation of a plan that is not submitted."""
     if isinstance(plan, TreePlan):
         return explain_tree(plan, catalog, policy, expiry, None)
     if isinstance(plan, JoinPlan):
         return explaining.explain_join(plan, catalog, policy, joiner.find(plan.join, plan.windows))
     source = catalog.sources[plan.stream]
-    return explaining.explain_plan(plan, source, policy, source.legs.get((plan.window, plan.condition)))
+    return explaining.explain_plan(plan, source, policy, source.placement.legs.get((plan.window, plan.condition)))
 
 
 def explained_query(query: Query, catalog: Catalog, policy: Policy) -> dict[str, Any]:
-    """How a query is run."""
+    """The explanation of a submitted query."""
     if isinstance(query, TreeQuery):
         found = explain_tree(query.tree_plan, catalog, policy, query.expiry, query)
         return {"query": query.name, "id": query.id, "state": query.state, **found}

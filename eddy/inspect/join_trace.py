@@ -1,4 +1,4 @@
-"""Why a row is or is not part of a match of a join: its own condition first, then the partners it finds, input by input.
+"""Tracing joins: why a row is or is not part of a match, by its own condition first, then by its partners, input by input.
 
 A stored row is looked for in all matches of rows that are held. A match counts if its rows were there together since the queries
 began that read it (`eddy/inspect/trace_lives.py`). Frozen tables count as they were when the last of the rows came, live
@@ -16,30 +16,31 @@ from typing import Any
 
 import numpy as np
 
-from eddy.base.results import keys
 from eddy.inspect.trace_leaves import Leaf, Since
 from eddy.inspect.trace_lives import LATEST, clock_after, commits_of, there
+from eddy.inspect.trace_rows import rows_like
 from eddy.inspect.trace_subject import Subject
-from eddy.joins.join_group import input_labels
 from eddy.joins.join_query import JoinQuery
+from eddy.joins.probes import input_labels
 from eddy.joins.table_group import Counting, TableGroup
 from eddy.joins.walk import Combinations, Reach, Walker
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.reading.join_reader import JoinReader
 from eddy.streams.source import Source
 from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import user_functions_of
 from lineage.elements import BEGINNING
 from lineage.numbering import Numbering
+from stems.commit_spans import OPEN
 from stems.frame import RowsFrame
-from stems.table import OPEN
 
 #: Before anything ended a row: partners are looked for among all that are held.
-_ANY = Standing(BEGINNING, 0, 0)
+_ANY = CommitPoint(BEGINNING, 0, 0)
 
 
 def waits_for(leaf: Leaf, inputs: Sequence[int], subject: Subject, later: Sequence[Since]) -> dict[str, Any] | None:
-    """For whom a row waits; None if it is part of a match that some of the inputs, whose conditions it satisfies, yield."""
+    """The verdict on a row that waits for partners; None if some of `inputs`, whose conditions it satisfies, has a match with
+    it."""
     waiting = None
     for k in inputs:
         for places in _places(inputs, k) if subject.position is None else [(k,)]:
@@ -51,7 +52,7 @@ def waits_for(leaf: Leaf, inputs: Sequence[int], subject: Subject, later: Sequen
 
 
 def _places(inputs: Sequence[int], k: int) -> list[tuple[int, ...]]:
-    """Where a row that is not stored may stand at the same time: at input k, and at any later ones."""
+    """The sets of inputs at which an unstored row may stand at once: input k, with any later ones."""
     later = [number for number in inputs if number > k]
     return [(k, *more) for n in range(len(later) + 1) for more in combinations(later, n)]
 
@@ -59,7 +60,7 @@ def _places(inputs: Sequence[int], k: int) -> list[tuple[int, ...]]:
 def _search(
     leaf: Leaf, k: int, places: tuple[int, ...], subject: Subject, later: Sequence[Since]
 ) -> dict[str, Any] | None:  # fmt: skip
-    """Walk from the row at input k; one that is not stored stands at all of `places`."""
+    """Walk from the row at input k; an unstored row stands at all of `places`."""
     query, join = leaf.query, leaf.join
     assert isinstance(query, JoinQuery) and join is not None, "a leaf of several inputs"
     given = places if subject.position is None else ()
@@ -85,7 +86,7 @@ def _search(
 
 
 def _scratch(subject: Subject) -> Source:
-    """A source that holds one row, as if it came now."""
+    """A source that holds the subject's row alone, as if it came now."""
     source = subject.source
     scratch = Source(source.name, source.schema, source.time_column, source.timeline, 0, False, Numbering())
     checked = scratch.ingestor.check([dict(subject.given)])
@@ -96,7 +97,7 @@ def _scratch(subject: Subject) -> Source:
 
 
 class _Partners(JoinReader):
-    """Judges partners of a row that stands at input k; `given`: at which inputs it stands if it is not stored."""
+    """Judges partners of a row at input k; `given`: the inputs at which an unstored row stands."""
 
     def __init__(
         self, leaf: Leaf, query: JoinQuery, k: int, given: tuple[int, ...], subject: Subject, later: Sequence[Since]
@@ -121,7 +122,7 @@ class _Partners(JoinReader):
         self._masks: dict[int, np.ndarray] = {}
 
     def keep_partners(self, found: Combinations, added: int) -> Combinations:
-        """Partners that satisfy their own conditions; the row itself does."""
+        """The combinations whose added partner satisfies its own conditions."""
         if added != self._k and added not in self._given:
             mask = self._masks.get(added)
             if mask is None:
@@ -134,7 +135,7 @@ class _Partners(JoinReader):
         return found
 
     def _own(self, k: int, low: int, end: int) -> np.ndarray:
-        """For each position from low to end, whether its row satisfies the conditions of the input alone."""
+        """For each position from low to end, whether its row satisfies the input's own conditions."""
         join = self._leaf.join
         own = None if join is None or self._leaf.rewritten is None else join.own[k]
         if self._leaf.rewritten is None or (own is not None and user_functions_of(own)):
@@ -145,7 +146,7 @@ class _Partners(JoinReader):
         return true_rows(own, RowsFrame([source.gatherer], [source.dictionaries], [np.arange(low, end)]))
 
     def _as_it_counts(self, found: Combinations, added: int) -> Combinations:
-        """Combinations whose versions count; for a row that comes now those that are open."""
+        """The combinations whose table versions count; for a row that comes now, the open versions."""
         tables = self._tables
         if tables is None:
             return found
@@ -156,7 +157,7 @@ class _Partners(JoinReader):
         return found.take(np.flatnonzero(tables.versions(added).counts(found.at(added), OPEN - 1)))
 
     def say(self, k: int) -> str:
-        """Which rows of an input could have been partners."""
+        """A phrase for the rows of an input that could have been partners."""
         if self._tables is None or k in self._tables.stream_inputs:
             return "in its window"
         return "as it was when the row came" if k in self._tables.frozen and not self._given else "as it is"
@@ -178,7 +179,7 @@ class _Partners(JoinReader):
         return bool(alive.any())
 
     def _moments(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
-        """When each combination would begin: with the last of its rows, and not before the queries that read it."""
+        """The moment at which each combination would begin: with its last row, and not before the queries that read it."""
         n = len(found)
         instants = np.full(n, max([one.clock for one in self._later], default=BEGINNING))
         commits = np.full(n, max([one.commit for one in self._later], default=0))
@@ -199,7 +200,7 @@ class _Partners(JoinReader):
         return instants, commits
 
     def _ended_by_subject(self, k: int, positions: np.ndarray) -> np.ndarray:
-        """Which rows of its own stream the row would end by coming."""
+        """For each row of the subject's stream, whether the subject would end it by coming."""
         source, window = self._subject.source, self.query.windows[k]
         ended = np.zeros(len(positions), np.bool_)
         if source.readable.key:
@@ -215,8 +216,7 @@ class _Partners(JoinReader):
         return ended
 
     def _alike(self, positions: np.ndarray, columns: Sequence[int]) -> np.ndarray:
-        """Which stored rows have the values of the row in some columns."""
+        """For each stored row, whether it has the subject's values in some columns."""
         source, frame = self._subject.source, self._subject.frame
         rows = RowsFrame([source.gatherer], [source.dictionaries], [positions])
-        (wanted,) = keys([frame.column(column) for column in columns])
-        return np.array([key == wanted for key in keys([rows.column(column) for column in columns])], np.bool_)
+        return rows_like([rows.column(column) for column in columns], [frame.column(column) for column in columns])

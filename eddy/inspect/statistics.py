@@ -1,4 +1,4 @@
-"""The counters of an engine, gathered when somebody asks."""
+"""The counters of an engine, gathered on demand."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _ATOM_BYTES = 160
 
 
 def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """`engine.stats()`."""
+    """All counters, as `engine.stats()` returns them."""
     sources, queries = catalog.sources, catalog.queries
     inputs = catalog.inputs()
     for source in inputs:
-        eddy.learn(source)
+        source.modules.learn(eddy.policy)
     streams = {source.name: _stream(source, committer) for source in sources.values()}
     tables = {table.name: _table(table) for table in catalog.tables.values()}
     per_query = {query.name: of_query(query, catalog) for query in queries.values()}
@@ -56,7 +56,7 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
 
 
 def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """Counts alone; of each stream its rows, those that were late or expired, and its newest time, of each table its rows."""
+    """Counts alone: of each stream its rows, late rows, expired rows and newest time; of each table its rows."""
     return {
         "seq": committer.seq,
         "queries": len(catalog.queries),
@@ -66,7 +66,7 @@ def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
 
 
 def _counts(source: Source) -> dict[str, Any]:
-    """What a stream took, and the largest time that a row of it had."""
+    """The row counts of a stream, and its largest time."""
     intake = source.intake
     newest = None if intake.largest == BEGINNING else to_datetime(intake.largest)
     return {"rows": intake.next_row, "late": intake.late_rows, "expired": intake.expired_rows, "newest": newest}
@@ -79,14 +79,14 @@ def _stream(source: Source, committer: Committer) -> dict[str, Any]:
         **_counts(source),
         "dropped": source.intake.dropped_rows,
         "waiting": source.intake.n_waiting,
-        "counted": source.counted_rows,
+        "counted": source.modules.counted_rows,
         "held": source.store.end - source.store.watermark,
-        "queries": sum(len(leg.queries) for leg in source.legs.values()),
-        "legs": len(source.legs),
-        "slots": source.slots.taken,
-        "candidates": source.sparse_slots.taken,
-        "windows": len(source.classes),
-        "filters": source.bank.stats(),
+        "queries": sum(len(leg.queries) for leg in source.placement.legs.values()),
+        "legs": len(source.placement.legs),
+        "slots": source.placement.slots.taken,
+        "candidates": source.placement.sparse_slots.taken,
+        "windows": len(source.placement.classes),
+        "filters": source.modules.bank.stats(),
         "stems": source.stems.stats(),
         "derived": source.derived.stats(),
         "bytes": source.bytes() | {"aggregates": aggregates},
@@ -100,30 +100,30 @@ def _table(table: TableSource) -> dict[str, Any]:
         "versions": table.store.end - table.store.watermark,
         "unknown_keys": table.unknown_keys,
         "queries": sum(table.readers.values()),
-        "slots": table.slots.taken,
-        "filters": table.bank.stats(),
+        "slots": table.placement.slots.taken,
+        "filters": table.modules.bank.stats(),
         "derived": table.derived.stats(),
         "bytes": table.bytes(),
     }
 
 
 def _modules(source: Source) -> dict[str, dict[str, Any]]:
-    ledger = source.ledger
+    ledger = source.modules.ledger
     found = {}
-    for number in source.ready_modules().tolist():
-        module = source.module_by_number.get(number)
+    for number in source.modules.ready_modules().tolist():
+        module = source.modules.by_number.get(number)
         found[ledger.names[number]] = _module(ledger, number) | {"errors": 0 if module is None else module.errors}
     return found
 
 
 def _stems(committer: Committer) -> dict[str, dict[str, Any]]:
-    """The SteMs that joins probe; those that several groups probe are summed up, tickets and cost are the last group's."""
+    """The SteMs that joins probe; counts of several groups are summed up, tickets and cost are the last group's."""
     found: dict[str, dict[str, Any]] = {}
     for group in committer.joiner.groups.values():
         if len(group.sources) == 1:
             continue  # nothing is probed
-        group.learn()
-        ledger = group.ledger
+        group.probes.learn()
+        ledger = group.probes.ledger
         for number, name in enumerate(ledger.names):
             entry = _module(ledger, number)
             before = found.get(name)
@@ -175,12 +175,14 @@ def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
         }
     source, leg = catalog.input(query.stream), query.leg
     modules = (
-        [] if leg is None else [source.modules[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]
+        []
+        if leg is None
+        else [source.modules.by_text[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]
     )
     return {
         "id": query.id,
         "state": query.state,
-        "results": query.results(0 if leg is None else source.leg_results(leg)),
+        "results": query.results(0 if leg is None else source.placement.leg_results(leg)),
         "own_bytes": own_bytes(query),
         "shared_bytes": 0 if query.window.is_stream else source.store.bytes(),
         "errors": query.errors + sum(module.errors for module in modules),
@@ -188,7 +190,7 @@ def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
 
 
 def own_bytes(query: Query) -> int:
-    """Bytes that cancelling the query frees at once, by a fixed account of its parts; of operators what they really hold."""
+    """Bytes freed at once by cancelling the query: a fixed account of its parts, and the real size of its operators."""
     atoms: float
     state = 0
     if isinstance(query, TreeQuery):

@@ -1,4 +1,4 @@
-"""Why a row did or did not match: the leaves of each query tried one by one on one row, slowly and without side effects.
+"""Tracing: why a row did or did not match, by trying the leaves of each query on it, slowly and without side effects.
 
 A row is **matched** by a query if some leaf of it takes the row: a block of its tree, or of a query that it reads by name, over
 the row's stream (`eddy/inspect/trace_leaves.py`). A leaf takes a row if
@@ -47,7 +47,7 @@ _EMPTY = "its life is empty: "
 
 
 def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[Query], catalog: Catalog) -> dict[str, Any]:
-    """The verdict of each query on a row: by query name, `matched` or what refused it first."""
+    """The verdict of each query on a row: by query name, `matched` or the first reason against it."""
     subject = subject_of(source, row)
     allowance = Allowance()
     verdicts = {query.name: _judge(subject, query, catalog, allowance) for query in queries}
@@ -64,7 +64,7 @@ def trace(source: Source, row: SupportsIndex | Mapping[str, Any], queries: list[
 
 
 def _judge(subject: Subject, query: Query, catalog: Catalog, allowance: Allowance) -> dict[str, Any]:
-    """The best verdict of the leaves of a query, and what stands above those that take the row."""
+    """The best verdict of a query's leaves, and the nodes above the leaves that take the row."""
     if not query.running:
         return _refusal("the query is paused")
     if subject.dropped:
@@ -139,7 +139,7 @@ def _before(leaf: Leaf) -> str:
 
 
 def _life_refusal(subject: Subject, leaf: Leaf, later: Sequence[Since]) -> str | None:
-    """Why a row was never there in a leaf over its stream alone; None if it was. `later`: runs that began after it came."""
+    """The reason why a row was never in a leaf over its stream alone; None if it was. `later`: runs that began after it came."""
     (window,) = leaf.query.windows
     width = FOREVER if window.is_stream or leaf.steps is not None else window.width_us
     if subject.time + width <= subject.start:
@@ -170,7 +170,7 @@ def _no_step(subject: Subject, leaf: Leaf, later: bool) -> str:
 
 
 def _was_there(subject: Subject, leaf: Leaf, later: Sequence[Since], width: int, instant: int) -> str | None:
-    """Why a stored row was not there at the first instant that counts; None if it was."""
+    """The reason why a stored row was not there at the first instant that counts; None if it was."""
     source, query = subject.source, leaf.query
     assert subject.position is not None
     position = np.array([subject.position])

@@ -1,4 +1,4 @@
-"""What stands above the leaves that take a row, told step by step from below; it changes no verdict.
+"""Tracing above the leaves: the nodes that a matched row passes, told step by step from below; no verdict changes.
 
     step        a window in steps: whether the row's step is open, or when it was shown
     where       a condition over what stands below that is not true of the row, with the values it saw
@@ -23,15 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from eddy.base.results import keys
 from eddy.catalog.catalog import Catalog
-from eddy.inspect.trace_leaves import Leaf, Step
+from eddy.inspect.trace_leaves import Leaf, PathStep
 from eddy.inspect.trace_lives import LATEST, standing
-from eddy.inspect.trace_rows import LOOKED_AT, Allowance, Rows, aggregated, rows_like, rows_now, selected
+from eddy.inspect.trace_rows import LOOKED_AT, Allowance, TracedRows, aggregated, rows_like, rows_now, selected
 from eddy.inspect.trace_subject import Subject
 from eddy.joins.join_query import JoinQuery
 from eddy.lives.window_rows import WindowRows
-from eddy.operators.readers import reader_of
+from eddy.operators.readers import make_reader
 from eddy.query import Query
 from filters.expressions.evaluate import evaluate, true_rows
 from filters.expressions.expression import ColumnRef, Expression, columns_of, replace_columns, user_functions_of
@@ -60,7 +59,7 @@ Facts = list[dict[str, Any]]
 
 
 def above(subject: Subject, leaf: Leaf, catalog: Catalog, allowance: Allowance) -> dict[str, Any]:
-    """What stands above a leaf that takes the row: the leaf in words, the queries by whose names it is read, and the facts."""
+    """The leaf in words, the queries by whose names it is read, and the facts of the nodes above it."""
     found: dict[str, Any] = {"leaf": _say_leaf(leaf, subject)}
     if leaf.through:
         found["through"] = [query.name for query in leaf.through]
@@ -85,7 +84,7 @@ def _say_leaf(leaf: Leaf, subject: Subject) -> str:
 
 
 def _left(subject: Subject, leaf: Leaf) -> int | None:
-    """When a stored row left the window of a leaf over its stream alone; None if it has not."""
+    """The time at which a stored row left the window of a leaf over its stream alone; None if it has not."""
     query = leaf.query
     if subject.position is None or leaf.join is not None or leaf.steps is not None or query.windows[0].is_stream:
         return None
@@ -95,7 +94,7 @@ def _left(subject: Subject, leaf: Leaf) -> int | None:
 
 
 class _Climb:
-    """Follows a row from a leaf up."""
+    """Follows a row from a leaf to the root."""
 
     def __init__(self, subject: Subject, leaf: Leaf, catalog: Catalog, allowance: Allowance) -> None:
         self._subject = subject
@@ -120,7 +119,7 @@ class _Climb:
             return None
         return [evaluate(expression, frame) for expression in expressions]
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: PathStep) -> None:
         match step.node:
             case Slide() as node:
                 self._tell_step(node)
@@ -182,7 +181,7 @@ class _Climb:
             self._facts.append({word: f"{shown} is not true" + (f", {told}" if told else "")})
             self._values = None
             return
-        self._values = selected(Select(node.child, None, node.columns), Rows(values, 1)).columns
+        self._values = selected(Select(node.child, None, node.columns), TracedRows(values, 1)).columns
 
     def _tell_group(self, node: GroupBy) -> None:
         values, self._values = self._values, None
@@ -199,7 +198,7 @@ class _Climb:
             return
         columns, rows = found.columns, np.arange(found.n_rows)
         if node.n_keys:
-            rows = rows_like(columns[: node.n_keys], values[: node.n_keys])
+            rows = np.flatnonzero(rows_like(columns[: node.n_keys], values[: node.n_keys]))
         if node.n_keys and not len(rows):
             fact["row"] = None
             return
@@ -213,7 +212,7 @@ class _Climb:
     # ---- the answer
 
     def _tell_answer(self) -> None:
-        """Where equal values are one, or one side takes from the other, only the answer says what is shown."""
+        """Look up the row in the answer, where DISTINCT or a set operator decides whether it is shown."""
         told = [fact for fact in self._facts if "distinct" in fact or "side" in fact]
         path = self._leaf.path
         if not told or self._values is None or path[-1].node.is_stream:
@@ -230,19 +229,19 @@ class _Climb:
     def _is_shown(self, query: Query) -> bool | None:
         assert self._values is not None
         now = self._catalog.timeline_of(query).now
-        found = reader_of(query, self._catalog).answer(now)
+        found = make_reader(query, self._catalog).answer(now)
         if not self._allowance.take(len(found)):
             return None
         if not found.columns:
             return len(found) > 0
-        return keys(self._values)[0] in set(keys(found.columns))
+        return bool(rows_like(found.columns, self._values).any())
 
 
 # ---- words
 
 
 def said(node: Node, at: int) -> str:
-    """A column of a node in words."""
+    """The text of a node's column."""
     if isinstance(node, GroupBy):
         return said(node.child, at) if at < node.n_keys else _say_aggregate(node.aggregates[at - node.n_keys], node.child)
     if isinstance(node, Slide):
@@ -256,7 +255,7 @@ def said(node: Node, at: int) -> str:
 
 
 def _named(expression: Expression, child: Node) -> Expression:
-    """An expression over a child's columns that calls them what they are."""
+    """An expression over a child's columns, with their texts as names."""
     return replace_columns(expression, lambda ref: ColumnRef(ref.type, said(child, ref.position), ref.position))
 
 
@@ -272,7 +271,7 @@ def _say_cell(vector: Vector) -> str:
 
 
 def _constant(type_: Type, cell: Any) -> Vector:
-    """One cell; a sum that is no 64-bit number is NULL, as in an answer."""
+    """A vector of one cell; NULL for a sum beyond 64 bits, as in an answer."""
     if type_ is Type.INT and cell is not None and not -(2**63) <= cell < 2**63:
         cell = None
     return Vector.constant(type_, cell, 1)

@@ -1,4 +1,4 @@
-"""The leaves of a query: the blocks where rows of a stream enter it, and what stands above each.
+"""The leaves of a query: the blocks where rows of a stream enter it, and the nodes above each.
 
 A query without operators is one block. Of a query with operators the blocks are those of the tree as it was written: a selection
 that is pushed down for speed stands above all the same. A query that reads others by name has their blocks below it: a row enters
@@ -31,8 +31,8 @@ from windows.spec import WindowSpec
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The beginning of a query's run: the last commit before it, the clock then, whether a commit opened it, so that the clock is
-    known for good, and what it may see of the rows before."""
+    """The beginning of a query's run: the last commit before it, the clock then, whether a commit opened it (the clock is then
+    known for good), and the rows it may see from before."""
 
     commit: int
     clock: int
@@ -41,8 +41,8 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A node above a leaf, in the query that it is a part of, and the number of the child that leads to the leaf."""
+class PathStep:
+    """A node on the path from a leaf to the root: its query, and the number of the child that leads to the leaf."""
 
     node: Node
     child: int
@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A block that reads a stream, as it runs."""
+    """A running block that reads a stream."""
 
     #: runs the block: the query itself, or one that is hidden
     query: Query
@@ -66,11 +66,11 @@ class Leaf:
     #: the queries by whose names it is read, the one that it is part of first
     through: tuple[Query, ...]
     #: what stands above it, from below
-    path: tuple[Step, ...]
+    path: tuple[PathStep, ...]
 
     @cached_property
     def join(self) -> Join | None:
-        """How the inputs are joined; None if there is one. If it is not the join that runs, nothing in it needs an index."""
+        """The join of the inputs; None for one input. The join of a rewritten block has only residuals, which need no index."""
         query = self.query
         if not isinstance(query, JoinQuery) or len(query.sources) == 1:
             return None
@@ -88,7 +88,7 @@ class Leaf:
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """The conditions of its inputs alone."""
+        """The conditions of each input alone."""
         if self.rewritten is None:
             return self.query.conditions
         if self.join is None:
@@ -97,7 +97,7 @@ class Leaf:
 
 
 def reads_stream(query: Query, source: Source, catalog: Catalog) -> bool:
-    """Whether rows of a stream may enter a query, through those that it reads too."""
+    """Whether rows of a stream may enter a query, directly or through queries it reads by name."""
     if source.name.lower() in query.streams:
         return True
     return any(reads_stream(catalog.query(name), source, catalog) for name in query.reads)
@@ -109,7 +109,7 @@ def leaves_of(query: Query, source: Source, catalog: Catalog) -> Iterator[Leaf]:
 
 
 def begun_later(leaf: Leaf, subject: Subject) -> list[Since]:
-    """The runs that began after a row came, of the query asked about and of those between it and the leaf."""
+    """The runs that began after a row came: of the query asked about, and of the queries between it and the leaf."""
     source, log = subject.source, subject.source.timeline.log
     found = []
     for query in dict.fromkeys((leaf.owner, *leaf.through)):
@@ -132,15 +132,15 @@ def _came_in(since: Since, source: Source, position: int, start: int) -> bool:
 
 
 class _Finder:
-    """Walks down from one query."""
+    """Finds the leaves below one query."""
 
     def __init__(self, source: Source, catalog: Catalog, owner: Query) -> None:
         self._source = source
         self._catalog = catalog
         self._owner = owner
 
-    def of_query(self, query: Query, through: tuple[Query, ...], above: tuple[Step, ...], by_event: bool) -> Iterator[Leaf]:
-        """The leaves of a query, below what stands above it in others."""
+    def of_query(self, query: Query, through: tuple[Query, ...], above: tuple[PathStep, ...], by_event: bool) -> Iterator[Leaf]:
+        """The leaves of a query, with the nodes `above` it in other queries."""
         if not reads_stream(query, self._source, self._catalog):
             return
         if not isinstance(query, TreeQuery):
@@ -155,9 +155,9 @@ class _Finder:
 
     def _of_node(
         self, node: Node, query: TreeQuery, running: Iterator[tuple[Block, Query]], through: tuple[Query, ...],
-        above: tuple[Step, ...], by_event: bool,
+        above: tuple[PathStep, ...], by_event: bool,
     ) -> Iterator[Leaf]:  # fmt: skip
-        """The leaves below a node; `running` are the blocks that run, in the order in which the tree has them."""
+        """The leaves below a node; `running` are the running blocks, in tree order."""
         if isinstance(node, NamedQuery):
             named = self._catalog.query(node.name)
             yield from self.of_query(named, (named, *through), above, by_event)
@@ -171,4 +171,4 @@ class _Finder:
             return
         looks_inside = by_event or (isinstance(node, ToStream) and node.kind != "rstream")
         for number, child in enumerate(node.children):
-            yield from self._of_node(child, query, running, through, (Step(node, number, query), *above), looks_inside)
+            yield from self._of_node(child, query, running, through, (PathStep(node, number, query), *above), looks_inside)

@@ -1,12 +1,12 @@
-"""Whether a row was there: the moments at which rows begin, and their lives as they stood then.
+"""Moments of a trace: when rows begin, and their lives as known then.
 
-A **moment** is an instant of a commit, after all its events (semantics 5). What begins at a moment `(s, c)`, a row, a
-combination of rows, an extent, is there if each of its rows is:
+A **moment** is an instant of a commit, after all its events (semantics 5). What begins at a moment `(s, c)`, a row, a combination
+of rows, an extent, is there if each of its rows is:
 
     end > s      the end as it stood after commit c; a row that a later commit ended at the same instant was there
 
-Of rows that commits brought which are logged no more the commit is not known: they came in the last of those. If such a row came
-and was ended at one instant, it counts as never there.
+The commit of a row is unknown once it is no longer logged: such rows count as brought by the last of those commits. If such a row
+came and ended at one instant, it counts as never there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from eddy.base.result_log import ResultLog
-from eddy.lives.early_ends import EarlyEnds, Standing
+from eddy.lives.early_ends import CommitPoint, EarlyEnds
 from eddy.lives.window_rows import WindowRows
 from eddy.streams.source import Source
 from lineage.elements import BEGINNING
@@ -25,7 +25,7 @@ LATEST = 2**62
 
 def commit_of(source: Source, position: int) -> int:
     """The commit that brought a row of a stream."""
-    return source.timeline.log.gone if position < source.ends.start else source.ends.reaching(position + 1)
+    return source.timeline.log.gone if position < source.log.ends.start else source.log.ends.reaching(position + 1)
 
 
 def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:
@@ -36,7 +36,7 @@ def commits_of(source: Source, positions: np.ndarray) -> np.ndarray:
 
 
 def clock_after(log: ResultLog, commit: int) -> int:
-    """The clock after a commit; if that is logged no more, the first one that is."""
+    """The clock after a commit; the earliest one in the log if the commit is no longer logged."""
     n = log.n_until(commit)
     if n:
         return log.clock_after(n - 1)
@@ -44,23 +44,23 @@ def clock_after(log: ResultLog, commit: int) -> int:
 
 
 def commit_at(log: ResultLog, time: int) -> int:
-    """The commit in which the clock reached a time; after every commit there is, if it has not."""
+    """The commit in which the clock reached a time; beyond all commits if it has not."""
     found = log.reaching(time)
     return LATEST if found is None else found
 
 
-def standing(source: Source, commit: int) -> Standing:
-    """How a stream stood after a commit."""
+def standing(source: Source, commit: int) -> CommitPoint:
+    """The state of a stream after a commit."""
     if commit >= LATEST:
-        return Standing(BEGINNING, source.store.end, LATEST)
+        return CommitPoint(BEGINNING, source.store.end, LATEST)
     commit = max(commit, source.timeline.log.gone)
-    return Standing(BEGINNING, source.end_at(commit), commit)
+    return CommitPoint(BEGINNING, source.end_at(commit), commit)
 
 
 def there(
     source: Source, width_us: int, ends: EarlyEnds | None, positions: np.ndarray, instants: np.ndarray, commits: np.ndarray
 ) -> np.ndarray:
-    """Which rows of one input were there at moments that are not before they came."""
+    """For each row of one input, whether it was there at its moment, which is not before it came."""
     rows = WindowRows(source, width_us, ends)
     last = rows.lives(positions, standing(source, LATEST)).ends
     found: np.ndarray = last > instants

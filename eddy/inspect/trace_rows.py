@@ -1,7 +1,7 @@
-"""The rows that a block over one stream, and what stands right above it, has now: found again in the row store.
+"""The current rows of a block over one stream, and of the nodes right above it: read again from the row store.
 
-`trace` tells by them what a group is. A trace reads at most `LOOKED_AT` rows for that, over all queries; what would take more is
-not looked up, and says so.
+They show in a trace the values of a group. A trace reads at most `LOOKED_AT` rows, over all queries; a group that would take more
+is not looked up, and the trace says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from eddy.inspect.trace_leaves import Leaf
 from eddy.inspect.trace_lives import LATEST
 from eddy.joins.join_query import JoinQuery
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.lives.window_rows import WindowRows
 from eddy.streams.source import Source
 from filters.expressions.evaluate import evaluate, true_rows
@@ -29,15 +29,15 @@ from stems.frame import RowsFrame, condition_rows
 LOOKED_AT = 250_000
 
 
-class Rows(NamedTuple):
-    """Columns of some rows; there may be none, where rows are only counted."""
+class TracedRows(NamedTuple):
+    """Columns of rows; without columns where rows are only counted."""
 
     columns: list[Vector]
     n_rows: int
 
 
 class Allowance:
-    """What one trace may still read."""
+    """The number of rows that one trace may still read."""
 
     def __init__(self) -> None:
         self._left = LOOKED_AT
@@ -45,7 +45,7 @@ class Allowance:
         self.n_refused = 0
 
     def take(self, n_rows: int) -> bool:
-        """Whether so many rows may be read; then they are."""
+        """Take so many rows off the allowance; returns whether they were left."""
         if n_rows > self._left:
             self.n_refused += 1
             return False
@@ -53,9 +53,8 @@ class Allowance:
         return True
 
 
-def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> Rows | None:
-    """The rows of a node over a leaf now; None if they are not looked up: too many, functions of the user, another kind of
-    node."""
+def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> TracedRows | None:
+    """The current rows of a node over a leaf; None if they are too many, need user functions, or the node is of another kind."""
     if any(user_functions_of(expression) for expression in _expressions(node)):
         return None
     if isinstance(node, Block):
@@ -79,13 +78,13 @@ def rows_now(node: Node, leaf: Leaf, source: Source, allowance: Allowance) -> Ro
     return None
 
 
-def selected(node: Select, below: Rows) -> Rows:
-    """The rows of a Select over others."""
+def selected(node: Select, below: TracedRows) -> TracedRows:
+    """The rows of a Select over given rows."""
     if node.condition is not None:
         kept = np.flatnonzero(true_rows(node.condition, ListFrame(*below)))
-        below = Rows([column.take(kept) for column in below.columns], len(kept))
+        below = TracedRows([column.take(kept) for column in below.columns], len(kept))
     frame = ListFrame(*below)
-    return Rows([evaluate(column.expression, frame) for column in node.columns], below.n_rows)
+    return TracedRows([evaluate(column.expression, frame) for column in node.columns], below.n_rows)
 
 
 def _expressions(node: Node) -> list[Expression]:
@@ -94,14 +93,14 @@ def _expressions(node: Node) -> list[Expression]:
 
 
 def _positions(leaf: Leaf, source: Source, allowance: Allowance) -> np.ndarray | None:
-    """The rows of a leaf over one stream that are in its window now."""
+    """The positions of a leaf's rows in its window now; None if they are too many."""
     query = leaf.query
     (window,) = query.windows
     if window.is_stream or leaf.join is not None:
         return None
     run, store, now = query.runs[-1], source.store, source.timeline.now
     rows = WindowRows(source, window.width_us, query.group.ends[0] if isinstance(query, JoinQuery) else None)
-    at = Standing(now, store.end, LATEST)
+    at = CommitPoint(now, store.end, LATEST)
     low = min(max(rows.first_alive(at), run.born, store.watermark), store.end)
     if not allowance.take(store.end - low):
         return None
@@ -120,33 +119,33 @@ def _positions(leaf: Leaf, source: Source, allowance: Allowance) -> np.ndarray |
     return low + np.flatnonzero(found)
 
 
-def _columns(leaf: Leaf, source: Source, positions: np.ndarray) -> Rows:
+def _columns(leaf: Leaf, source: Source, positions: np.ndarray) -> TracedRows:
     frame = RowsFrame([source.gatherer], [source.dictionaries], [positions])
-    return Rows([evaluate(column.expression, frame) for column in leaf.query.outputs], len(positions))
+    return TracedRows([evaluate(column.expression, frame) for column in leaf.query.outputs], len(positions))
 
 
 # ---- groups
 
 
 def rows_like(columns: Sequence[Vector], values: Sequence[Vector]) -> np.ndarray:
-    """The rows whose cells are these values, one cell each: NULL = NULL, NaN = NaN."""
+    """The rows whose cells equal the values, one for each column: NULL = NULL, NaN = NaN."""
     found = np.ones(len(columns[0]), np.bool_)
     for column, value in zip(columns, values):
         cell, nulls = value.cell(0), column.null_mask()
         if cell is None:
             found &= nulls
         elif column.dictionary is not None:
-            codes = np.flatnonzero([text == cell for text in column.dictionary])
-            found &= np.isin(column.values, codes) & ~nulls
+            texts, places = column.compact()
+            found &= np.array([text == cell for text in texts])[places] & ~nulls
         elif cell != cell:
             found &= np.isnan(column.values) & ~nulls
         else:
             found &= (column.values == cell) & ~nulls
-    return np.flatnonzero(found)
+    return found
 
 
 def aggregated(item: Aggregate, columns: Sequence[Vector], rows: np.ndarray) -> Any:
-    """What an aggregate is over some rows, which are in the order in which they came; as `Vector.cell` gives values."""
+    """The value of an aggregate over rows in their order of arrival, as `Vector.cell` gives values."""
     if item.filter is not None:
         kept = columns[item.filter]
         rows = rows[kept.values[rows].astype(np.bool_) & ~kept.null_mask()[rows]]

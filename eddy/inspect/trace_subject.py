@@ -1,4 +1,4 @@
-"""The row that a trace judges, and the first predicate that refuses it.
+"""The row judged by a trace, and the first predicate that refuses it.
 
 A stored row is judged by what is stored with it, outcomes of user functions included. A row given as a dict is checked and
 judged as if it came now, at the end of its stream and the clock as it is; its user functions are called, nothing else happens.
@@ -29,7 +29,7 @@ from stems.frame import PageFrame, interval_rows
 
 
 class Subject:
-    """The row that is judged: its columns, its effective time and the start of its life."""
+    """The judged row: its columns, its effective time and the start of its life."""
 
     def __init__(self, source: Source, frame: Frame, describe: Any, sent: int | None, position: int | None) -> None:
         self.source = source
@@ -53,12 +53,12 @@ class Subject:
 
     @property
     def dropped(self) -> bool:
-        """Whether the stream would not take it."""
+        """Whether the stream would drop the row."""
         return self.position is None and self.late and self.source.intake.drop_late
 
     @property
     def own_end(self) -> int:
-        """What its column of ends says; FOREVER if that is NULL or there is none."""
+        """The end in the row's own column; FOREVER if it is NULL or the stream has none."""
         column = self.source.readable.end
         cell = None if column is None else self.frame.column(column).cell(0)
         return FOREVER if cell is None else int(cell)
@@ -79,7 +79,7 @@ class Subject:
         return bool(true_rows(atom.expression, self.frame)[0])
 
     def first_refusal(self, condition: Condition, modules: Mapping[str, int]) -> dict[str, Any] | None:
-        """The first predicate that is not true, with the values it saw; None if all are."""
+        """The first predicate that is not true, with the values it saw; None if all are true."""
         schema = self.source.schema
         if condition.never:
             return {"predicate": "the condition", "reason": "no row can satisfy it", "values": {}}
@@ -102,7 +102,7 @@ class Subject:
 
 
 def subject_of(source: Source, row: SupportsIndex | Mapping[str, Any]) -> Subject:
-    """The row of a number, or the one that is given; raises if there is none, or it is none."""
+    """The row with that number, or the given dict as a row; raises if there is none."""
     if isinstance(row, Mapping):
         return _given(source, row)
     if isinstance(row, SupportsIndex) and not isinstance(row, bool | np.bool_):

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eddy.joins.group_windows import GroupWindows
+from eddy.joins.probes import PROBE_COST_NS, Probes, input_labels
 from eddy.joins.walk import PART_ROWS, Combinations, Reach, Rows, Walker, n_rows
-from eddy.lives.early_ends import EarlyEnds, Standing, merged
+from eddy.lives.early_ends import CommitPoint, EarlyEnds, merged
 from eddy.matching.match_filters import ALIVE, ALIVE_TOO, ENDED, MatchBatch, MatchFilters, count_up_to
-from eddy.routing.base import Ledger, Policy
-from eddy.streams.legs import WindowClass
+from eddy.routing.base import Policy
 from eddy.streams.outputs import Outputs
 from eddy.streams.source import Source
 from filters.expressions.residual import NOT_TRUE, TRUE, UNTRIED, PredicateModule
@@ -35,7 +36,7 @@ from filters.index.bank import Prepared
 from lineage.bits import clear_bit, set_bit, slots_of, words
 from lineage.elements import FOREVER
 from lineage.slots import Slots, resized
-from queries.joins import Join, KeyColumn
+from queries.joins import Join
 from stems.frame import RowsFrame
 from windows.spec import WindowSpec
 
@@ -46,13 +47,8 @@ if TYPE_CHECKING:
 _MAX_BITS = 1 << 25
 #: Batches of an input, all of which were wanted, until it is asked again.
 ASK_EVERY = 16
-#: Rows of probes between two entries in the ledger, where there is nothing to choose.
-LEARN_ROWS = 1 << 18
 #: After every commit there is.
 _LATEST = 2**62
-#: A guess of the cost of a probe until it is measured.
-_PROBE_COST_NS = 50.0
-
 
 #: By input, how many rows a window holds, 0 if it does not count, and of which keys.
 Counts = tuple[tuple[int, tuple[int, ...]], ...]
@@ -100,10 +96,7 @@ class JoinGroup:
         self.name = ", ".join(source.name for source in sources)
         self.column_names = _column_names(sources)
         self.walker = Walker(join, sources)
-        self.policy = policy
-        self.ledger = Ledger()
-        for name in self.stem_names():
-            self.ledger.add(name, _PROBE_COST_NS)
+        self.probes = Probes(join, sources, self.walker, policy)
         #: queries that run in it or can be read, paused ones included
         self.n_users = 0
         n_inputs = len(sources)
@@ -116,22 +109,13 @@ class JoinGroup:
         self._births = np.zeros((n_inputs, 64), np.int64)
         #: queries by slot
         self._members: dict[int, JoinQuery] = {}
-        #: by input, the classes of the widest and of the narrowest window
-        self._widest: list[WindowClass] = []
-        self._narrowest: list[WindowClass] = []
-        #: window widths by input -> the slots that have them
-        self._classes: list[tuple[list[int], np.ndarray]] = []
-        #: counts changes of the queries, and what was derived from them
+        #: counts changes of the queries
         self._version = 0
-        self._derived = -1
+        self._windows = GroupWindows()
         self._match_filters = MatchFilters(sources, 64)
         #: what the filters were derived from: the queries, and the predicates of those streams whose regions they look at
         self._filtered = (-1, 0)
         self._region_sources: list[Source] = []
-        #: by input whose rows come, the order in which the others were added last
-        self._last_order = [self.walker.order(first) for first in range(n_inputs)]
-        #: by input, rows that probed it, what they found and the time it took, not yet in the ledger
-        self._unlearned = [[0, 0, 0] for _ in sources]
         #: by input, batches until it is asked again which of them anybody wants
         self._unasked = [0] * n_inputs
 
@@ -153,21 +137,6 @@ class JoinGroup:
         for ends in self.ends:
             if ends is not None:
                 ends.recall()
-
-    def stem_names(self) -> list[str]:
-        """By input, the name of the SteM through which it is probed (semantics 23)."""
-        names = []
-        for k, source in enumerate(self.sources):
-            columns: tuple[KeyColumn, ...] = ()
-            for edge in self.join.equalities:
-                if k in (edge.left, edge.right) and not columns:
-                    columns = edge.key(k)
-            for band in self.join.bands:
-                if k in (band.left, band.right) and not columns:
-                    columns = (band.left_column if k == band.left else band.right_column,)
-            key = ",".join(column.say(source.schema.names) for column in columns)
-            names.append(f"{source.stem_kind}:{source.name}.{key}" if columns else f"{source.stem_kind}:{source.name}")
-        return names
 
     # ---- queries
 
@@ -197,8 +166,8 @@ class JoinGroup:
         self._members[slot] = query
         self.outputs.add(slot, query.id, 0)
         for source, stem in self._first_stems():
-            source.deferral.add_stem(stem, _PROBE_COST_NS)
-        self.ledger.predicates[:] += 1
+            source.deferral.add_stem(stem, PROBE_COST_NS)
+        self.probes.ledger.predicates[:] += 1
         self._version += 1
         return slot
 
@@ -210,51 +179,34 @@ class JoinGroup:
         for source, stem in self._first_stems():
             source.deferral.remove_stem(stem)
         self.slots.give_back(slot)
-        self.ledger.predicates[:] -= 1
+        self.probes.ledger.predicates[:] -= 1
         self._version += 1
         self.slots.shrink()
 
     def _first_stems(self) -> list[tuple[Source, str]]:
         """By input, the SteM that its rows probe first; an input read alone has none to probe."""
         orders = [(source, self.walker.order(k)) for k, source in enumerate(self.sources)]
-        return [(source, self.ledger.names[order[0]]) for source, order in orders if order]
+        return [(source, self.probes.ledger.names[order[0]]) for source, order in orders if order]
 
     @property
     def _filters(self) -> MatchFilters:
         """The filters, up to date with the queries and with the predicates of the streams; derived when they are asked for."""
         # each only grows
-        state = self._version, sum(source.bank.version for source in self._region_sources)
+        state = self._version, sum(source.modules.bank.version for source in self._region_sources)
         if state != self._filtered and self.slots.taken:
             self._unasked = [0] * len(self.sources)
             found = self._match_filters = MatchFilters(self.sources, len(self.results))
             counted = [ends is not None for ends in self.ends]
             found.derive(slots_of(self.active), self._leg_slots, self._widths, self._births, counted)
             self._region_sources = [source for k, source in enumerate(self.sources) if found.has_regions(k)]
-            self._filtered = self._version, sum(source.bank.version for source in self._region_sources)
+            self._filtered = self._version, sum(source.modules.bank.version for source in self._region_sources)
         return self._match_filters
-
-    def _derive(self) -> None:
-        """Bring what follows from the windows of the queries up to date."""
-        if self._derived == self._version:
-            return
-        self._derived = self._version
-        active = slots_of(self.active)
-        for of, choose in ((self._widest, np.argmax), (self._narrowest, np.argmin)):
-            slots = active[choose(self._widths[:, active], axis=1)].tolist()
-            of[:] = [self._members[slot].legs[k].window for k, slot in enumerate(slots)]
-        vectors, which = np.unique(self._widths[:, active].T, axis=0, return_inverse=True)
-        self._classes = []
-        for number, vector in enumerate(vectors.tolist()):
-            mask = np.zeros_like(self.active)
-            for slot in active[which.ravel() == number].tolist():
-                set_bit(mask, slot)
-            self._classes.append((vector, mask))
 
     # ---- matches
 
     def before(self, commit: int) -> Before:
-        """What a commit that is about to run has to know later."""
-        self._derive()
+        """Record the state of the inputs before a commit."""
+        self._windows.derive(self._version, self.active, self._widths, self._members)
         return Before(commit, self._taken(), [self._oldest(k, self.timeline.now) for k in range(len(self.sources))])
 
     def _taken(self) -> list[int]:
@@ -263,11 +215,11 @@ class JoinGroup:
 
     def _oldest(self, k: int, clock: int) -> int:
         """A position of an input below which no window holds a row now, at that clock."""
-        window, store, ends = self._widest[k], self.sources[k].store, self.ends[k]
+        window, store, ends = self._windows.widest[k], self.sources[k].store, self.ends[k]
         return window.oldest if ends is None else max(
             store.watermark,
             store.first_after(clock - window.window.width_us),
-            ends.first_alive(Standing(clock, store.end, _LATEST)),
+            ends.first_alive(CommitPoint(clock, store.end, _LATEST)),
         )  # fmt: skip
 
     def begun(self, before: Before, after: int, batch_rows: int) -> Iterator[Part]:
@@ -285,7 +237,7 @@ class JoinGroup:
                     self._count_partners(found, first, min(batch_rows, ends[first] - begin))
                     batch = self._batch(found, reach)
                     for k in range(len(self.sources)):
-                        self._add_age(batch, found, k, reach[k].low, Standing(after, ends[k], before.commit), ALIVE)
+                        self._add_age(batch, found, k, reach[k].low, CommitPoint(after, ends[k], before.commit), ALIVE)
                     yield Part(found, batch.prepare(), self.active, None)
 
     @staticmethod
@@ -305,13 +257,13 @@ class JoinGroup:
                 for found in self._walk(first, leaving, reach, batch_rows):
                     batch = self._batch(found, reach)
                     for k in range(n_inputs):
-                        stood = Standing(clock, before.ends[k], before.commit - 1)
+                        stood = CommitPoint(clock, before.ends[k], before.commit - 1)
                         self._add_age(batch, found, k, reach[k].low, stood, ALIVE)
                         if k <= first:
-                            now = Standing(after, taken[k], before.commit)
+                            now = CommitPoint(after, taken[k], before.commit)
                             self._add_age(batch, found, k, reach[k].low, now, ENDED if k == first else ALIVE_TOO)
                     prepared = batch.prepare()
-                    for widths, mask in self._classes:
+                    for widths, mask in self._windows.classes:
                         yield Part(found, prepared, mask, widths, upto=after)
 
     def leaves(self, before: Before, after: int) -> bool:
@@ -319,15 +271,14 @@ class JoinGroup:
         return any(n_rows(self._leaving(k, before, after)) for k in range(len(self.sources)))
 
     def _leaving(self, k: int, before: Before, after: int) -> Rows:
-        """The rows of an input from the first that some window held before a commit to the last that some holds no more; where
-        more ends rows, those that the clock ends or that something else did."""
-        low, window, end = before.oldest[k], self._narrowest[k], before.ends[k]
+        """Positions of an input that left at least one query's window in this commit, by time or early end."""
+        low, window, end = before.oldest[k], self._windows.narrowest[k], before.ends[k]
         store, ends = self.sources[k].store, self.ends[k]
         if ends is None:
             return Reach(low, min(window.oldest, end))
         aged = np.arange(low, max(low, min(store.first_after(after - window.window.width_us), end)))
-        stood = Standing(self.timeline.now, end, before.commit - 1)
-        ended = ends.ended_between(stood, Standing(after, store.end, before.commit))
+        stood = CommitPoint(self.timeline.now, end, before.commit - 1)
+        ended = ends.ended_between(stood, CommitPoint(after, store.end, before.commit))
         return merged([aged, *(rows[(low <= rows) & (rows < end)] for rows in ended)])
 
     def _walk(self, first: int, rows: Rows, reach: list[Reach], batch_rows: int) -> Iterator[Combinations]:
@@ -342,10 +293,10 @@ class JoinGroup:
                 some = Reach(rows.low + at, min(rows.hi, rows.low + at + batch_rows))
             else:
                 some = rows[at : at + batch_rows]
-            yield from self.walker.walk(first, some, self._order(first), reach, self._keep, self._visited, part_rows)
+            yield from self.walker.walk(first, some, self.probes.order(first), reach, self._keep, self.probes.visited, part_rows)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
-        """What some query may still want; of whole matches that is seen when they are listed."""
+        """Keep the partial matches that some query may still want; whole matches are filtered when they are listed."""
         bound, n_found = found.inputs, len(found)
         if len(bound) == len(self.sources) or not n_found:
             return found
@@ -370,9 +321,9 @@ class JoinGroup:
         What comes and goes inside the commit is included: a reader of changes nets it.
         """
         modules = [
-            (k, source.module_by_number[module], mask)
+            (k, source.modules.by_number[module], mask)
             for k, source in enumerate(self.sources)
-            if source.modules
+            if source.modules.by_text
             for module, mask in self._filters.outcomes(k)
             if source.deferral.pending(module)
         ]
@@ -384,7 +335,7 @@ class JoinGroup:
             reach = self._reach(first, before.oldest, before.ends, ends)
             for low in range(begin, ends[first], batch_rows):
                 span = Reach(low, min(ends[first], low + batch_rows))
-                order = self._order(first)
+                order = self.probes.order(first)
                 for found in self.walker.walk(first, span, order, reach, lambda held, added: held):
                     prepared = self._batch(found, reach, outcomes=False).prepare()
                     for k, module, mask in modules:
@@ -404,9 +355,9 @@ class JoinGroup:
             began = time.perf_counter_ns()
             frame = RowsFrame([source.gatherer], [source.dictionaries], [rows])
             outcomes = module.outcome(frame, np.ones(len(rows), np.bool_))
-            source.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
-            source.store.put_outcomes(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))
-            source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self.policy)
+            source.modules.ledger.measure(module.number, len(rows), time.perf_counter_ns() - began)
+            source.store.outcomes.put(module.number, rows, np.where(outcomes, TRUE, NOT_TRUE))
+            source.deferral.tried(module, len(rows), int(np.count_nonzero(outcomes)), self.probes.policy)
 
     def _count_partners(self, found: Combinations, first: int, rows_in: int) -> None:
         """Tell the stream of the first input, now and then, how many of its rows have found a partner."""
@@ -414,7 +365,9 @@ class JoinGroup:
         if len(self.sources) > 1 and deferral.counts():
             stem = self.walker.order(first)[0]
             n_found = min(rows_in, len(np.unique(found.at(first))))
-            deferral.probed(self.ledger.names[stem], rows_in, n_found, float(self.ledger.cost_ns[stem]), self.policy)
+            deferral.probed(
+                self.probes.ledger.names[stem], rows_in, n_found, float(self.probes.ledger.cost_ns[stem]), self.probes.policy
+            )
 
     # ---- attributes of matches
 
@@ -426,7 +379,7 @@ class JoinGroup:
             batch.add_birth(k, found.at(k), reach[k].low)
         return batch
 
-    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: Standing, bound: int) -> None:
+    def _add_age(self, batch: MatchBatch, found: Combinations, k: int, low: int, at: CommitPoint, bound: int) -> None:
         """The age of an input's rows, none of them before `low`, as it stood."""
         ends, widths = self.ends[k], self._filters.widths[k]
         if len(widths) > 1 or ends is not None:
@@ -461,54 +414,9 @@ class JoinGroup:
         earliest = np.full(len(found), FOREVER)
         for k, ends in enumerate(self.ends):
             if ends is not None:
-                now = Standing(self.timeline.now, self.sources[k].store.end, _LATEST)
+                now = CommitPoint(self.timeline.now, self.sources[k].store.end, _LATEST)
                 np.minimum(earliest, ends.ends_at(found.at(k), now), out=earliest)
         return earliest
-
-    # ---- routing
-
-    def _order(self, first: int) -> list[int]:
-        """The order in which the other inputs are added, by the policy where there is a choice."""
-        if len(self.sources) == 2:
-            return [1 - first]
-        bound, order = {first}, []
-        while len(bound) < len(self.sources):
-            ready = np.array(self.walker.ready(bound), np.int32)
-            order.append(int(self.policy.route(self.ledger, ready)[0]) if len(ready) > 1 else int(ready[0]))
-            bound.add(order[-1])
-        self._last_order[first] = order
-        return order
-
-    def _visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
-        """A probe went so; the policy hears of it at once where it has a choice."""
-        seen = self._unlearned[added]
-        seen[0] += rows_in
-        seen[1] += rows_out
-        seen[2] += ns
-        if len(self.sources) > 2 or seen[0] >= LEARN_ROWS:
-            self.learn()
-
-    def learn(self) -> None:
-        """Hand the probes that were noted to the ledger and the policy."""
-        ledger = self.ledger
-        for k, (rows_in, rows_out, ns) in enumerate(self._unlearned):
-            if rows_in:
-                modules, taken, returned = np.array([k]), np.array([rows_in]), np.array([rows_out])
-                ledger.measure(k, rows_in, ns)
-                ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
-                self.policy.visited(ledger, modules, taken, returned)
-                self._unlearned[k] = [0, 0, 0]
-
-    def routes(self) -> dict[str, list[str]]:
-        """By the stream whose rows come, the SteMs they probed last, in order; numbered where a stream is there twice."""
-        labels = input_labels(self.sources)
-        return {labels[first]: [self.ledger.names[k] for k in self._last_order[first]] for first in range(len(labels))}
-
-    def virtual_sources(self) -> list[str]:
-        """The combinations that these routes make on the way to whole matches."""
-        labels = input_labels(self.sources)
-        found = {tuple(sorted([first, *order[:n]])) for first, order in enumerate(self._last_order) for n in range(1, len(order))}
-        return [" + ".join(labels[k] for k in inputs) for inputs in sorted(found)]
 
     # ---- upkeep
 
@@ -521,22 +429,12 @@ class JoinGroup:
             assert self._leg_slots[:, slot].tolist() == [leg.slot for leg in query.legs], "a slot knows the legs of its query"
             assert self._widths[:, slot].tolist() == [window.width_us for window in query.windows], "a slot knows its windows"
             assert self.counts == counts_of(query.windows), "windows of a group count alike"
-        assert (self.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
+        assert (self.probes.ledger.predicates == len(members)).all(), "every query has a predicate on every SteM"
 
 
 def counts_of(windows: Sequence[WindowSpec]) -> Counts:
     """How windows count rows."""
     return tuple((window.rows, window.partition) for window in windows)
-
-
-def input_labels(sources: list[Source]) -> list[str]:
-    """The streams of the inputs, numbered from the second input over one stream on."""
-    seen: Counter[str] = Counter()
-    labels = []
-    for source in sources:
-        seen[source.name] += 1
-        labels.append(source.name if seen[source.name] == 1 else f"{source.name}#{seen[source.name]}")
-    return labels
 
 
 def _column_names(sources: list[Source]) -> list[str]:

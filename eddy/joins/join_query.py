@@ -1,4 +1,4 @@
-"""A query that runs in a group: its legs, its births, and the group whose walks it shares.
+"""Queries that run in a join group: their legs, births, and the group whose walks they share.
 
 It has several inputs, or one whose rows are ended by more than the clock.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eddy.base.plans import JoinPlan, Plan, Run
+from eddy.base.plans import JoinPlan, Plan, QueryRun
 from eddy.history.recall import recall
 from eddy.joins.join_group import JoinGroup
 from eddy.query import Query, QueryHost
@@ -22,15 +22,15 @@ from windows.spec import WindowSpec
 
 
 @dataclass(slots=True, eq=False)
-class JoinRun(Run):
-    """A stretch in which a join ran; by input, the first position that counts and the predicate modules."""
+class JoinRun(QueryRun):
+    """A run of a join; by input, the first position that counts and the predicate modules."""
 
     births: tuple[int, ...] = ()
     modules_of: tuple[Mapping[str, int], ...] = ()
 
 
 class JoinQuery(Query):
-    """A standing query over several streams; `plan` is that of its first input alone, `join_plan` the whole."""
+    """A standing query over several inputs; `plan` is that of its first input alone, `join_plan` the whole."""
 
     #: its attributes are slots of `Query`: a query may become one of several inputs, or of one again
     __slots__ = ()
@@ -79,40 +79,42 @@ class JoinQuery(Query):
         return self.join_plan.update_pattern
 
     def start(self, seq: int, births: tuple[int, ...], listed: bool = True) -> None:
-        """Run from the next commit on; `births` are the first positions that count, by input. One that is not listed takes no
-        part in the group's walks."""
+        """Run from the next commit on; `births` are the first positions that count, by input. A query that is not `listed` takes
+        no part in the group's walks."""
         plan = self.join_plan
         self.legs = [
-            source.hold(window, condition, self.name, listed)
+            source.placement.hold(window, condition, self.name, listed)
             for source, window, condition in zip(self.sources, plan.windows, plan.conditions, strict=True)
         ]
         for source, leg, born in zip(self.sources, self.legs, births, strict=True):
             recall(source, leg, born)
         self.group.recall(births)
-        modules = tuple(source.module_numbers(condition) for source, condition in zip(self.sources, plan.conditions, strict=True))
+        modules = tuple(
+            source.modules.numbers_of(condition) for source, condition in zip(self.sources, plan.conditions, strict=True)
+        )
         self.runs.append(JoinRun(seq, None, births[0], modules[0], births=births, modules_of=modules))
         self.slot = self.group.add(self, births) if listed else None
         self._results_at_start = self._group_results()
         self.kept = None
 
     def stop(self, until: int, listed: bool = True) -> None:
-        """Stop running, after a commit."""
+        """Stop running, after commit `until`."""
         self.runs[-1].until = until
         self._results_before = self.results(self._group_results())
         if self.slot is not None:
             self.group.remove(self, self.slot)
             self.slot = None
         for source, leg in zip(self.sources, self.legs, strict=True):
-            source.let_go(leg, listed)
+            source.placement.let_go(leg, listed)
         self.legs = []
 
     def release(self) -> None:
-        """It has been cancelled: let go of what it held over pauses."""
+        """Free resources held over pauses, once the query is cancelled; a join without tables has none."""
 
     def _group_results(self) -> int:
-        """What the group has counted on its slot."""
+        """The group's result count on the query's slot."""
         return 0 if self.slot is None else int(self.group.results[self.slot])
 
     def n_results(self) -> int:
-        """Matches so far."""
+        """The number of matches so far."""
         return self.results(self._group_results())

@@ -1,4 +1,4 @@
-"""Running joins in a commit: every group of an engine finds what began and what ended, once for all its queries.
+"""Running joins in a commit: every group finds the matches that began and ended, once for all its queries.
 
 Joins come after the rows of the whole commit are stored, so how rows were cut into slices and pushes cannot matter: what a
 commit changes follows from the ends of the stores and the clock before and after it.
@@ -12,7 +12,7 @@ from eddy.joins.join_group import Before, JoinGroup, counts_of
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.match_rows import MatchRows
 from eddy.joins.table_group import TableGroup
-from eddy.matching.row_lists import Buffers
+from eddy.matching.row_lists import ListBuffers
 from eddy.routing.base import Policy
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
@@ -25,24 +25,24 @@ Deliver = Callable[[JoinGroup, MatchRows, int], None]
 
 
 class Joiner:
-    """The groups of one engine."""
+    """The join groups of one engine."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.groups: dict[tuple[object, ...], JoinGroup] = {}
 
     def route_by(self, policy: Policy) -> None:
-        """Another policy from the next batch on."""
+        """Use another policy from the next batch on."""
         self._policy = policy
         for group in self.groups.values():
-            group.policy = policy
+            group.probes.policy = policy
 
     def group(
         self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], timeline: Timeline, looking_back: int | None
     ) -> JoinGroup:  # fmt: skip
-        """The group of a join over windows that count rows alike, made if it is new; to be given back by `release`.
+        """The group of a join over windows with the same row counts, made if it is new; to be given back by `release`.
 
-        `looking_back`: the query that it is for, if that may see rows from before it.
+        `looking_back`: the id of the query it is for, if that query may see older rows.
         """
         tables = any(isinstance(source, TableSource) for source in sources)
         owner = looking_back if tables else None
@@ -59,38 +59,38 @@ class Joiner:
         return group
 
     def find(self, join: Join, windows: Sequence[WindowSpec], owner: int | None = None) -> JoinGroup | None:
-        """The group of a join over windows that count rows alike, if there is one; that of one query if it has an owner."""
+        """The group of a join over windows with the same row counts, or None; with `owner` the group of that query alone."""
         key = (join.key, counts_of(windows), any(window.is_stream for window in windows))
         return self.groups.get(key if owner is None else (*key, owner))
 
     def release(self, group: JoinGroup) -> None:
-        """One user less; the last one takes the group away."""
+        """Give back a group; it is removed with its last user."""
         group.n_users -= 1
         if not group.n_users:
             group.release()
             del self.groups[group.key]
 
     def begin(self, timeline: Timeline, commit: int) -> list[tuple[JoinGroup, Before]]:
-        """The groups that a commit on a timeline may concern, and how they stand before it."""
+        """The groups that a commit on a timeline may concern, and their state before it."""
         groups = [group for group in self.groups.values() if group.timeline is timeline and group.slots.taken]
         return [(group, group.before(commit)) for group in groups]
 
     def begin_opening(self, query: JoinQuery, commit: int) -> list[tuple[JoinGroup, Before]]:
-        """The group of a query, if the commit that opens it may begin matches: of tables alone, which are there at once."""
+        """The group of a query whose opening commit may begin matches: of tables alone, whose rows are there at once."""
         return [(query.group, query.group.before(commit))] if query.opens and query.slot is not None else []
 
     def begin_change(self, table: TableSource, commit: int) -> list[tuple[JoinGroup, Before]]:
-        """The groups, on any timeline, that a commit which changes a table may concern, and how they stand before it."""
+        """The groups, on any timeline, that a change of a table may concern, and their state before the commit."""
         groups = [group for group in self.groups.values() if isinstance(group, TableGroup) and group.reacts_to(table)]
         return [(group, group.before(commit)) for group in groups if group.slots.taken]
 
     def run(
-        self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: Buffers,
+        self, begun: list[tuple[JoinGroup, Before]], clock: int, after: int, batch_rows: int, buffers: ListBuffers,
         deliver: Deliver | None,
     ) -> None:  # fmt: skip
-        """Find what a commit from one clock to another changed, - before + for each group.
+        """Find the changes of a commit from one clock to another, - before + for each group.
 
-        Without listeners matches that began are only counted.
+        Without listeners, matches that began are only counted.
         """
         for group, before in begun:
             if deliver is not None and group.leaves(before, after):
@@ -108,7 +108,7 @@ class Joiner:
                 rows.finish()
 
     def check(self, queries: list[JoinQuery]) -> None:
-        """All invariants of the groups; `queries` are those of the engine."""
+        """Assert all invariants of the groups; `queries` are those of the engine."""
         for key, group in self.groups.items():
             members = [query for query in queries if query.group is group]
             assert group.key == key and group.n_users == len(members) > 0, "a group has users"

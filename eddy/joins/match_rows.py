@@ -1,4 +1,4 @@
-"""The matches of a part of a commit, and which of them each query has, as CSR lists."""
+"""The part of a commit made of matches, and the matches of it that each query has, as CSR lists."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.joins.join_group import JoinGroup, Part
-from eddy.matching.row_lists import Buffers, RowLists
+from eddy.matching.row_lists import ListBuffers, RowLists
 from filters.values.vector import Frame, ListFrame
 from lineage.bits import SPARE
 
 
 class MatchRows:
-    """Matches found by a group, listed when somebody asks.
+    """Matches found by a group, listed on demand.
 
-    Matches that ended are not even searched for before somebody asks: many listeners only care for what begins.
+    Ended matches are not even searched for before a listener asks: many listeners only use new matches.
     """
 
     __slots__ = ("_group", "_part", "_parts", "_buffers", "_lists")
 
-    def __init__(self, group: JoinGroup, parts: Iterator[Part], buffers: Buffers, part: Part | None = None) -> None:
-        """The part given, or else the next of `parts`, taken when somebody asks."""
+    def __init__(self, group: JoinGroup, parts: Iterator[Part], buffers: ListBuffers, part: Part | None = None) -> None:
+        """The given part, or else the next one of `parts`, taken on demand."""
         self._group = group
         self._parts = parts
         self._part = part
@@ -46,7 +46,7 @@ class MatchRows:
         return self._group.walker.frame(self._found().found)
 
     def times(self) -> np.ndarray:
-        """The latest start of the rows of each match, or their earliest end, or when a table changed."""
+        """The latest start of each match's rows, or their earliest end, or the time of a table change."""
         part = self._found()
         if part.at is not None:
             return np.full(len(part.found), part.at)
@@ -58,7 +58,7 @@ class MatchRows:
         return settled
 
     def numbers(self) -> np.ndarray:
-        """Row numbers `[matches, inputs]`, of one input `[matches]`."""
+        """Row numbers `[matches, inputs]`; of one input `[matches]`."""
         return self._group.numbers(self._found().found)
 
     def row_lists(self) -> RowLists:
@@ -78,7 +78,7 @@ class MatchRows:
         return queries, np.diff(offsets)
 
     def finish(self) -> None:
-        """Count the results of matches that began and that nobody had listed."""
+        """Count the results of new matches if no listener asked for the lists."""
         if self._lists is None:
             part, group = self._found(), self._group
             part.prepared.lists(part.mask, group.outputs.arrays(), group.results, _NOTHING, _NOTHING, _NO_ROWS)

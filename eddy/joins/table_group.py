@@ -1,4 +1,4 @@
-"""The queries that join the same streams and tables in the same way, and which of the tables count as they were.
+"""Groups of queries that join the same streams and tables in the same way; frozen tables count as they were.
 
     frozen    a non-retroactive table beside streams, and any table beside a stream without a window: counts as it was when the
               last of the result's stream rows came. It has no life of its own.
@@ -26,7 +26,7 @@ import numpy as np
 
 from eddy.joins.join_group import Before, JoinGroup, Part, counts_of
 from eddy.joins.walk import Combinations, Reach, Rows
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.matching.match_filters import ALIVE
 from eddy.routing.base import Policy
 from eddy.streams.source import Source
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Counting(NamedTuple):
-    """Which live versions a walk is about: those that count in a commit."""
+    """The live versions that count in a walk: those valid in a commit."""
 
     commit: int
     #: only matches that end in this commit with a version of input `first`, and no version of an earlier one
@@ -53,7 +53,7 @@ class Counting(NamedTuple):
     opened: int = 0
 
     def of(self, versions: Versions, k: int, positions: np.ndarray) -> np.ndarray:
-        """Which versions of input k, in a walk that begins with input `first`."""
+        """For each version of input k, whether it counts in a walk that begins with input `first`."""
         counts = versions.counts(positions, self.commit)
         if self.ended_by is not None and k <= self.first:
             counts &= (versions.closed_at(positions) == self.ended_by) == (k == self.first)
@@ -67,7 +67,7 @@ class TableGroup(JoinGroup):
         self, join: Join, sources: list[Source], windows: Sequence[WindowSpec], policy: Policy, timeline: Timeline,
         owner: int | None = None,
     ) -> None:  # fmt: skip
-        """`owner`: the one query of the group, which may see rows from before it."""
+        """`owner`: the only query of the group, which may see older rows."""
         tables = [k for k, source in enumerate(sources) if isinstance(source, TableSource)]
         self.stream_inputs = [k for k in range(len(sources)) if k not in tables]
         as_they_were = {k for k in tables if any(w.is_stream for w in windows) or not sources[k].readable.retroactive}
@@ -97,7 +97,7 @@ class TableGroup(JoinGroup):
     # ---- queries
 
     def begin(self, commit: int) -> None:
-        """A query begins after a commit; if the group is its own, old rows count as if they had come then."""
+        """Begin a query after a commit; in a group of its own, old rows count as if they had come then."""
         if self._owner is not None:
             self.opened = commit
 
@@ -139,7 +139,7 @@ class TableGroup(JoinGroup):
             for found in self._walk(first, closed, reach, batch_rows):
                 batch = self._batch(found, reach)
                 for k in self.stream_inputs:
-                    self._add_age(batch, found, k, reach[k].low, Standing(after, before.ends[k], before.commit - 1), ALIVE)
+                    self._add_age(batch, found, k, reach[k].low, CommitPoint(after, before.ends[k], before.commit - 1), ALIVE)
                 yield Part(found, batch.prepare(), self.active, [FOREVER] * len(reach), effect_time(after))
 
     def leaves(self, before: Before, after: int) -> bool:
@@ -148,26 +148,26 @@ class TableGroup(JoinGroup):
         return any(len(self.versions(k).closed_by(before.commit)) for k in self.live)
 
     def _rows_moved(self, before: Before, after: int) -> bool:
-        """Whether a commit took the clock to `after`, brought rows or took some back, so that others may have left."""
+        """Whether a commit moved the clock to `after`, brought rows or retracted some, so that rows may have left windows."""
         came = any(self.sources[k].store.end > before.ends[k] for k in self.stream_inputs)
         return after > self.timeline.now or came or any(ends.lowered_in(before.commit) for ends in self.ends if ends is not None)
 
     def _oldest(self, k: int, clock: int) -> int:
-        if k in self.stream_inputs and self._widest[k].window.ends:
+        if k in self.stream_inputs and self._windows.widest[k].window.ends:
             return super()._oldest(k, clock)
         # of a window that holds rows for ever the births alone say where it begins
         return max(self.sources[k].store.watermark, int(self._filters.births[k][0]))
 
     def _leaving(self, k: int, before: Before, after: int) -> Rows:
-        ends = k in self.stream_inputs and (self._narrowest[k].window.ends or self.ends[k] is not None)
+        ends = k in self.stream_inputs and (self._windows.narrowest[k].window.ends or self.ends[k] is not None)
         return super()._leaving(k, before, after) if ends else Reach(0, 0)
 
     def _keep(self, found: Combinations, added: int) -> Combinations:
         return super()._keep(self.as_it_counts(found, added, self._counting), added)
 
     def as_it_counts(self, found: Combinations, added: int, counting: Counting) -> Combinations:
-        """Drop combinations with versions that do not count, after the input of that number was added; of a query without a
-        window also those with a row that was over when it came."""
+        """The combinations whose versions count, after input `added`; for a query without a window also without rows that had
+        expired when they came."""
         own = self.sources[added].own_ends
         if self.is_stream and own is not None:
             found = found.take(np.flatnonzero(own.alive_at_first(found.at(added))))
@@ -177,7 +177,8 @@ class TableGroup(JoinGroup):
         return found if counts.all() else found.take(np.flatnonzero(counts))
 
     def _as_it_was(self, held: Combinations, opened: int) -> Combinations:
-        """Drop frozen versions that had ended when the last row so far came and, once all are there, those written later."""
+        """The combinations without frozen versions that ended before the last row so far came and, once complete, without
+        versions written later."""
         bound = [k for k in self.stream_inputs if k in held.inputs]
         for k in self.frozen if bound else ():
             table = self.sources[k]
@@ -193,7 +194,7 @@ class TableGroup(JoinGroup):
         return held
 
     def lives(self, found: Combinations) -> tuple[np.ndarray, np.ndarray]:
-        """As for streams alone; a version has always been there."""
+        """The times of stream rows and the latest start of each match; a version has always been there."""
         times = np.zeros((len(self.sources), len(found)), np.int64)
         starts = np.full((len(self.sources), len(found)), BEGINNING)
         for k in self.stream_inputs:

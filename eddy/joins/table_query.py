@@ -35,7 +35,7 @@ class TableQuery(JoinQuery):
                 marked = [self.sources[s] for s in group.stream_inputs] if k in group.frozen else []
                 table.attach(group.timeline, marked)
                 self._tables.append((table, marked))
-                self._table_legs.append((table, table.hold(join_plan.windows[k], join_plan.conditions[k], name)))
+                self._table_legs.append((table, table.placement.hold(join_plan.windows[k], join_plan.conditions[k], name)))
 
     @property
     def table_group(self) -> TableGroup:
@@ -70,7 +70,7 @@ class TableQuery(JoinQuery):
     def release(self) -> None:
         """It has been cancelled: let go of what it held over pauses."""
         for table, leg in self._table_legs:
-            table.let_go(leg)
+            table.placement.let_go(leg)
         for table, marked in self._tables:
             table.detach(self.timeline, marked)
         self._tables, self._table_legs = [], []

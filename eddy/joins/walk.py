@@ -1,11 +1,11 @@
-"""Finding combinations of stored rows that satisfy the edges and residuals of a join.
+"""The join search: combinations of stored rows that satisfy the edges and residuals of a join.
 
 A walk starts with rows of one input and adds the other inputs one by one, in an order it is given, each through an index by an
-edge to an input it has (or, where nothing joins them, with every row). After each step whoever asked for the walk says which
-combinations go on: those that some query still wants. Every edge and residual is checked as soon as its inputs are there.
+edge to an input it has (or, where nothing joins them, with every row). After each step the caller's `keep` says which
+combinations go on: those wanted by some query. Every edge and residual is checked as soon as its inputs are there.
 
-A walk gives its combinations in parts of at most `PART_ROWS`; inside it holds a part for each input at most, however many
-matches a key has.
+A walk gives its combinations in parts of at most `PART_ROWS`; inside it holds a part for each input at most, however many matches
+a key has.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PART_ROWS = 1 << 14
 
 
 class Reach(NamedTuple):
-    """Which rows of an input a walk may add: `low <= position < hi`."""
+    """The rows of an input that a walk may add: `low <= position < hi`."""
 
     low: int
     hi: int
@@ -49,20 +49,20 @@ Rows = Reach | np.ndarray
 
 @kernel("void(int64[::1], int32[::1], int64[::1])")
 def take_rows(values: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-    """`out[i] = values[rows[i]]`; numpy would first turn the rows into 64 bits."""
+    """`out[i] = values[rows[i]]`, without numpy's copy of the rows to 64 bits."""
     for i in range(len(rows)):
         out[i] = values[np.uint64(rows[i])]
 
 
 @kernel("void(int64, int32[::1], int64[::1])")
 def count_from(low: int, rows: np.ndarray, out: np.ndarray) -> None:
-    """`out[i] = low + rows[i]`: `take_rows` of positions that follow each other."""
+    """`out[i] = low + rows[i]`: `take_rows` of consecutive positions."""
     for i in range(len(rows)):
         out[i] = low + rows[i]
 
 
 class Combinations:
-    """Rows side by side: positions by input, of those that were added."""
+    """Rows side by side: positions by input, of the inputs added so far."""
 
     __slots__ = ("_rows", "_n")
 
@@ -76,7 +76,7 @@ class Combinations:
 
     @property
     def inputs(self) -> Collection[int]:
-        """The inputs that were added."""
+        """The inputs added so far."""
         return self._rows.keys()
 
     def take(self, rows: np.ndarray) -> Combinations:
@@ -96,11 +96,11 @@ class Combinations:
         return Combinations(grown, len(rows))
 
     def rows(self, k: int) -> Rows:
-        """The rows of an input that was added."""
+        """The rows of an input, as a range or positions."""
         return self._rows[k]
 
     def at(self, k: int) -> np.ndarray:
-        """Their positions."""
+        """The positions of an input's rows."""
         held = self._rows[k]
         if isinstance(held, Reach):
             held = self._rows[k] = np.arange(held.low, held.hi)
@@ -119,7 +119,7 @@ def _ignore(added: int, rows_in: int, rows_out: int, ns: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """How an input is added to others: the edge and index it is found by, and what else it completes."""
+    """How one input is added: the edge and index for the look-up, and the conditions checked then."""
 
     added: int
     #: the input that the edge leads from, and its columns or key column
@@ -133,8 +133,8 @@ class _Step:
     bands: tuple[BandEdge, ...]
 
 
-class _Walk(NamedTuple):
-    """What one walk was asked for."""
+class _WalkTask(NamedTuple):
+    """The arguments of one walk."""
 
     reach: list[Reach]
     keep: Keep
@@ -143,7 +143,7 @@ class _Walk(NamedTuple):
 
 
 class Walker:
-    """Walks one join over the sources of its inputs; holds the indexes it needs until `release`."""
+    """Walks one join over the sources of its inputs; holds the indexes for it until `release`."""
 
     def __init__(self, join: Join, sources: list[Source]) -> None:
         self.join = join
@@ -175,7 +175,7 @@ class Walker:
         return KeyFolding.of_probing(described(other, edge.probe(side)), described(side, edge.key(side)))
 
     def _positions(self, k: int, columns: Sequence[KeyColumn]) -> list[int]:
-        """Where columns of an input are in its store; those that are derived are held from now on."""
+        """The positions of an input's key columns in its store; derived columns are held from now on."""
         return [column.position if column.expression is None else self._held(k, column.expression).position for column in columns]
 
     def _held(self, k: int, expression: Expression) -> DerivedColumn:
@@ -187,7 +187,7 @@ class Walker:
 
     @property
     def errors(self) -> int:
-        """Values that could not be computed: of residuals once a combination, of derived columns once a row that is stored."""
+        """Failed evaluations so far: of residuals once a combination, of derived columns once a stored row."""
         return self._errors + sum(column.errors for column in set(self._derived.values()))
 
     def release(self) -> None:
@@ -199,7 +199,7 @@ class Walker:
             self.sources[k].derived.release(column)
 
     def recall(self, births: Sequence[int]) -> None:
-        """Make sure that the indexes hold the rows from these positions on, by input."""
+        """Make the indexes hold the rows from these positions on, by input."""
         held: list[tuple[int, HashIndex | SortedIndex]] = [(side, index) for (_, side), (index, _) in self._hash.items()]
         held += [(side, sorted_index) for (_, side), sorted_index in self._sorted.items()]
         for side, index in held:
@@ -212,15 +212,15 @@ class Walker:
         self, first: int, rows: Rows, order: list[int], reach: list[Reach], keep: Keep, visited: Visited = _ignore,
         part_rows: int = PART_ROWS,
     ) -> Iterator[Combinations]:  # fmt: skip
-        """All combinations with one of these rows of input `first`; the other inputs are added in that order."""
+        """All combinations with one of these rows of input `first`; the other inputs are added in the given order."""
         begun = keep(Combinations({first: rows}, n_rows(rows)), first)
         if not order:
             yield from [begun] if len(begun) else []
         else:
-            yield from self._extend(begun, self._steps_of(first, tuple(order)), _Walk(reach, keep, visited, part_rows), 0)
+            yield from self._extend(begun, self._steps_of(first, tuple(order)), _WalkTask(reach, keep, visited, part_rows), 0)
 
     def ready(self, bound: set[int]) -> list[int]:
-        """The inputs that may be added next to those bound: those an equality leads to, else a band, else any."""
+        """The inputs that may be added next to the `bound` ones: by an equality, else by a band, else any."""
         left = [k for k in range(len(self.sources)) if k not in bound]
         for edges in (self.join.equalities, self.join.bands):
             found = [k for k in left if any(_leads(edge, k, bound) for edge in edges)]
@@ -229,15 +229,15 @@ class Walker:
         return left
 
     def order(self, first: int) -> list[int]:
-        """The other inputs in the first order that is ready."""
+        """The other inputs, in the first order that `ready` allows."""
         bound, order = {first}, []
         while len(bound) < len(self.sources):
             order.append(self.ready(bound)[0])
             bound.add(order[-1])
         return order
 
-    def _extend(self, held: Combinations, steps: list[_Step], walk: _Walk, depth: int) -> Iterator[Combinations]:
-        """Add the inputs of the steps from `depth` on, of which there is one at least."""
+    def _extend(self, held: Combinations, steps: list[_Step], walk: _WalkTask, depth: int) -> Iterator[Combinations]:
+        """Add the inputs of the steps from `depth` on, at least one."""
         if not len(held):
             return
         step, last = steps[depth], depth + 1 == len(steps)
@@ -257,9 +257,9 @@ class Walker:
         walk.visited(step.added, len(held), rows_out, ns + time.perf_counter_ns() - began)
 
     def _partners(
-        self, held: Combinations, step: _Step, walk: _Walk, depth: int
+        self, held: Combinations, step: _Step, walk: _WalkTask, depth: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
-        """(combination, position) pairs of an input that one edge admits, in parts."""
+        """(combination, position) pairs that satisfy the edge of a step, in parts."""
         low, hi = walk.reach[step.added]
         low = max(low, self.sources[step.added].store.watermark)
         probe: Probe | RangeProbe
@@ -279,7 +279,7 @@ class Walker:
             yield out_row[:n], out_position[:n].copy()
 
     def _room(self, depth: int, part_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Where the pairs of a probe go; one walk has a probe in progress for each depth."""
+        """Buffers for the pairs of a probe; a walk has at most one probe in progress for each depth."""
         while len(self._pairs) <= depth or len(self._pairs[depth][0]) < part_rows:
             del self._pairs[depth:]
             self._pairs.append((np.empty(part_rows, np.int32), np.empty(part_rows, np.int64)))
@@ -287,7 +287,7 @@ class Walker:
         return rows[:part_rows], positions[:part_rows]
 
     def _steps_of(self, first: int, order: tuple[int, ...]) -> list[_Step]:
-        """How the inputs of an order are added to the first and to each other."""
+        """The steps that add the inputs of an order to the first."""
         found = self._steps.get((first, order))
         if found is None:
             found = self._steps[first, order] = []
@@ -298,7 +298,7 @@ class Walker:
         return found
 
     def _step(self, bound: frozenset[int], added: int) -> _Step:
-        """How an input is added to those bound."""
+        """The step that adds an input to the `bound` ones."""
         edges: list[EqualityEdge | BandEdge] = [*self.join.equalities, *self.join.bands]
         edge = next((edge for edge in edges if _leads(edge, added, bound)), None)
         other, columns = added, tuple[int, ...]()
@@ -316,7 +316,7 @@ class Walker:
     def _completed(
         self, bound: frozenset[int], added: int, probed: EqualityEdge | BandEdge | None
     ) -> tuple[tuple[Expression, ...], tuple[BandEdge, ...]]:
-        """What an input completes, but for the edge it is found by: conditions, and bands that are checked apart."""
+        """The conditions and bands that can be checked once an input is added, without the probed edge."""
         now = bound | {added}
         conditions = []
         for edge in self.join.equalities:
@@ -333,7 +333,7 @@ class Walker:
         return gatherer.cells_between(column, *rows) if isinstance(rows, Reach) else gatherer.cells(column, rows)
 
     def _ranges(self, held: Combinations, band: BandEdge, added: int) -> KeyRanges:
-        """Where the partners of each combination lie on the band's column of an input."""
+        """The range of each combination's partners on the band's column of an input."""
         other = band.left if added == band.right else band.right
         keys, nulls = self._keys(held, other, band.left_column if other == band.left else band.right_column)
         return shifted_ranges(keys, nulls, *band.bounds(added))
@@ -345,7 +345,7 @@ class Walker:
     # ---- checking
 
     def _check(self, held: Combinations, step: _Step) -> Combinations:
-        """Keep what satisfies every edge and residual that the input just added completes."""
+        """The combinations that satisfy every edge and residual completed by the input just added."""
         for band in step.bands:
             held = self._inside(held, band, step.added)
         for condition in step.conditions:
@@ -364,7 +364,7 @@ class Walker:
         return FunctionCall(Type.BOOL, "=", (self._ref(edge.left, left), self._ref(edge.right, right)))
 
     def _ref(self, k: int, column: KeyColumn) -> ColumnRef:
-        """A column of an input in `frame`."""
+        """A reference to an input's column in `frame`."""
         place = self._offsets[k] + column.position if column.expression is None else self._places[k, column.expression]
         return ColumnRef(column.type, column.say(self.sources[k].schema.names), place)
 
@@ -379,7 +379,7 @@ class Walker:
         return held if rows.all() else held.take(np.flatnonzero(rows))
 
     def frame(self, held: Combinations) -> RowsFrame:
-        """The rows of combinations side by side; columns of inputs not added yet may not be read."""
+        """The rows of combinations side by side; only columns of added inputs may be read."""
         none = np.zeros(0, np.int64)
         positions = [held.at(k) if k in held.inputs else none for k in range(len(self.sources))]
         gatherers, dictionaries = zip(*((source.gatherer, source.dictionaries) for source in self.sources), strict=True)
@@ -394,12 +394,12 @@ def n_rows(rows: Rows) -> int:
 
 
 def _leads(edge: EqualityEdge | BandEdge, k: int, bound: Set[int]) -> bool:
-    """Whether an edge leads from an input that is bound to another one."""
+    """Whether an edge connects a bound input with input k."""
     return (edge.left == k and edge.right in bound) or (edge.right == k and edge.left in bound)
 
 
 def _product(n: int, low: int, hi: int, part_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Every row of an input for each of n combinations, in parts."""
+    """Every row of an input paired with each of n combinations, in parts."""
     for start in range(low, hi, part_rows):
         positions = np.arange(start, min(hi, start + part_rows))
         together = max(1, part_rows // len(positions))

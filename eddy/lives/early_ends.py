@@ -1,4 +1,4 @@
-"""What ends the rows of one input before, or besides, the clock: newer rows, their own ends, keys and retractions.
+"""Ends of an input's rows that do not come from the window's width: displacement, own ends, keys and retractions.
 
     end of a row in a window     min(t + w,                     the clock: `[RANGE w]`
                                      when it is displaced,      `[ROWS n]`, `stems/row_ends.py`
@@ -26,7 +26,7 @@ _PART_ROWS = 1 << 14
 
 
 def merged(lists: list[np.ndarray]) -> np.ndarray:
-    """The numbers in any of some lists that ascend, once each; most often all but one are empty."""
+    """The union of ascending lists of numbers, ascending, without repetitions; fast where all but one list are empty."""
     lists = [numbers for numbers in lists if len(numbers)]
     if len(lists) < 2:
         return lists[0] if lists else np.zeros(0, np.int64)
@@ -35,8 +35,8 @@ def merged(lists: list[np.ndarray]) -> np.ndarray:
     return once
 
 
-class Standing(NamedTuple):
-    """How a stream stood after a commit: the clock, the end of its rows, and the number of the commit."""
+class CommitPoint(NamedTuple):
+    """The state of a stream after a commit: the clock, the end of its rows, and the number of the commit."""
 
     clock: int
     taken: int
@@ -44,7 +44,7 @@ class Standing(NamedTuple):
 
 
 class EarlyEnds:
-    """The ends of the rows of one input, but for the clock's; held until `release`."""
+    """Ends of one input's rows other than by the window's width; its columns are held until `release`."""
 
     __slots__ = ("_source", "_displaced", "_own", "_by_end")
 
@@ -60,18 +60,18 @@ class EarlyEnds:
 
     @classmethod
     def of(cls, source: Source, rows: int, partition: tuple[int, ...]) -> EarlyEnds | None:
-        """Those of a window of so many rows, or of any number if it is 0; None if only the clock ends its rows."""
+        """The early ends for a window of `rows` rows (0: no row count); None if only the clock ends rows."""
         return cls(source, rows, partition) if rows or source.own_ends is not None else None
 
     def release(self) -> None:
-        """Nobody asks any more."""
+        """Give back the held columns."""
         if self._displaced is not None:
             self._source.row_ends.release(self._displaced)
         if self._by_end is not None:
             self._source.stems.release(self._by_end)
 
     def recall(self) -> None:
-        """Know all rows that are stored, also those from before the first query that asked."""
+        """Make the columns cover all stored rows, also rows older than the first query that asked."""
         if self._displaced is not None:
             self._source.row_ends.recall(self._displaced, self._source.stored.first)
         if self._by_end is not None:
@@ -79,24 +79,24 @@ class EarlyEnds:
 
     @property
     def in_order(self) -> bool:
-        """Whether rows leave in the order in which they came: then those from `first_alive` on are in, and no others."""
+        """Whether rows leave in the order in which they came: exactly the rows from `first_alive` on are then in the window."""
         return self._own is None and self._displaced is not None and not self._displaced.partition
 
-    def first_alive(self, at: Standing) -> int:
-        """A position below which every row had been ended."""
+    def first_alive(self, at: CommitPoint) -> int:
+        """A position below which every row had ended."""
         first = 0 if self._own is None else self._own.first_alive()
         return first if self._displaced is None else max(first, self._displaced.first_alive(at.taken))
 
-    def ends_at(self, positions: np.ndarray, at: Standing) -> np.ndarray:
-        """The ends of rows held, in any order."""
+    def ends_at(self, positions: np.ndarray, at: CommitPoint) -> np.ndarray:
+        """The ends of rows at held positions, in any order."""
         if self._own is None:
             assert self._displaced is not None
             return self._displaced.ends_at(positions, at.taken)
         ends = self._own.ends_at(positions, at.commit)
         return ends if self._displaced is None else np.minimum(ends, self._displaced.ends_at(positions, at.taken))
 
-    def end_ranks(self, positions: np.ndarray, times: np.ndarray, at: Standing, ranks: Ranks) -> np.ndarray:
-        """In which event of the last commit rows were ended at these times, by a row or a retraction; FOREVER where none did."""
+    def end_ranks(self, positions: np.ndarray, times: np.ndarray, at: CommitPoint, ranks: Ranks) -> np.ndarray:
+        """The rank, in the last commit, of the row or retraction that ended each row at these times; FOREVER where none did."""
         found = np.full(len(positions), FOREVER)
         if self._displaced is not None:
             rows = np.flatnonzero((self._displaced.ends_at(positions, at.taken) == times) & (times < FOREVER))
@@ -108,11 +108,11 @@ class EarlyEnds:
         return found
 
     def lowered_in(self, commit: int) -> bool:
-        """Whether the commit, which is the last one, ended rows by key or by retractions."""
+        """Whether the last commit, number `commit`, ended rows by key or by retractions."""
         return self._own is not None and len(self._own.lowered_in(commit)) > 0
 
-    def ended_between(self, before: Standing, after: Standing) -> list[np.ndarray]:
-        """Rows from before a commit, the last one, that it may have ended, in lists that ascend; all that it did are in one."""
+    def ended_between(self, before: CommitPoint, after: CommitPoint) -> list[np.ndarray]:
+        """Candidate rows the last commit may have ended: ascending lists, together a superset."""
         found = []
         if self._displaced is not None:
             found.append(self._displaced.displaced_by(before.taken, after.taken))
@@ -122,8 +122,8 @@ class EarlyEnds:
             found.append(self._scheduled_between(self._by_end, before, after))
         return found
 
-    def _scheduled_between(self, index: SortedIndex, before: Standing, after: Standing) -> np.ndarray:
-        """The rows from before that were to end between two clocks."""
+    def _scheduled_between(self, index: SortedIndex, before: CommitPoint, after: CommitPoint) -> np.ndarray:
+        """The older rows whose scheduled end lies between two clocks."""
         due = KeyRanges(np.array([before.clock + 1]), np.array([min(after.clock, FOREVER)]))
         probe = index.probe(due, self._source.store.watermark, before.taken)
         found = []

@@ -84,7 +84,7 @@ def lay_out_segments(
 
 
 class LeavingBatch:
-    """Rows of a source that leave windows in a commit, of several pages, and the segment of each window class."""
+    """Rows of a source that leave windows in a commit, from one or more pages, and the segment of each window class."""
 
     __slots__ = ("windows", "segments", "pieces", "n_rows", "n_part_rows", "longest", "last")
 
@@ -110,13 +110,13 @@ class LeavingBatch:
 
 
 def leaving_batches(source: Source, left: Left, most: int) -> Iterator[LeavingBatch]:
-    """What left windows, at least one row, in batches of at most `most` rows."""
+    """The rows that left windows, at least one, in batches of at most `most` rows."""
     windows, numbers, first, last = left
     limit = max(1, min(most, MAX_PART_ROWS // len(windows)))
     stretches, totals = np.empty((len(windows), 2), np.int64), np.empty(5, np.int64)
     at, whole = int(first[0]), 0
     while not whole:
-        segments = np.zeros((source.classes.n_numbers, 4), np.int64)
+        segments = np.zeros((source.placement.classes.n_numbers, 4), np.int64)
         n = lay_out_segments(numbers, first, last, at, limit, segments, stretches, totals)
         at, n_rows, n_part_rows, longest, whole = totals.tolist()
         pieces = [piece for low, high in stretches[:n].tolist() for piece in source.store.slices(low, high)]

@@ -1,4 +1,4 @@
-"""The order of the rows that one commit took: which event of an instant each arrival is.
+"""The merged order of the rows of one commit: the rank of each arrival.
 
 Rows of one commit take effect in merged order: by effective time, then by the order in which the commit names their streams,
 then by position (semantics 3). The **rank** of a row is its place in that order: of two rows that begin at the same time, the
@@ -20,23 +20,23 @@ EARLIER = -1
 
 
 class Ranks:
-    """The rows that one commit took, by stream; the merged order is made when it is first asked for."""
+    """The rows of one commit by stream; the merged order is computed on first use."""
 
     __slots__ = ("changes_table", "_first", "_ranks")
 
     def __init__(self, taken: Sequence[tuple[Source, int]], changes_table: bool = False) -> None:
-        """`taken`: the streams in the commit's order, and the first position that each took."""
+        """`taken`: the streams in the commit's order, each with the first position stored by the commit."""
         #: whether the commit is a table change: what it does is one event
         self.changes_table = changes_table
         self._first = dict(taken)
         self._ranks: dict[Source, np.ndarray] | None = None
 
     def first(self, source: Source) -> int:
-        """The first position that the commit took of a stream; its end if it took none."""
+        """The first position of a stream that the commit stored; the end of the store if there is none."""
         return self._first.get(source, source.store.end)
 
     def at(self, source: Source, positions: np.ndarray) -> np.ndarray:
-        """The ranks of rows of a stream, `EARLIER` for those of earlier commits."""
+        """The ranks of rows of a stream; `EARLIER` for rows of earlier commits."""
         first = self._first.get(source)
         if first is None:
             return np.full(len(positions), EARLIER)

@@ -1,4 +1,4 @@
-"""Which rows of a stream the window of one input holds, now or after a commit that is logged.
+"""The rows of a stream in the window of one input, now or after a logged commit.
 
     [RANGE w], [NOW]            a range of positions that ends with the newest row
     [ROWS n]                    the same: starts ascend with position, so the newest n are alive
@@ -6,25 +6,25 @@
     each with RANGE w           what both hold
     any, of a keyed stream      a range, and a mask of the rows in it that have been ended (`eddy/lives/early_ends.py`)
 
-What is read of a commit needs the ends as they were (`Standing`), for rows may come and end others while the clock stands still.
+Reading a logged commit needs the ends as they were then (`CommitPoint`): rows may end others while the clock stands still.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from eddy.lives.early_ends import EarlyEnds, Standing
+from eddy.lives.early_ends import CommitPoint, EarlyEnds
 from eddy.lives.ranks import Ranks
 from eddy.streams.source import Source
 from lineage.elements import FOREVER, Elements
 from windows.delta import SCHEDULED
 
 #: Before anything had come.
-_BEFORE_ALL = Standing(0, 0, 0)
+_BEFORE_ALL = CommitPoint(0, 0, 0)
 
 
 class WindowRows:
-    """The rows in one window of one stream, by its width and what else ends them; that is None if only the clock does."""
+    """The rows in one window of one stream; `ends` is None if only the clock ends them."""
 
     __slots__ = ("_source", "_width", "_ends")
 
@@ -33,25 +33,25 @@ class WindowRows:
         self._width = width_us
         self._ends = ends
 
-    def first_alive(self, at: Standing) -> int:
-        """A position below which no row was alive; if rows leave in order, all from it on were."""
+    def first_alive(self, at: CommitPoint) -> int:
+        """A position below which no row was alive; if rows leave in order, every row from it on was alive."""
         first = self._source.store.first_after(at.clock - self._width)
         return first if self._ends is None else max(first, self._ends.first_alive(at))
 
-    def keep_alive(self, mask: np.ndarray, first: int, at: Standing) -> np.ndarray:
-        """Leave in a mask of the positions from `first` on, which is at least `first_alive`, only rows that had not ended."""
+    def keep_alive(self, mask: np.ndarray, first: int, at: CommitPoint) -> np.ndarray:
+        """Clear from a mask of the positions from `first` on, which is at least `first_alive`, the rows that had ended."""
         if self._ends is None or self._ends.in_order:
             return mask
         kept: np.ndarray = mask & (self._ends.ends_at(np.arange(first, first + len(mask)), at) > at.clock)
         return kept
 
-    def first_staying(self, at: Standing) -> int:
-        """A position from which on no row's life had ended; if rows leave in order, all before it had."""
+    def first_staying(self, at: CommitPoint) -> int:
+        """A position from which on no row had ended; if rows leave in order, every row before it had."""
         scattered = self._ends is not None and not self._ends.in_order
         return at.taken if scattered else self.first_alive(at)
 
-    def keep_leaving(self, mask: np.ndarray, first: int, at: Standing) -> np.ndarray:
-        """Leave in a mask of the positions from `first` on, up to `first_staying`, only rows whose life had ended."""
+    def keep_leaving(self, mask: np.ndarray, first: int, at: CommitPoint) -> np.ndarray:
+        """Clear from a mask of the positions from `first` up to `first_staying` the rows that had not ended."""
         if self._ends is None or self._ends.in_order:
             return mask
         rows = first + np.flatnonzero(mask)
@@ -59,9 +59,9 @@ class WindowRows:
         left[rows[self.lives(rows, at).ends <= at.clock] - first] = True
         return left
 
-    def end_ranks(self, positions: np.ndarray, times: np.ndarray, at: Standing, ranks: Ranks) -> np.ndarray:
-        """In which event of the last commit rows ended at these times: SCHEDULED if the clock or their own column ended them,
-        FOREVER where they did not end then."""
+    def end_ranks(self, positions: np.ndarray, times: np.ndarray, at: CommitPoint, ranks: Ranks) -> np.ndarray:
+        """The rank, in the last commit, of the event that ended each row at these times: SCHEDULED for the clock or the row's own
+        column, FOREVER where the row did not end then."""
         if self._ends is None:
             found = np.full(len(positions), FOREVER)
         else:
@@ -72,11 +72,11 @@ class WindowRows:
         return found
 
     def scheduled(self, positions: np.ndarray) -> np.ndarray:
-        """When rows at positions held end, unless something ends them before."""
+        """The scheduled ends of rows at held positions."""
         ends: np.ndarray = self.lives(positions, _BEFORE_ALL).ends
         return ends
 
-    def lives(self, positions: np.ndarray, at: Standing) -> Elements:
+    def lives(self, positions: np.ndarray, at: CommitPoint) -> Elements:
         """The lives of rows at positions held, in any order."""
         starts, ends = self._source.store.elements_at(positions, self._width)
         if self._ends is not None:

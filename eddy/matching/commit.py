@@ -1,4 +1,4 @@
-"""What listeners of `on_commit` get: the shared result rows of a commit, once, with lists of rows per query.
+"""Parts of a commit for the listeners of `on_commit`: the shared result rows once, with lists of rows per query.
 
 A large commit comes in parts. A part is a stretch of rows of one stream, or of matches of one join, with one sign: rows that
 joined answers (+1), or rows that left them (-1); a row that left windows of several lengths is there once for each, for its ends
@@ -62,9 +62,8 @@ class Commit:
 
     @property
     def columns(self) -> Mapping[str, pa.Array]:
-        """The stream's columns of the rows. Of matches those of all inputs: a name that several have is written
-        `stream.name`, and `stream#2.name` for the second input over one stream.
-        """
+        """The stream's columns of the rows; of matches the columns of all inputs. A name that several inputs have is written
+        `stream.name`, and `stream#2.name` for the second input over one stream."""
         if self._columns is None:
             frame = self._rows.frame()
             self._columns = {name: frame.column(i).to_arrow() for i, name in enumerate(self._names)}

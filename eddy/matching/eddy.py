@@ -21,7 +21,8 @@ import numpy as np
 from eddy.lives.leaving import LeavingBatch
 from eddy.routing.base import Policy
 from eddy.streams.legs import join_disjuncts, join_disjuncts_rows
-from eddy.streams.source import Route, Source
+from eddy.streams.modules import Route
+from eddy.streams.source import Source
 from filters.expressions.residual import TRUE, PredicateModule
 from filters.index.candidates import CandidateIndex, count_pairs
 from lineage.batch import Lineage, TupleBatch
@@ -40,8 +41,6 @@ VISITS_TIMED = 3
 #: Filters that a sample orders by what earlier ones left; with more, by what each clears alone.
 MAX_PROFILED = 8
 MAX_PROFILED_WORDS = 32
-#: Rows after which the visits counted by kernels are handed to the policy.
-LEARN_ROWS = 256
 #: Up to this many rows results are counted and listed row-major.
 FEW_ROWS = 16
 #: Up to this many rows `match_rows` searches for ranks itself.
@@ -95,53 +94,49 @@ class Eddy:
         The lineage returned is valid until the next call.
         """
         lineage, n_rows = self.lineage, batch.n_rows
+        modules, placement = source.modules, source.placement
         self.batches += 1
-        route = source.route
-        if route is None or not route.left or route.version != source.version:
+        route = modules.route
+        if route is None or not route.left or route.version != modules.version:
             route = self._choose(source)
         route.left -= 1
-        by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and source.slots.n_words == 1)
+        by_query = n_rows >= QUERY_MAJOR_ROWS and not (self.policy.per_row and placement.slots.n_words == 1)
         if route.explored:
-            source.unsampled -= 1
-            if source.unsampled <= 0 and page.n_rows >= FEW_ROWS:
+            modules.unsampled -= 1
+            if modules.unsampled <= 0 and page.n_rows >= FEW_ROWS:
                 began = time.perf_counter_ns()
                 self._take_sample(source, page, route, by_query)
                 self.routing_ns += time.perf_counter_ns() - began
-        lineage.begin(n_rows, source.slots.n_words, by_query)
-        self._later = source.deferral.choose(self.policy, page.base + batch.first + n_rows) if source.has_modules else set()
-        if not source.legs and len(self._later) == len(source.modules):
+        lineage.begin(n_rows, placement.slots.n_words, by_query)
+        self._later = source.deferral.choose(self.policy, page.base + batch.first + n_rows) if modules.any_asked else set()
+        if not placement.legs and len(self._later) == len(modules.by_text):
             # joins alone read the stream: their matches are matched, its rows only keep what tells them apart
-            if source.keeps_ids:
-                self._keep_ids(source, page, batch, source.bank.ranks(batch))
+            if placement.keeps_ids:
+                self._keep_ids(source, page, batch, modules.bank.ranks(batch))
             return lineage
-        if source.plain and n_rows <= FEW_ROWS:
-            source.bank.row_major(batch, route.filters, source.active, lineage.lin, results=source.results)
-            self._count_rows(source, n_rows)
+        if route.plain and n_rows <= FEW_ROWS:
+            modules.bank.row_major(batch, route.filters, placement.active, lineage.lin, results=placement.results)
+            modules.count_rows(n_rows, self.policy)
             return lineage
-        if source.slots.taken:
+        if placement.slots.taken:
             if by_query:
                 self._query_major(source, page, batch, route)
             else:
                 self._row_major(source, page, batch, route)
         elif not by_query:
             lineage.lin[:n_rows] = 0
-        if source.indexes:
+        if placement.indexes:
             self._candidates(source, [batch])
-            count_pairs(lineage.pair_slot, lineage.n_pairs, source.sparse_results)
+            count_pairs(lineage.pair_slot, lineage.n_pairs, placement.sparse_results)
         return lineage
 
     def _choose(self, source: Source) -> Route:
-        """Ask the policy for a route, unless there is nothing to choose."""
-        ready = source.ready_modules()
-        route = Route(source.version, ready, source.filter_of[ready], 1 << 30, False)
-        if len(ready) > 1:
-            began = time.perf_counter_ns()
-            route.modules = self.policy.route(source.ledger, ready).copy()
-            route.filters = source.filter_of[route.modules]
-            route.left = self.policy.serves
-            route.explored = self.policy.learns
+        """A route for the next batches, and whether their rows need grouped filters only."""
+        began = time.perf_counter_ns()
+        route = source.modules.choose(self.policy)
+        route.plain = source.placement.plain
+        if len(route.modules) > 1:
             self.routing_ns += time.perf_counter_ns() - began
-        source.route = route
         return route
 
     def match_again(self, source: Source, batch: LeavingBatch) -> Lineage:
@@ -149,94 +144,90 @@ class Eddy:
         anew.
         """
         lineage, n_rows = self.lineage, batch.n_rows
-        lineage.begin(n_rows, source.slots.n_words, True)
-        if source.slots.taken:
-            ranks = source.bank.stored_ranks(((page.ids, at, stop) for page, at, stop in batch.pieces), n_rows)
-            prepared = source.bank.prepare(ranks, n_rows, batch.has_nulls, source.ready_filters())
-            if not source.has_modules and not source.clauses.n_clauses:
+        modules, placement = source.modules, source.placement
+        lineage.begin(n_rows, placement.slots.n_words, True)
+        if placement.slots.taken:
+            ranks = modules.bank.stored_ranks(((page.ids, at, stop) for page, at, stop in batch.pieces), n_rows)
+            prepared = modules.bank.prepare(ranks, n_rows, batch.has_nulls, modules.ready_filters())
+            if not modules.any_asked and not placement.clauses.n_clauses:
                 lineage.unlisted = prepared
             else:
                 rows_of = lineage.rows_of(n_rows)
-                prepared.fill(source.active, rows_of)
-                for module in source.modules.values():
+                prepared.fill(placement.active, rows_of)
+                for module in modules.by_text.values():
                     outcomes = [_stored_outcome(page, module, at, stop) for page, at, stop in batch.pieces]
                     module.restrict(rows_of, n_rows, np.concatenate(outcomes))
                 self._join_disjuncts(source, rows_of, n_rows)
-        if source.indexes:
+        if placement.indexes:
             self._candidates(source, [TupleBatch(page.cells, page.nulls, at, stop - at) for page, at, stop in batch.pieces])
         return lineage
 
     # ---- query-major
 
     def _query_major(self, source: Source, page: Page, batch: TupleBatch, route: Route) -> None:
-        bank, n_rows = source.bank, batch.n_rows
-        filters = route.filters[route.filters >= 0] if source.has_modules else route.filters
-        if source.keeps_ids:
+        modules, placement = source.modules, source.placement
+        bank, n_rows = modules.bank, batch.n_rows
+        filters = route.filters[route.filters >= 0] if modules.any_asked else route.filters
+        if placement.keeps_ids:
             ranks = bank.ranks(batch)
             self._keep_ids(source, page, batch, ranks)
             prepared = bank.prepare(ranks, n_rows, batch.has_nulls, filters)
         else:
             prepared = bank.prepare_rows(batch, filters)
-        if not source.has_modules and not source.clauses.n_clauses:
+        if not modules.any_asked and not placement.clauses.n_clauses:
             self.lineage.unlisted = prepared
             return
         rows_of = self.lineage.rows_of(n_rows)
-        prepared.fill(source.active, rows_of, np.zeros(0, np.int32))
+        prepared.fill(placement.active, rows_of, np.zeros(0, np.int32))
         frame = PageFrame(page, source.schema, source.dictionaries, slice(batch.first, batch.first + n_rows))
-        for run in self._runs(source, route.modules):
+        for run in modules.runs(route.modules, self._later):
             if isinstance(run, PredicateModule):
                 if len(self._scratch) < words(n_rows):
                     self._scratch = np.zeros(words(n_rows), np.uint64)
                 began = time.perf_counter_ns()
                 outcomes, rows_in, rows_out = run.query_major(rows_of, n_rows, frame, self._scratch)
-                source.store.keep_outcome(page, batch.first, run.number, outcomes)
-                self._visited(source, run.number, rows_in, rows_out, time.perf_counter_ns() - began)
+                source.store.outcomes.keep(page, batch.first, run.number, outcomes)
+                self._visited(source, run, rows_in, rows_out, time.perf_counter_ns() - began)
             else:
-                prepared.fill(source.active, rows_of, run, fresh=False)
+                prepared.fill(placement.active, rows_of, run, fresh=False)
         self._join_disjuncts(source, rows_of, n_rows)
-        count_results(rows_of, words(n_rows), source.active, source.results)
+        count_results(rows_of, words(n_rows), placement.active, placement.results)
 
     def _join_disjuncts(self, source: Source, rows_of: np.ndarray, n_rows: int) -> None:
-        if source.clauses.n_clauses:
-            join_disjuncts(rows_of, words(n_rows), *source.clauses.arrays())
+        if source.placement.clauses.n_clauses:
+            join_disjuncts(rows_of, words(n_rows), *source.placement.clauses.arrays())
 
     # ---- row-major
 
     def _row_major(self, source: Source, page: Page, batch: TupleBatch, route: Route) -> None:
-        bank, n_rows = source.bank, batch.n_rows
-        lin, active = self.lineage.lin, source.active
+        modules, placement = source.modules, source.placement
+        bank, n_rows = modules.bank, batch.n_rows
+        lin, active = self.lineage.lin, placement.active
         ranks = None
-        if source.keeps_ids or n_rows > SEARCHED_ROWS:
+        if placement.keeps_ids or n_rows > SEARCHED_ROWS:
             ranks = bank.ranks(batch)
-            if source.keeps_ids:
+            if placement.keeps_ids:
                 self._keep_ids(source, page, batch, ranks)
-        if not source.has_modules:
+        if not modules.any_asked:
             bank.row_major(batch, route.filters, active, lin, ranks)
         else:
             frame = PageFrame(page, source.schema, source.dictionaries, slice(batch.first, batch.first + n_rows))
             bank.row_major(batch, np.zeros(0, np.int32), active, lin, ranks)
-            for run in self._runs(source, route.modules):
+            for run in modules.runs(route.modules, self._later):
                 if isinstance(run, PredicateModule):
                     began = time.perf_counter_ns()
                     outcomes, rows_in, rows_out = run.row_major(lin, n_rows, frame)
-                    source.store.keep_outcome(page, batch.first, run.number, outcomes)
-                    self._visited(source, run.number, rows_in, rows_out, time.perf_counter_ns() - began)
+                    source.store.outcomes.keep(page, batch.first, run.number, outcomes)
+                    self._visited(source, run, rows_in, rows_out, time.perf_counter_ns() - began)
                 else:
                     bank.row_major(batch, run, active, lin, ranks, fresh=False)
-        if source.clauses.n_clauses:
-            join_disjuncts_rows(lin, n_rows, *source.clauses.arrays(), source.legs_mask)
+        if placement.clauses.n_clauses:
+            join_disjuncts_rows(lin, n_rows, *placement.clauses.arrays(), placement.legs_mask)
         if n_rows <= FEW_ROWS:
-            count_results_rows(lin, n_rows, lin.shape[1], source.results)
+            count_results_rows(lin, n_rows, lin.shape[1], placement.results)
         else:
-            count_results(self.lineage.to_query_major(), words(n_rows), active, source.results)
-        self._count_rows(source, n_rows)
-
-    def _count_rows(self, source: Source, n_rows: int) -> None:
-        """So many rows went row-major; the policy hears of their visits now and then."""
-        source.counted_rows += n_rows
-        source.unlearned_rows += n_rows
-        if source.unlearned_rows >= LEARN_ROWS:
-            self.learn(source)
+            count_results(self.lineage.to_query_major(), words(n_rows), active, placement.results)
+        modules.count_rows(n_rows, self.policy)
 
     def _take_sample(self, source: Source, page: Page, route: Route, count_visits: bool) -> None:
         """Send the newest rows of a page through the filters, only to see what each filter costs and clears.
@@ -246,12 +237,13 @@ class Eddy:
         many queries, of which hardly any row is rid of all, one round.
         `count_visits`: the batch itself counts none, so the sample stands for it.
         """
-        source.samples += 1
-        source.unsampled = min(SAMPLE_EVERY, 4**source.samples)
+        modules, placement = source.modules, source.placement
+        modules.samples += 1
+        modules.unsampled = min(SAMPLE_EVERY, 4**modules.samples)
         # with many queries few rows say enough, and each costs more
-        n_rows = min(page.n_rows, max(FEW_ROWS, min(SAMPLE_ROWS, SAMPLE_WORDS // source.slots.n_words)))
+        n_rows = min(page.n_rows, max(FEW_ROWS, min(SAMPLE_ROWS, SAMPLE_WORDS // placement.slots.n_words)))
         batch = TupleBatch(page.cells, page.nulls, page.n_rows - n_rows, n_rows)
-        bank, ledger = source.bank, source.ledger
+        bank, ledger = modules.bank, modules.ledger
         left = sorted(f for f in route.filters.tolist() if f >= 0)
         if not left:
             return
@@ -260,11 +252,11 @@ class Eddy:
         def visit(f: int, lin: np.ndarray) -> int:
             """Bits that a filter clears, of all."""
             before = int(bank.visits[f, 2])
-            bank.row_major(batch, np.array([f], np.int32), source.active, lin)
+            bank.row_major(batch, np.array([f], np.int32), placement.active, lin)
             return int(bank.visits[f, 2]) - before
 
         trial = self._trial
-        trial.begin(n_rows, source.slots.n_words, False)
+        trial.begin(n_rows, placement.slots.n_words, False)
         visit(left[0], trial.lin)  # the first call of a kernel is slower than the others
         gains, admitted = {}, {}
         for f in left:
@@ -274,14 +266,14 @@ class Eddy:
                 began = time.perf_counter_ns()
                 gains[f] = visit(f, trial.lin)
                 shortest = min(shortest, time.perf_counter_ns() - began)
-            ledger.measure(source.filter_module[f], n_rows, shortest)
+            ledger.measure(modules.filter_module[f], n_rows, shortest)
             admitted[f] = trial.lin[:n_rows].copy()
-        current = source.active
+        current = placement.active
         while left:
-            best = max(left, key=lambda f: gains[f] / max(float(ledger.cost_ns[source.filter_module[f]]), 1.0))
-            ledger.profile(source.filter_module[best], gains[best] / n_rows)
+            best = max(left, key=lambda f: gains[f] / max(float(ledger.cost_ns[modules.filter_module[f]]), 1.0))
+            ledger.profile(modules.filter_module[best], gains[best] / n_rows)
             left.remove(best)
-            if len(left) > MAX_PROFILED or source.slots.n_words > MAX_PROFILED_WORDS:
+            if len(left) > MAX_PROFILED or placement.slots.n_words > MAX_PROFILED_WORDS:
                 continue
             # bits only go, so what a filter clears of those left follows from what it admits of all
             current = current & admitted[best]
@@ -290,57 +282,20 @@ class Eddy:
         bank.visits[:] = visits
         if count_visits:
             filters = route.filters[route.filters >= 0]
-            bank.row_major(batch, filters, source.active, trial.lin)
-            source.counted_rows += n_rows
-            self.learn(source)
+            bank.row_major(batch, filters, placement.active, trial.lin)
+            modules.counted_rows += n_rows
+            modules.learn(self.policy)
 
-    # ---- statistics
-
-    def learn(self, source: Source) -> None:
-        """Hand the visits that kernels counted to the ledger and the policy."""
-        source.unlearned_rows = 0
-        visits = source.bank.visits
-        visited = visits[:, 0].nonzero()[0]
-        if len(visited):
-            rows_in, rows_out, cleared = visits[visited].T
-            modules = source.filter_module[visited]
-            source.ledger.record(modules, rows_in, rows_out, cleared, sampled=self.policy.learns)
-            self.policy.visited(source.ledger, modules, rows_in, rows_out)
-            visits[:] = 0
-
-    def _visited(self, source: Source, module: int, rows_in: int, rows_out: int, ns: int) -> None:
+    def _visited(self, source: Source, module: PredicateModule, rows_in: int, rows_out: int, ns: int) -> None:
         """A predicate module took so many rows and left some, in so many nanoseconds."""
         if rows_in:
-            ledger, modules = source.ledger, np.array([module])
-            taken, returned = np.array([rows_in]), np.array([rows_out])
-            ledger.measure(module, rows_in, ns)
-            ledger.record(modules, taken, returned, (taken - returned) * ledger.predicates[modules], sampled=False)
-            self.policy.visited(ledger, modules, taken, returned)
-            if source.held:
-                source.deferral.tried(source.module_by_number[module], rows_in, rows_out, self.policy)
-
-    def _runs(self, source: Source, route: np.ndarray) -> list[np.ndarray | PredicateModule]:
-        """The route cut into runs of filters and single predicate modules."""
-        runs: list[np.ndarray | PredicateModule] = []
-        filters: list[int] = []
-        for number in route.tolist():
-            f = int(source.filter_of[number])
-            if f >= 0:
-                filters.append(f)
-                continue
-            if number in self._later:
-                continue
-            if filters:
-                runs.append(np.array(filters, np.int32))
-                filters = []
-            runs.append(source.module_by_number[number])
-        if filters:
-            runs.append(np.array(filters, np.int32))
-        return runs
+            source.modules.visited(module.number, rows_in, rows_out, ns, self.policy)
+            if source.placement.held:
+                source.deferral.tried(module, rows_in, rows_out, self.policy)
 
     def _keep_ids(self, source: Source, page: Page, batch: TupleBatch, ranks: np.ndarray) -> None:
         n_rows = batch.n_rows
-        for f, filter_ in enumerate(source.bank.filters):
+        for f, filter_ in enumerate(source.modules.bank.filters):
             if filter_.n_predicates:
                 filter_.write_ids(ranks[f], source.store.ids_of(page, f)[batch.first : batch.first + n_rows])
 
@@ -349,12 +304,12 @@ class Eddy:
     def _candidates(self, source: Source, batches: Sequence[TupleBatch]) -> None:
         """Append the pairs of all candidate indexes, of batches whose rows are numbered behind each other."""
         lineage = self.lineage
-        for index in source.indexes.values():
+        for index in source.placement.indexes.values():
             index.learn_strings()
         base = 0
         for batch in batches:
             begin = lineage.n_pairs
-            for index in source.indexes.values():
+            for index in source.placement.indexes.values():
                 have = lineage.n_pairs
                 while (found := self._pairs(source, index, batch, have)) < 0:
                     lineage.more_pairs()
@@ -366,7 +321,7 @@ class Eddy:
     def _pairs(self, source: Source, index: CandidateIndex, batch: TupleBatch, have: int) -> int:
         """Pairs of an index, behind those there; how many, or -1 when there is too little room."""
         lineage = self.lineage
-        return index.match(batch, source.float_columns, lineage.pair_slot[have:], lineage.pair_row[have:])
+        return index.match(batch, source.placement.float_columns, lineage.pair_slot[have:], lineage.pair_row[have:])
 
 
 def _stored_outcome(page: Page, module: PredicateModule, at: int, stop: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The part of a commit that a batch of rows that leave makes: its rows, and which of them each query has."""
+"""The part of a commit made of rows that leave windows, and the rows of it that each query has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.lives.leaving import LeavingBatch
-from eddy.matching.row_lists import Buffers, RowLists, join_lists, list_pairs
+from eddy.matching.row_lists import ListBuffers, RowLists, join_lists, list_pairs
 from eddy.streams.legs import WindowClass
 from eddy.streams.outputs import FIRST
 from eddy.streams.source import Source
@@ -19,11 +19,11 @@ from stems.row_store import Page
 
 
 class LeavingRows:
-    """The segments of a batch behind each other; rows are looked at when somebody asks."""
+    """The segments of a leaving batch one behind the other; rows are read on demand."""
 
     __slots__ = ("n_rows", "_source", "_batch", "_lineage", "_buffers", "_lists")
 
-    def __init__(self, source: Source, batch: LeavingBatch, lineage: Lineage, buffers: Buffers) -> None:
+    def __init__(self, source: Source, batch: LeavingBatch, lineage: Lineage, buffers: ListBuffers) -> None:
         self.n_rows = batch.n_part_rows
         self._source = source
         self._batch = batch
@@ -32,7 +32,7 @@ class LeavingRows:
         self._lists: RowLists | None = None
 
     def _pieces(self) -> Iterator[tuple[WindowClass, Page, int, int]]:
-        """Where the rows of each segment are: offsets in pages."""
+        """For each segment: its window class, its pages, and the first and last offset in each."""
         segments = self._batch.segments
         for window in self._batch.windows:
             position, first, behind, _ = segments[window.number].tolist()
@@ -52,7 +52,7 @@ class LeavingRows:
 
     def row_lists(self) -> RowLists:
         if self._lists is None:
-            dense = self._dense_lists() if self._source.slots.taken else None
+            dense = self._dense_lists() if self._source.placement.slots.taken else None
             sparse = self._sparse_lists() if self._lineage.n_pairs else None
             self._lists = join_lists(dense, sparse)
         return self._lists
@@ -62,37 +62,37 @@ class LeavingRows:
         return queries, np.diff(offsets)
 
     def _dense_lists(self) -> RowLists:
-        source, batch, lineage, buffers = self._source, self._batch, self._lineage, self._buffers
-        outputs = source.dense_outputs
-        arrays = outputs.arrays_of(batch.segments, source.slot_class)
-        n_lists = source.slots.taken + outputs.n_more
+        placement, batch, lineage, buffers = self._source.placement, self._batch, self._lineage, self._buffers
+        outputs = placement.dense_outputs
+        arrays = outputs.arrays_of(batch.segments, placement.slot_class)
+        n_lists = placement.slots.taken + outputs.n_more
         # pages of the buffer that no row number reaches are never touched
         buffers.room(n_lists * batch.longest + SPARE, n_lists)
         if lineage.unlisted is not None:
-            n = lineage.unlisted.lists(source.legs_mask, arrays, _UNCOUNTED, buffers.listed, buffers.offsets, buffers.rows)
+            n = lineage.unlisted.lists(placement.legs_mask, arrays, _UNCOUNTED, buffers.listed, buffers.offsets, buffers.rows)
             lineage.unlisted = None
         else:
             n_words = words(batch.n_rows)
             n = list_rows(
-                lineage.rows_of(batch.n_rows), n_words, source.legs_mask, arrays, buffers.listed, buffers.offsets, buffers.rows,
-                BYTE_BITS, buffers.words(n_words),
+                lineage.rows_of(batch.n_rows), n_words, placement.legs_mask, arrays, buffers.listed, buffers.offsets,
+                buffers.rows, BYTE_BITS, buffers.words(n_words),
             )  # fmt: skip
         offsets = buffers.offsets[: n + 1]
         return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 
     def _sparse_lists(self) -> RowLists:
-        source, segments = self._source, self._batch.segments
+        placement, segments = self._source.placement, self._batch.segments
 
         def first_since(slot: int, born: int) -> int:
             """The number in the part of the first row that a query on a slot has since its birth."""
-            position, first, _, shift = segments[source.sparse_class[slot]].tolist()
+            position, first, _, shift = segments[placement.sparse_class[slot]].tolist()
             return int(first + shift + max(0, born - position))
 
-        outputs = source.sparse_outputs
-        _, first_of, *_, stop_of, shift_of = outputs.arrays_of(segments, source.sparse_class)
+        outputs = placement.sparse_outputs
+        _, first_of, *_, stop_of, shift_of = outputs.arrays_of(segments, placement.sparse_class)
         if outputs.n_more:
             # what several queries share is cut by the birth of each
-            first_of = segments[source.sparse_class, FIRST].astype(np.int32)
+            first_of = segments[placement.sparse_class, FIRST].astype(np.int32)
         return list_pairs(self._lineage, outputs, first_of, stop_of, shift_of, self._buffers, first_since)
 
 

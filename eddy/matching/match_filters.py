@@ -1,4 +1,4 @@
-"""The conditions of a join's queries as filters over matches: which queries want which combination of rows.
+"""Filters over matches: the conditions of a join's queries, and which queries want which combination of rows.
 
 A match is a row of a virtual stream, and what its queries demand of it is one interval on each of its **attributes**, as in a
 grouped filter (`filters/index/grouped.py`), whatever it comes from:
@@ -43,7 +43,7 @@ ALIVE, ALIVE_TOO, ENDED = 0, 1, 2
 
 @kernel("void(int64[::1], int64[::1], int32[::1])")
 def count_up_to(bounds: np.ndarray, positions: np.ndarray, ranks: np.ndarray) -> None:
-    """`ranks[i]` = how many of the bounds, which ascend, are not above position i."""
+    """`ranks[i]` = the number of ascending bounds that are at most position i."""
     if len(bounds) <= FEW_BOUNDS:
         for i in range(len(positions)):
             ranks[i] = 0
@@ -64,7 +64,7 @@ class Region:
     def __init__(self, source: Source, filter_: int) -> None:
         self.source = source
         self.filter = filter_
-        self.n_regions = source.bank.filters[filter_].n_regions
+        self.n_regions = source.modules.bank.filters[filter_].n_regions
 
     def ranks(self, positions: np.ndarray, out: np.ndarray) -> None:
         self.source.ranks_at(self.filter, positions, out)
@@ -85,10 +85,10 @@ class Outcome:
 
 
 class MatchFilters:
-    """The bounds of the queries of one join on the attributes of its matches, and batches of matches made ready."""
+    """The bounds of one join's queries on the attributes of its matches; makes batches of matches ready."""
 
     def __init__(self, sources: Sequence[Source], n_slots: int) -> None:
-        """Without predicates; `derive` fills it."""
+        """Make filters without predicates; `derive` fills them."""
         self._sources = list(sources)
         self.low = np.zeros((0, n_slots), np.int32)
         self.high = np.full((0, n_slots), NO_LIMIT, np.int32)
@@ -97,7 +97,6 @@ class MatchFilters:
         #: by input, the window widths, ascending, and the numbers of the three bounds of the age; no numbers where positions tell
         self.widths: list[np.ndarray] = []
         self._ages: list[list[int]] = []
-        self._widest = self._narrowest = np.zeros(0, np.int64)
         #: by input, the births, ascending, and the number of the attribute
         self.births: list[np.ndarray] = []
         self._births: list[int] = []
@@ -115,7 +114,7 @@ class MatchFilters:
     def derive(
         self, active: np.ndarray, leg_slots: np.ndarray, widths: np.ndarray, births: np.ndarray, counted: Sequence[bool]
     ) -> None:
-        """From the slots of the legs, the window widths and the births of the queries, `[inputs, slots]` each.
+        """Set all bounds from the slots of the legs, the window widths and the births of the queries, `[inputs, slots]` each.
 
         `active` lists the slots that have a query, `counted` says by input whether the windows count rows too.
         """
@@ -130,24 +129,15 @@ class MatchFilters:
             self.births.append(np.unique(births[k, active]))
             n_births = len(self.births[k])
             self._births.append(bounds.add(np.searchsorted(self.births[k], births[k, active]) + 1, n_births + 1, n_births + 1))
-        self._widest = np.array([distinct[-1] for distinct in self.widths])
-        self._narrowest = np.array([distinct[0] for distinct in self.widths])
         self.low, self.high, multi, multi_ranks = bounds.arrays()
         self._multi = multi, multi_ranks
         self._regions = bounds.regions
         self._places = {}
 
-    def widest(self) -> np.ndarray:
-        """By input, the largest window width."""
-        return self._widest
-
-    def narrowest(self) -> np.ndarray:
-        return self._narrowest
-
     # ---- batches of matches
 
     def batch(self, n_rows: int) -> MatchBatch:
-        """So many matches to be made ready; valid until the next one."""
+        """A batch of `n_rows` matches to be made ready; valid until the next call."""
         return MatchBatch(self, n_rows)
 
     def stored(self, k: int) -> list[tuple[int, Region | Outcome]]:
@@ -167,14 +157,14 @@ class MatchFilters:
         ]
 
     def age(self, k: int, bound: int) -> int | None:
-        """The number of the age of an input's row against one of the three bounds; None where positions tell."""
+        """The number of the attribute for the age of an input's row against one of three bounds; None where positions tell."""
         return self._ages[k][bound] if self._ages[k] else None
 
     def birth(self, k: int) -> int:
         return self._births[k]
 
     def places(self, route: tuple[int, ...], n_words: int) -> tuple[np.ndarray, Places]:
-        """The attributes of a route, and where their sets lie in a batch of so many words."""
+        """The attributes of a route, and the places of their sets in a batch of `n_words` words."""
         found = self._places.get((route, n_words))
         if found is None:
             regions = [0] * len(self._regions)
@@ -189,7 +179,7 @@ class MatchFilters:
 
 
 class MatchBatch:
-    """Some matches whose attributes are given one by one; then ready to be matched."""
+    """A batch of matches; attributes are added one by one, then `prepare` makes it ready to be matched."""
 
     __slots__ = ("_filters", "_n_rows", "_ranks", "_route")
 
@@ -200,7 +190,7 @@ class MatchBatch:
         self._route: list[int] = []
 
     def add_stored(self, k: int, positions: np.ndarray, outcomes: bool = True) -> None:
-        """What is kept with the rows of an input; without `outcomes` what is known of every row."""
+        """Add the attributes stored with an input's rows; without `outcomes` only those known of every row."""
         for number, attribute in self._filters.stored(k):
             if not outcomes and isinstance(attribute, Outcome):
                 continue
@@ -209,7 +199,7 @@ class MatchBatch:
             self._add(number, ranks)
 
     def add_birth(self, k: int, positions: np.ndarray, lowest: int) -> None:
-        """Where the rows of an input stand; `lowest` is below or at all of them."""
+        """Add the positions of an input's rows; `lowest` is at or below all of them."""
         births = self._filters.births[k]
         if lowest < births[-1]:
             ranks = np.empty(len(positions), np.int32)
@@ -217,7 +207,7 @@ class MatchBatch:
             self._add(self._filters.birth(k), ranks)
 
     def add_age(self, k: int, ranks: np.ndarray, bound: int) -> None:
-        """How many window widths the rows of an input have outlived; only queries within the bound want them."""
+        """Add the number of window widths that an input's rows have outlived; only queries within the bound want them."""
         number = self._filters.age(k, bound)
         if number is not None:
             self._add(number, ranks)
@@ -227,7 +217,7 @@ class MatchBatch:
         self._ranks.append(ranks)
 
     def prepare(self) -> Prepared:
-        """The batch made ready, for all attributes given."""
+        """The batch made ready, with all attributes added."""
         filters = self._filters
         route, places = filters.places(tuple(self._route), words(self._n_rows))
         layout = Layout(places, self._n_rows, filters.pool)
@@ -237,7 +227,7 @@ class MatchBatch:
 
 
 class _Bounds:
-    """Collects the bounds of the queries on one attribute after the other."""
+    """A collector of the queries' bounds, attribute by attribute."""
 
     def __init__(self, n_slots: int, active: np.ndarray) -> None:
         self._n_slots = n_slots
@@ -251,7 +241,7 @@ class _Bounds:
         self._n_multi = self._n_ranks = 0
 
     def add(self, low: np.ndarray | int, high: np.ndarray | int, n_regions: int) -> int:
-        """One more attribute with these bounds of the active slots; returns its number."""
+        """Add an attribute with these bounds of the active slots; returns its number."""
         lows, highs = np.zeros(self._n_slots, np.int32), np.full(self._n_slots, NO_LIMIT, np.int32)
         lows[self._active], highs[self._active] = low, high
         self._low.append(lows)
@@ -260,8 +250,8 @@ class _Bounds:
         return len(self.regions) - 1
 
     def of_bank(self, source: Source, slots: np.ndarray) -> list[tuple[int, Region | Outcome]]:
-        """The filters of a stream on which the legs on these slots have predicates."""
-        bank = source.bank
+        """Add the filters of a stream that have predicates of the legs on these slots."""
+        bank = source.modules.bank
         _, _, multi, multi_ranks = bank.bounds()
         found: list[tuple[int, Region | Outcome]] = []
         for f in range(len(bank.filters)):
@@ -279,9 +269,9 @@ class _Bounds:
         return found
 
     def of_modules(self, source: Source, slots: np.ndarray) -> list[tuple[int, Region | Outcome]]:
-        """The predicate modules of a stream that the legs on these slots have."""
+        """Add the predicate modules of the legs on these slots."""
         found: list[tuple[int, Region | Outcome]] = []
-        for module in source.modules.values():
+        for module in source.modules.by_text.values():
             has = (module.interested[slots >> 6] >> (slots & 63).astype(np.uint64)) & np.uint64(1)
             if has.any():
                 low = has.astype(np.int32)
@@ -290,7 +280,7 @@ class _Bounds:
         return found
 
     def of_ages(self, distinct: np.ndarray, widths: np.ndarray) -> list[int]:
-        """A row is alive for a query while it has outlived fewer widths than those up to the query's own."""
+        """Add the bounds on age: a row is alive for a query while it has outlived no width up to the query's own."""
         outlived = np.searchsorted(distinct, widths) + 1
         n_regions = len(distinct) + 1
         return [self.add(0, outlived, n_regions), self.add(0, outlived, n_regions), self.add(outlived, n_regions, n_regions)]

@@ -10,7 +10,7 @@ from filters.values.vector import Frame, ListFrame
 
 
 class ResultRows:
-    """Output rows of one query, all of one sign: nobody shares them, so there is one list."""
+    """Output rows of one query, all of one sign; a single list, for no other query shares them."""
 
     __slots__ = ("_query", "_results")
 
@@ -29,7 +29,7 @@ class ResultRows:
         return self._results.times
 
     def numbers(self) -> np.ndarray:
-        """Results of operators have no row numbers: their places in the part."""
+        """The places of the rows in the part: results of operators have no row numbers."""
         return np.arange(self.n_rows)
 
     def row_lists(self) -> RowLists:

@@ -47,7 +47,7 @@ def list_few_rows(
     offsets: np.ndarray,
     rows: np.ndarray,
 ) -> int:
-    """Row lists straight from row-major bits; returns how many queries are listed."""
+    """Make row lists straight from row-major bits; returns the number of queries listed."""
     n = 0
     at = np.int64(0)
     for w in range(n_words):
@@ -84,7 +84,7 @@ def list_few_rows(
 def keep_pairs(
     pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, first_of: np.ndarray, stop_of: np.ndarray, shift_of: np.ndarray
 ) -> int:
-    """Drop pairs whose row does not count for their slot, as `list_rows` does with bits; returns how many are left."""
+    """Drop pairs whose row does not count for their slot, as `list_rows` does with bits; returns the number left."""
     kept = 0
     for j in range(n_pairs):
         slot, row = pair_slot[j], pair_row[j]
@@ -98,8 +98,8 @@ def keep_pairs(
     return kept
 
 
-class Buffers:
-    """Pooled arrays for row lists, shared by all parts of an engine."""
+class ListBuffers:
+    """Pooled arrays for row lists, shared by the whole engine."""
 
     __slots__ = ("rows", "offsets", "listed", "uncounted", "_pairs", "_words")
 
@@ -112,9 +112,9 @@ class Buffers:
         #: where results go that are not to be counted
         self.uncounted = np.zeros(64, np.int64)
 
-    def __reduce__(self) -> tuple[type[Buffers], tuple[()]]:
-        """Whoever loads it makes new ones: nothing here outlives a call."""
-        return Buffers, ()
+    def __reduce__(self) -> tuple[type[ListBuffers], tuple[()]]:
+        """New empty buffers on load: the contents never outlive a call."""
+        return ListBuffers, ()
 
     def room(self, n_rows: int, n_lists: int) -> None:
         if len(self.rows) < n_rows:
@@ -147,7 +147,7 @@ class Buffers:
 
 
 class PartRows(Protocol):
-    """The rows of a part of a commit, and who has them."""
+    """The rows of a part of a commit, and the rows of it that each query has."""
 
     @property
     def n_rows(self) -> int: ...
@@ -155,7 +155,7 @@ class PartRows(Protocol):
     def frame(self) -> Frame: ...
 
     def times(self) -> np.ndarray:
-        """When each row joined or left, in microseconds."""
+        """The time of each change, in microseconds."""
         ...
 
     def numbers(self) -> np.ndarray: ...
@@ -166,7 +166,7 @@ class PartRows(Protocol):
 
 
 class OpeningRows:
-    """Some rows of an answer that one query gets or gives up at once, when a commit opens it."""
+    """Rows of an answer that one query gets or gives up in the commit that opens its run."""
 
     __slots__ = ("n_rows", "_query", "_kept", "_rows", "_at_us")
 
@@ -195,13 +195,14 @@ class OpeningRows:
 
 
 class MatchedRows:
-    """Rows of a page that came and went through the eddy."""
+    """Newly stored rows of a page that went through the eddy."""
 
     __slots__ = ("n_rows", "_source", "_page", "_at", "_lineage", "_buffers", "_class_first", "_lists")
 
     def __init__(
-        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: Buffers, class_first: np.ndarray | None
-    ) -> None:
+        self, source: Source, page: Page, at: int, n_rows: int, lineage: Lineage, buffers: ListBuffers,
+        class_first: np.ndarray | None,
+    ) -> None:  # fmt: skip
         self.n_rows = n_rows
         self._source = source
         self._page = page
@@ -225,7 +226,7 @@ class MatchedRows:
     def row_lists(self) -> RowLists:
         """`(query_ids, offsets, row_numbers)`: query k has the part's rows `row_numbers[offsets[k]:offsets[k + 1]]`."""
         if self._lists is None:
-            dense = self._dense_lists() if self._source.slots.taken else None
+            dense = self._dense_lists() if self._source.placement.slots.taken else None
             sparse = self._sparse_lists() if self._lineage.n_pairs else None
             self._lists = join_lists(dense, sparse)
         return self._lists
@@ -236,34 +237,36 @@ class MatchedRows:
         return queries, np.diff(offsets)
 
     def finish(self) -> None:
-        """Count the results of rows that came and that nobody had listed."""
+        """Count the results of new rows if no listener asked for the lists."""
         unlisted = self._lineage.unlisted
         if unlisted is not None:
-            source = self._source
-            unlisted.lists(source.legs_mask, source.dense_outputs.arrays(), source.results, _NO_OFFSETS, _NO_OFFSETS, _NO_ROWS)
+            placement = self._source.placement
+            arrays = placement.dense_outputs.arrays()
+            unlisted.lists(placement.legs_mask, arrays, placement.results, _NO_OFFSETS, _NO_OFFSETS, _NO_ROWS)
             self._lineage.unlisted = None
 
     def _dense_outputs(self) -> OutputArrays:
-        outputs = self._source.dense_outputs
-        return outputs.arrays() if self._class_first is None else outputs.arrays_from(self._class_first, self._source.slot_class)
+        placement, first = self._source.placement, self._class_first
+        outputs = placement.dense_outputs
+        return outputs.arrays() if first is None else outputs.arrays_from(first, placement.slot_class)
 
     def _dense_lists(self) -> RowLists:
-        lineage, buffers, source, n_rows = self._lineage, self._buffers, self._source, self.n_rows
-        outputs = source.dense_outputs
-        n_lists = source.slots.taken + outputs.n_more
+        lineage, buffers, placement, n_rows = self._lineage, self._buffers, self._source.placement, self.n_rows
+        outputs = placement.dense_outputs
+        n_lists = placement.slots.taken + outputs.n_more
         if not lineage.by_query and n_rows <= FEW_ROWS and self._class_first is None:
             buffers.room((n_rows + 1) * n_lists, n_lists)
             n = list_few_rows(
-                lineage.lin, n_rows, lineage.n_words, source.legs_mask, outputs.query_of, outputs.more_slot, outputs.more_query,
-                outputs.n_more, buffers.listed, buffers.offsets, buffers.rows,
+                lineage.lin, n_rows, lineage.n_words, placement.legs_mask, outputs.query_of, outputs.more_slot,
+                outputs.more_query, outputs.n_more, buffers.listed, buffers.offsets, buffers.rows,
             )  # fmt: skip
         else:
             arrays = self._dense_outputs()
-            legs = source.legs_mask
+            legs = placement.legs_mask
             if lineage.unlisted is not None:
                 # pages of the buffer that no row number reaches are never touched
                 buffers.room(n_lists * n_rows + SPARE, n_lists)
-                n = lineage.unlisted.lists(legs, arrays, source.results, buffers.listed, buffers.offsets, buffers.rows)
+                n = lineage.unlisted.lists(legs, arrays, placement.results, buffers.listed, buffers.offsets, buffers.rows)
                 lineage.unlisted = None
             else:
                 rows_of, n_words = lineage.to_query_major(), words(n_rows)
@@ -274,13 +277,13 @@ class MatchedRows:
         return buffers.listed[:n], offsets, buffers.rows[: offsets[n]]
 
     def _sparse_lists(self) -> RowLists:
-        source, class_first = self._source, self._class_first
-        first_of = None if class_first is None else class_first[source.sparse_class]
-        return list_pairs(self._lineage, source.sparse_outputs, first_of, _NO_ROWS, _NO_ROWS, self._buffers, None)
+        placement, class_first = self._source.placement, self._class_first
+        first_of = None if class_first is None else class_first[placement.sparse_class]
+        return list_pairs(self._lineage, placement.sparse_outputs, first_of, _NO_ROWS, _NO_ROWS, self._buffers, None)
 
 
 def join_lists(dense: RowLists | None, sparse: RowLists | None) -> RowLists:
-    """The lists of the queries with bits and of those found by candidate indexes, whichever there are."""
+    """The lists of queries with bits and of queries found by candidate indexes, as one."""
     if dense is None or sparse is None:
         return dense or sparse or (np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
     offsets = np.concatenate([dense[1], sparse[1][1:] + dense[1][-1]])
@@ -288,12 +291,12 @@ def join_lists(dense: RowLists | None, sparse: RowLists | None) -> RowLists:
 
 
 def list_pairs(
-    lineage: Lineage, outputs: Outputs, first_of: np.ndarray | None, stop_of: np.ndarray, shift_of: np.ndarray, buffers: Buffers,
-    first_since: Callable[[int, int], int] | None,
+    lineage: Lineage, outputs: Outputs, first_of: np.ndarray | None, stop_of: np.ndarray, shift_of: np.ndarray,
+    buffers: ListBuffers, first_since: Callable[[int, int], int] | None,
 ) -> RowLists:  # fmt: skip
-    """Lists of the pairs of a batch, of the rows that count for each slot (None: all).
+    """Lists of a batch's pairs, of the rows that count for each slot (`first_of` None: all).
 
-    `first_since(slot, birth)`: the first row that a query born then has, where births matter and several queries share a slot.
+    `first_since(slot, birth)`: the first row of a query born then, where births matter and several queries share a slot.
     """
     n_pairs = lineage.n_pairs
     if first_of is not None:

@@ -1,4 +1,4 @@
-"""From when on the answer of a query with operators misses nothing that came before it (semantics 16).
+"""The time from which the answer of a query with operators misses no row from before the query (semantics 16).
 
 a block          when the last row that it misses would have left its window (`eddy/reading/opening.py`); a stream at once
 a running query  at once: it counts whole, as it is
@@ -26,7 +26,7 @@ NEVER = FOREVER
 
 
 def tree_complete_since(root: Node, now: int, blocks: Mapping[Block, Read]) -> int | None:
-    """As `Query.complete_since`, in microseconds; None: never, or there is no clock yet."""
+    """`Query.complete_since` of a tree, in microseconds; None: never, or there is no clock yet."""
     if now == BEGINNING:
         return None
     since = _since(root, now, blocks)
@@ -56,7 +56,7 @@ def _since(node: Node, now: int, blocks: Mapping[Block, Read]) -> int:
 
 
 def _missed(child: Node, now: int, blocks: Mapping[Block, Read]) -> int | None:
-    """The time of the last row that a window does not have from what it stands on, or has wrongly; None: it misses none."""
+    """Latest time of a row missing or wrong in a window over `child`; None if the window is complete."""
     if not isinstance(child, Block):
         return _since(child, now, blocks)
     sources, _, births = blocks[child]

@@ -6,18 +6,18 @@ nobody. It is read after every commit, so functions of its conditions never wait
 
 from __future__ import annotations
 
-from eddy.base.plans import Run
+from eddy.base.plans import QueryRun
 from eddy.history.recall import recall
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.joiner import Joiner
 from eddy.query import Query
-from eddy.reading.feed import Feed, StreamFeed
 from eddy.reading.join_feed import JoinFeed
+from eddy.reading.stream_feed import Feed, StreamFeed
 from eddy.streams.source import Source
 
 
 class StreamCore:
-    """A block over one stream whose rows the clock ends, or nothing."""
+    """A block over one stream whose rows end by the clock, or never."""
 
     def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
         self.query = query
@@ -26,25 +26,25 @@ class StreamCore:
         self.feed: Feed = StreamFeed(query, source, sends_ends)
 
     def feed_anew(self, sends_ends: bool) -> Feed:
-        """A feed for other operators; those that read the one before read no more, or another part of the tree."""
+        """Make a new feed; the previous one must no longer be used, or feeds another part of the tree."""
         self.feed = StreamFeed(self.query, self._source, sends_ends)
         return self.feed
 
     def start(self, seq: int, births: tuple[int, ...]) -> None:
         """Run from the next commit on; `births` are the first positions that count, by input."""
         source, plan = self._source, self.query.plan
-        leg = source.hold(plan.window, plan.condition, self.query.name)
+        leg = source.placement.hold(plan.window, plan.condition, self.query.name)
         recall(source, leg, births[0])
-        self.query.begin(leg, Run(seq, None, births[0], source.module_numbers(plan.condition)), 0)
+        self.query.begin(leg, QueryRun(seq, None, births[0], source.modules.numbers_of(plan.condition)), 0)
         source.deferral.n_readers += 1
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         source, leg = self._source, self.query.leg
         assert leg is not None, "a core that runs"
-        source.stored_from(seq)
+        source.stored.settle(seq)
         self.query.end(seq, 0)
-        source.let_go(leg)
+        source.placement.let_go(leg)
         source.deferral.n_readers -= 1
 
 
@@ -58,7 +58,7 @@ class JoinCore:
         self.feed: Feed = JoinFeed(query, sends_ends)
 
     def feed_anew(self, sends_ends: bool) -> Feed:
-        """A feed for other operators, which numbers its matches anew."""
+        """Make a new feed, which numbers its matches anew."""
         self.feed = JoinFeed(self.query, sends_ends)
         return self.feed
 
@@ -69,10 +69,10 @@ class JoinCore:
             source.deferral.n_readers += 1
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         for source in self.query.sources:
             source.deferral.n_readers -= 1
-            source.stored_from(seq)
+            source.stored.settle(seq)
         self.query.stop(seq, listed=False)
         self.query.release()
         self._joiner.release(self.query.group)

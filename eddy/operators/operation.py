@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
 from eddy.operators.core import Core
 from eddy.planning.edge_counts import EdgeCounts
-from eddy.reading.feed import Feed
+from eddy.reading.stream_feed import Feed
 from eddy.streams.timeline import effect_time
 from lineage.elements import BEGINNING
 from lineage.schema import Type
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from eddy.operators.replanning import Built, Replanner
 
 
-class Step(NamedTuple):
-    """One commit, as the stages see it: what was logged, and the order of the rows it took."""
+class CommitStep(NamedTuple):
+    """One commit as the stages see it: its log entry, and the order of its rows."""
 
-    record: Record
+    record: LoggedCommit
     ranks: Ranks
 
 
 class Stage(ABC):
-    """One node; `delta` is that of the last commit."""
+    """A running node of a tree; `delta` is its change in the last commit."""
 
     def __init__(self) -> None:
         self._seq = -1
@@ -60,45 +60,45 @@ class Stage(ABC):
 
     @cached_property
     def ends_early(self) -> bool:
-        """Whether a - may come for its rows; found once, for what is read by name may be read in many places."""
+        """Whether a - may come for its rows; computed once, for a query read by name may be read in many places."""
         return self.sends_ends or any(child.ends_early for child in self.children)
 
-    def delta(self, step: Step) -> Delta:
-        """What a commit did to its rows; computed when it is first asked for."""
+    def delta(self, step: CommitStep) -> Delta:
+        """The changes of its rows in a commit; computed on the first call."""
         if self._delta is None or self._seq != step.record.seq:
             self._seq, self._delta = step.record.seq, self._process(step)
             self.counts.add(self._delta, self.sends_ends)
         return self._delta
 
-    def opened(self, record: Record) -> Delta:
-        """What it has at once, as +, in the commit that opens its query; computed when it is first asked for."""
+    def opened(self, record: LoggedCommit) -> Delta:
+        """Its rows in the commit that opens the query, as +; computed on the first call."""
         if self._delta is None or self._seq != record.seq:
             self._seq, self._delta = record.seq, self._open(record)
         return self._delta
 
     @abstractmethod
-    def _process(self, step: Step) -> Delta: ...
+    def _process(self, step: CommitStep) -> Delta: ...
 
     @abstractmethod
-    def _open(self, record: Record) -> Delta: ...
+    def _open(self, record: LoggedCommit) -> Delta: ...
 
     @abstractmethod
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         """Its rows after a commit, as + at its clock."""
 
     def forget(self) -> None:
-        """Nobody asks for the delta of the last commit any more."""
+        """Drop the delta of the last commit."""
         self._delta = None
 
     def show_events(self) -> None:
-        """Somebody looks inside commits from now on: at this stage, and so at all below it."""
+        """Keep single events of a commit from now on, here and in all stages below."""
         if not self._shows_events:
             self._shows_events = True
             for child in self.children:
                 child.show_events()
 
     def stages(self) -> list[Stage]:
-        """This stage and all below it that are its query's own, each once, children first."""
+        """This stage and the query's own stages below it, each once, children first."""
         found: dict[Stage, None] = {}
         for child in self.children:
             found.update(dict.fromkeys(child.stages()))
@@ -111,7 +111,7 @@ class Stage(ABC):
 
     @property
     def values(self) -> ValueCodes | None:
-        """The values of its rows, where they are kept: one copy for all who read it (semantics 33)."""
+        """The shared copy of its rows' values, where a buffer keeps them (semantics 33)."""
         return None
 
     @property
@@ -148,18 +148,18 @@ class FeedStage(Stage):
     def sends_ends(self) -> bool:
         return self.feed.sends_ends
 
-    def _process(self, step: Step) -> Delta:
+    def _process(self, step: CommitStep) -> Delta:
         found = self.feed.delta(step.record, step.ranks)
         if step.record.after == BEGINNING:
             # tables have changed, and there is no clock: to a reader that is time 0, here it is before all times
             found.plus.times[:] = found.minus.times[:] = BEGINNING
         return found
 
-    def _open(self, record: Record) -> Delta:
+    def _open(self, record: LoggedCommit) -> Delta:
         found = self.feed.snapshot(record)
         return found if self._keeps_starts else at_once(found, record)
 
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         return at_once(self.feed.snapshot(record), record)
 
 
@@ -202,10 +202,10 @@ class OperatorStage(Stage):
     def sends_ends(self) -> bool:
         return self.operator.sends_ends
 
-    def _process(self, step: Step) -> Delta:
+    def _process(self, step: CommitStep) -> Delta:
         return self.operator.process([child.delta(step) for child in self.children], step.record.after)
 
-    def _open(self, record: Record) -> Delta:
+    def _open(self, record: LoggedCommit) -> Delta:
         now = record.after
         found = self.operator.process([child.opened(record) for child in self.children], now)
         if isinstance(self.operator, AnswerStream):
@@ -218,7 +218,7 @@ class OperatorStage(Stage):
             return self.operator.answer([], now)
         return found
 
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         children = [partial(child.answer, record) for child in self.children]
         return self.operator.answer(children, record.after)
 
@@ -247,13 +247,13 @@ class QueryStage(Stage):
     def show_events(self) -> None:
         self._root.show_events()
 
-    def _process(self, step: Step) -> Delta:
+    def _process(self, step: CommitStep) -> Delta:
         return self._root.delta(step)
 
-    def _open(self, record: Record) -> Delta:
+    def _open(self, record: LoggedCommit) -> Delta:
         return self.answer(record)
 
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         if self._answered is None or self._answered[0] != record.seq:
             self._answered = record.seq, self._root.answer(record)
         return self._answered[1]
@@ -264,7 +264,7 @@ class QueryStage(Stage):
 
 
 class Operation:
-    """A query's operators over its cores, and its answer."""
+    """The operators of a query over its cores, and its answer."""
 
     def __init__(self, cores: list[Core], replanner: Replanner) -> None:
         self.cores = cores
@@ -284,24 +284,24 @@ class Operation:
         #: those of its operators whose rows the clock ends
         self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
 
-    def open(self, record: Record) -> Results:
-        """What the query sees at once, in the commit that opens it."""
+    def open(self, record: LoggedCommit) -> Results:
+        """The first answer, in the commit that opens the query."""
         self._opened = record.seq
         self._received(self.root.opened(record), record)
         return self.answer(record.after)
 
-    def take(self, step: Step) -> list[Results]:
-        """What a commit that was just logged changes for the query."""
+    def take(self, step: CommitStep) -> list[Results]:
+        """The query's changes in a commit that was just logged."""
         return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
 
-    def reconsider(self, record: Record) -> None:
-        """Run the query in another way from the next commit on, if that is better by now."""
+    def reconsider(self, record: LoggedCommit) -> None:
+        """Switch to another form or strategy from the next commit on, if it has become cheaper."""
         built = self.replanner.step(record)
         if built is not None:
             self._rebuild(built, record)
 
-    def _rebuild(self, built: Built, record: Record) -> None:
-        """Other stages, which take up the rows that the blocks have after a commit; nobody outside sees a change."""
+    def _rebuild(self, built: Built, record: LoggedCommit) -> None:
+        """Switch to new stages, filled with the blocks' rows after a commit; the answer does not change."""
         errors, n_rows = self.errors, len(self._recipient)
         self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
         self.ends_early = self.root.ends_early
@@ -310,24 +310,24 @@ class Operation:
         self._errors_before += errors - self.errors
         self.forget()
 
-    def _received(self, delta: Delta, record: Record) -> list[Results]:
+    def _received(self, delta: Delta, record: LoggedCommit) -> list[Results]:
         found = self._recipient.process(delta, record.after)
         self.n_results += int(np.count_nonzero(found.signs > 0))
         times = np.where(found.times == BEGINNING, 0, found.times)
         return [Results(found.columns, times, found.signs)] if len(found) else []
 
     def answer(self, clock: int) -> Results:
-        """The rows alive, or the newest of a stream, as + at the clock."""
+        """The live rows, or the newest rows of a stream, as + at the clock."""
         _, columns = self._recipient.answer()
         return Results(columns, np.full(len(self._recipient), effect_time(clock)), 1)
 
     def forget(self) -> None:
-        """The commit is over: nobody asks for its deltas any more."""
+        """Drop the deltas of the last commit."""
         for stage in self.root.stages():
             stage.forget()
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         for core in self.cores:
             core.stop(seq)
 
@@ -338,7 +338,7 @@ class Operation:
 
     @property
     def n_operators(self) -> int:
-        """Those of its own that may keep rows, the recipient among them."""
+        """The number of the query's own operators that may keep rows, the recipient included."""
         return 1 + sum(isinstance(stage, OperatorStage) for stage in self.root.stages())
 
     @property
@@ -351,8 +351,8 @@ class Operation:
             stage.check()
 
 
-def at_once(delta: Delta, record: Record) -> Delta:
-    """Rows that were there before, as if all came in one event at the clock; in the order in which they came."""
+def at_once(delta: Delta, record: LoggedCommit) -> Delta:
+    """Older rows as if all came in one event at the clock, in their order of arrival."""
     plus = delta.plus
     n = len(plus)
     return Delta(Plus(plus.ids, np.full(n, record.after), np.zeros(n, np.int64), plus.ends, plus.columns), no_minus())

@@ -1,14 +1,14 @@
-"""The queries with operators that run, by timeline, and what each commit does to them."""
+"""The running queries with operators, by timeline, and their changes in each commit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
-from eddy.operators.operation import Operation, Step
+from eddy.operators.operation import CommitStep, Operation
 from eddy.operators.shared_groups import SharedGroups
 from eddy.operators.tree_query import TreeQuery
 from eddy.streams.source import Source
@@ -20,7 +20,7 @@ _STATE_BYTES = 256
 
 
 class Operations:
-    """Takes commits to the operators of an engine's queries, and to the aggregates that queries share."""
+    """Runs the operators of an engine's queries, and the aggregates that queries share, after each commit."""
 
     def __init__(self) -> None:
         #: the queries that run on each timeline that has any, in the order in which they started
@@ -51,27 +51,27 @@ class Operations:
         self._keepers -= self._added.pop(query)
 
     def row_bytes(self, source: Source) -> int:
-        """What the operators of all queries may keep of one row of a source."""
-        return _STATE_BYTES * self._keepers[source]
+        """An upper bound of the bytes that all operators keep for one row of a source."""
+        return _STATE_BYTES * self._keepers.get(source, 0)
 
     @property
     def bytes(self) -> int:
-        """What the operators and the logs of all queries that run hold."""
+        """The bytes of the operators and change logs of all running queries."""
         return self.shared.bytes + sum(query.held_bytes for queries in self.running.values() for query in queries)
 
     def timed(self, timeline: Timeline) -> list[TimedOperator]:
-        """The operators whose rows the clock ends, though no stream's window does."""
+        """The operators with rows that end by the clock, but not with a window of a stream."""
         return [operator for _, operation in self._own(timeline) for operator in operation.timed]
 
     def _own(self, timeline: Timeline) -> Iterator[tuple[TreeQuery, Operation]]:
-        """The queries that run operators of their own on a timeline."""
+        """The queries on a timeline that run operators of their own."""
         for query in self.running.get(timeline, ()):
             assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
             yield query, query.operation
 
-    def run(self, timeline: Timeline, record: Record, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
-        """What a commit that was just logged changed for each query; logged with it."""
-        step = Step(record, ranks)
+    def run(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> Iterator[tuple[TreeQuery, list[Results]]]:
+        """The changes of each query in a commit that was just logged; also written to the queries' logs."""
+        step = CommitStep(record, ranks)
         for query, operation in self._own(timeline):
             parts = operation.take(step)
             query.log.append(record.seq, parts)

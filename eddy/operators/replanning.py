@@ -1,7 +1,7 @@
-"""Deciding again while a query runs, and going from one choice to another between two commits.
+"""Replanning of a running query: a cheaper choice replaces the current one between two commits.
 
-Every `Pace.every` commits the stages' counts become flows, and the cheapest choice is compared with the one that runs. If it is
-better by the margin, the operators are built anew over the same blocks and opened with the blocks' rows as they are after the
+Every `ReplanPace.every` commits the stages' counts become flows, and the cheapest choice is compared with the one in use. If it
+is better by the margin, the operators are built anew over the same blocks and opened with the blocks' rows as they are after the
 commit, with the starts that those had. Nothing of that is seen outside: the answer is the same rows, and no change is logged.
 
     exact        contents by value, counts, sums, extremes, scheduled ends; FIRST and LAST over one stream, whose rows come back
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.operators.operation import Stage
 from eddy.planning.flows import Flow, Flows, alive_of
 from eddy.planning.plan_choice import Choice, chosen
@@ -34,8 +34,8 @@ from windows.state.rows import LiveRows
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """When a choice is changed."""
+class ReplanPace:
+    """How often a choice is reconsidered, and how much cheaper another must be."""
 
     #: commits between two decisions
     every: int = 256
@@ -60,10 +60,10 @@ class Built:
 
 
 class Replanner:
-    """What one query was seen to do, and what it runs."""
+    """The measured flows of one query, and the choice that runs."""
 
     def __init__(
-        self, forms: tuple[Form, ...], word: str, pace: Pace, build: Callable[[Choice, bool], Built],
+        self, forms: tuple[Form, ...], word: str, pace: ReplanPace, build: Callable[[Choice, bool], Built],
         readers: Callable[[], list[str]],
     ) -> None:  # fmt: skip
         self.forms = forms
@@ -81,8 +81,8 @@ class Replanner:
         self._until = pace.every
         self.built = build(first_choice(forms, word, self.flows, pace), False)
 
-    def step(self, record: Record) -> Built | None:
-        """Count one commit more; new stages, not opened yet, if another choice is better now."""
+    def step(self, record: LoggedCommit) -> Built | None:
+        """Count one commit; returns new stages, not opened yet, if another choice is better now."""
         self._n_commits += 1
         self._elapsed_us += record.after - record.before
         self._until -= 1
@@ -107,7 +107,7 @@ class Replanner:
         return self.built
 
     def seen_now(self) -> Flows:
-        """The flows with what the stages counted lately."""
+        """The flows, updated with the recent counts of the stages."""
         found = self.flows.copy()
         if self._n_commits:
             form = self.built.choice.form
@@ -127,7 +127,7 @@ class Replanner:
         return Flow(rate, counts.premature / n, size)
 
     def _forget(self) -> None:
-        """Let what was long ago count less."""
+        """Halve the counts, so that recent commits weigh more."""
         self._n_commits /= 2
         self._elapsed_us /= 2
         for stage in self.built.stages.values():
@@ -141,13 +141,13 @@ class Replanner:
         return every[(at + 1) % len(every)]
 
 
-def first_choice(forms: tuple[Form, ...], word: str, flows: Flows, pace: Pace) -> Choice:
-    """What a query begins with: nothing is known of its rows."""
+def first_choice(forms: tuple[Form, ...], word: str, flows: Flows, pace: ReplanPace) -> Choice:
+    """The choice for the start of a query, before any row was counted."""
     return chosen(forms, flows, None, pace.margin) if word == "auto" else Choice(forms[0], Strategies(word, forms[0].facts))
 
 
 def rotation(forms: tuple[Form, ...]) -> list[Choice]:
-    """Every form under every strategy, all its edges alike."""
+    """Every form with every strategy, all edges of a form alike."""
     found = []
     for form in forms:
         nodes = frozenset(range(len(form.nodes)))
@@ -159,7 +159,7 @@ def rotation(forms: tuple[Form, ...]) -> list[Choice]:
 
 
 def fixed_reason(root: Node) -> str:
-    """Why the operators of a tree cannot be built anew from the rows that are alive; empty if they can."""
+    """The reason why the operators of a tree cannot be rebuilt from live rows; empty if they can."""
     for node in walk(root):
         if node.is_stream or isinstance(node, ToStream | Window):
             return "a stream has no past to build from"

@@ -1,8 +1,8 @@
-"""What a commit changed for the members of a shared group: once for all that show the same of a group, and cut up for each log.
+"""Changes of a shared group's members in a commit: computed once per face, then cut up for each member's log.
 
 A changed cell is a (member, group) with its measures before and after. Its row leaves the answer (-) if it stood there and is not
 the same now, and joins it (+) if it stands now and was not the same: each face keeps all keys, so rows of different groups
-are never equal, and the changes are net. Columns and times are made for those who ask.
+are never equal, and the changes are net. Columns and times are made on demand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from windows.shared.touching import Touches
 
 
 class GroupFrame(Frame):
-    """Rows of groups: keys, made when they are asked for, then aggregates."""
+    """Rows of groups: keys, computed on demand, then aggregates."""
 
     __slots__ = ("_group", "_groups", "_keys", "aggregates", "overflows")
 
@@ -47,7 +47,7 @@ class GroupFrame(Frame):
 
 
 class Projected:
-    """The rows that a face shows of some cells, and which of them stand in the answer."""
+    """The output rows of a face for given cells, and which of them are in the answer."""
 
     def __init__(self, group: SharedGroup, face: Face, groups: Array, measures: Array) -> None:
         self._face = face
@@ -68,7 +68,7 @@ class Projected:
 
     @cached_property
     def _places(self) -> list[int] | None:
-        """The columns of the groups that are shown as they are; None if any is computed."""
+        """The group columns behind the output columns; None if any output is computed."""
         columns = self._face.columns
         if columns is None:
             return list(range(self._n_keys + len(self._frame.aggregates)))
@@ -76,7 +76,7 @@ class Projected:
         return found if len(found) == len(columns) else None
 
     def columns(self, rows: Array) -> list[Vector]:
-        """What is shown of some of the cells."""
+        """The output columns of the given cells."""
         if self._places is None:
             return [column.take(rows) for column in self._computed]
         keys = self._group.keys(self._groups[rows])
@@ -97,7 +97,7 @@ class Projected:
 
 
 def _equal(left: Vector, right: Vector) -> Array:
-    """Where two columns show the same: NULL = NULL, NaN = NaN, -0.0 = 0.0."""
+    """For each row, whether two columns are equal: NULL = NULL, NaN = NaN, -0.0 = 0.0."""
     a, b = left.values, right.values
     if left.type is Type.STRING:
         assert left.dictionary is not None and right.dictionary is not None
@@ -144,7 +144,7 @@ class FaceChanges:
         return len(self._rows[sign])
 
     def lists(self, sign: int) -> tuple[Array, Array]:
-        """Offsets and places of the rows of a sign by reader."""
+        """Offsets and places of the rows of one sign, by reader."""
         if sign not in self._lists:
             rows = self._rows[sign]
             offsets, listed = np.zeros(len(self._order.numbers) + 2, np.int64), np.empty(len(rows), np.int32)
@@ -161,7 +161,7 @@ class FaceChanges:
         return self._touches.times(self._order.numbers[self._cells.readers[rows]], self._cells.groups[rows])
 
     def logged(self) -> dict[int, list[Results]]:
-        """The changes of the readers that are logged and have any, - before +, each in order of time."""
+        """The changes of each logged reader that has any, - before +, each in order of time."""
         found: dict[int, list[Results]] = {}
         for sign in (-1, 1):
             offsets, listed = self.lists(sign)
@@ -188,7 +188,7 @@ class CellRows:
     __slots__ = ("_changes", "_sign", "_ids")
 
     def __init__(self, changes: FaceChanges, sign: int, ids: Array) -> None:
-        """`ids`: the queries, in the order of readers."""
+        """`ids`: the query ids, in the order of readers."""
         self._changes = changes
         self._sign = sign
         self._ids = ids
@@ -204,7 +204,7 @@ class CellRows:
         return self._changes.times(self._sign)
 
     def numbers(self) -> np.ndarray:
-        """Groups have no row numbers: their places in the part."""
+        """The places of the rows in the part: groups have no row numbers."""
         return np.arange(self.n_rows)
 
     def row_lists(self) -> RowLists:
@@ -219,7 +219,7 @@ class CellRows:
 
 
 def changes_by_face(group: SharedGroup, touches: Touches) -> Iterator[FaceChanges]:
-    """What a commit that was applied to a group's sums changed for the members that are watched."""
+    """The changes of the watched members, by face, in a commit already applied to the group's sums."""
     cells = group.changes()
     faces = group.readers().faces
     if len(cells) == 0:

@@ -1,4 +1,4 @@
-"""Which queries can have their aggregates in common, and by what they are told apart.
+"""Shared forms: the queries whose aggregates can share one set of sums.
 
 A query is of a shared form if it groups the rows of one plain stream in a window that the clock ends, by columns and over
 columns, and all its aggregates can be read from shared sums (`windows/shared/measures.py`). What is left of its text is
@@ -33,8 +33,8 @@ _SPREAD = frozenset({"variance", "stddev"})
 _SHARED = _SUMMED | {"count", "min", "max"}
 
 
-class Shown(NamedTuple):
-    """One aggregate of a face: over a value column of the form, None for rows."""
+class ShownAggregate(NamedTuple):
+    """One aggregate of a face, over a value column of the form; `column` None: over rows."""
 
     kind: AggregateKind
     column: int | None
@@ -43,9 +43,9 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What a query shows of a group: a row of keys and aggregates, if `having` is true of it, as `columns`."""
+    """The output of a query for a group: a row of keys and aggregates, if `having` is true, as `columns`."""
 
-    aggregates: tuple[Shown, ...]
+    aggregates: tuple[ShownAggregate, ...]
     having: Expression | None
     #: None: keys and aggregates as they are
     columns: tuple[Expression, ...] | None
@@ -54,7 +54,7 @@ class Face:
 
 @dataclass(frozen=True, slots=True)
 class SharedForm:
-    """What queries with one set of sums have in common, beside the stream."""
+    """The common part of queries that share one set of sums, beside the stream."""
 
     window: WindowSpec
     #: columns of the stream
@@ -67,7 +67,7 @@ class SharedForm:
 
 @dataclass(frozen=True, slots=True)
 class Shareable:
-    """A query of a shared form; `listed`: its condition is more than an interval."""
+    """A query of a shared form; `listed`: its condition is more than one interval."""
 
     form: SharedForm
     face: Face
@@ -76,7 +76,7 @@ class Shareable:
 
 
 def shareable(plan: TreePlan) -> Shareable | None:
-    """What a query's plan is as one of many; None if it needs operators of its own."""
+    """The shared form of a query's plan; None if the query needs operators of its own."""
     root = plan.root
     grouped = root.child if isinstance(root, Select) else root
     if not isinstance(grouped, GroupBy) or not isinstance(grouped.child, Block):
@@ -98,7 +98,7 @@ def shareable(plan: TreePlan) -> Shareable | None:
 
 
 def _values(aggregates: tuple[Aggregate, ...], columns: Sequence[Expression]) -> dict[int, ValueColumn] | None:
-    """What is asked of each argument, by its place; None if shared sums do not have it."""
+    """The value column of each argument, by its place; None if shared sums cannot give an aggregate."""
     kinds: dict[int, set[str]] = {}
     for aggregate in aggregates:
         if aggregate.kind not in _SHARED or aggregate.distinct or aggregate.filter is not None:
@@ -118,7 +118,7 @@ def _values(aggregates: tuple[Aggregate, ...], columns: Sequence[Expression]) ->
 
 def _face(root: object, grouped: GroupBy, places: list[int]) -> Face | None:
     aggregates = tuple(
-        Shown(AggregateKind(item.kind), None if item.argument is None else places.index(item.argument), item.type)
+        ShownAggregate(AggregateKind(item.kind), None if item.argument is None else places.index(item.argument), item.type)
         for item in grouped.aggregates
     )
     if not isinstance(root, Select):
@@ -132,7 +132,7 @@ def _face(root: object, grouped: GroupBy, places: list[int]) -> Face | None:
 
 
 def _regions(condition: Condition) -> tuple[bool, int | None]:
-    """Whether rows have to be listed; else the attribute of the one interval, None of every row."""
+    """Whether the condition's rows must be listed; else the attribute of its only interval, None for every row."""
     if condition.residuals or condition.clauses or len(condition.conjuncts) > 1:
         return True, None
     if not condition.conjuncts:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.operators.shared_form import Face, SharedForm
 from eddy.streams.source import Source
 from filters.values.vector import DTYPES, Array, Vector
@@ -53,7 +53,7 @@ _NO_BITS = np.zeros((0, 1), np.uint64)
 
 
 class Readers:
-    """The members of a group that are watched: those with one face side by side, then by number."""
+    """The watched members of a group: those with the same face side by side, then by number."""
 
     __slots__ = ("numbers", "ids", "order_of", "faces", "logged")
 
@@ -79,7 +79,7 @@ class Readers:
 
 
 class SharedGroup:
-    """The members of one form and the sums that they share."""
+    """The members of one shared form, and their common sums."""
 
     def __init__(self, form: SharedForm, source: Source) -> None:
         self.form = form
@@ -122,7 +122,7 @@ class SharedGroup:
     # ---- members
 
     def join(self, member: SharedOperation, slot: int, born: int, log: bool) -> int:
-        """One more member, which counts rows from `born` on; returns its number."""
+        """Add a member that counts rows from `born` on; returns its number."""
         number = self._free.pop() if self._free else len(self.members)
         if number == len(self._slots):
             capacity = room_for(number + 1, number)
@@ -151,13 +151,13 @@ class SharedGroup:
         self._version += 1
 
     def log(self, number: int) -> None:
-        """A member has a reader: its changes are logged from now on."""
+        """Log a member's changes from now on: it has a reader."""
         self.logged.add(number)
         self._readers = None
         self._watch(number)
 
     def unlog(self, number: int) -> None:
-        """Nobody has read what a member logged, and it is given up."""
+        """Stop logging a member whose log was given up unread."""
         self.logged.discard(number)
         self._readers = None
 
@@ -168,7 +168,7 @@ class SharedGroup:
             self.sums.watch(number, self.ranges())
 
     def watch_all(self, listening: bool) -> None:
-        """Somebody listens to commits, or nobody does: watch all members, or those that are logged."""
+        """Watch all members while there are listeners to commits, else only the logged ones."""
         if listening:
             if len(self.watched) < len(self.members):
                 for number in self.members:
@@ -180,14 +180,14 @@ class SharedGroup:
             self._readers = None
 
     def readers(self) -> Readers:
-        """The members that are watched."""
+        """The watched members."""
         if self._readers is None:
             self._readers = Readers(self)
         return self._readers
 
     def ranges(self) -> AttributeRanges:
-        """What the grouped filter of the attribute says now, by number of a member."""
-        bank = self.source.bank
+        """The range of regions of each member, from the grouped filter of the attribute."""
+        bank = self.source.modules.bank
         known = self._ranges
         if known is not None and known[:2] == (bank.version, self._version):
             return known[2]
@@ -203,14 +203,14 @@ class SharedGroup:
 
     def _filter(self) -> int:
         assert self.form.attribute is not None
-        f = self.source.bank.index(self.form.attribute)
+        f = self.source.modules.bank.index(self.form.attribute)
         assert f is not None, "members have predicates on the attribute"
         return f
 
     # ---- rows
 
     def _start_again(self, first: int, n_groups: int) -> None:
-        """Count all live rows from `first` on anew: a member looks back, or there is room for too many groups."""
+        """Rebuild the sums from the live rows from `first` on: a member looks back, or there is room for too many groups."""
         store = self.source.store
         first = max(first, store.first_after(self.source.timeline.now - self.form.window.width_us))
         parts = [(start, min(start + _STEP, self.end)) for start in range(first, self.end, _STEP)]
@@ -226,8 +226,8 @@ class SharedGroup:
             self._apply(positions, np.ones(len(positions), np.int64), self._values([part]))
         self.sums.settle(first)
 
-    def admit(self, record: Record) -> bool:
-        """Find the groups of the rows of a commit that was just logged. False if they are too many: then nothing has changed."""
+    def admit(self, record: LoggedCommit) -> bool:
+        """Find the groups of a logged commit's new rows; False, and nothing changed, if there are too many groups."""
         first, last = self._arrivals(record)
         self._hold_ring(last - self.low)
         self._enter(first, last)
@@ -237,13 +237,13 @@ class SharedGroup:
         self.codes.release(self._groups[np.arange(first, last) & self._mask])
         return False
 
-    def _arrivals(self, record: Record) -> tuple[int, int]:
-        """The rows of a commit that live at all: those that lag so far that they were over when they came do not."""
+    def _arrivals(self, record: LoggedCommit) -> tuple[int, int]:
+        """First position and end of the commit's rows, without rows so late that they had already left the window."""
         store = self.source.store
         return max(self.end, store.first_after(record.before - self.form.window.width_us)), store.end
 
-    def take(self, record: Record) -> Touches | None:
-        """Apply a commit that was admitted; None if no row came or went."""
+    def take(self, record: LoggedCommit) -> Touches | None:
+        """Apply an admitted commit to the sums; None if no row came or went."""
         store, width = self.source.store, self.form.window.width_us
         first, last = self._arrivals(record)
         low = max(self.low, store.first_after(record.before - width))
@@ -269,7 +269,7 @@ class SharedGroup:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """The commit is over: groups without rows are gone."""
+        """Drop the groups without rows, at the end of a commit."""
         if not self.scalar:
             self.codes.release(self._ended)
         self._ended = self._ended[:0]
@@ -277,7 +277,7 @@ class SharedGroup:
             self._start_again(self.low, self.codes.capacity)
 
     def changes(self) -> Collected:
-        """The cells of readers that changed."""
+        """The changed cells of the watched members."""
         found = self.sums.changes(self.ranges())
         return Collected(self.readers().order_of[found.places], found.groups, found.former, found.now)
 
@@ -291,7 +291,7 @@ class SharedGroup:
         return bits
 
     def _bits(self, listed: list[int], positions: Array) -> Array:
-        """Which rows count for the listed members, `[member, word of rows]`."""
+        """The rows that count for each listed member, as bits `[member, word of rows]`."""
         found = np.zeros((len(listed), 8 * words(len(positions))), np.uint8)
         for k, number in enumerate(listed):
             packed = np.packbits(self._matches(number, positions) & (positions >= self.born[number]), bitorder="little")
@@ -299,7 +299,7 @@ class SharedGroup:
         return found.view(np.uint64)
 
     def _matches(self, number: int, positions: Array) -> Array:
-        """Which stored rows satisfy the condition of a member."""
+        """For each stored row, whether it satisfies the condition of a member."""
         source, query = self.source, self.members[number].core.query
         found = np.zeros(len(positions), np.bool_)
         for page, which in source.store.by_page(positions):
@@ -325,7 +325,7 @@ class SharedGroup:
             self._mask = capacity - 1
 
     def _enter(self, first: int, last: int) -> None:
-        """Find the groups of rows that come."""
+        """Find the groups of new rows."""
         if first < last:
             slots = np.arange(first, last) & self._mask
             self._groups[slots] = 0 if self.scalar else self._encode(self.codes, first, last)
@@ -364,7 +364,7 @@ class SharedGroup:
         return found
 
     def _times(self, spans: list[tuple[int, int]], width: int) -> Array:
-        """When each row comes (of the first span) or goes (of the second)."""
+        """The start of each row of the first span, and the end of each row of the second."""
         slices = self.source.store.slices
         starts = [page.elements(slice(at, stop), width).starts for page, at, stop in slices(*spans[0])]
         ends = [page.elements(slice(at, stop), width).ends for page, at, stop in slices(*spans[1])]
@@ -388,7 +388,7 @@ class SharedGroup:
         return columns, errors
 
     def answer(self, number: int) -> tuple[Array, Array]:
-        """The groups of a member that have rows, and their measures; of a scalar aggregate always its one."""
+        """A member's groups with rows, and their measures; without GROUP BY always one group."""
         groups, measures = self.sums.answer(number, self.ranges())
         if self.scalar and len(groups) == 0:
             return np.zeros(1, np.int64), np.zeros((self.sums.planes.n_measures, 1), np.int64)

@@ -1,4 +1,4 @@
-"""The shared groups of an engine, by stream and form, and what each commit does to them."""
+"""The shared groups of an engine, by stream and form, and their changes in each commit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.operators.core import StreamCore
 from eddy.operators.shared_changes import CellRows, FaceChanges, changes_by_face
 from eddy.operators.shared_form import Shareable, SharedForm
@@ -21,12 +21,12 @@ Part = tuple[SharedGroup, tuple[str, ...], CellRows, int]
 
 
 class SharedGroups:
-    """Takes commits to the shared groups."""
+    """All shared groups of one engine; applies commits to them."""
 
     def __init__(self) -> None:
         self._groups: dict[Timeline, dict[tuple[Source, SharedForm], SharedGroup]] = {}
         #: gives a member operators of its own, as it was after a commit; set by whoever starts queries
-        self.make_own: Callable[[TreeQuery, Record], None] | None = None
+        self.make_own: Callable[[TreeQuery, LoggedCommit], None] | None = None
 
     def __contains__(self, timeline: Timeline) -> bool:
         return timeline in self._groups
@@ -37,11 +37,11 @@ class SharedGroups:
 
     @property
     def bytes(self) -> int:
-        """What all groups and the logs of their members hold."""
+        """The bytes of all groups and of their members' logs."""
         return sum(group.bytes + sum(member.query.log.bytes for member in group.members.values()) for group in self)
 
     def join(self, query: TreeQuery, shareable: Shareable, core: StreamCore) -> SharedOperation:
-        """A query becomes a member of the group of its form."""
+        """Make a query a member of the group of its form."""
         (source,) = core.sources
         groups = self._groups.setdefault(query.timeline, {})
         group = groups.get((source, shareable.form))
@@ -50,7 +50,7 @@ class SharedGroups:
         return SharedOperation(query, shareable, core, group)
 
     def tidy(self, timeline: Timeline, group: SharedGroup) -> None:
-        """A member has left its group, which goes if it has no other."""
+        """Remove a group whose last member has left."""
         if group.members:
             return
         groups = self._groups[timeline]
@@ -58,13 +58,13 @@ class SharedGroups:
         if not groups:
             del self._groups[timeline]
 
-    def run(self, timeline: Timeline, record: Record, before_seq: int, listening: bool) -> Iterator[Part]:
-        """Apply a commit that was just logged; gives what listeners get of it, and logs the rest."""
+    def run(self, timeline: Timeline, record: LoggedCommit, before_seq: int, listening: bool) -> Iterator[Part]:
+        """Apply a commit that was just logged; yields the parts for listeners, and writes the members' logs."""
         for group in list(self._groups.get(timeline, {}).values()):
             if not group.admit(record):
                 assert self.make_own is not None, "somebody starts queries"
                 for member in list(group.members.values()):
-                    self.make_own(member.query, Record(before_seq, record.before, record.before))
+                    self.make_own(member.query, LoggedCommit(before_seq, record.before, record.before))
                 continue
             group.watch_all(listening)
             touches = group.take(record)
@@ -78,7 +78,7 @@ class SharedGroups:
                                 yield group, changes.names, rows, sign
             group.settle()
 
-    def _log(self, group: SharedGroup, changes: FaceChanges, record: Record) -> None:
+    def _log(self, group: SharedGroup, changes: FaceChanges, record: LoggedCommit) -> None:
         readers = group.readers()
         group.results[readers.numbers] += np.diff(changes.lists(1)[0])
         for place, parts in changes.logged().items():

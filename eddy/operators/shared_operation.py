@@ -1,4 +1,4 @@
-"""One query with its aggregates in a shared group: what `operation.py` is for queries with operators of their own."""
+"""The membership of one query in a shared group, in place of operators of its own (`eddy/operators/operation.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.operators.core import Core, StreamCore
 from eddy.operators.shared_changes import Projected
@@ -41,7 +41,7 @@ class SharedOperation:
 
     @property
     def n_results(self) -> int:
-        """Results so far, of the commits in which it was watched."""
+        """The number of results so far, in commits in which it was watched."""
         return int(self.group.results[self.number])
 
     @property
@@ -53,11 +53,11 @@ class SharedOperation:
         return self.group.sums.path(self.number)
 
     def read(self) -> None:
-        """Its changes have a reader from now on."""
+        """Note that its changes have a reader from now on."""
         self.group.log(self.number)
 
-    def open(self, record: Record) -> Results:
-        """What the query sees at once, in the commit that opens it."""
+    def open(self, record: LoggedCommit) -> Results:
+        """The first answer, in the commit that opens the query."""
         found = self.answer(record.after)
         self.group.results[self.number] += len(found)
         return found
@@ -72,7 +72,7 @@ class SharedOperation:
         return Results(columns, np.full(len(rows), effect_time(clock)), 1)
 
     def stop(self, seq: int) -> None:
-        """Run no more, after a commit."""
+        """Stop running, after commit `seq`."""
         self.group.leave(self.number)
         self.core.stop(seq)
 

@@ -1,4 +1,4 @@
-"""From the tree of a query to its stages: which operator runs each node, and how it finds the ends of its rows.
+"""Building stages from a query's tree: the operator of each node, and the buffer in which it finds ends.
 
 How each edge's readers learn of ends is told by `eddy/planning/strategies.py`. Ends that are not scheduled always travel.
 Answers never depend on it.
@@ -12,7 +12,7 @@ from eddy.operators.operation import FeedStage, OperatorStage, Stage
 from eddy.operators.stamp import StampStage
 from eddy.planning.join_order import JoinOrder, slides
 from eddy.planning.strategies import Strategies
-from eddy.reading.feed import Feed
+from eddy.reading.stream_feed import Feed
 from filters.expressions.expression import ColumnRef, Expression
 from lineage.identity import ById
 from lineage.schema import Type
@@ -37,7 +37,7 @@ from windows.state.rows import LiveRows
 
 
 class Builder:
-    """Makes the stages of the tree of one query; equal nodes are one stage. `feed` runs a block, which sends ends or not."""
+    """Makes the stages of one query's tree; equal nodes are one stage. `feed` gives the rows of a block, with or without ends."""
 
     def __init__(
         self, root: Node, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], strategies: Strategies,
@@ -68,7 +68,7 @@ class Builder:
 
     @property
     def looks_inside(self) -> bool:
-        """Whether single events of a commit count: for a stream of changes, or for who asks when rows came."""
+        """Whether single events of a commit count: for a stream of changes, or for readers that ask when rows came."""
         return self._remembers or any(isinstance(node, ToStream) for node in walk(self._root))
 
     @property
@@ -76,7 +76,7 @@ class Builder:
         return self.stage(self._root)
 
     def recipient(self, emit: str) -> Recipient | StreamRecipient:
-        """What takes the changes of the whole query."""
+        """The recipient of the whole query's changes."""
         root, types = self._root, self.root.types
         if root.is_stream:
             return StreamRecipient(types)
@@ -116,7 +116,7 @@ class Builder:
                 return OperatorStage(ChangeStream(1 if kind == "istream" else -1, below.types, rows), [below])
 
     def _slid(self, node: Slide) -> Stage:
-        """What a window that slides stands on; extents of a stream that are shown may hold rows from before the query."""
+        """The stage below a SLIDE; extents of a stream may hold rows from before the query."""
         if node.of_query:
             return self.stage(node.child)
         assert isinstance(node.child, Block), "a stream as it is pushed is a block"
@@ -162,7 +162,7 @@ class Builder:
         return OperatorStage(operator, [below])
 
     def _join(self, node: JoinNode) -> Stage:
-        """Each input joined to those before it."""
+        """A chain of joins, each adding an input to those before it."""
         join = JoinOrder(node, self._commit)
         children = [self._came(item, join) for item in join.inputs]
         types = [child.types for child in children]
@@ -183,7 +183,7 @@ class Builder:
         return OperatorStage(SelectOperator(None, join.columns(types), sends_ends=joined.sends_ends), [joined])
 
     def _came(self, item: Node, join: JoinOrder) -> Stage:
-        """An input of a join, stamped if the join asks when its rows came."""
+        """An input of a join, stamped if the join needs the commits in which its rows came."""
         if not join.is_stamped(item):
             return self.stage(item)
         if item not in self._stamped:
@@ -191,7 +191,7 @@ class Builder:
         return self._stamped[item]
 
     def _stamp(self, node: Node) -> Stage:
-        """Rows of a window that slides came when they arrived, not when they are shown."""
+        """A stamped stage; rows of a window with SLIDE are stamped when they arrive, not when they are shown."""
         if isinstance(node, Slide):
             below = StampStage(self._slid(node), self._commit)
             shown = self._slide(node, below)
@@ -209,7 +209,7 @@ class Builder:
         return StampStage(self.stage(node), self._commit)
 
     def _rows(self, node: Node) -> LiveRows:
-        """What an operator keeps of an input."""
+        """The rows that an operator keeps of an input."""
         found = self.live[node] = self._rows_of(node, self.stage(node))
         return found
 
@@ -218,7 +218,7 @@ class Builder:
         return LiveRows(self._buffer(node, stage), by_id=named)
 
     def _buffer(self, node: Node, stage: Stage) -> Buffer:
-        """Where the ends of an input's rows are looked for."""
+        """The state buffer in which an operator finds the ends of an input's rows."""
         if stage.sends_ends or node.update_pattern == patterns.MONOTONIC:
             return Unscheduled()
         if self._strategies.scans(node):
@@ -227,13 +227,13 @@ class Builder:
 
 
 def _slide_of(node: Node) -> int:
-    """The step in which a relation is looked at: that of its windows, if they have one."""
+    """The slide step of the windows below a relation; 0 if there are none or several."""
     steps = _slides_of(node)
     return steps.pop() if len(steps) == 1 else 0
 
 
 def _slides_of(node: Node) -> set[int]:
-    """The steps of the windows that a relation stands on; those below a stream that it makes itself are not its own."""
+    """Slide steps of the windows below this node, not crossing ISTREAM."""
     if isinstance(node, Slide):
         return {node.window.slide_us}
     if isinstance(node, ToStream):

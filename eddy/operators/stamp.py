@@ -1,12 +1,12 @@
-"""Rows that say in which commit they came, as a last column: for tables that count as they were then (semantics 15).
+"""Stamps: rows with the number of their commit as a last column, for joins with tables as they were then (semantics 15).
 
 Rows that were there before the query came in the commit that opened it (semantics 16).
 """
 
 from __future__ import annotations
 
-from eddy.base.result_log import Record
-from eddy.operators.operation import Stage, Step
+from eddy.base.result_log import LoggedCommit
+from eddy.operators.operation import CommitStep, Stage
 from filters.values.vector import Vector
 from lineage.schema import Type
 from windows.delta import Delta, Plus
@@ -14,7 +14,7 @@ from windows.operators.frozen_join import CommitNumber
 
 
 class StampStage(Stage):
-    """The rows of a stage with their commit."""
+    """The rows of a stage, each with its commit number."""
 
     def __init__(self, child: Stage, commit: CommitNumber) -> None:
         super().__init__()
@@ -33,16 +33,16 @@ class StampStage(Stage):
     def children(self) -> list[Stage]:
         return [self._child]
 
-    def _process(self, step: Step) -> Delta:
+    def _process(self, step: CommitStep) -> Delta:
         return self._stamped(self._child.delta(step), step.record)
 
-    def _open(self, record: Record) -> Delta:
+    def _open(self, record: LoggedCommit) -> Delta:
         return self._stamped(self._child.opened(record), record)
 
-    def answer(self, record: Record) -> Delta:
+    def answer(self, record: LoggedCommit) -> Delta:
         return self._stamped(self._child.answer(record), record)
 
-    def _stamped(self, delta: Delta, record: Record) -> Delta:
+    def _stamped(self, delta: Delta, record: LoggedCommit) -> Delta:
         self._commit.seq = record.seq
         plus = delta.plus
         stamp = Vector.constant(Type.INT, record.seq, len(plus))

@@ -1,7 +1,7 @@
-"""A query with operators: blocks that run hidden in the shared eddy, operators over them, and the changes that were logged.
+"""Queries with operators: blocks that run hidden in the shared eddy, operators over them, and a log of changes.
 
-What its operators hold, and what it logged (`eddy/base/change_log.py`), is its own; its blocks share rows, filters and SteMs with
-everybody.
+The state of its operators and its log (`eddy/base/change_log.py`) are its own; its blocks share rows, filters and SteMs with all
+queries.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 from eddy.base.change_log import ChangeLog
 from eddy.base.checking import changing
 from eddy.base.log_bounds import LogBounds
-from eddy.base.plans import NO_MODULES, Kept, Plan, Run, TreePlan
-from eddy.base.result_log import Record
+from eddy.base.plans import NO_MODULES, Kept, Plan, QueryRun, TreePlan
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results, net
 from eddy.operators.core import Core
 from eddy.operators.operation import Operation
@@ -26,7 +26,7 @@ from windows.spec import WindowSpec
 
 
 class TreeQuery(Query):
-    """A standing query with operators; `plan` has only its columns, `tree_plan` the whole."""
+    """A standing query with operators; `plan` has only its columns, `tree_plan` the whole tree."""
 
     #: its attributes are slots of `Query`: a text may be replaced by one of another kind
     __slots__ = ()
@@ -106,11 +106,11 @@ class TreeQuery(Query):
         self.operation = operation
         if not isinstance(operation, SharedOperation) or operation.logged:
             self.log.begin()
-        self.runs.append(Run(seq, None, 0, NO_MODULES))
+        self.runs.append(QueryRun(seq, None, 0, NO_MODULES))
         self.kept = None
 
-    def open(self, record: Record, taken_back: Results | None) -> tuple[Results, list[Results]]:
-        """What it sees at once in the commit that opens it, and that net of what it takes back: its changes."""
+    def open(self, record: LoggedCommit, taken_back: Results | None) -> tuple[Results, list[Results]]:
+        """Return the first answer, and the net changes against the previous answer."""
         assert self.operation is not None, "a query that runs"
         came = self.operation.open(record)
         parts = net(taken_back, came)
@@ -119,7 +119,7 @@ class TreeQuery(Query):
 
     @changing
     def read(self, seq: int) -> None:
-        """Somebody reads its changes after a commit, the last one."""
+        """Log changes from commit `seq`, the last one, on: they have a reader now."""
         self.log.read = True
         if self.running and not self.log.open:
             self.log.lose(seq)
@@ -132,7 +132,7 @@ class TreeQuery(Query):
         return self.log.unread
 
     def stop(self, until: int) -> None:
-        """Stop running, after a commit."""
+        """Stop running, after commit `until`."""
         assert self.operation is not None, "a query that runs"
         if not self.log.open:
             self.log.lose(until)
@@ -143,22 +143,22 @@ class TreeQuery(Query):
 
     @property
     def cores(self) -> list[Core]:
-        """The blocks that run hidden."""
+        """The hidden queries that run its blocks."""
         return [] if self.operation is None else self.operation.cores
 
     @property
     def held_bytes(self) -> int:
-        """What its operators and its log hold."""
+        """The bytes of its operators and its log."""
         return self.log.bytes + (0 if self.operation is None else self.operation.bytes)
 
     def check(self) -> None:
-        """All invariants of its operators."""
+        """Assert all invariants of its operators."""
         assert self.running == (self.kept is None), "a query runs or keeps its answer"
         if self.operation is not None:
             self.operation.check()
 
     def n_results(self) -> int:
-        """Results so far."""
+        """The number of results so far."""
         return self._results_before + (0 if self.operation is None else self.operation.n_results)
 
 
@@ -171,7 +171,7 @@ class TreeReader:
         self.errors = query.errors if operation is None else operation.errors
 
     def answer(self, clock: int) -> Results:
-        """The answer now: what is alive, or the newest results of a stream."""
+        """The answer now: the live rows, or the newest results of a stream."""
         kept, operation = self._query.kept, self._query.operation
         if kept is not None:
             return Results(kept.vectors, kept.starts, 1)
@@ -183,6 +183,6 @@ class TreeReader:
         found = self.answer(clock)
         return Kept(found.columns, found.times, np.arange(len(found)), len(found))
 
-    def changes(self, record: Record) -> list[Results]:
+    def changes(self, record: LoggedCommit) -> list[Results]:
         """The changes of a commit."""
         return self._query.log.at(record.seq)

@@ -1,4 +1,4 @@
-"""How many rows an edge between two operators carried: counted once a commit, never by row."""
+"""Counts of the rows carried by an edge between two operators; updated once a commit, never by row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from windows.delta import Delta
 
 
 class EdgeCounts:
-    """Rows that began, ends that came as negative rows, and those among them that nothing had scheduled."""
+    """Rows begun, ends sent as negative rows, and premature ends among these."""
 
     __slots__ = ("plus", "minus", "premature")
 
@@ -18,7 +18,7 @@ class EdgeCounts:
         self.premature = 0.0
 
     def add(self, delta: Delta, sends_ends: bool) -> None:
-        """One commit more; an edge that does not send scheduled ends sends only premature ones."""
+        """Count one commit; an edge that does not send scheduled ends sends only premature ones."""
         self.plus += len(delta.plus.ids)
         ended = len(delta.minus.ids)
         if ended:
@@ -26,7 +26,7 @@ class EdgeCounts:
             self.premature += int(np.count_nonzero(delta.minus.ranks >= 0)) if sends_ends else ended
 
     def halve(self) -> None:
-        """What was long ago counts less and less."""
+        """Halve all counts, so that recent commits weigh more."""
         self.plus /= 2
         self.minus /= 2
         self.premature /= 2

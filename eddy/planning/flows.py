@@ -1,12 +1,12 @@
-"""What flows through the nodes of a query's tree, a commit: seen where stages run, estimated where they do not.
+"""Rates of rows through the nodes of a query's tree, per commit: measured where stages run, estimated elsewhere.
 
     rate        rows that begin
     premature   rows that end before they are scheduled to, or have no scheduled end
     size        rows alive
 
 A node of a form that does not run has the flow of the node of the first form with the same rows, if that was seen; else that of
-its inputs times its *part*: the share of what comes in that goes out, as it was last seen of the node or of one like it, or a
-default before anything was. Parts are kept from one form to another: a form that was tried and left is not tried again for a
+its inputs times its *share*: the part of what comes in that goes out, as it was last seen of the node or of one like it, or a
+default before anything was. Shares are kept from one form to another: a form that was tried and left is not tried again for a
 guess.
 """
 
@@ -24,7 +24,7 @@ from windows.spec import WindowKind
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One edge."""
+    """The rows on one edge, per commit."""
 
     rate: float
     premature: float
@@ -32,8 +32,8 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What goes out of a node, as shares of what could: of the rate, of the size, and of the output that ends early."""
+class OutputShare:
+    """The output of a node relative to its largest possible output: rate, size, and the share that ends early."""
 
     rate: float
     size: float
@@ -46,23 +46,25 @@ DEFAULT = Flow(100.0, 0.0, 1000.0)
 _PARTNERS = 1.0
 
 
-def default_part(node: Node, inputs: Sequence[Flow]) -> Part:
-    """Of a node of which nothing is known."""
+def default_share(node: Node, inputs: Sequence[Flow]) -> OutputShare:
+    """The share assumed for a node before anything was measured."""
     match node:
         case Select(condition=condition):
             share = 1.0 if condition is None else 0.5
-            return Part(share, share, 0.0)
+            return OutputShare(share, share, 0.0)
         case JoinNode():
             rate, size = potential(node, inputs)
             found = _PARTNERS * sum(flow.rate for flow in inputs)
-            return Part(found / max(rate, 1e-9), min(1.0, max(flow.size for flow in inputs) / max(size, 1e-9)), 0.0)
+            return OutputShare(found / max(rate, 1e-9), min(1.0, max(flow.size for flow in inputs) / max(size, 1e-9)), 0.0)
         case Distinct():
-            return Part(0.5, 0.5, 0.0)
+            return OutputShare(0.5, 0.5, 0.0)
         case SetOperation(kind=kind, all=counts):
-            return Part(1.0, 1.0, 0.0) if kind == "union" and counts else Part(0.5, 0.5, 0.25 if kind == "except" else 0.0)
+            if kind == "union" and counts:
+                return OutputShare(1.0, 1.0, 0.0)
+            return OutputShare(0.5, 0.5, 0.25 if kind == "except" else 0.0)
         case GroupBy():
-            return Part(1.0, 0.1, 1.0)
-    return Part(1.0, 1.0, 0.0)
+            return OutputShare(1.0, 0.1, 1.0)
+    return OutputShare(1.0, 1.0, 0.0)
 
 
 def potential(node: Node, inputs: Sequence[Flow]) -> tuple[float, float]:
@@ -77,22 +79,22 @@ def potential(node: Node, inputs: Sequence[Flow]) -> tuple[float, float]:
 
 
 class Flows:
-    """What was seen of the form that runs, and what follows for the others."""
+    """Measured flows of the form that runs, and estimates for the other forms."""
 
     def __init__(self) -> None:
         #: by node of the first form, or of another one if no node of the first has its rows
         self.seen: ById[Node, Flow] = ById()
-        self._parts: ById[Node, Part] = ById()
+        self._shares: ById[Node, OutputShare] = ById()
         #: what was estimated since the last look
         self._estimated: ById[Node, Flow] = ById()
 
     def copy(self) -> Flows:
         found = Flows()
-        found.seen, found._parts = ById(self.seen.items()), ById(self._parts.items())
+        found.seen, found._shares = ById(self.seen.items()), ById(self._shares.items())
         return found
 
     def see(self, form: Form, flows: ById[Node, Flow]) -> None:
-        """What the stages of a form carried lately."""
+        """Record the measured flows of a form's stages."""
         self._estimated = ById()
         self.seen = ById((form.standing_for(node), flows[node]) for node in form.nodes if node in flows)
         for node in form.nodes:
@@ -100,11 +102,11 @@ class Flows:
             if flow is not None and inputs and None not in inputs:
                 rate, size = potential(node, [found for found in inputs if found is not None])
                 if rate > 0 and size > 0:
-                    part = Part(flow.rate / rate, flow.size / size, flow.premature / max(flow.rate, 1e-9))
-                    self._parts[form.part_like(node)] = part
+                    share = OutputShare(flow.rate / rate, flow.size / size, flow.premature / max(flow.rate, 1e-9))
+                    self._shares[form.part_like(node)] = share
 
     def flow(self, form: Form, node: Node) -> Flow:
-        """What flows, or would, out of a node of a form."""
+        """The measured or estimated flow out of a node of a form."""
         found = self.seen.get(form.standing_for(node)) or self._estimated.get(node)
         if found is None:
             found = self._estimated[node] = self._estimate(form, node)
@@ -117,13 +119,13 @@ class Flows:
         if not node.children:
             return DEFAULT
         inputs = [self.flow(form, child) for child in node.children]
-        part = self._parts.get(form.part_like(node)) or default_part(node, inputs)
+        share = self._shares.get(form.part_like(node)) or default_share(node, inputs)
         rate, size = potential(node, inputs)
-        return Flow(part.rate * rate, part.premature * part.rate * rate, part.size * size)
+        return Flow(share.rate * rate, share.premature * share.rate * rate, share.size * size)
 
 
 def alive_of(block: Block, rate: float, elapsed_us: float) -> float:
-    """Rows alive of a block of one stream that nobody keeps: as many as come in the width of its window (Little's law)."""
+    """Estimated live rows of a block over one stream without a buffer: rate times window width (Little's law)."""
     window = block.inputs[0].window
     if len(block.inputs) > 1 or not window.ends or elapsed_us <= 0:
         return DEFAULT.size

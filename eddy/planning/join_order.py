@@ -1,4 +1,4 @@
-"""The order in which the operator join takes its inputs, and what it compares at each.
+"""The order in which the operator join adds its inputs, and the comparisons made at each.
 
     what moves           in the order of FROM: streams in windows, derived relations, running queries
     tables as they were  each met when a combination of those begins (semantics 15)
@@ -24,7 +24,7 @@ from windows.operators.join_keys import KeyPair
 
 
 class JoinOrder:
-    """The inputs of one join, ordered; `commit` is the one that runs."""
+    """The ordered inputs of one join; `commit` is the number of the running commit."""
 
     def __init__(self, node: JoinNode, commit: CommitNumber) -> None:
         self._node = node
@@ -42,7 +42,7 @@ class JoinOrder:
         return self.stamped and not of_tables(item)
 
     def steps(self, types: Sequence[Sequence[Type]]) -> list[JoinStep]:
-        """What adds each input to those before; `types` are those of the inputs, stamps included."""
+        """One step for each input after the first; `types` are those of the inputs, stamps included."""
         node, offsets = self._node, _offsets(types)
         place = {k: at for at, k in enumerate(self._order)}
         stamps = self._stamps(offsets)
@@ -79,7 +79,7 @@ class JoinOrder:
         return Stamps(tuple(positions), keep_us, self._commit)
 
     def _terms(self, condition: Expression, offsets: Sequence[int]) -> list[Expression]:
-        """What has to hold beside equal keys."""
+        """The conjuncts to check besides equal keys."""
         firsts = _offsets([item.columns for item in self._node.inputs])
 
         def input_of(ref: ColumnRef) -> int:
@@ -89,7 +89,7 @@ class JoinOrder:
         return [self._moved(term, offsets) for term in terms if read_equality(term, input_of) is None]
 
     def _moved(self, expression: Expression, offsets: Sequence[int]) -> Expression:
-        """An expression over the inputs in the order of FROM, over them in this order."""
+        """An expression over the inputs in FROM order, rewritten for this order."""
         firsts = _offsets([item.columns for item in self._node.inputs])
         place = {k: at for at, k in enumerate(self._order)}
 
@@ -101,7 +101,7 @@ class JoinOrder:
 
 
 def slides(node: Node) -> bool:
-    """Whether rows of a window that slides, chosen and computed with, are what a node gives."""
+    """Whether a node gives rows of a window with SLIDE, directly or through selections."""
     return isinstance(node, Slide) or (isinstance(node, Select) and slides(node.child))
 
 

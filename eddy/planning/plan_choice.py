@@ -1,4 +1,4 @@
-"""Which form of a query's tree runs, and how its edges learn of ends: the cheapest of few candidates (U 5.4).
+"""The choice of a query's form and of its edges' expiry strategies: the cheapest of few candidates (U 5.4).
 
     candidates    the forms of the tree (`queries/forms.py`), each with the strategies that are cheapest for it: edge by edge a
                   list that is scanned instead of a calendar, block by block every end sent instead of none
@@ -30,7 +30,7 @@ class Choice:
 
 
 def operator_of(node: Node, strategies: Strategies) -> str:
-    """The word under which the costs of a node's operator stand; empty for what runs in the shared eddy."""
+    """The name under which the costs of a node's operator are listed; empty for a node that runs in the shared eddy."""
     match node:
         case Select():
             return "select"
@@ -52,7 +52,7 @@ def operator_of(node: Node, strategies: Strategies) -> str:
 
 
 def load_of(node: Node, form: Form, flows: Flows) -> Load:
-    """What a node is expected to do, a commit."""
+    """The expected work of a node, per commit."""
     inputs = [flows.flow(form, child) for child in node.children]
     out = flows.flow(form, node)
     return Load(
@@ -62,7 +62,7 @@ def load_of(node: Node, form: Form, flows: Flows) -> Load:
 
 
 def node_ns(node: Node, choice: Choice, flows: Flows) -> float:
-    """What one node costs, a commit, with what it keeps of its inputs."""
+    """The cost of one node, per commit, with the state it keeps of its inputs."""
     operator = operator_of(node, choice.strategies)
     if isinstance(node, Block):
         return _sent_ns(node, choice, flows)
@@ -75,21 +75,21 @@ def node_ns(node: Node, choice: Choice, flows: Flows) -> float:
 
 
 def _sent_ns(block: Block, choice: Choice, flows: Flows) -> float:
-    """What a block costs that sends ends; one whose rows end early sends them in any case."""
+    """The cost of making a block send ends; 0 for a block whose rows end early, which sends them in any case."""
     if not choice.strategies.asks_for_ends(block) or choice.form.facts[block].pattern == patterns.STRICT:
         return 0.0
     return flows.flow(choice.form, block).rate * (SENT_ROW if len(block.inputs) == 1 else SENT_MATCH)
 
 
 def edge_ns(node: Node, choice: Choice, flows: Flows) -> float:
-    """What it costs a reader to keep a node's rows, a commit."""
+    """The cost for a reader to keep a node's rows, per commit."""
     strategies = choice.strategies
     flow = flows.flow(choice.form, node)
     return kept_ns(strategies.structure(node), flow.rate, flow.size, by_id=strategies.ends_early(node))
 
 
 def choice_ns(choice: Choice, flows: Flows) -> float:
-    """What a choice costs, a commit: every node once, and the answer."""
+    """The cost of a choice, per commit: every node once, and the answer."""
     root: Flow = flows.flow(choice.form, choice.form.root)
     answer = operator_ns("result", Load((root.rate,), (root.size,))) + edge_ns(choice.form.root, choice, flows)
     return answer + sum(node_ns(node, choice, flows) for node in choice.form.nodes)
@@ -119,7 +119,7 @@ def strategies_for(form: Form, flows: Flows) -> Strategies:
 
 
 def candidates(forms: tuple[Form, ...], flows: Flows) -> list[tuple[float, Choice]]:
-    """Every form with its cheapest strategies, and what it costs."""
+    """Every form with its cheapest strategies, and the cost."""
     found = []
     for form in forms:
         choice = Choice(form, strategies_for(form, flows))

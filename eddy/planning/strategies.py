@@ -1,4 +1,4 @@
-"""How the readers of each edge learn of ends: an expiry word, or what the planner chose edge by edge.
+"""Expiry strategies: how the readers of each edge learn of ends, by an expiry word or by the planner's choice for each edge.
 
 The word is two switches (semantics, "Expiry strategies"): who finds a scheduled end, and what travels. Where no negative row
 comes for it, an operator looks for the rows that are due in what it keeps them in:
@@ -36,7 +36,7 @@ TELLING = frozenset({"negative+message", "piggyback"})
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
-    """What is chosen for the edges of a tree."""
+    """The expiry strategies chosen for the edges of a tree."""
 
     word: str
     #: of the nodes of the form
@@ -54,7 +54,7 @@ class Strategies:
         return self.word in SCANNING or self.facts[node].number in self.scanning
 
     def keeps_order(self, pattern: str) -> bool:
-        """Whether rows of an update pattern wait for their ends as they came: those of the weakest end in that order."""
+        """Whether rows of an update pattern are kept in arrival order: rows of the weakest pattern end in that order."""
         return self.word not in TELLING and pattern == patterns.WEAKEST
 
     def sends(self, node: Node) -> bool:
@@ -78,7 +78,7 @@ class Strategies:
         return not facts.ends_known or facts.pattern == patterns.STRICT
 
     def ends_early(self, node: Node) -> bool:
-        """Whether a negative row may come for a node's rows: they are then known by id."""
+        """Whether a negative row may come for a node's rows, which must then be kept by id."""
         facts = self.facts[node]
         if not facts.ends_known or facts.pattern == patterns.STRICT or self.sends(node):
             return True
@@ -87,26 +87,26 @@ class Strategies:
         return any(self.ends_early(child) for child in node.children)
 
     def is_star(self, node: Node) -> bool:
-        """Whether a DISTINCT or an INTERSECT keeps ends by value instead of its inputs, and tells the ends of its results."""
+        """Whether a DISTINCT or an INTERSECT keeps ends by value instead of its inputs, and knows the ends of its results."""
         able = isinstance(node, Distinct) or (isinstance(node, SetOperation) and node.kind == "intersect" and not node.all)
         if not able or self.word in SCANNING | TELLING or not self.facts[node].begins_again:
             return False
         return not any(map(self.ends_early, node.children))
 
     def cases(self, node: Node) -> tuple[str, ...]:
-        """What a + or a - that comes in can do to the rows of a node, by the operator that runs it (decision 21)."""
+        """The possible effects of an incoming + or - on a node's rows, by the operator that runs it (decision 21)."""
         counts = isinstance(node, Distinct) or (isinstance(node, SetOperation) and node.kind == "intersect")
         return patterns.COUNTED_CASES if counts and not self.is_star(node) else node.cases
 
     def strategy(self, node: Node) -> str:
-        """In a word, how the readers of a node learn of its ends: "none", "negative", "message" or "direct"."""
+        """The way a node's readers learn of ends, as one word: "none", "negative", "message" or "direct"."""
         structure = self.structure(node)
         if structure in ("none", "hash"):
             return "none" if structure == "none" else "negative"
         return "message" if self.word in TELLING else "direct"
 
     def structure(self, node: Node) -> str:
-        """What the readers of a node keep its rows in: "none", "hash", "list", "fifo" or "calendar"."""
+        """The structure in which a node's readers keep its rows: "none", "hash", "list", "fifo" or "calendar"."""
         facts = self.facts[node]
         if facts.stays:
             return "none"

@@ -1,4 +1,4 @@
-"""The feed of a query over several inputs, or over one whose rows end unscheduled (`eddy/reading/feed.py`).
+"""The feed of a query over several inputs, or over one whose rows end unscheduled (`eddy/reading/stream_feed.py`).
 
 A match begins with the latest of its rows, in the event of that row, and ends with the first that leaves: by the clock, or in the
 event of the row that displaces it, or of the retraction or table change that ends it.
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.table_query import TableQuery
 from eddy.joins.walk import Combinations
 from eddy.lives.ranks import Ranks
-from eddy.reading.feed import Feed
 from eddy.reading.join_reader import JoinReader
+from eddy.reading.stream_feed import Feed
 from eddy.reading.table_reader import TableReader
 from eddy.streams.table_source import TableSource
 from filters.values.vector import Vector
@@ -28,7 +28,7 @@ from windows.state.values import ValueCodes
 
 
 class JoinFeed(Feed):
-    """Reads one query over several inputs."""
+    """A feed of one query over several inputs, or over one whose rows end unscheduled."""
 
     def __init__(self, query: JoinQuery, sends_ends: bool) -> None:
         self.types = tuple(column.type for column in query.outputs)
@@ -40,7 +40,7 @@ class JoinFeed(Feed):
         #: whether it has given anything: rows there before are then numbered
         self._running = False
 
-    def delta(self, record: Record, ranks: Ranks) -> Delta:
+    def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         reader = self._reader()
         self._running = True
         if not self.sends_ends:
@@ -51,7 +51,7 @@ class JoinFeed(Feed):
         self.errors += reader.errors
         return found
 
-    def snapshot(self, record: Record) -> Delta:
+    def snapshot(self, record: LoggedCommit) -> Delta:
         reader = self._reader()
         plus = self._plus(reader, reader.alive(record), None) if not self._query.is_stream else no_plus(self.types)
         self.errors += reader.errors
@@ -62,9 +62,9 @@ class JoinFeed(Feed):
         return Delta(plus, no_minus())
 
     def _shown(
-        self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: Record, ranks: Ranks
+        self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: LoggedCommit, ranks: Ranks
     ) -> Iterator[tuple[Combinations, np.ndarray, np.ndarray]]:  # fmt: skip
-        """Matches with their times and the ranks of their ends, without those that ended in an event before they began."""
+        """Matches with their times and the ranks of their ends, without matches that ended before they began."""
         before, _ = reader.stood(record)
         for matches, times in found:
             if ranks.changes_table:
@@ -95,9 +95,9 @@ class JoinFeed(Feed):
         return plus.take(np.lexsort((*np.concatenate(orders, axis=1)[::-1], plus.ranks, plus.times)))
 
     def _order(self, found: Combinations) -> np.ndarray:
-        """What tells the first of several matches of one event: the row numbers of their parts.
+        """The order of matches of one event: by the row numbers of their rows.
 
-        Rows that were there before the query may all begin with it: those of one stream come by their own times, as they will
+        Rows from before the query may all begin with it: rows of one stream are then ordered by their own times, as they will
         end.
         """
         numbers = [found.at(k) for k in range(len(self._query.sources))]
@@ -107,7 +107,7 @@ class JoinFeed(Feed):
         return np.stack([self._query.sources[stream].store.elements_at(numbers[stream], 0).ends, *numbers])
 
     def _ranks(self, found: Combinations, ranks: Ranks | None) -> np.ndarray:
-        """In which event each match begins: that of its last row."""
+        """The rank of each match's beginning: that of its last row."""
         latest = np.zeros(len(found), np.int64)
         if ranks is not None:
             for k, source in enumerate(self._query.sources):
@@ -115,12 +115,12 @@ class JoinFeed(Feed):
         return latest
 
     def _effective(self, found: Combinations) -> np.ndarray | None:
-        """The times by which a window holds the rows of one stream; those of a stream that the query makes follow from starts."""
+        """The times by which a window holds the rows of one stream; None where they follow from starts."""
         if self._query.is_stream or len(self._query.sources) > 1 or isinstance(self._query, TableQuery):
             return None
         return self._query.sources[0].store.elements_at(found.at(0), 0).ends
 
-    def _minus(self, reader: JoinReader, record: Record, ranks: Ranks) -> Minus:
+    def _minus(self, reader: JoinReader, record: LoggedCommit, ranks: Ranks) -> Minus:
         found = list(self._shown(reader, reader.ended(record, True), record, ranks))
         none = np.zeros(0, np.int64)
         ids = np.concatenate([none, *(self._codes(matches) for matches, _, _ in found)])

@@ -1,6 +1,6 @@
-"""Reading one query over several inputs: its answer, and its changes in a logged commit.
+"""The reader of a query over several inputs: its answer, and its changes in a logged commit.
 
-Like `eddy/reading/reader.py` it derives all from the row stores: a match lives from the latest start of its rows to their
+Like `eddy/reading/stream_reader.py` it derives all from the row stores: a match lives from the latest start of its rows to their
 earliest end, so which rows can take part follows from times, and the walker finds the combinations among them.
 
     answer at T      rows of every input alive at T
@@ -15,11 +15,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.base.plans import Kept
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.base.results import NETTING, Results
 from eddy.joins.join_query import JoinQuery, JoinRun
 from eddy.joins.walk import Combinations, Reach
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.lives.ranks import Ranks
 from eddy.lives.window_rows import WindowRows
 from filters.expressions.evaluate import evaluate
@@ -33,7 +33,7 @@ _LATEST = 2**62
 
 
 class JoinReader:
-    """Reads one join."""
+    """Reads the answer and the changes of one join."""
 
     def __init__(self, query: JoinQuery) -> None:
         self.query = query
@@ -52,13 +52,13 @@ class JoinReader:
 
     # ---- rows of an input
 
-    def _alive(self, k: int, at: Standing, end: int) -> Span:
-        """The positions of an input from the first that was alive up to `end`; none from before the query's birth."""
+    def _alive(self, k: int, at: CommitPoint, end: int) -> Span:
+        """The positions of an input from the first live row, but not before the query's birth, up to `end`."""
         first = self._rows_of[k].first_alive(at)
         return min(max(first, self._run.births[k]), end), end
 
-    def _satisfying(self, k: int, span: Span, at: Standing) -> np.ndarray:
-        """For each position of a span, whether its row satisfies the conditions of the input alone and had not ended."""
+    def _satisfying(self, k: int, span: Span, at: CommitPoint) -> np.ndarray:
+        """For each position of a span, whether its row satisfies the input's own conditions and had not ended."""
         source = self._sources[k]
         found = np.zeros(span[1] - span[0], np.bool_)
         for page, start, stop in source.store.slices(*span):
@@ -69,10 +69,10 @@ class JoinReader:
         return self._rows_of[k].keep_alive(found, span[0], at)
 
     def _matches(
-        self, first: int, spans: list[Span], at: list[Standing], leaving: Standing | None = None
+        self, first: int, spans: list[Span], at: list[CommitPoint], leaving: CommitPoint | None = None
     ) -> Iterator[Combinations]:  # fmt: skip
-        """The combinations of rows within the spans of their inputs that had not ended, starting from one input: of that, if it
-        is given how that stood later, only rows whose life had ended by then."""
+        """The combinations of rows within the spans of their inputs that had not ended, starting from input `first`; with
+        `leaving`, only of rows of that input that had ended at that later point."""
         masks = [self._satisfying(k, span, at[k]) for k, span in enumerate(spans)]
         if leaving is not None:
             masks[first] = self._rows_of[first].keep_leaving(masks[first], spans[first][0], leaving)
@@ -85,8 +85,8 @@ class JoinReader:
         reach = [Reach(*span) for span in spans]
         yield from walker.walk(first, reach[first], walker.order(first), reach, keep)
 
-    def _lives(self, found: Combinations, at: list[Standing]) -> tuple[list[Elements], Elements]:
-        """The lives of the rows by input, and of the matches, as the inputs stood."""
+    def _lives(self, found: Combinations, at: list[CommitPoint]) -> tuple[list[Elements], Elements]:
+        """The lives of the rows by input, and of the matches, at the given points."""
         lives = []
         for k, (rows, stood) in enumerate(zip(self._rows_of, at, strict=True)):
             lives.append(rows.lives(found.at(k), stood))
@@ -102,7 +102,7 @@ class JoinReader:
         return Results(columns, np.zeros(0, np.int64), 1)
 
     def _results(self, parts: list[tuple[Combinations, np.ndarray]], sign: int) -> Results:
-        """Output rows of matches that take effect at the given times, in order of time."""
+        """Output rows of matches with their times, in order of time."""
         times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
         found = self._joined([matches for matches, _ in parts]).take(np.argsort(times, kind="stable"))
         columns = self.project(self.query.group.walker.frame(found)).columns
@@ -115,22 +115,22 @@ class JoinReader:
 
     # ---- answers
 
-    def _answer(self, at: list[Standing]) -> list[tuple[Combinations, np.ndarray]]:
-        """The matches that were alive, and their starts, none before the run was opened."""
+    def _answer(self, at: list[CommitPoint]) -> list[tuple[Combinations, np.ndarray]]:
+        """The live matches and their starts, at least the time at which the run was opened."""
         spans = [self._alive(k, stood, stood.taken) for k, stood in enumerate(at)]
         fewest = min(range(len(spans)), key=lambda k: spans[k][1] - spans[k][0])
         return [(found, self._starts(found, at)) for found in self._matches(fewest, spans, at)]
 
-    def _starts(self, found: Combinations, at: list[Standing]) -> np.ndarray:
+    def _starts(self, found: Combinations, at: list[CommitPoint]) -> np.ndarray:
         starts: np.ndarray = self._lives(found, at)[1].starts
         return starts if self._run.opened_us is None else np.maximum(starts, self._run.opened_us)
 
     def _answer_now(self, clock: int) -> list[tuple[Combinations, np.ndarray]]:
         return self._answer(self._now(clock))
 
-    def _now(self, clock: int) -> list[Standing]:
-        """How the inputs stand now, at that clock."""
-        return [Standing(clock, source.store.end, _LATEST) for source in self._sources]
+    def _now(self, clock: int) -> list[CommitPoint]:
+        """The state of the inputs now, at that clock."""
+        return [CommitPoint(clock, source.store.end, _LATEST) for source in self._sources]
 
     def answer(self, clock: int) -> Results:
         kept = self.query.kept
@@ -150,8 +150,8 @@ class JoinReader:
 
     # ---- changes
 
-    def changes(self, record: Record) -> list[Results]:
-        """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
+    def changes(self, record: LoggedCommit) -> list[Results]:
+        """The net changes of a commit: - first, then +, each in order of time; with `emit="event"` for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []
@@ -161,29 +161,29 @@ class JoinReader:
             return self._net(run.taken_back, self._results(self.alive(record), 1))
         return self._net(self._results(self.ended(record), -1), self._results(self.begun(record), 1))
 
-    def alive(self, record: Record) -> list[tuple[Combinations, np.ndarray]]:
-        """The matches after a commit, and their starts, none before the run was opened."""
+    def alive(self, record: LoggedCommit) -> list[tuple[Combinations, np.ndarray]]:
+        """The live matches after a commit and their starts, at least the time at which the run was opened."""
         return self._answer(self.stood(record)[1])
 
     def scheduled(self, found: Combinations) -> np.ndarray:
-        """When matches end, unless something ends them before."""
+        """The scheduled ends of matches."""
         ends: np.ndarray = np.min([rows.scheduled(found.at(k)) for k, rows in enumerate(self._rows_of)], axis=0)
         return ends
 
-    def lives(self, found: Combinations, record: Record) -> Elements:
-        """The lives of matches, as far as they were known after a commit."""
+    def lives(self, found: Combinations, record: LoggedCommit) -> Elements:
+        """The lives of matches, as known after a commit."""
         return self._lives(found, self.stood(record)[1])[1]
 
-    def end_ranks(self, found: Combinations, times: np.ndarray, record: Record, ranks: Ranks) -> np.ndarray:
-        """In which event of its instant each match ends: that of the first of its rows to leave."""
+    def end_ranks(self, found: Combinations, times: np.ndarray, record: LoggedCommit, ranks: Ranks) -> np.ndarray:
+        """The rank of the event that ends each match: that of the first of its rows to leave."""
         stood = self.stood(record)[1]
         first = np.full(len(found), FOREVER)
         for k, rows in enumerate(self._rows_of):
             np.minimum(first, rows.end_ranks(found.at(k), times, stood[k], ranks), out=first)
         return first
 
-    def begun(self, record: Record, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
-        """Matches with a row that came in the commit, and their starts; `by_event`: also those that ended at the same instant."""
+    def begun(self, record: LoggedCommit, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
+        """Matches with a row of the commit, and their starts; `by_event`: also those that ended at the same instant."""
         found = []
         before, after = self.stood(record)
         for first in range(len(self._sources)):
@@ -203,14 +203,14 @@ class JoinReader:
                 found.append((matches.take(rows), lives.starts[rows]))
         return found
 
-    def stood(self, record: Record) -> tuple[list[Standing], list[Standing]]:
-        """How the inputs stood before and after a commit."""
+    def stood(self, record: LoggedCommit) -> tuple[list[CommitPoint], list[CommitPoint]]:
+        """The state of the inputs before and after a commit."""
         seq = record.seq
-        before = [Standing(record.before, source.end_at(seq - 1), seq - 1) for source in self._sources]
-        return before, [Standing(record.after, source.end_at(seq), seq) for source in self._sources]
+        before = [CommitPoint(record.before, source.end_at(seq - 1), seq - 1) for source in self._sources]
+        return before, [CommitPoint(record.after, source.end_at(seq), seq) for source in self._sources]
 
-    def ended(self, record: Record, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
-        """Matches whose life ends in the commit, and their ends; `by_event`: also those that began at the same instant."""
+    def ended(self, record: LoggedCommit, by_event: bool = False) -> list[tuple[Combinations, np.ndarray]]:
+        """Matches that end in the commit, and their ends; `by_event`: also those that began at the same instant."""
         found = []
         before, after = self.stood(record)
         for first in range(len(self._sources)):
@@ -228,11 +228,11 @@ class JoinReader:
                 found.append((matches.take(rows), whole.ends[rows]))
         return found
 
-    def there(self, found: Combinations, at: list[Standing]) -> np.ndarray:
-        """Which matches have rows from before alone.
+    def there(self, found: Combinations, at: list[CommitPoint]) -> np.ndarray:
+        """For each match, whether all its rows are older than the commit.
 
-        Such a match was alive after the commit before. If it began at the clock and a row displaces it at the same, its life
-        in event time is empty now, but it was shown.
+        Such a match was alive after the previous commit. If it began at the clock and a row displaces it at the same instant, its
+        life in event time is empty now, but it was shown.
         """
         there = np.ones(len(found), np.bool_)
         for k, stood in enumerate(at):

@@ -18,8 +18,11 @@ from eddy.joins.join_group import JoinGroup
 from eddy.matching.row_lists import OpeningRows
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
+from filters.values.vector import Vector
 from lineage.elements import BEGINNING
+from lineage.schema import Type
 from windows.spec import FOREVER, WindowKind, WindowSpec
+from windows.state.netting import uncancelled
 
 #: The rows of an answer over one stream, or the matches of one over several.
 Held = tuple[Source | JoinGroup, Kept]
@@ -29,7 +32,7 @@ def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int
     """Position of the first row that an input may see; `seq` is the last commit. A table counts whole."""
     if isinstance(source, TableSource):
         return 0
-    stored = source.stored_from(seq)
+    stored = source.stored.settle(seq)
     if window.is_stream:
         return source.store.end
     return stored if birth is None else max(stored, birth.end_of(source.number))
@@ -54,22 +57,14 @@ def complete_since(now: int, sources: Sequence[Source], windows: Sequence[Window
 def opening_parts(
     query: int, left: Held | None, came: Held | None, at_us: int
 ) -> list[tuple[Source | JoinGroup, OpeningRows, int]]:
-    """The parts of an opening commit: rows that left and rows that came; one that is in both answers is in neither part."""
-    parts = []
-    for sign, mine, other in ((-1, left, came), (1, came, left)):
-        if mine is not None:
-            of, kept = mine
-            rows = np.arange(kept.n_rows)
-            if other is not None and other[0].name == of.name:
-                rows = np.flatnonzero(~np.isin(_keys(kept), _keys(other[1])))
-            if len(rows):
-                parts.append((of, OpeningRows(query, kept, rows, at_us), sign))
-    return parts
+    """Return the parts of an opening commit: rows that left and rows that came; a row of both answers is in neither part."""
+    held = [(sign, *one) for sign, one in ((-1, left), (1, came)) if one is not None]
+    rows: Sequence[np.ndarray] = [np.arange(kept.n_rows) for _, _, kept in held]
+    if left is not None and came is not None and left[0].name == came[0].name:
+        rows = uncancelled(_numbers(left[1]), _numbers(came[1]))
+    return [(of, OpeningRows(query, kept, mine, at_us), sign) for (sign, of, kept), mine in zip(held, rows) if len(mine)]
 
 
-def _keys(kept: Kept) -> np.ndarray:
-    """What tells rows from each other: their numbers, of matches those of all inputs."""
-    numbers = np.ascontiguousarray(kept.row_numbers)
-    if numbers.ndim == 1:
-        return numbers
-    return numbers.view([(f"input {k}", numbers.dtype) for k in range(numbers.shape[1])]).ravel()
+def _numbers(kept: Kept) -> list[Vector]:
+    """The numbers of rows, which tell them from each other; of matches those of all inputs."""
+    return [Vector(Type.INT, column) for column in np.atleast_2d(kept.row_numbers.T)]

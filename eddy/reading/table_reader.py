@@ -22,17 +22,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.joins.table_group import Counting
 from eddy.joins.table_query import TableQuery
 from eddy.joins.walk import PART_ROWS, Combinations, Reach
-from eddy.lives.early_ends import Standing
+from eddy.lives.early_ends import CommitPoint
 from eddy.lives.ranks import Ranks
 from eddy.reading.join_reader import JoinReader, Span
-from eddy.reading.reader import NEWEST
+from eddy.reading.stream_reader import NEWEST
 from eddy.streams.timeline import effect_time
 from lineage.elements import BEGINNING, FOREVER, Elements
-from stems.table import OPEN
+from stems.commit_spans import OPEN
 
 #: Matches, and when each takes effect.
 Found = tuple[Combinations, np.ndarray]
@@ -55,7 +55,7 @@ class TableReader(JoinReader):
 
     # ---- rows of an input
 
-    def _span(self, k: int, at: Standing, end: int) -> Span:
+    def _span(self, k: int, at: CommitPoint, end: int) -> Span:
         """The positions of a stream's rows from the first that was alive, or of all versions of a table, up to `end`."""
         if k in self._streams and not self._is_stream:
             return self._alive(k, at, end)
@@ -64,11 +64,11 @@ class TableReader(JoinReader):
             low = max(low, self._run.births[k])
         return min(low, end), end
 
-    def _spans(self, at: list[Standing], later: list[Standing]) -> list[Span]:
+    def _spans(self, at: list[CommitPoint], later: list[CommitPoint]) -> list[Span]:
         """By input, what could count as it stood, up to where it stood later."""
         return [self._span(k, at[k], later[k].taken) for k in range(len(self._sources))]
 
-    def _satisfying(self, k: int, span: Span, at: Standing) -> np.ndarray:
+    def _satisfying(self, k: int, span: Span, at: CommitPoint) -> np.ndarray:
         if k in self._streams:
             return super()._satisfying(k, span, at)
         store = self._sources[k].store
@@ -77,7 +77,7 @@ class TableReader(JoinReader):
         return self._satisfied[k][span[0] - store.watermark : span[1] - store.watermark]
 
     def _walk(
-        self, first: int, spans: list[Span], at: list[Standing], counting: Counting, leaving: Standing | None = None
+        self, first: int, spans: list[Span], at: list[CommitPoint], counting: Counting, leaving: CommitPoint | None = None
     ) -> Iterator[Combinations]:
         """The combinations of rows within their spans that had not ended, from those of input `first`: if it is given how that
         stood later, only rows whose life had ended by then."""
@@ -97,7 +97,7 @@ class TableReader(JoinReader):
         reach = [Reach(*span) for span in spans]
         yield from walker.walk(first, reach[first], walker.order(first), reach, keep, part_rows=PART_ROWS)
 
-    def _lives(self, found: Combinations, at: list[Standing]) -> tuple[list[Elements], Elements]:
+    def _lives(self, found: Combinations, at: list[CommitPoint]) -> tuple[list[Elements], Elements]:
         """The lives of the rows of streams, and of the matches as far as those decide."""
         lives = [self._rows_of[k].lives(found.at(k), at[k]) for k in self._streams]
         starts = np.max([life.starts for life in lives], axis=0)
@@ -110,7 +110,7 @@ class TableReader(JoinReader):
 
     # ---- answers
 
-    def _answer(self, at: list[Standing], counting: Counting = _NOW) -> list[Found]:
+    def _answer(self, at: list[CommitPoint], counting: Counting = _NOW) -> list[Found]:
         if self._is_stream:
             return self._newest()
         spans = self._spans(at, at)
@@ -121,14 +121,14 @@ class TableReader(JoinReader):
             return self._all_at(found, at[0].clock)
         return [(part, self._starts(part, at)) for part in found]
 
-    def alive(self, record: Record) -> list[Found]:
+    def alive(self, record: LoggedCommit) -> list[Found]:
         return [] if self._is_stream else self._answer(self.stood(record)[1], Counting(record.seq))
 
     def _newest(self) -> list[Found]:
         """The newest results of a stream, found from the newest rows backwards."""
         (k,) = self._streams
         source = self._sources[k]
-        first, last = max(self._run.births[k], source.logged_from, source.store.watermark), source.store.end
+        first, last = max(self._run.births[k], source.log.first, source.store.watermark), source.store.end
         parts: list[Combinations] = []
         n_rows = NEWEST
         while last > first and sum(len(part) for part in parts) < NEWEST:
@@ -155,7 +155,7 @@ class TableReader(JoinReader):
 
     # ---- changes
 
-    def end_ranks(self, found: Combinations, times: np.ndarray, record: Record, ranks: Ranks) -> np.ndarray:
+    def end_ranks(self, found: Combinations, times: np.ndarray, record: LoggedCommit, ranks: Ranks) -> np.ndarray:
         """As for streams: a commit with rows changes no table."""
         stood = self.stood(record)[1]
         first = np.full(len(found), FOREVER)
@@ -163,7 +163,7 @@ class TableReader(JoinReader):
             np.minimum(first, self._rows_of[k].end_ranks(found.at(k), times, stood[k], ranks), out=first)
         return first
 
-    def begun(self, record: Record, by_event: bool = False) -> list[Found]:
+    def begun(self, record: LoggedCommit, by_event: bool = False) -> list[Found]:
         before, after = self.stood(record)
         counting = Counting(record.seq)
         if self._is_stream:
@@ -189,12 +189,12 @@ class TableReader(JoinReader):
                 parts.append((part.take(rows), lives.starts[rows]))
         return parts
 
-    def ended(self, record: Record, by_event: bool = False) -> list[Found]:
+    def ended(self, record: LoggedCommit, by_event: bool = False) -> list[Found]:
         if self._is_stream:
             return []
         return [*self._ended_by_rows(record, by_event), *self._ended_by_change(record)]
 
-    def _ended_by_rows(self, record: Record, by_event: bool) -> Iterator[Found]:
+    def _ended_by_rows(self, record: LoggedCommit, by_event: bool) -> Iterator[Found]:
         """Matches of which a row leaves its window in the commit, by the clock or by a newer row."""
         before, after = self.stood(record)
         for n, first in enumerate(self._streams):
@@ -210,7 +210,7 @@ class TableReader(JoinReader):
                 rows = np.flatnonzero(mine)
                 yield part.take(rows), whole.ends[rows]
 
-    def _ended_by_change(self, record: Record) -> Iterator[Found]:
+    def _ended_by_change(self, record: LoggedCommit) -> Iterator[Found]:
         """Matches of which a live version ends in the commit; found at the first input that has such a version."""
         before, _ = self.stood(record)
         for first in self._live:

@@ -1,4 +1,4 @@
-"""What a routing policy sees and answers.
+"""The ledger of module statistics and the protocol of routing policies.
 
 A policy sees, per module of one stream, a row of the **ledger**: rows that visited it, rows it returned to the eddy
 (results count as returned), predicates it applies, query bits it cleared, and its measured cost. It answers with a
@@ -60,7 +60,7 @@ class Ledger:
         self._free: list[int] = []
 
     def add(self, name: str, cost_ns: float) -> int:
-        """A new module; `cost_ns` is the guess until it is measured. The numbers of modules that went are used again."""
+        """Add a module and return its number, which may be that of a removed one; `cost_ns` is a guess until measured."""
         self.version += 1
         if self._free:
             number = self._free.pop()
@@ -81,7 +81,7 @@ class Ledger:
         return len(self.names) - 1
 
     def remove(self, number: int) -> None:
-        """A module has gone for good."""
+        """Remove a module for good."""
         assert self.predicates[number] == 0, "a module goes when it applies no predicate"
         self.version += 1
         self.names[number] = ""
@@ -90,10 +90,10 @@ class Ledger:
     def record(
         self, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray, cleared: np.ndarray, sampled: bool = False
     ) -> None:
-        """What different modules took, returned and cleared; each took some rows. Averages are over all rows at first, later
-        over the last `MEMORY_ROWS`.
+        """Add rows taken, rows returned and bits cleared by different modules. Averages are over all rows at first, later over
+        the last `MEMORY_ROWS`.
 
-        `sampled`: what a module clears is known from samples (`profile`), which no route distorts.
+        `sampled`: the bits that a module clears are known from samples (`profile`), which no route distorts.
         """
         self.rows_in[modules] += rows_in
         self.rows_out[modules] += rows_out
@@ -103,13 +103,13 @@ class Ledger:
             self.cleared_rate[modules] += share * (cleared / rows_in - self.cleared_rate[modules])
 
     def profile(self, module: int, cleared: float) -> None:
-        """On a sample, in the best order, the module cleared so many query bits a row; the last few samples count."""
+        """Record the query bits a row that a module cleared on a sample, in the best order; the last few samples count."""
         weight = 0.5 if self._profiled[module] else 1.0
         self._profiled[module] = 1
         self.cleared_rate[module] += weight * (cleared - self.cleared_rate[module])
 
     def measure(self, module: int, rows: int, ns: int) -> None:
-        """A visit took `ns` for `rows` rows."""
+        """Record the time of a visit: `ns` for `rows` rows."""
         if rows:
             self._measured[module] += rows
             share = min(1.0, max(rows / MEMORY_ROWS, rows / float(self._measured[module])))
@@ -133,5 +133,5 @@ class Policy(Protocol):
         ...
 
     def visited(self, ledger: Ledger, modules: np.ndarray, rows_in: np.ndarray, rows_out: np.ndarray) -> None:
-        """Different modules took rows and returned some."""
+        """Learn from a finished route: rows taken and returned by different modules."""
         ...

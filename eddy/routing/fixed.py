@@ -1,4 +1,4 @@
-"""A fixed order, as written in `fixed:<module,...>`: the experimenter's policy."""
+"""The fixed policy: the module order written in `fixed:<module,...>`, for experiments."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Greedy: the module that clears most query bits per nanosecond comes first.
 
-With thousands of queries nearly every row is returned by every module, so counting rows says little; query bits cleared per
-unit of cost is what saves work. What a filter clears is known from samples that try all filters on the same rows and
-then on what the best one left, and so on (A-Greedy), so the order is conditional and does not depend on the routes
-taken; what a predicate module clears is known from the rows that visit it, because trying it would cost.
+With thousands of queries nearly every row is returned by every module, so counting rows says little; query bits cleared per unit
+of cost save work. The bits a filter clears are known from samples that try all filters on the same rows and then on the rows that
+the best one left, and so on (A-Greedy), so the order is conditional and does not depend on the routes taken; the bits a predicate
+module clears are known from the rows that visit it, because trying it would cost.
 """
 
 from __future__ import annotations

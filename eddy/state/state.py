@@ -3,21 +3,21 @@
     engine, later calls          =  load_state(dump_state(engine)), the same calls
                                     the same answers, changes, receipts and `seq`
 
-The state is the engine's objects themselves: streams with their rows, those that wait, dictionaries and indexes; tables and their
+The state is the engine's objects themselves: streams with their rows, waiting rows, dictionaries and indexes; tables and their
 versions; queries of every kind with their operators, logs, kept answers and earlier texts; timelines, counters, policies. Not in
-it are what belongs to the program that runs: listeners of `on_commit`, the clock, the turn of the caller; scratch memory, parsed
-texts, compiled kernels. Functions that were registered are code, so an engine that has any cannot be dumped.
+it is the running program's own: listeners of `on_commit`, the clock, the turn of the caller; scratch memory, parsed texts,
+compiled kernels. Functions that were registered are code, so an engine that has any cannot be dumped.
 
-Parts: the first has a header, the table of arrays and the objects; the second the small arrays; each of the others a large
-one (`eddy/state/state_graph.py`, `eddy/state/state_arrays.py`).
+Parts: the first has a header, the table of arrays and the objects; the second the small arrays; each of the others a large one
+(`eddy/state/state_graph.py`, `eddy/state/state_arrays.py`).
 
     header    MAGIC, LAYOUT, number of parts, lengths of the table and the graph, then of each other part its length and sum;
               and the digest of all that and of the rest of the first part
 
-`LAYOUT` is the number of the shapes that the objects have: whoever changes an attribute of any of them, or what it means,
-counts it up (`tests/unit/eddy/state/test_state.py` has their digest), for state of another layout cannot be loaded. Digest and
-sums tell damage from state; they do not make the bytes of strangers a good state, though loading those would call nothing but
-the engine's own classes.
+`LAYOUT` is the number of the objects' shapes: a change of any attribute or of its meaning counts it up
+(`tests/unit/eddy/state/test_state.py` has their digest), for state of another layout cannot be loaded. Digest and sums tell
+damage from state; they do not make the bytes of strangers a good state, though loading those would call nothing but the engine's
+own classes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ import numpy as np
 
 from eddy.base import compile as kernels
 from eddy.engine import Engine
-from eddy.state.state_arrays import Table, loaded
-from eddy.state.state_graph import NotAllowed, NotDumpable, Reader, TableReader, Writer
+from eddy.state.state_arrays import ArrayTable, loaded
+from eddy.state.state_graph import GraphReader, GraphWriter, NotAllowed, NotDumpable, PlainReader
 from lineage.errors import EddyError
 
 #: The number of the shapes that the objects of a state have.
@@ -53,7 +53,7 @@ Buffer = bytes | memoryview
 
 
 def dump_state(engine: Engine) -> list[Buffer]:
-    """The state of an engine; the parts are copies, and the engine may go on at once."""
+    """The state of an engine as parts; they are copies, so the engine may be used at once."""
     with engine._turn, _uncollected():
         described, graph, others = _written(engine)
     head = _HEADER.pack(MAGIC, LAYOUT, len(others), len(described), len(graph))
@@ -62,14 +62,14 @@ def dump_state(engine: Engine) -> list[Buffer]:
 
 
 def _written(engine: Engine) -> tuple[bytes, bytes, list[Buffer]]:
-    """The table, the graph and the other parts."""
+    """The table of arrays, the object graph and the other parts."""
     if engine._catalog.functions:
         named = ", ".join(sorted(engine._catalog.functions)[:10])
         raise EddyError(
             "an engine with registered functions cannot be dumped", code="not_dumpable", detail=f"functions: {named}",
             hint="functions are code: keep their queries in an engine without snapshots",
         )  # fmt: skip
-    writer = Writer()
+    writer = GraphWriter()
     try:
         kinds, graph = writer.write(engine)
     except NotDumpable as error:
@@ -83,7 +83,7 @@ def _written(engine: Engine) -> tuple[bytes, bytes, list[Buffer]]:
 def load_state(
     parts: Sequence[Any], *, clock: Callable[[], Any] | None = None, wall: Callable[[], Any] | None = None
 ) -> Engine:  # fmt: skip
-    """An engine that goes on where the one that was dumped stood; clocks as for `Engine`.
+    """An engine that continues from a dumped state; clocks as for `Engine`.
 
     Raises `EddyError`, `other_layout` or `bad_state`, if these are not the parts of a state of this layout.
     """
@@ -92,8 +92,8 @@ def load_state(
     kernels.ensure()
     with _uncollected():
         try:
-            kinds, *fields = TableReader(io.BytesIO(described)).load()
-            engine = Reader(graph, loaded(Table(*fields), views[1:]), kinds).read()
+            kinds, *fields = PlainReader(io.BytesIO(described)).load()
+            engine = GraphReader(graph, loaded(ArrayTable(*fields), views[1:]), kinds).read()
         except NotAllowed as error:
             raise _bad(f"the state names {error}, which no state holds") from error
         except (pickle.UnpicklingError, LookupError, TypeError, ValueError, AttributeError, ImportError, EOFError) as error:
@@ -105,7 +105,7 @@ def load_state(
 
 
 def _checked(parts: list[memoryview]) -> tuple[memoryview, memoryview]:
-    """The table and the graph of a state whose parts are whole; raises if they are not, before anything is made of them."""
+    """The table and the graph of a state, once all parts are found whole; raises before anything is made of them if not."""
     first = parts[0] if parts else memoryview(b"")
     if len(first) < _HEADER.size or bytes(first[: len(MAGIC)]) != MAGIC:
         raise _bad("these bytes are not the state of an engine")
@@ -141,7 +141,7 @@ def _digest(*pieces: Buffer) -> bytes:
 
 
 def _sum(part: Buffer) -> int:
-    """The sum of the words of a buffer: as quick as memory, unlike a digest."""
+    """The sum of a buffer's words: as quick as memory, unlike a digest."""
     whole = len(part) & ~7
     words = np.frombuffer(part, np.uint64, whole >> 3)
     return (int(words.sum(dtype=np.uint64)) + int.from_bytes(part[whole:], "little")) & (2**64 - 1)
@@ -149,7 +149,7 @@ def _sum(part: Buffer) -> int:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the collector, which would walk the objects again and again while they are made."""
+    """Switch the garbage collector off, which would walk the objects again and again while they are made."""
     enabled = gc.isenabled()
     gc.disable()
     try:

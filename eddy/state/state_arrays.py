@@ -1,16 +1,16 @@
-"""The arrays of an engine's state, on their way into buffers and back.
+"""The arrays of an engine's state: laid out in buffers, and loaded again.
 
 Arrays are taken out of the object graph and numbered (`Arrays.number`); when all are known, they are laid out in **stretches** of
 memory: an array that shares no memory with another has a stretch to itself, those that do (a dictionary and the views that
-readers were given) have one together, and are views of one memory again when they are loaded. So nobody has to say which
-array is a view of which.
+readers were given) have one together, and are views of one memory again when they are loaded. So views need no record of their
+own.
 
     table       per array: its stretch, where it begins there, dtype, shape, strides, whether it may be written
     small       the stretches below `SMALL` bytes, end to end
     buffers     the others, one each, without the zeros at their end
 
-Stretches are copies: the engine may go on while somebody writes them. Each is loaded into memory of its own, so that state that
-goes gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
+Stretches are copies: the engine may go on while they are written. Each is loaded into memory of its own, so that state that goes
+gives its memory back. Arrays of texts (object arrays) are lists of strings here, and go with the table.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Place = tuple[int, int, str, tuple[int, ...], tuple[int, ...] | None, bool]
 
 
 @dataclass(slots=True)
-class Table:
-    """Where each array is, and the stretches that are no buffers."""
+class ArrayTable:
+    """The place of each array, and the stretches that have no buffer."""
 
     places: list[Place] = field(default_factory=list)
     #: bytes of each stretch, and its texts if it has some
@@ -60,12 +60,12 @@ class Arrays:
             self._arrays.append(array)
         return found
 
-    def lay_out(self) -> tuple[Table, list[bytes | memoryview]]:
-        """Where all arrays are, the small stretches, and the buffers: copies."""
+    def lay_out(self) -> tuple[ArrayTable, list[bytes | memoryview]]:
+        """The table of all arrays, the small stretches, and the buffers: copies."""
         by_root: dict[int, list[int]] = {}
         for number, array in enumerate(self._arrays):
             by_root.setdefault(id(_root(array)), []).append(number)
-        table = Table([(0, 0, "", (), None, True)] * len(self._arrays))
+        table = ArrayTable([(0, 0, "", (), None, True)] * len(self._arrays))
         stretches: list[Array | memoryview] = []
         for members in by_root.values():
             if len(members) == 1 and self._arrays[members[0]].dtype != object:
@@ -74,8 +74,8 @@ class Arrays:
                 self._lay_out_shared(table, stretches, members)
         return table, _buffers(stretches)
 
-    def _lay_out_one(self, table: Table, stretches: list[Array | memoryview], number: int) -> None:
-        """An array that shares its memory with no other."""
+    def _lay_out_one(self, table: ArrayTable, stretches: list[Array | memoryview], number: int) -> None:
+        """Lay out an array that shares its memory with no other."""
         array = self._arrays[number]
         if 0 in array.strides and array.size > 1:
             # one value for many rows stays that
@@ -90,8 +90,8 @@ class Arrays:
         flat = contiguous.reshape(-1).view(np.uint8)
         stretches.append(flat if contiguous is array else flat.data)
 
-    def _lay_out_shared(self, table: Table, stretches: list[Array | memoryview], members: list[int]) -> None:
-        """Arrays of one memory: one stretch for each part of it that they have."""
+    def _lay_out_shared(self, table: ArrayTable, stretches: list[Array | memoryview], members: list[int]) -> None:
+        """Lay out arrays that share memory: one stretch for each contiguous part that they use."""
         bounds = sorted((*np.lib.array_utils.byte_bounds(self._arrays[number]), number) for number in members)
         at = 0
         while at < len(bounds):
@@ -119,7 +119,7 @@ class Arrays:
             stretches.append(stretch.data)
 
     def _lay_out_texts(
-        self, table: Table, stretches: list[Array | memoryview], together: list[int], first: int, last: int
+        self, table: ArrayTable, stretches: list[Array | memoryview], together: list[int], first: int, last: int
     ) -> None:
         size = np.dtype(object).itemsize
         texts: list[str | None] = [None] * ((last - first) // size)
@@ -136,7 +136,7 @@ class Arrays:
 
 
 def _root(array: Array) -> Any:
-    """What owns the memory of an array."""
+    """The object that owns an array's memory."""
     root: Any = array
     while isinstance(root, np.ndarray) and root.base is not None:
         root = root.base
@@ -144,7 +144,7 @@ def _root(array: Array) -> Any:
 
 
 def _buffers(stretches: list[Array | memoryview]) -> list[bytes | memoryview]:
-    """The small stretches as one buffer, and each of the others; those that are arrays are the engine's memory, and copied."""
+    """The small stretches as one buffer, and each large one as its own; the engine's arrays are copied."""
     small = bytearray()
     buffers: list[bytes | memoryview] = []
     for stretch in stretches:
@@ -159,7 +159,7 @@ def _buffers(stretches: list[Array | memoryview]) -> list[bytes | memoryview]:
 
 
 def _used(stretch: Array) -> int:
-    """The bytes of a stretch without the zeros at its end."""
+    """The bytes of a stretch up to the zeros at its end."""
     words = stretch[: len(stretch) & ~7].view(np.uint64)
     n = len(words)
     if stretch[8 * n :].any():
@@ -169,8 +169,8 @@ def _used(stretch: Array) -> int:
     return 8 * n
 
 
-def loaded(table: Table, buffers: Sequence[Any]) -> list[Array]:
-    """The arrays of a table, in memory of their own."""
+def loaded(table: ArrayTable, buffers: Sequence[Any]) -> list[Array]:
+    """The arrays of a table, each stretch in memory of its own."""
     small = np.frombuffer(buffers[0], np.uint8)
     at, large = 0, iter(buffers[1:])
     users: list[list[int]] = [[] for _ in table.sizes]
@@ -191,7 +191,7 @@ def loaded(table: Table, buffers: Sequence[Any]) -> list[Array]:
 
 
 def _load(places: list[Place], users: list[int], size: int, filled: Array, arrays: list[Array]) -> None:
-    """The arrays of one stretch, whose first bytes are given and whose others are zeros."""
+    """Load the arrays of one stretch from its first bytes; the rest are zeros."""
     make: Any = np.empty if len(filled) == size else np.zeros
     # the array that has all of it owns the memory, as it did
     whole = next((k for k in users if places[k][1] == 0 and places[k][4] is None and _nbytes(places[k]) == size), -1)
@@ -213,7 +213,7 @@ def _nbytes(place: Place) -> int:
     return size
 
 
-def _load_texts(table: Table, stretch: int, users: list[int], arrays: list[Array]) -> None:
+def _load_texts(table: ArrayTable, stretch: int, users: list[int], arrays: list[Array]) -> None:
     texts = table.texts[stretch]
     owner = np.empty(len(texts), object)
     owner[:] = texts

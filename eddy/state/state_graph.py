@@ -1,11 +1,11 @@
-"""The objects of an engine's state as a pickle that names nothing but what is allowed.
+"""The object graph of an engine's state, as a pickle that names only allowed classes and methods.
 
-Going out, what pickle cannot or should not do by itself is told here: arrays are numbers (`eddy/state/state_arrays.py`), bound
-methods are names. Objects that know each other all round, the **hubs**, are numbered too and their attributes written one
-after the other, so that a path through thousands of queries is not a recursion.
+Going out, arrays are numbers (`eddy/state/state_arrays.py`), bound methods are names. Objects that know each other all round, the
+**hubs**, are numbered too and their attributes written one after the other, so that a path through thousands of queries is not a
+recursion.
 
-Coming in, a name is looked up only if it is in the lists of `eddy/state/state_names.py`, classes as well as methods: whatever
-the bytes are, nothing else is called. Hubs are made by their number alone: nothing in a state can call their classes.
+Coming in, a name is looked up only if it is in the lists of `eddy/state/state_names.py`, classes as well as methods: whatever the
+bytes are, nothing else is called. Hubs are made by their number alone: nothing in a state can call their classes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NUMBERS = "biufmM"
 
 
 class NotDumpable(Exception):
-    """An object that cannot be in a state; `what` says which."""
+    """An object that cannot be part of a state; `what` says which."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -56,15 +56,15 @@ class NotDumpable(Exception):
 
 
 class NotAllowed(Exception):
-    """A state names what it may not."""
+    """A name in a state that is not in the lists."""
 
 
 def is_ours(kind: Any) -> bool:
-    """Whether objects of a class of ours may be in a state."""
+    """Whether a class is one of ours that may be in a state."""
     return isinstance(kind, type) and (kind.__module__, kind.__qualname__) in NAMES
 
 
-# What a state names where the loader has to do something; `Reader.find_class` gives its own.
+# What a state names where the loader has to do something; `GraphReader.find_class` gives its own.
 
 
 def array(number: int) -> Array:
@@ -89,7 +89,7 @@ def _methods_of(kind: type) -> list[str]:
 
 
 def scalar(dtype: str, data: bytes) -> Any:
-    """A number as numpy has it."""
+    """A numpy number of a dtype from its bytes."""
     if np.dtype(dtype).kind not in _NUMBERS:
         raise NotAllowed(f"a number of type {dtype!r}")
     return np.frombuffer(data, dtype)[0]
@@ -99,8 +99,8 @@ def scalar(dtype: str, data: bytes) -> Any:
 _MADE: dict[str, Callable[..., Any]] = {made.__name__: made for made in (array, hub, method, scalar)}
 
 
-class Writer(pickle.Pickler):
-    """Writes the graph below an engine; `arrays` are those it met."""
+class GraphWriter(pickle.Pickler):
+    """Writes the graph below an engine; `arrays` are the arrays it met."""
 
     def __init__(self) -> None:
         self._stream = io.BytesIO()
@@ -175,14 +175,14 @@ def _reduce_method(obj: types.MethodType) -> Any:
 
 
 def _check_name(obj: Any) -> Any:
-    """Of a class or function."""
+    """Check that a class or function may be pickled by its name; raises `NotDumpable`."""
     if not is_ours(obj) and _MADE.get(obj.__name__) is not obj and (obj.__module__, obj.__qualname__) not in OTHERS:
         raise NotDumpable(f"{obj.__module__}.{obj.__qualname__}")
     return NotImplemented
 
 
 def _way_of_values(kind: type) -> Callable[[Any], Any] | None:
-    """Of a class whose objects are what they were made of: made again of that, which takes half the time."""
+    """How to pickle a class of plain values: by its constructor, which takes half the time; None for other classes."""
     if issubclass(kind, tuple):
         return lambda obj: (kind, tuple(obj))
     if not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
@@ -195,8 +195,8 @@ def _way_of_values(kind: type) -> Callable[[Any], Any] | None:
     return lambda obj: (kind, values(obj))
 
 
-class Reader(pickle.Unpickler):
-    """Reads what a `Writer` wrote."""
+class GraphReader(pickle.Unpickler):
+    """Reads a graph written by `GraphWriter`."""
 
     def __init__(self, graph: bytes | memoryview, arrays: Sequence[Array], kinds: Sequence[object]) -> None:
         super().__init__(io.BytesIO(graph))
@@ -204,7 +204,7 @@ class Reader(pickle.Unpickler):
         self._made = {**_MADE, "array": arrays.__getitem__, "hub": self._hubs.__getitem__}
 
     def read(self) -> Any:
-        """The root."""
+        """The root object."""
         for each in self._hubs:
             _set_state(each, self.load())
         return self._hubs[0]
@@ -219,14 +219,14 @@ class Reader(pickle.Unpickler):
 
 
 class ClassName(NamedTuple):
-    """What stands for a class where none may be called."""
+    """A stand-in for a class, where none may be called."""
 
     module: str
     name: str
 
 
-class TableReader(pickle.Unpickler):
-    """Reads a pickle of plain containers and names of classes."""
+class PlainReader(pickle.Unpickler):
+    """Reads a pickle of plain containers and class names."""
 
     def find_class(self, module: str, name: str) -> Any:
         return ClassName(module, name)
@@ -241,14 +241,14 @@ def _hub_class(name: object) -> type:
 
 
 def allowed(module: str, name: str) -> Any:
-    """What a state may name; raises `NotAllowed` for anything else."""
+    """The class or function of a name that a state may hold; raises `NotAllowed` for any other."""
     if (module, name) not in OTHERS and (module, name) not in NAMES:
         raise NotAllowed(f"{module}.{name}")
     return getattr(importlib.import_module(module), name)
 
 
 def _set_state(of: Any, state: Any) -> None:
-    """As pickle does."""
+    """Set the attributes of an object as pickle does."""
     if hasattr(of, "__setstate__"):
         of.__setstate__(state)
         return

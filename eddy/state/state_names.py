@@ -1,15 +1,15 @@
-"""The names that a state may hold: classes by their module, and methods by the class that defines them.
+"""The names a state may hold: classes by their module, and methods by the class that defines them.
 
 Reading a state calls what it names. So the names are written down one by one, and nothing in this list reaches a socket, a file
-or a process (`tests/unit/eddy/state/test_state_names.py`). Who adds a class whose objects are part of an engine adds it here: a
-dump that meets one which is missing says so, and so does the test, which also finds those that no state holds any more.
+or a process (`tests/unit/eddy/state/test_state_names.py`). A new class whose objects are part of an engine is added here: a dump
+that meets a missing one says so, and so does the test, which also finds names that no state holds any more.
 """
 
 from __future__ import annotations
 
 #: By module.
 CLASSES: dict[str, str] = {
-    "eddy.operators.building": "Building",
+    "eddy.operators.query_builder": "QueryBuilder",
     "eddy.catalog.catalog": "Catalog",
     "eddy.base.change_log": "ChangeLog",
     "eddy.commit.committer": "Committer",
@@ -20,9 +20,10 @@ CLASSES: dict[str, str] = {
     "eddy.planning.edge_counts": "EdgeCounts",
     "eddy.engine": "Engine",
     "eddy.streams.expiry": "Expiry",
-    "eddy.reading.feed": "StreamFeed",
-    "eddy.planning.flows": "Flow Flows Part",
+    "eddy.reading.stream_feed": "StreamFeed",
+    "eddy.planning.flows": "Flow Flows OutputShare",
     "eddy.reading.join_feed": "JoinFeed",
+    "eddy.joins.group_windows": "GroupWindows",
     "eddy.joins.join_group": "JoinGroup",
     "eddy.joins.join_query": "JoinQuery JoinRun",
     "eddy.joins.joiner": "Joiner",
@@ -33,30 +34,34 @@ CLASSES: dict[str, str] = {
     "eddy.matching.match_filters": "MatchFilters Outcome Region",
     "eddy.operators.operation": "FeedStage Operation OperatorStage QueryStage",
     "eddy.operators.operations": "Operations",
+    "eddy.streams.modules": "Modules Route",
     "eddy.streams.outputs": "Outputs",
+    "eddy.streams.placement": "Placement",
     "eddy.base.packed_results": "Joined PackedColumn PackedResults",
     "eddy.planning.plan_choice": "Choice",
     "eddy.catalog.planner": "Planner",
+    "eddy.joins.probes": "Probes",
     "eddy.routing.base": "Ledger",
     "eddy.routing.fixed": "FixedPolicy",
     "eddy.routing.greedy": "GreedyPolicy",
     "eddy.routing.lottery": "BackpressurePolicy LotteryPolicy RandomPolicy _Draws",
-    "eddy.base.plans": "Birth JoinPlan Kept Plan Run TreePlan",
+    "eddy.base.plans": "Birth JoinPlan Kept Plan QueryRun TreePlan",
     "eddy.query": "Query",
     "eddy.base.results": "Results",
-    "eddy.operators.replanning": "Built Pace Replanner",
+    "eddy.operators.replanning": "Built ReplanPace Replanner",
     "eddy.base.result_log": "ChangeLogs CommitEnds ResultLog",
     "eddy.streams.retained": "Retained",
     "eddy.history.retention": "Retention",
-    "eddy.matching.row_lists": "Buffers",
-    "eddy.operators.shared_form": "Face SharedForm Shown",
+    "eddy.matching.row_lists": "ListBuffers",
+    "eddy.operators.shared_form": "Face SharedForm ShownAggregate",
     "eddy.operators.shared_group": "Readers SharedGroup",
     "eddy.operators.shared_groups": "SharedGroups",
     "eddy.operators.shared_operation": "SharedOperation",
-    "eddy.streams.source": "Route Source",
+    "eddy.streams.source": "Source",
     "eddy.operators.stamp": "StampStage",
     "eddy.commit.state_cap": "StateCap",
     "eddy.streams.stored": "Stored",
+    "eddy.streams.stream_log": "StreamLog",
     "eddy.planning.strategies": "Strategies",
     "eddy.joins.table_group": "Counting TableGroup",
     "eddy.joins.table_query": "TableQuery",
@@ -90,6 +95,7 @@ CLASSES: dict[str, str] = {
     "queries.joins": "BandEdge EqualityEdge Join JoinResidual KeyColumn",
     "queries.nodes": "Aggregate Distinct GroupBy JoinNode NamedQuery Select SetOperation Slide ToStream Window",
     "queries.rewrites": "Rewrite",
+    "stems.commit_spans": "CommitSpans",
     "stems.derived": "DerivedColumn DerivedColumns TextValues",
     "stems.gathering": "Gatherer",
     "stems.hash_index": "HashIndex",
@@ -101,7 +107,7 @@ CLASSES: dict[str, str] = {
     "stems.paged_words": "PagedWords",
     "stems.partition_table": "PartitionTable",
     "stems.row_ends": "EndColumns RowEnds",
-    "stems.row_store": "Page RowStore",
+    "stems.row_store": "Outcomes Page RowStore",
     "stems.sorted_index": "SortedIndex",
     "stems.sorted_runs": "SortedRun",
     "stems.table": "Versions",
@@ -145,20 +151,20 @@ CLASSES: dict[str, str] = {
     "windows.operators.to_stream": "AnswerStream ChangeStream",
     "windows.operators.union": "UnionAll",
     "windows.state.values": "ValueCodes",
-    "windows.operators.versions": "Versions",
+    "windows.operators.versions": "KeyedVersions",
     "windows.operators.window": "WindowOperator",
 }
 
 #: By the class, with its module, in which they are defined.
 METHODS: dict[str, str] = {
-    "eddy.operators.building.Building": "build",
+    "eddy.operators.query_builder.QueryBuilder": "build",
     "eddy.catalog.catalog.Catalog": "inputs",
     "eddy.engine.Engine": "_forget _spare",
     "eddy.joins.join_group.JoinGroup": "_assign _resize",
     "eddy.lifecycle.Lifecycle": "_core _make_own _named_stage _readers forget_version",
-    "eddy.base.plans.Run": "forget_taken_back",
+    "eddy.base.plans.QueryRun": "forget_taken_back",
     "eddy.operators.shared_group.SharedGroup": "_matches",
-    "eddy.streams.source.Source": "_assign _assign_sparse _resize _resize_sparse",
+    "eddy.streams.placement.Placement": "_assign _assign_sparse _resize _resize_sparse",
     "lineage.ingest_types.BoolConverter": "convert",
     "lineage.ingest_types.FloatConverter": "convert",
     "lineage.ingest_types.IntConverter": "convert",

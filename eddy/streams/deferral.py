@@ -49,8 +49,8 @@ class Deferral:
         source = self._source
         found = [
             module
-            for module in source.modules.values()
-            if module.declared_cost_us and not (module.interested & source.legs_mask).any()
+            for module in source.modules.by_text.values()
+            if module.declared_cost_us and not (module.interested & source.placement.legs_mask).any()
         ]
         return found[:MAX_DEFERRED]
 
@@ -65,7 +65,7 @@ class Deferral:
             number = self._number(module.name)
             numbers[number] = module.number
             ledger.predicates[number] = len(module.slots)
-            ledger.cost_ns[number] = self._source.ledger.cost_ns[module.number]
+            ledger.cost_ns[number] = self._source.modules.ledger.cost_ns[module.number]
         route = policy.route(ledger, np.array(sorted([*numbers, *self._stems]), np.int32)).tolist()
         first = min(route.index(stem) for stem in self._stems)
         later = {numbers[number] for number in route[first:] if number in numbers}

@@ -59,21 +59,23 @@ class Expiry:
 
     def windows(self) -> list[WindowClass]:
         source = self._source
-        if self._version != source.version:
-            self._version = source.version
-            windows = [held for held in source.classes.values() if held.window.ends_by_clock]
+        if self._version != source.modules.version:
+            self._version = source.modules.version
+            windows = [held for held in source.placement.classes.values() if held.window.ends_by_clock]
             self._windows = sorted(windows, key=lambda held: -held.window.width_us)
             widths = [held.window.width_us for held in self._windows]
             self._numbers = np.array([held.number for held in self._windows], np.int64)
             self._widths = np.array(widths, np.int64)
-            self._longest_us = max((window.life_us for window in source.classes), default=FOREVER)
+            self._longest_us = max((window.life_us for window in source.placement.classes), default=FOREVER)
             self.narrowest_us = min(widths, default=0)
         return self._windows
 
     def over_until(self) -> int:
         """The largest time whose rows are over by the clock of the timeline wherever they could count."""
-        self.windows()
-        now = self._source.timeline.now
+        source = self._source
+        if self._version != source.modules.version:
+            self.windows()
+        now = source.timeline.now
         return BEGINNING if now == BEGINNING or self._longest_us == FOREVER else now - self._longest_us
 
     def move(self, clock: int) -> Left | None:

@@ -26,7 +26,7 @@ from windows.spec import WindowSpec
 
 
 class LegReader(Protocol):
-    """A query that reads a leg: its id, and the first position of the stream's rows that count for it."""
+    """A query on a leg: its id, and the first position of the stream that counts for it."""
 
     id: int
 
@@ -40,7 +40,7 @@ NO_SLOT = -1
 
 @dataclass(slots=True, eq=False)
 class WindowClass:
-    """The legs of one stream with one window.
+    """The legs of one stream with the same window.
 
     `oldest`: the first position whose rows are still in the window; it moves only if the clock ends them, for what a window
     that counts rows holds is told by `stems/row_ends.py`.
@@ -81,11 +81,11 @@ class Leg:
 
     @property
     def key(self) -> tuple[WindowSpec, Condition]:
-        """What makes two legs the same."""
+        """The window and condition, which identify a leg."""
         return self.window.window, self.condition
 
     def add(self, query: LegReader) -> None:
-        """One more query reads it."""
+        """Add a query."""
         if isinstance(self.queries, dict):
             self.queries[query] = None
         elif len(self.queries) < FEW_QUERIES:
@@ -94,14 +94,14 @@ class Leg:
             self.queries = dict.fromkeys((*self.queries, query))
 
     def remove(self, query: LegReader) -> None:
-        """A query reads it no more."""
+        """Remove a query."""
         if isinstance(self.queries, dict):
             del self.queries[query]
         else:
             self.queries = tuple([other for other in self.queries if other is not query])
 
     def some_query(self) -> LegReader:
-        """The youngest of its queries; looking for the first in a dict would pass by all that went before it."""
+        """The youngest query of the leg; finding the first in a dict would pass all entries removed before it."""
         return next(reversed(self.queries))
 
     @property
@@ -113,7 +113,7 @@ class Leg:
 def join_disjuncts(
     rows_of: np.ndarray, n_words: int, clause_slot: np.ndarray, clause_at: np.ndarray, disjuncts: np.ndarray
 ) -> None:
-    """Leave a leg only the rows some disjunct of each of its clauses has, query-major."""
+    """Keep of each leg's rows only those with a true disjunct in each of its clauses; query-major."""
     for c in range(len(clause_slot)):
         if clause_slot[c] == NO_SLOT:
             continue
@@ -128,7 +128,7 @@ def join_disjuncts(
 def join_disjuncts_rows(
     lin: np.ndarray, n_rows: int, clause_slot: np.ndarray, clause_at: np.ndarray, disjuncts: np.ndarray, legs: np.ndarray
 ) -> None:
-    """The same row-major; afterwards only bits of legs are left."""
+    """`join_disjuncts` for row-major bits; afterwards only bits of legs are left."""
     for i in range(n_rows):
         for c in range(len(clause_slot)):
             either = clause_slot[c] == NO_SLOT
@@ -145,10 +145,10 @@ def join_disjuncts_rows(
 
 
 class Clauses:
-    """The disjunctions of all dense legs of a stream, as the kernels take them.
+    """The disjunctions of all dense legs of a stream, as arrays for the kernels.
 
-    Clause c of leg `slot[c]` has the disjuncts `disjuncts[at[c]:at[c + 1]]`. What goes leaves an empty clause, and all are laid
-    out anew when more than half are empty, so a change costs as much as it changes.
+    Clause c of leg `slot[c]` has the disjuncts `disjuncts[at[c]:at[c + 1]]`. A removed clause stays as an empty one, and all are
+    laid out anew when more than half are empty, so a change costs as much as it changes.
     """
 
     __slots__ = ("slot", "at", "disjuncts", "n_clauses", "_n_laid", "_legs")
@@ -205,6 +205,6 @@ class Clauses:
 
 @kernel("void(uint64[::1], int32[::1], int64, int64)")
 def claim_slot(active: np.ndarray, slot_class: np.ndarray, slot: int, number: int) -> None:
-    """Rows are matched for a slot from now on, for the window class with that number."""
+    """Match rows for a slot from now on, for the window class with that number."""
     active[slot >> 6] |= ONE << U64(slot & 63)
     slot_class[slot] = number

@@ -1,4 +1,4 @@
-"""Which commit of a table the rows of a stream came after.
+"""Marks of table changes on a stream: for each row, the last commit of the table before it came.
 
 A row of a stream does not carry its commit. For each stream that queries join with a table, the table notes at every change of
 its own how far the stream's row store reached then:
@@ -28,7 +28,7 @@ class Marks:
         self._arrays: tuple[np.ndarray, np.ndarray] | None = None
 
     def __getstate__(self) -> tuple[list[int], list[int]]:
-        """All but the arrays, which are made again when they are asked for."""
+        """All but the arrays, which are rebuilt on demand."""
         return self._commits, self._ends
 
     def __setstate__(self, state: tuple[list[int], list[int]]) -> None:
@@ -36,7 +36,7 @@ class Marks:
         self._arrays = None
 
     def note(self, commit: int, end: int) -> None:
-        """The stream's rows from `end` on come after this commit."""
+        """Note that the stream's rows from `end` on come after this commit."""
         self._arrays = None
         if self._ends and self._ends[-1] == end:
             self._commits[-1] = commit
@@ -46,14 +46,14 @@ class Marks:
         self._ends.append(end)
 
     def reach_back(self, position: int) -> None:
-        """A query begins that also sees the rows from a position on: what counts now is held for as long as they are."""
+        """Keep the marks for rows from a position on, for a query that sees them by history."""
         if position < self._ends[0]:
             self._arrays = None
             self._commits.insert(0, self._commits[0] - 1)
             self._ends.insert(0, position)
 
     def commits_of(self, positions: np.ndarray, opened: int) -> np.ndarray:
-        """The commit that each row came after; those from before a query, which began after `opened`, as if they came then."""
+        """The commit before each row; rows older than a query that began after `opened` count as if they came then."""
         if self._arrays is None:
             self._arrays = np.array(self._commits, np.int64), np.array(self._ends, np.int64)
         commits, ends = self._arrays
@@ -62,14 +62,14 @@ class Marks:
 
     @property
     def oldest(self) -> int:
-        """The earliest commit that a row may ask for."""
+        """The earliest commit returned for any row."""
         return self._commits[0]
 
     def __len__(self) -> int:
         return len(self._ends)
 
     def trim(self, watermark: int) -> None:
-        """Rows below the watermark ask no more."""
+        """Drop the marks of rows below the watermark."""
         n = 0
         while n + 1 < len(self._ends) and self._ends[n + 1] <= watermark:
             n += 1
@@ -78,7 +78,7 @@ class Marks:
             self._arrays = None
 
     def check(self, end: int) -> None:
-        """`end` is that of the stream's store."""
+        """Assert the invariants; `end` is that of the stream's store."""
         assert self._ends and self._ends[-1] <= end, "a mark is inside the store"
         assert all(a < b for a, b in zip(self._ends, self._ends[1:])), "marks ascend"
         assert all(a < b for a, b in zip(self._commits, self._commits[1:])), "commits ascend with them"

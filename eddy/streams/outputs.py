@@ -1,4 +1,4 @@
-"""Which queries read which slots of a page of legs: from a slot's rows to lists per query.
+"""The queries on each slot of a page of legs: from a slot's rows to lists per query.
 
 Nearly every slot has one query: `query_of[slot]`, `born_of[slot]`. Further queries of a slot, which ask for exactly the same
 rows, are entries `more_*[:n_more]` in no order. Adding or removing a query costs O(1), and the listing kernels walk the mask of
@@ -36,7 +36,7 @@ def spread_segments(
     shift_of: np.ndarray,
     more_first: np.ndarray,
 ) -> None:
-    """The segment of each slot, for every query from its birth on."""
+    """Fill in the segment of each slot, and each query's first row by its birth."""
     for slot in range(len(slot_class)):
         position, first, stop, shift = segments[slot_class[slot]]
         first_of[slot] = min(first + max(born_of[slot] - position, 0), stop)
@@ -66,7 +66,7 @@ class Outputs:
         self.born_of = resized(self.born_of, n_slots, 0)
 
     def add(self, slot: int, query: int, born: int) -> None:
-        """One more query reads a slot."""
+        """Add a query to a slot."""
         if not self.query_of[slot]:
             self.query_of[slot], self.born_of[slot] = query, born
             return
@@ -80,7 +80,7 @@ class Outputs:
         self.n_more += 1
 
     def remove(self, slot: int, query: int, heir: tuple[int, int] | None) -> None:
-        """A query reads a slot no more; `heir` is the (id, birth) of another one that reads it, if any does."""
+        """Remove a query from a slot; `heir` is the (id, birth) of another query on it, if there is one."""
         if self.query_of[slot] == query:
             self.query_of[slot], self.born_of[slot] = heir or (0, 0)
             if heir is None:
@@ -105,17 +105,17 @@ class Outputs:
         return found + [(int(self.more_query[at]), int(self.more_born[at])) for at in mine]
 
     def arrays(self) -> OutputArrays:
-        """As the listing kernels take them: every query from the first row on."""
+        """The arrays for the listing kernels: every query from the first row on."""
         return self.query_of, _NO_ROWS, self.more_slot, self.more_query, _NO_ROWS, self.n_more, _NO_ROWS, _NO_ROWS
 
     def arrays_from(self, first_of_class: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
-        """The same, each query from the first row that counts for its window class on."""
+        """The arrays for the listing kernels: each query from the first row that counts for its window class on."""
         first_of = first_of_class[slot_class]
         more_first = first_of[self.more_slot[: self.n_more]]
         return self.query_of, first_of, self.more_slot, self.more_query, more_first, self.n_more, _NO_ROWS, _NO_ROWS
 
     def arrays_of(self, segments: np.ndarray, slot_class: np.ndarray) -> OutputArrays:
-        """The same, each query from its birth on in the segment of its window class."""
+        """The arrays for the listing kernels: each query from its birth on in the segment of its window class."""
         first_of, stop_of, shift_of = np.empty((3, len(slot_class)), np.int32)
         more_first = np.empty(self.n_more, np.int32) if self.n_more else _NO_ROWS
         spread_segments(

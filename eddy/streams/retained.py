@@ -1,4 +1,4 @@
-"""Numbers of predicate modules that went while the log can still be read by their outcomes.
+"""Numbers of removed predicate modules whose stored outcomes the log still needs.
 
 Outcomes are stored with the rows under the number of their module (`stems/row_store.py`). A run that ended, of a query that
 paused or whose text was replaced, is read by them until the log has dropped its last commit. So
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 
 class Retained:
-    """What the predicate modules of one stream leave behind, by the text of their expression."""
+    """Numbers and ends of the removed predicate modules of one stream, by the text of their expression."""
 
     __slots__ = ("_until", "_numbers")
 
@@ -24,22 +24,22 @@ class Retained:
         self._numbers: dict[str, int] = {}
 
     def retain(self, text: str, until: int) -> None:
-        """A run that had the expression ends after commit `until`."""
+        """Keep the expression's outcomes readable: a run with it ends after commit `until`."""
         self._until[text] = until
 
     def keep(self, text: str, number: int) -> bool:
-        """A module goes; returns whether its number has to stay."""
+        """Take over the number of a removed module; returns whether it must stay reserved."""
         if text in self._until:
             self._numbers[text] = number
             return True
         return False
 
     def take(self, text: str) -> int | None:
-        """The number that the expression still has, None if it has none."""
+        """The number still reserved for the expression; None if there is none."""
         return self._numbers.pop(text, None)
 
     def drop(self, gone: int) -> list[int]:
-        """Commits up to `gone` are no longer logged: the numbers that nobody reads by any more."""
+        """The numbers that become free once commits up to `gone` are no longer logged."""
         past = [text for text, until in self._until.items() if until <= gone]
         for text in past:
             del self._until[text]

@@ -1,4 +1,4 @@
-"""Retractions: keys of a stream whose live rows are taken back, in the order of the stream (semantics 34).
+"""Retractions: keys of a stream whose live rows are ended, in the order of the stream (semantics 34).
 
 A retraction is an input of its stream like a row: it waits with the reorder buffer, is released at its time, and moves the clock.
 So it travels as a row does, marked by its number, until the commit that takes it; there it is taken out of the rows and
@@ -28,7 +28,7 @@ Released = list[tuple["Source", Rows]]
 
 
 def check_keys(source: Source, keys: Any) -> Ingested:
-    """Keys that are to be retracted, checked, in the order of the key columns; nothing has changed."""
+    """The checked keys of a retraction, in the order of the key columns; changes nothing."""
     key = _key(source)
     if not key:
         raise ConflictError(
@@ -44,7 +44,7 @@ def _key(source: Source) -> tuple[int, ...]:
 
 
 def _ingestor(source: Source) -> Ingestor:
-    """Takes the columns of the key alone. Texts that the stream does not have yet get codes: a row that waits may bring them."""
+    """An ingestor for the key columns alone. Texts new to the stream get codes: a waiting row may bring them."""
     key = _key(source)
     columns = tuple(source.schema.columns[position] for position in key)
     return Ingestor(Schema(columns), None, [source.dictionaries[position] for position in key])
@@ -52,7 +52,7 @@ def _ingestor(source: Source) -> Ingestor:
 
 @changing
 def accept(source: Source, checked: Ingested, time_us: int) -> tuple[Rows | None, Receipt]:
-    """Put checked keys among the waiting rows of a stream; returns what that releases."""
+    """Put checked keys among the waiting rows of a stream; returns the rows that this releases, and the receipt."""
     _ingestor(source).commit(checked)
     n = checked.n_rows
     if not n:
@@ -66,7 +66,7 @@ def accept(source: Source, checked: Ingested, time_us: int) -> tuple[Rows | None
 
 
 def take_out(released: Released, clock: int) -> tuple[Released, dict[Source, Retractions]]:
-    """The rows of a commit that begins at a clock without the retractions among them, and those by stream."""
+    """The rows of a commit that begins at a clock, without retractions; and the retractions by stream."""
     rows_of: Released = []
     found: dict[Source, Retractions] = {}
     for source, rows in released:

@@ -1,4 +1,4 @@
-"""Which rows of a call would be refused: for those who would rather lose bad rows than the whole call.
+"""Screening: the rows of a call that would be refused, for callers who would rather lose bad rows than the whole call.
 
 A check says only which row is the first bad one. So rows are checked by stretches: a bad row is taken out and its stretch is
 checked again, which makes `STRETCH` checks a bad row, however many rows there are.
@@ -56,14 +56,14 @@ def screen(rows: Any, check: Callable[[Any], object]) -> tuple[Any, list[RowErro
 
 
 def without(rows: Any, numbers: list[int]) -> Any:
-    """The rows but for those with the given numbers."""
+    """The rows without the given numbers."""
     rows, n_rows = _counted(rows)
     bad = set(numbers)
     return _take(rows, [i for i in range(n_rows) if i not in bad])
 
 
 def _counted(rows: Any) -> tuple[Any, int]:
-    """Rows as lists, and how many they are; -1 if columns have different lengths."""
+    """Rows as lists, and their number; -1 if columns have different lengths."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
         rows = dict(zip(rows.schema.names, rows.columns, strict=True))
     if not isinstance(rows, Mapping):
@@ -74,7 +74,7 @@ def _counted(rows: Any) -> tuple[Any, int]:
 
 
 def _listed(column: Any) -> list[Any]:
-    """The values of a column; times of Arrow as numpy's, for those of Python have other bounds."""
+    """The values of a column; Arrow times as numpy's, for Python's have other bounds."""
     if not isinstance(column, pa.Array | pa.ChunkedArray):
         return list(column) if isinstance(column, Sequence) else [column]
     if isinstance(column, pa.ChunkedArray):

@@ -1,4 +1,4 @@
-"""Keys as users write them: what `delete` and `retract` take, and which rows of one upsert count."""
+"""Keys as users write them, for `delete` and `retract`, and the last row of each key in an upsert."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def null_key(table: str, column: str, row: int) -> RowError:
 
 
 def key_cells(values: np.ndarray, type_: Type) -> np.ndarray:
-    """A column as 64-bit cells of its own memory: what users give may be of any width, and read-only."""
+    """A column as 64-bit cells in memory of their own: input may be of any width, and read-only."""
     return np.array(values, np.float64 if type_ is Type.FLOAT else np.int64).view(np.int64)
 
 
@@ -42,7 +42,7 @@ def last_of_each(keys: Keys) -> np.ndarray:
 
 
 def parse_keys(keys: Any, table: TableSource) -> Keys:
-    """Keys of a table as they are looked up: a list of values, or of tuples or lists for a key of several columns."""
+    """Keys of a table, ready for look-up: from a list of values, or of tuples or lists for a key of several columns."""
     given = given_keys(keys, [table.schema.names[position] for position in table.key])
     # texts that the table does not have must not enter its dictionaries
     columns = [table.schema.columns[position] for position in table.key]
@@ -57,7 +57,7 @@ def parse_keys(keys: Any, table: TableSource) -> Keys:
 
 
 def given_keys(keys: Any, names: list[str]) -> dict[str, Any]:
-    """Keys by column; raises `RowError` for what is no list of them."""
+    """Keys by column; raises `RowError` if `keys` is not a list of them."""
     if isinstance(keys, str | bytes | dict) or not hasattr(keys, "__len__") or not hasattr(keys, "__iter__"):
         raise RowError(f"{show(keys)} is no list of keys", code="not_keys", hint=_hint(names))
     return {names[0]: keys} if len(names) == 1 else _columns(keys, names)

@@ -28,8 +28,9 @@ from eddy.streams.version_ranks import VersionRanks
 from lineage.ingest import Ingested
 from lineage.schema import Schema
 from queries.bound import Readable
+from stems.commit_spans import OPEN
 from stems.keys import Keys
-from stems.table import OPEN, Versions
+from stems.table import Versions
 
 
 @dataclass(slots=True, eq=False)
@@ -45,13 +46,15 @@ class TableSource(Source):
     """A table and all that hangs on it."""
 
     stem_kind = "table"
+    # versions have ranks instead (`eddy/streams/version_ranks.py`)
+    stores_ids = False
 
     def __init__(self, name: str, schema: Schema, key: tuple[int, ...], retroactive: bool, module_numbers: Iterator[int]) -> None:
         # a table has no clock: its timeline is its own and never moves
         super().__init__(name, schema, None, Timeline(name), 0, False, module_numbers)
         self.readable = Readable(schema, True, key, retroactive)
         self.versions = Versions(self.stems, key)
-        self._ranks = VersionRanks(self.store, self.bank)
+        self._ranks = VersionRanks(self.store, self.modules.bank)
         #: the number of the next version
         self.next_version = 0
         #: keys of deletes that were not there
@@ -144,9 +147,6 @@ class TableSource(Source):
             if not self._n_marking[source]:
                 del self._n_marking[source], self.marks[source]
 
-    def _keep_ids(self) -> None:
-        """Versions have none (`eddy/streams/version_ranks.py`)."""
-
     # ---- reading
 
     def ranks_at(self, filter_: int, positions: np.ndarray, ranks: np.ndarray) -> None:
@@ -169,9 +169,9 @@ class TableSource(Source):
             marks.trim(source.store.watermark)
             asked.append(marks.oldest)
         if self.versions.forget(min(asked, default=OPEN - 1)):
-            for window in self.classes.values():
+            for window in self.placement.classes.values():
                 window.oldest = max(window.oldest, self.store.watermark)
-        self.bank.release_ids(self.store.end)
+        self.modules.bank.release_ids(self.store.end)
         self.compact_dictionaries()
 
     def bytes(self) -> dict[str, int]:

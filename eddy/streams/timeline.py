@@ -110,7 +110,7 @@ def merge(older: Rows, newer: Rows) -> Rows:
 
 @dataclass(slots=True)
 class Intake:
-    """The order of one stream."""
+    """The reorder buffer and the front of one stream."""
 
     lateness_us: int
     drop_late: bool
@@ -130,19 +130,19 @@ class Intake:
         return sum(run.n_rows for run in self._waiting)
 
     def released(self, row: int) -> bool:
-        """Whether the row of that number, and all with smaller ones, wait no more."""
+        """Whether the row of that number, and all with smaller ones, have left the buffer."""
         waiting = [run.numbers for run in self._waiting]
         return not any(bool(((numbers <= row) & (numbers != RETRACTION)).any()) for numbers in map(np.atleast_1d, waiting))
 
     def check_room(self, n_rows: int) -> None:
-        """Raise if so many more rows could make too many wait."""
+        """Raise if so many more waiting rows would be too many."""
         if self.lateness_us and self.n_waiting + n_rows > MAX_WAITING:
             raise LimitError(f"more than {MAX_WAITING} rows wait for stragglers", hint="advance the timeline, or lower lateness")
 
     def accept_now(
         self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, now: int, over: int = BEGINNING
     ) -> tuple[Rows | None, Receipt]:
-        """Take in a push of a stream without a time column, at `now` or at the front if that is later: all is released."""
+        """Accept a push of a stream without a time column, at `now` or at the front if that is later; all rows are released."""
         if not n_rows:
             return None, NOTHING_ACCEPTED
         if now > self.front:
@@ -155,7 +155,7 @@ class Intake:
     def accept(
         self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n_rows: int, times: np.ndarray, over: int = BEGINNING
     ) -> tuple[Rows | None, Receipt]:
-        """Take in a push whose rows carry `times`; moves the front by what is released. Returns that, and the receipt."""
+        """Accept a push whose rows carry `times`; returns the released rows, which move the front, and the receipt."""
         if not n_rows:
             return None, NOTHING_ACCEPTED
         rows, n_late = self._order(Rows(n_rows, cells, nulls, times, self.next_row), times)
@@ -170,7 +170,7 @@ class Intake:
         return released, Receipt(accepted, n_late, first, first + accepted - 1, expired)
 
     def _expired(self, rows: Rows, over: int) -> int:
-        """How many of some ordered rows have times up to `over`, counted."""
+        """The number of ordered rows with times up to `over`, added to the count of expired rows."""
         # no row is before the front
         if self.front > over or rows.time_at(0) > over:
             return 0
@@ -181,13 +181,13 @@ class Intake:
     def accept_retractions(
         self, cells: list[np.ndarray], nulls: list[np.ndarray | None], n: int, time: int
     ) -> Rows | None:  # fmt: skip
-        """Take in retractions (`eddy/streams/retractions.py`) of one time, at the front if late; returns what is released."""
+        """Accept retractions (`eddy/streams/retractions.py`) of one time, at the front if late; returns the released rows."""
         self.largest = max(self.largest, time)
         rows = Rows(n, cells, nulls, np.full(n, max(time, self.front)), np.full(n, RETRACTION))
         return self._release(rows, max(self.largest - self.lateness_us, self.front))
 
     def _order(self, rows: Rows, times: np.ndarray) -> tuple[Rows, int]:
-        """Rows sorted by effective time, late ones adjusted or dropped."""
+        """The rows sorted by effective time, late ones adjusted or dropped."""
         front = self.front
         if ascending(times) and int(times[0]) >= front:
             return rows, 0
@@ -208,13 +208,13 @@ class Intake:
 
     @changing
     def advance(self, time: int) -> Rows | None:
-        """No later row will carry a smaller time: release up to it and move the front there."""
+        """Release the waiting rows up to a time and move the front there: no later row has a smaller time."""
         released = self._release(None, time)
         self.front = max(self.front, time)
         return released
 
     def _release(self, rows: Rows | None, bound: int) -> Rows | None:
-        """The waiting rows and those of `rows` up to the bound; the others wait."""
+        """The waiting rows and those of `rows` up to the bound; later ones wait."""
         if not self._waiting and rows is not None and rows.n_rows and rows.time_at(rows.n_rows - 1) <= bound:
             self.front = max(self.front, rows.time_at(rows.n_rows - 1))
             return rows
@@ -279,5 +279,5 @@ class Timeline:
 
 
 def effect_time(clock: int) -> int:
-    """The time of a change that takes effect now: 0 while the timeline has no clock."""
+    """The time of a change that takes effect now; 0 while the timeline has no clock."""
     return 0 if clock == BEGINNING else clock

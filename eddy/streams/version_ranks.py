@@ -16,7 +16,7 @@ from stems.row_store import RowStore
 
 
 class VersionRanks:
-    """The ranks of the versions of one store on the filters of one bank, as far as they were asked for."""
+    """The ranks of the versions of one store on the filters of one bank, computed on demand."""
 
     __slots__ = ("_store", "_bank", "_derived", "_ranks", "_ends")
 
@@ -40,7 +40,7 @@ class VersionRanks:
             self._ranks, self._ends = {}, {}
 
     def _of(self, filter_: int) -> np.ndarray:
-        """The ranks of all versions held on a filter, and room."""
+        """The ranks of all versions on a filter, with spare room."""
         self._refresh()
         store, known = self._store, self._ends.get(filter_, self._store.watermark)
         held = self._ranks.get(filter_, np.zeros(64, np.int32))
@@ -60,7 +60,7 @@ class VersionRanks:
         return sum(ranks.nbytes for ranks in self._ranks.values())
 
     def check(self) -> None:
-        """What is held is what the cells say."""
+        """Assert that the ranks agree with the cells."""
         self._refresh()
         for filter_, held in self._ranks.items():
             for page, at, stop in self._store.slices(self._store.watermark, self._ends[filter_]):

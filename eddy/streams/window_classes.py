@@ -21,7 +21,7 @@ def _width(held: WindowClass) -> int:
 
 
 class WindowClasses:
-    """The classes that some leg is in, by window."""
+    """The window classes with at least one leg, by window."""
 
     __slots__ = ("_held", "_free", "_by_width", "_counts", "_n_ending")
 
@@ -51,7 +51,7 @@ class WindowClasses:
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers there are, those that went and were not used again included."""
+        """The number of class numbers, free ones included."""
         return len(self._held) + len(self._free)
 
     @property
@@ -61,11 +61,11 @@ class WindowClasses:
 
     @property
     def by_width(self) -> list[WindowClass]:
-        """The classes of windows that the clock ends, or nothing; the narrowest first."""
+        """The classes of windows without a row count, the narrowest first."""
         return self._by_width
 
     def add(self, window: WindowSpec, end: int) -> WindowClass:
-        """A new class; it holds what a narrower window does, whoever counts it, or what comes from `end` on."""
+        """Add a class; it begins with the rows of the next narrower window, or with position `end`."""
         number = self._free.pop() if self._free else len(self._held)
         at = bisect_right(self._by_width, window.width_us, key=_width)
         found = self._held[window] = WindowClass(number, window, self._by_width[at - 1].oldest if at else end)
@@ -77,7 +77,7 @@ class WindowClasses:
         return found
 
     def remove(self, held: WindowClass) -> None:
-        """A class has no leg any more."""
+        """Remove a class without legs."""
         window = held.window
         del self._held[window]
         self._free.append(held.number)
@@ -97,14 +97,14 @@ class WindowClasses:
             del self._by_width[at]
 
     def reach_back(self, width_us: int, oldest: int) -> None:
-        """Windows of a width hold rows from a position on, and so does every wider one."""
+        """Extend the windows of this width and wider ones back to position `oldest`."""
         for at in range(bisect_left(self._by_width, width_us, key=_width), len(self._by_width)):
             if self._by_width[at].oldest <= oldest:
                 break
             self._by_width[at].oldest = oldest
 
     def outermost(self) -> Iterator[WindowSpec]:
-        """Windows that count rows and hold, together, whatever any such window holds."""
+        """Windows with a row count that together hold the rows of all windows with a row count."""
         for partition, widths in self._counts.items():
             most = 0
             for width_us in sorted(widths, reverse=True) if len(widths) > 1 else widths:
@@ -114,7 +114,7 @@ class WindowClasses:
                     yield WindowSpec.newest(rows, partition, width_us)
 
     def check(self) -> None:
-        """All invariants."""
+        """Assert all invariants."""
         held = self._held.values()
         assert sorted([each.number for each in held] + self._free) == list(range(self.n_numbers)), "numbers are used once"
         assert self._n_ending == sum(window.ends for window in self._held), "windows that end are counted"

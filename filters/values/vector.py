@@ -21,6 +21,7 @@ O(rows); the size of a dictionary matters only up to a small multiple of the row
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -53,6 +54,9 @@ _ARROW_TYPES = {
     Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     Type.NULL: pa.null(),
 }
+
+#: Up to so many rows a set in Python is faster than numpy's calls.
+_FEW_ROWS = 16
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -139,6 +143,10 @@ class Vector:
             return [""], np.zeros(0, np.int64)
         if codes.strides == (0,):
             return [self.dictionary[codes[0]]], np.zeros(len(codes), np.int64)
+        if len(codes) <= _FEW_ROWS:
+            present = codes.tolist()
+            place_of = {code: place for place, code in enumerate(sorted(set(present)))}
+            return [self.dictionary[code] for code in place_of], np.array([place_of[code] for code in present])
         if len(self.dictionary) > 2 * len(codes):
             occurring, places = np.unique(codes, return_inverse=True)
             return self.dictionary[occurring].tolist(), places
@@ -209,27 +217,44 @@ def union_nulls(vectors: Sequence[Vector]) -> Mask | None:
     return found
 
 
-def assemble(type: Type, n: int, pieces: Sequence[tuple[Array, Vector]]) -> Vector:
+def merged_texts(vectors: Sequence[Vector]) -> tuple[list[str], list[Array]]:
+    """The texts that occur in string vectors, each once, and for each vector the places of its rows among them: O(rows)."""
+    places: dict[str, int] = {}
+    found = []
+    for vector in vectors:
+        texts, at = vector.compact()
+        found.append(np.array([places.setdefault(text, len(places)) for text in texts], np.int64)[at])
+    return list(places), found
+
+
+def assemble(type: Type, n: int, pieces: Sequence[tuple[Array | slice, Vector]]) -> Vector:
     """One vector of `n` rows from pieces, each with the rows it fills; rows in no piece are NULL."""
     nulls = np.ones(n, np.bool_)
     values = np.zeros(n, DTYPES[type])
-    # A vector of NULLs has an empty dictionary, which is no reason to merge.
-    shared = {
-        id(piece.dictionary): piece.dictionary for _, piece in pieces if piece.dictionary is not None and len(piece.dictionary)
-    }
-    places: dict[str, int] = {}
-    for rows, piece in pieces:
-        piece = piece.widened(type)
-        nulls[rows] = piece.null_mask()
-        if type is Type.STRING and len(shared) > 1:
-            texts, at = piece.compact()
-            values[rows] = np.array([places.setdefault(text, len(places)) for text in texts], np.int64)[at]
-        else:
-            values[rows] = piece.values
+    widened = [piece.widened(type) for _, piece in pieces]
+    cells = [piece.values for piece in widened]
     dictionary = None
     if type is Type.STRING:
-        dictionary = next(iter(shared.values())) if len(shared) == 1 else strings_array(list(places))
+        # A vector of NULLs has an empty dictionary, which is no reason to merge.
+        dictionaries = [piece.dictionary for piece in widened if piece.dictionary is not None and len(piece.dictionary)]
+        shared = {id(one): one for one in dictionaries}
+        if len(shared) == 1:
+            (dictionary,) = shared.values()
+        else:
+            texts, cells = merged_texts(widened)
+            dictionary = strings_array(texts)
+    for (rows, _), piece, found in zip(pieces, widened, cells, strict=True):
+        nulls[rows] = piece.null_mask()
+        values[rows] = found
     return Vector(type, values, nulls if nulls.any() else None, dictionary)
+
+
+def end_to_end(type: Type, vectors: Sequence[Vector]) -> Vector:
+    """Return the rows of some vectors one after the other, as `type`; they may have different dictionaries."""
+    if len(vectors) == 1:
+        return vectors[0].widened(type)
+    at = [0, *itertools.accumulate(len(vector) for vector in vectors)]
+    return assemble(type, at[-1], [(slice(*span), vector) for span, vector in zip(itertools.pairwise(at), vectors)])
 
 
 def settle(type: Type, values: Array, nulls: Mask | None, failed: Mask, frame: Frame) -> Vector:

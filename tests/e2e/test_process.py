@@ -17,7 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from api.edge.tokens import add_token, drop_token
+from api.edge.access_tokens import add_token, drop_token
 from tests.e2e.serving import SLACK, STOP, Server, serving, until
 
 HERE = Path(__file__).parent

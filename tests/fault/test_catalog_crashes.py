@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-import storage.catalog
-from storage.catalog import Catalog, Definition
-from storage.guard import GuardedDisk
+import storage.definition_catalog
+from storage.definition_catalog import CatalogEntry, DefinitionCatalog
+from storage.guarded_disk import GuardedDisk
 from tests.reference.crashes import ForgetfulDisk, Lost, Timeline, Trial, first_loss, sweep
 from tests.reference.seeds import kept_seeds, seeds
 from tests.reference.simulated_disk import SimulatedDisk
 
-State = tuple[Definition, ...]
+State = tuple[CatalogEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class CatalogTrial(Trial[Expected]):
 
     def run(self, disk: SimulatedDisk) -> Timeline[Expected]:
         timeline = Timeline(Expected())
-        catalog = Catalog(GuardedDisk(self.wrap(disk)))
+        catalog = DefinitionCatalog(GuardedDisk(self.wrap(disk)))
         self._work(disk, catalog, timeline, random.Random(self.seed), self.n_steps)
         catalog.close()
         return timeline
 
     def recover(self, disk: SimulatedDisk, expected: Expected) -> Timeline[Expected]:
-        catalog = Catalog(GuardedDisk(self.wrap(disk)))
+        catalog = DefinitionCatalog(GuardedDisk(self.wrap(disk)))
         try:
             found = tuple(catalog.definitions())
             number = catalog.number()
@@ -52,14 +52,14 @@ class CatalogTrial(Trial[Expected]):
             catalog.close()
 
     def _work(
-        self, disk: SimulatedDisk, catalog: Catalog, timeline: Timeline[Expected], chance: random.Random, n_steps: int
+        self, disk: SimulatedDisk, catalog: DefinitionCatalog, timeline: Timeline[Expected], chance: random.Random, n_steps: int
     ) -> None:
         for _ in range(n_steps):
             expected = timeline.last
             number = len(expected.states)
             drop = {("query", f"q{chance.randrange(12)}") for _ in range(chance.randrange(4))}
             names = {f"q{chance.randrange(12)}" for _ in range(chance.randrange(1, 5))}
-            put = [Definition("query", name, "x" * chance.choice((10, 500, 6000)), number) for name in sorted(names)]
+            put = [CatalogEntry("query", name, "x" * chance.choice((10, 500, 6000)), number) for name in sorted(names)]
             gone = drop | {(one.kind, one.name) for one in put}
             state = (*(one for one in expected.states[-1] if (one.kind, one.name) not in gone), *put)
             expected = replace(expected, states=(*expected.states, state))
@@ -71,7 +71,9 @@ class CatalogTrial(Trial[Expected]):
 @pytest.fixture
 def small_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is folded into the database every few transactions, as it is in years of use."""
-    monkeypatch.setattr(storage.catalog, "_PRAGMAS", (*storage.catalog._PRAGMAS, "PRAGMA wal_autocheckpoint = 6"))
+    monkeypatch.setattr(
+        storage.definition_catalog, "_PRAGMAS", (*storage.definition_catalog._PRAGMAS, "PRAGMA wal_autocheckpoint = 6")
+    )
 
 
 @pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("fault", "catalog"))
@@ -108,15 +110,15 @@ def caught() -> str:
 
 
 def test_a_catalog_that_does_not_sync_is_caught(monkeypatch: pytest.MonkeyPatch, small_log: None) -> None:
-    pragmas = [pragma.replace("synchronous = full", "synchronous = off") for pragma in storage.catalog._PRAGMAS]
-    assert pragmas != list(storage.catalog._PRAGMAS)
-    monkeypatch.setattr(storage.catalog, "_PRAGMAS", pragmas)
+    pragmas = [pragma.replace("synchronous = full", "synchronous = off") for pragma in storage.definition_catalog._PRAGMAS]
+    assert pragmas != list(storage.definition_catalog._PRAGMAS)
+    monkeypatch.setattr(storage.definition_catalog, "_PRAGMAS", pragmas)
     assert caught()
 
 
 def test_a_catalog_that_syncs_only_now_and_then_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    pragmas = [pragma.replace("synchronous = full", "synchronous = normal") for pragma in storage.catalog._PRAGMAS]
-    monkeypatch.setattr(storage.catalog, "_PRAGMAS", pragmas)
+    pragmas = [pragma.replace("synchronous = full", "synchronous = normal") for pragma in storage.definition_catalog._PRAGMAS]
+    monkeypatch.setattr(storage.definition_catalog, "_PRAGMAS", pragmas)
     assert "was acknowledged" in caught()
 
 

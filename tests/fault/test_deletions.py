@@ -12,7 +12,7 @@ from api.base.limits import Limits
 from api.core.calls import Call
 from api.core.core import Core, recover
 from api.core.deletions import SLICE, delete_tagged
-from api.core.inbox import BusyError, Item
+from api.core.inbox import BusyError, InboxItem
 from eddy import Engine, InUseError
 from storage.directory import DataDirectory
 from tests.reference.simulated_disk import SimulatedDisk
@@ -39,7 +39,7 @@ class Served:
 
     def do(self, what: Any) -> Any:
         told: list[Any] = []
-        group = self.core.work([Item(what, lambda result, error: told.extend((result, error)))])
+        group = self.core.work([InboxItem(what, lambda result, error: told.extend((result, error)))])
         self.core.writer.write(group)
         group.release(None)
         self.core.writer.define(group)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lineage.errors import StorageError
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 from storage.journal import Journal
 from storage.renewal import renew
 from tests.reference.crashes import ForgetfulDisk, Lost, Timeline, Trial, first_loss, sweep

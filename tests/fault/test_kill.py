@@ -13,7 +13,7 @@ from storage import DataDirectory, LocalDisk
 #: Appends, syncs and acknowledges for ever, with a snapshot now and then; goes on where the last one ended.
 PROGRAM = """
 import sys, zlib
-from storage import DataDirectory, Definition, LocalDisk
+from storage import DataDirectory, CatalogEntry, LocalDisk
 directory = DataDirectory.open(LocalDisk(sys.argv[1]), segment_bytes=5000)
 recovery = directory.recover()
 state = int(recovery.snapshot.parts[0]) if recovery.snapshot else 0
@@ -26,7 +26,7 @@ while True:
         state = zlib.crc32(payload, state)
     directory.sync()
     if directory.durable % 5 == 0:
-        directory.define(directory.durable, [Definition("query", "q", str(directory.durable), directory.durable)])
+        directory.define(directory.durable, [CatalogEntry("query", "q", str(directory.durable), directory.durable)])
     if directory.durable % 4 == 0:
         directory.save_snapshot(directory.durable, [str(state).encode()])
     print(directory.durable, directory.catalog.number(), state, flush=True)

@@ -18,7 +18,7 @@ from api.base.limits import Limits
 from api.core.calls import Call
 from api.core.core import Clock, Core, carry_out, recover
 from api.core.holdings import Holdings
-from api.core.inbox import Item
+from api.core.inbox import InboxItem
 from eddy import EddyError, Engine
 from storage.directory import DataDirectory
 from tests.reference.comparison import compared
@@ -149,7 +149,8 @@ def run(calls: list[Call], disk: SimulatedDisk, group: int, snapshot_every: int,
     core = Core(holdings, clock, directory, Limits(), lambda news: None, lambda do: do(), outside.wall, outside.clock)
     for first in range(0, len(calls), group):
         items = [
-            Item(copy(call), lambda result, error: outside.told.append(error is None)) for call in calls[first : first + group]
+            InboxItem(copy(call), lambda result, error: outside.told.append(error is None))
+            for call in calls[first : first + group]
         ]
         done = core.work(items)
         core.writer.write(done)

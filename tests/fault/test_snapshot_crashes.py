@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 from storage.snapshots import Snapshot, Snapshots
 from tests.reference.crashes import ForgetfulDisk, Lost, Timeline, Trial, first_loss, sweep
 from tests.reference.seeds import kept_seeds, seeds

@@ -160,7 +160,7 @@ def _found(name: str) -> Any:
 
 
 def _stores_what_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_found("eddy.streams.source:Source"), "stored_from", lambda self, seq: self.store.watermark)
+    monkeypatch.setattr(_found("eddy.streams.stored:Stored"), "settle", lambda self, seq: self._source.store.watermark)
 
 
 def _oldest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ MUTANTS: dict[str, tuple[Patch, Callable[[int, int], Script]]] = {
     "old rows do not leave": (_oldest_stays, make_history_script),
     "an answer is whole at once": (_complete_at_once, make_history_script),
     "outcomes of an expression that went are taken for those of another": (
-        _nothing("stems.row_store:RowStore", "drop_outcomes"), make_history_script,
+        _nothing("stems.row_store:Outcomes", "drop"), make_history_script,
     ),
     "indexes do not know old rows": (_nothing("eddy.joins.walk:Walker", "recall"), make_stream_join_script),
 }  # fmt: skip

@@ -259,14 +259,14 @@ def module(path: str) -> Any:
 @breaks("a query sees rows taken before its birth")
 def _births(monkeypatch: pytest.MonkeyPatch) -> None:
     lifecycle = module("eddy.lifecycle")
-    made = lifecycle.Run
+    made = lifecycle.QueryRun
 
     def unborn(*args: Any, **options: Any) -> Any:
         run = made(*args, **options)
         run.born = 0
         return run
 
-    monkeypatch.setattr(lifecycle, "Run", unborn)
+    monkeypatch.setattr(lifecycle, "QueryRun", unborn)
 
 
 @breaks("a row at the old end of its window is still in it")
@@ -354,12 +354,13 @@ def _no_or(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @breaks("changes of equal value stand side by side")
 def _no_net(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.base.results"), "_cancel", lambda minus, plus: (minus, plus))
+    results = module("eddy.base.results")
+    monkeypatch.setattr(results, "uncancelled", lambda *sides: tuple(np.arange(len(columns[0])) for columns in sides))
 
 
 @breaks("a stream query's answer is not cut to its newest")
 def _no_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module("eddy.reading.reader"), "NEWEST", 1 << 40)
+    monkeypatch.setattr(module("eddy.reading.stream_reader"), "NEWEST", 1 << 40)
 
 
 @breaks("listeners are not told what a resumed query takes back")

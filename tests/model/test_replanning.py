@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from eddy import Engine, Query
-from eddy.base.result_log import Record
-from eddy.operators.replanning import Pace, Replanner
+from eddy.base.result_log import LoggedCommit
+from eddy.operators.replanning import Replanner, ReplanPace
 from eddy.operators.tree_query import TreeQuery
 from tests.reference.seeds import seeds
 from tests.reference.window_harness import replay
@@ -26,7 +26,7 @@ WORDS = ["negative", "direct", "update-pattern", "input", "negative+message", "p
 def rotating(**options: Any) -> Engine:
     """An engine that builds the operators of every query it can anew after each commit, in the next way there is."""
     engine = Engine(**{**options, "expiry": "auto"})
-    engine._lives.pace = Pace(every=1, rotates=True)
+    engine._lives.pace = ReplanPace(every=1, rotates=True)
     return engine
 
 
@@ -287,7 +287,7 @@ def test_every_form_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: Counter[str] = Counter()
     step = Replanner.step
 
-    def counted(self: Replanner, record: Record) -> Any:
+    def counted(self: Replanner, record: LoggedCommit) -> Any:
         found = step(self, record)
         ran[self.built.choice.form.name] += 1
         return found

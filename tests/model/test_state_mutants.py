@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from eddy.base.change_log import ChangeLog
-from eddy.base.plans import Run
+from eddy.base.plans import QueryRun
 from eddy.base.result_log import CommitEnds, ResultLog
 from eddy.operators.shared_group import SharedGroup
 from eddy.query import Query
 from eddy.streams.marks import Marks
-from eddy.streams.source import Source
 from eddy.streams.stored import Stored
+from eddy.streams.stream_log import StreamLog
 from eddy.streams.timeline import Intake, Timeline
 from stems.hash_index import HashIndex
 from stems.own_ends import OwnEnds
@@ -67,11 +67,11 @@ MUTANTS: dict[str, tuple[type, str, Change, str]] = {
     "the number of the next row": (Intake, "next_row", put(0), "filters"),
     "the clock": (Timeline, "now", lambda now: now - 1, "filters"),
     "the log of commits": (ResultLog, "_seqs", lambda seqs: array("q", [seq + 1 for seq in seqs]), "filters"),
-    "births": (Run, "born", put(0), "history"),
+    "births": (QueryRun, "born", put(0), "history"),
     "what a query may see": (Query, "birth", put(None), "history"),
     "kept answers": (Query, "kept", put(None), "filters"),
     "earlier texts": (Query, "earlier", put(()), "look"),
-    "ends of the store by commit": (Source, "ends", put(CommitEnds()), "filters"),
+    "ends of the store by commit": (StreamLog, "ends", put(CommitEnds()), "filters"),
     "the rows that later queries may see": (Stored, "first", put(0), "history"),
     "when rows leave windows that count them": (RowEnds, "_lowest_alive", lambda position: position + 3, "rows"),
     "how far an index reaches back": (HashIndex, "since", put(0), "joins"),

@@ -43,8 +43,6 @@ CONSTANTS: dict[Type, list[Any]] = {
 TYPES = list(VALUES)
 OPS = ["<", "<=", ">", ">=", "=", "<>"]
 KINDS = ["plain"] * 8 + ["sums"] * 4 + ["difference"] * 2 + ["constant"] * 3 + ["in", "null", "literal", "bool", "same"]
-#: an int and the float that equals it
-TWINS = [(0, -0.0), (1, 1.0), (2**53, 2.0**53), (KEY_MIN, -(2.0**63))]
 #: mostly what makes edges
 EDGE_OPS = ["=", "=", "=", "<", "<=", ">", ">="]
 

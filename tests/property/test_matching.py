@@ -1,6 +1,6 @@
 """Random predicates come and go, random rows pass: every way of matching gives what the slow twin and the definition give.
 
-    row-major, ranks by search or given     = the paper's per-tuple filter (`filters/index/reference.py`)
+    row-major, ranks by search or given     = the paper's per-tuple filter (`experiments/papers/grouped_filter.py`)
     query-major, by bits or by lists        = `Intervals.holds` on every (slot, row)
 
 for any route, table budget (all tables, all scans, a mix) and batch size, also when rows are matched again by the
@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eddy.base.compile import ensure
+from experiments.papers.grouped_filter import ReferenceEddy
 from filters.index.bank import TABLE_BUDGET, FilterBank, Prepared
-from filters.index.reference import ReferenceEddy
 from filters.index.row_sets import MAX_PREFIX
 from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, float_key
 from lineage.batch import TupleBatch

@@ -122,8 +122,8 @@ class ForgetfulDisk:
         return any(operation == skipped and path.endswith(suffix) for skipped, suffix in self._skipped)
 
     @property
-    def words(self) -> str:
-        return self._disk.words
+    def display_path(self) -> str:
+        return self._disk.display_path
 
     def open(self, path: str, *, create: bool = False) -> File:
         return ForgetfulFile(self, self._disk.open(path, create=create), path)

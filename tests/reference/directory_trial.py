@@ -11,14 +11,14 @@ import random
 import zlib
 from dataclasses import dataclass, replace
 
-from storage import DataDirectory, Definition
+from storage import CatalogEntry, DataDirectory
 from tests.reference.crashes import Lost, Timeline, Trial
 from tests.reference.simulated_disk import SimulatedDisk
 
 #: Small, so that a workload of a few dozen records has many segments.
 SEGMENT_BYTES = 300
 
-Definitions = tuple[Definition, ...]
+Definitions = tuple[CatalogEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,9 @@ class DirectoryTrial(Trial[Expected]):
     def _define(self, disk: SimulatedDisk, directory: DataDirectory, timeline: Timeline[Expected], chance: random.Random) -> None:
         world = timeline.last.world
         # the text makes every state of the catalog another one
-        one = Definition("query", f"q{chance.randrange(5)}", f"text {len(world.defined)} {directory.durable}", directory.durable)
+        one = CatalogEntry(
+            "query", f"q{chance.randrange(5)}", f"text {len(world.defined)} {directory.durable}", directory.durable
+        )
         dropped = f"q{chance.randrange(5)}"
         rest = tuple(other for other in world.defined[-1] if other.name not in (one.name, dropped))
         after = replace(world, defined=(*world.defined, (*rest, one)))

@@ -19,7 +19,7 @@ import orjson
 from api.app import make_app
 from api.base.limits import Limits
 from api.core.service import Service
-from api.edge.tokens import Tokens
+from api.edge.access_tokens import Tokens
 from storage.directory import DataDirectory
 from tests.reference.asgi import ask
 

@@ -367,6 +367,8 @@ class _Embedded(_Run):
         super().__init__(recording, "engine")
         self._now = 0
         self._engine = Engine(clock=lambda: self._now / MS)
+        #: by stream, what listeners got; its order and its parts follow routes, which are chosen by what was measured
+        self._given: dict[str, list[bytes]] = {}
 
     def run(self) -> None:
         engine = self._engine
@@ -378,21 +380,18 @@ class _Embedded(_Run):
         engine.on_commit(self._listen)
         for self._step, step in enumerate(make_script(), 1):
             self._take(step)
+        for stream, given in self._given.items():
+            self.digest(BAG, f"commits of {stream}", b"".join(sorted(given)))
         engine.check()
         engine.close()
 
     def _listen(self, commit: Any) -> None:
         """What a listener gets of a part of a commit."""
-        columns = [commit.time, *commit.columns.values()]
-        rows = list(zip(commit.rows.tolist(), *(column.to_pylist() for column in columns), strict=True))
+        rows = list(zip(*(column.to_pylist() for column in (commit.time, *commit.columns.values())), strict=True))
         queries, offsets, lists = (array.tolist() for array in commit.row_lists())
-        found = [[rows[k] for k in lists[first:end]] for first, end in itertools.pairwise(offsets)]
-        if commit.stream.count(",") > 1:
-            # in the order of the route, which is chosen by what was measured
-            for some in found:
-                some.sort(key=str)
-        facts = [commit.seq, commit.part, commit.last, commit.added, commit.n_rows, list(commit.columns), queries]
-        self.digest("commit", commit.stream, to_json([facts, found]))
+        given = self._given.setdefault(commit.stream, [])
+        for query, (first, end) in zip(queries, itertools.pairwise(offsets), strict=True):
+            given += [to_json([commit.seq, commit.added, query, list(commit.columns), rows[k]]) for k in lists[first:end]]
 
     def _take(self, step: Step) -> None:
         engine, said = self._engine, None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pipeline.sensors import DAY_US, Building
+from pipeline.sensors import DAY_US, SensorNetwork
 from tests.reference.drawing import Draws, rounded
 
 
-def reading(building: Building, seed: int, number: int) -> dict[str, Any] | None:
+def reading(building: SensorNetwork, seed: int, number: int) -> dict[str, Any] | None:
     """The reading of an id, its time in microseconds; None if it never came."""
     draws = Draws(seed)
     epoch, place = divmod(number, building.sensors)

@@ -281,7 +281,7 @@ class SimulatedDisk:
         self.points: list[DiskState] = []
 
     @property
-    def words(self) -> str:
+    def display_path(self) -> str:
         return "simulated"
 
     def state(self, operation: str = "end", path: str = "") -> DiskState:

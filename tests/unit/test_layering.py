@@ -1,4 +1,4 @@
-"""Who may import whom, and what the engine may never ask its surroundings.
+"""Who may import whom, between packages and inside them, and what the engine may never ask its surroundings.
 
 Every `import` of every package is read from the syntax tree, also those inside functions and under TYPE_CHECKING: an
 arrow that is only drawn lazily is an arrow all the same.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,24 @@ MAY_IMPORT: dict[str, set[str]] = {
     "experiments": _BELOW_EDDY | {"eddy", "storage", "api", "pipeline"},
 }
 OURS = {*MAY_IMPORT, "tests"}
+
+#: The order inside packages, low to high: a module imports from its own item and from those before it. An item is a folder, a
+#: module, or modules that belong together; every folder and module of the package is in one.
+ORDER: dict[str, list[str]] = {
+    "filters": ["values", "expressions", "index"],
+    "windows": ["spec", "delta", "patterns", "costs", "measured_costs", "state", "aggregates", "operators", "shared"],
+    "eddy": [
+        *("base", "client", "routing", "streams", "lives", "history", "query changes", "catalog", "matching", "joins", "reading"),
+        *("planning", "operators", "commit", "inspect", "engine lifecycle preparing", "state", "csv"),
+    ],
+    "api": [
+        *("base", "arrow", "wire", "core", "experiment_runs", "demo", "edge", "routes", "opening", "app", "server"),
+        *("commands", "cli"),
+    ],
+}
+
+#: Modules that import each other in a circle, at most.
+MAX_CYCLE = 8
 
 #: Foreign modules only these packages may know.
 ONLY_IN = {
@@ -69,6 +88,10 @@ WALL_CLOCK_FILES = ("eddy/engine.py",)
 SEEDED = {"random": {"Random"}, "numpy.random": {"Generator", "PCG64", "SeedSequence", "BitGenerator", "default_rng"}}
 
 
+#: The syntax tree of a text; several tests read the same files.
+parsed = cache(ast.parse)
+
+
 def python_files(package: str) -> list[Path]:
     """The files of a package, but not those of a part of it that has a line of its own in the table."""
     folder = ROOT.joinpath(*package.split("."))
@@ -96,7 +119,7 @@ def imported_modules(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
 
 def wrong_arrows(source: str, package: str) -> list[str]:
     found = []
-    for line, module in imported_modules(ast.parse(source), package):
+    for line, module in imported_modules(parsed(source), package):
         top = module.split(".")[0]
         if top in OURS and not _allowed(module, package):
             found.append(f"line {line}: {package} may not import {module}")
@@ -123,6 +146,58 @@ def _dotted(node: ast.AST) -> str:
     if not isinstance(node, ast.Name):
         return ""
     return ".".join([node.id, *reversed(parts)])
+
+
+def arrows_up(source: str, file: str) -> list[str]:
+    """Imports of a file that point to a later item of its own package."""
+    package, name = file.removesuffix(".py").split("/")[:2]
+    own = _place(package, name)
+    return [
+        f"line {line}: {file} imports {module} above it"
+        for line, module in module_names(parsed(source))
+        if module.startswith(f"{package}.") and _place(package, module.split(".")[1]) > own
+    ]
+
+
+def _place(package: str, name: str) -> int:
+    """The place of a folder or module in the order of its package; what a package shows comes last."""
+    return next((place for place, item in enumerate(ORDER[package]) if name in item.split()), len(ORDER[package]))
+
+
+def module_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that is imported from one of our packages, module or member."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def import_graph(sources: dict[str, str]) -> dict[str, set[str]]:
+    """The modules that each module imports, of modules and their texts by full name."""
+    graph: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        names = [name for _, name in module_names(parsed(source))]
+        graph[module] = {name if name in sources else name.rpartition(".")[0] for name in names} & (sources.keys() - {module})
+    return graph
+
+
+def cycles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The largest sets of modules that each import one another, directly or not."""
+    reached: dict[str, set[str]] = {}
+    for module in graph:
+        seen, to_do = set(), [module]
+        while to_do:
+            new = graph[to_do.pop()] - seen
+            seen |= new
+            to_do += new
+        reached[module] = seen
+    found: list[set[str]] = []
+    for module in graph:
+        circle = {other for other in reached[module] if module in reached[other]}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
 
 
 def _aliases(tree: ast.AST) -> dict[str, str]:
@@ -156,7 +231,7 @@ def _banned(name: str, file: str) -> bool:
 
 def hidden_inputs(source: str, file: str) -> list[str]:
     """Uses of the wall clock, of cost clocks outside their files, and of global random numbers."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     names = _aliases(tree)
     found = []
     for node in ast.walk(tree):
@@ -180,6 +255,27 @@ def test_a_package_imports_only_what_the_folder_table_allows(package: str) -> No
         f"{path.relative_to(ROOT)} {fault}" for path in python_files(package) for fault in wrong_arrows(path.read_text(), package)
     ]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("package", sorted(ORDER))
+def test_no_import_points_up_inside_a_package(package: str) -> None:
+    files = [path for path in (ROOT / package).rglob("*.py") if "__pycache__" not in path.parts]
+    names = {path.relative_to(ROOT / package).parts[0].removesuffix(".py") for path in files} - {"__init__"}
+    assert names == {name for item in ORDER[package] for name in item.split()}
+    found = [fault for path in files for fault in arrows_up(path.read_text(), path.relative_to(ROOT).as_posix())]
+    assert not found, "\n".join(found)
+
+
+def test_few_modules_import_each_other_in_a_circle() -> None:
+    sources = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text()
+        for package in MAY_IMPORT
+        for path in python_files(package)
+    }
+    graph = import_graph(sources)
+    assert sum(map(len, graph.values())) > len(sources)
+    found = [sorted(circle) for circle in cycles(graph) if len(circle) > MAX_CYCLE]
+    assert not found, found
 
 
 @pytest.mark.parametrize("package", DETERMINISTIC)
@@ -241,6 +337,45 @@ def test_a_wrong_arrow_is_found(package: str, source: str) -> None:
 )
 def test_a_right_arrow_is_not(package: str, source: str) -> None:
     assert wrong_arrows(source, package) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("eddy/streams/legs.py", "from eddy.query import Query"),
+        ("eddy/streams/legs.py", "def f():\n    import eddy.matching.commit"),
+        ("eddy/query.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eddy import engine"),
+        ("eddy/engine.py", "from eddy.state.state import dump"),
+        ("filters/values/vector.py", "from filters import index"),
+        ("api/base/limits.py", "import api.cli"),
+        ("api/routes/socket.py", "from api import VERSION"),
+    ],
+)
+def test_an_arrow_that_points_up_is_found(file: str, source: str) -> None:
+    assert len(arrows_up(source, file)) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("eddy/engine.py", "from eddy.lifecycle import Lifecycle\nfrom eddy.base.plans import Plan\nimport lineage.errors"),
+        ("eddy/streams/legs.py", "from eddy.streams import source\nfrom eddy.routing.base import Ledger"),
+        ("eddy/__init__.py", "from eddy.state.state import dump"),
+    ],
+)
+def test_an_arrow_that_points_down_is_not(file: str, source: str) -> None:
+    assert arrows_up(source, file) == []
+
+
+def test_a_circle_of_modules_is_found() -> None:
+    sources = {
+        "eddy": "",
+        "eddy.a": "def f():\n    from eddy import b",
+        "eddy.b": "from eddy.c import something\nimport numpy",
+        "eddy.c": "if TYPE_CHECKING:\n    import eddy.a",
+        "eddy.d": "from eddy.a import f",
+    }
+    assert cycles(import_graph(sources)) == [{"eddy.a", "eddy.b", "eddy.c"}]
 
 
 @pytest.mark.parametrize(

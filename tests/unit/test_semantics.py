@@ -364,7 +364,7 @@ def test_point_29_slots_are_words_of_64_bits_per_stream() -> None:
     engine = make(a={}, b={})
     queries = [engine.submit("SELECT v FROM a WHERE v > :n", params={"n": n}) for n in range(65)]
     engine.submit("SELECT v FROM b WHERE v > 1")
-    assert [engine._catalog.sources[name].slots.n_words for name in "ab"] == [2, 1]
+    assert [engine._catalog.sources[name].placement.slots.n_words for name in "ab"] == [2, 1]
     push(engine, "a", (1, 64))
     counted = [engine.stats()["queries"][query.name]["results"] for query in queries]
     assert counted == [1] * 64 + [0]

@@ -20,14 +20,14 @@ import numpy as np
 
 from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import Expression
-from filters.values.vector import Array, Frame, Vector
-from lineage.elements import FOREVER
+from filters.values.vector import Array, Frame, Vector, end_to_end
 from lineage.kernels import kernel
 from lineage.schema import Type
-from windows.delta import Delta, Minus, Plus, empty, end_to_end, no_minus
+from stems.commit_spans import OPEN
+from windows.delta import Delta, Minus, Plus, empty, no_minus
 from windows.operators.join_keys import KeyPair, key_columns, key_types
 from windows.operators.operator import Child, Operator
-from windows.operators.versions import Versions
+from windows.operators.versions import KeyedVersions
 from windows.state.cells import Cells
 from windows.state.due import Fifo
 from windows.state.growth import LEAST, fitted
@@ -224,8 +224,8 @@ class FrozenJoin(Operator):
         self._keys = ValueCodes(key_types(pairs))
         self._stamps = stamps
         own = [pair.right for pair in pairs]
-        self._open = Versions(right, own, self._keys, rows[1])
-        self._closed = None if stamps is None else Versions(right, own, self._keys, LiveRows(Fifo(), by_id=False))
+        self._open = KeyedVersions(right, own, self._keys, rows[1])
+        self._closed = None if stamps is None else KeyedVersions(right, own, self._keys, LiveRows(Fifo(), by_id=False))
         self._combined = None if is_stream else Combined(left, right, rows[0])
         #: ids of a stream's rows
         self._next = 0
@@ -250,18 +250,18 @@ class FrozenJoin(Operator):
             versions.settle()
         return found
 
-    def _sides(self) -> list[Versions]:
+    def _sides(self) -> list[KeyedVersions]:
         return [self._open] if self._closed is None else [self._open, self._closed]
 
     def _change(self, right: Delta, upto: int) -> None:
         """Take the table's changes; versions that closed are kept for rows that came before and are shown later."""
         if self._stamps is None:
-            self._open.apply(right, upto, 0, FOREVER)
+            self._open.apply(right, upto, 0, OPEN)
             self.errors += self._open.take_errors()
             return
         assert self._closed is not None
         seq = self._stamps.commit.seq
-        slots = self._open.apply(right, upto, seq, FOREVER).ended
+        slots = self._open.apply(right, upto, seq, OPEN).ended
         self.errors += self._open.take_errors()
         n = len(slots)
         times, ends = np.full(n, upto, np.int64), np.full(n, upto + self._stamps.keep_us, np.int64)
@@ -278,13 +278,10 @@ class FrozenJoin(Operator):
         self._keys.release(codes)
         met = np.concatenate([np.zeros(0, np.int64), *(at for at, _ in found)])
         order = np.argsort(met, kind="stable")
-        vectors = [
-            end_to_end(type, [part[k] for _, part in found]).take(order) if found else Vector.constant(type, None, 0)
-            for k, type in enumerate(self._right_types)
-        ]
+        vectors = [end_to_end(type, [part[k] for _, part in found]).take(order) for k, type in enumerate(self._right_types)]
         return met[order], vectors
 
-    def _partners(self, plus: Plus, rows: Array, codes: Array) -> Iterator[tuple[Versions, Array, Array]]:
+    def _partners(self, plus: Plus, rows: Array, codes: Array) -> Iterator[tuple[KeyedVersions, Array, Array]]:
         """(versions, places among `rows`, slots of versions) of what meets, in parts."""
         came = None
         if self._stamps is not None:

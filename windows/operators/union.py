@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from filters.values.vector import Array
+from filters.values.vector import Array, end_to_end
 from lineage.schema import Type
-from windows.delta import Delta, Minus, Plus, end_to_end, merged_order
+from windows.delta import Delta, Minus, Plus, merged_order
 from windows.operators.operator import Child, Operator
 
 

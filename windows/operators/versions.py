@@ -1,7 +1,4 @@
-"""The versions of a table's rows that a join may still look up, by key, each with the commits in which it counts.
-
-opened <= commit < closed        closed is FOREVER for a version that is open
-"""
+"""The versions of a table's rows that an operator may still look up, by key, each with the commits in which it counts."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ import numpy as np
 from filters.expressions.expression import Expression
 from filters.values.vector import Array
 from lineage.schema import Type
+from stems.commit_spans import CommitSpans
 from windows.delta import Delta
 from windows.operators.join_keys import key_columns
 from windows.operators.pair_walk import BEGUN, EVENT, PART_PAIRS, list_pairs, walk_pairs
@@ -23,8 +21,8 @@ from windows.state.values import ValueCodes
 _NONE = -1
 
 
-class Versions:
-    """Rows of a table in lists by key; `keys` are shared with who looks them up."""
+class KeyedVersions:
+    """Versions of a table's rows in lists by key; `keys` are shared with the rows that look them up."""
 
     __slots__ = ("stored", "_keyed", "_keys", "_codes", "_links", "_first", "_spans", "_errors")
 
@@ -35,10 +33,10 @@ class Versions:
         self._keys = keys
         #: values of keys that could not be computed, not yet asked for
         self._errors = 0
-        #: by slot: the code of its key, (next, previous) in the list of its key, the commits that opened and closed it
+        #: by slot: the code of its key, (next, previous) in the list of its key, the commits in which it counts
         self._codes = np.zeros(LEAST, np.int64)
         self._links = np.zeros((LEAST, 2), np.int64)
-        self._spans = np.zeros((2, LEAST), np.int64)
+        self._spans = CommitSpans(LEAST)
         #: by code: nothing, the first version
         self._first = np.full((LEAST, 2), _NONE, np.int64)
 
@@ -53,7 +51,7 @@ class Versions:
         slots, events = self.stored.apply(Delta(plus, delta.minus), upto)
         self._fit()
         self._codes[slots] = self._keys.encode(keys, len(plus))
-        self._spans[0, slots], self._spans[1, slots] = opened, closed
+        self._spans.put(slots, opened, closed)
         self._fit_first()
         self._hang(events)
         return events
@@ -85,13 +83,11 @@ class Versions:
 
     def counts(self, slots: Array, commits: Array) -> Array:
         """Which versions count in which commit, one for each."""
-        found: Array = (self._spans[0, slots] <= commits) & (commits < self._spans[1, slots])
-        return found
+        return self._spans.counts(slots, commits)
 
     def opened(self, slots: Array) -> Array:
         """The commits that opened versions."""
-        found: Array = self._spans[0, slots]
-        return found
+        return self._spans.opened(slots)
 
     def settle(self) -> None:
         """The commit is done: slots and keys of versions that went in it are free."""
@@ -103,7 +99,7 @@ class Versions:
         capacity = self.stored.rows.capacity
         self._codes = fitted(self._codes, capacity)
         self._links = np.ascontiguousarray(fitted(self._links.T, capacity).T)
-        self._spans = fitted(self._spans, capacity)
+        self._spans.fit(capacity)
 
     def _fit_first(self) -> None:
         self._first = np.ascontiguousarray(fitted(self._first.T, self._keys.capacity, _NONE).T)
@@ -111,7 +107,7 @@ class Versions:
     @property
     def bytes(self) -> int:
         """Without the keys, which are shared."""
-        return self.stored.bytes + sum(array.nbytes for array in (self._codes, self._links, self._spans, self._first))
+        return self.stored.bytes + sum(held.nbytes for held in (self._codes, self._links, self._first)) + self._spans.bytes
 
     def check(self) -> None:
         self.stored.check()

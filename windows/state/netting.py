@@ -2,15 +2,22 @@
 
 With p beginnings and m ends of a value in a group, min(p, m) of each cancel; the + with the latest starts and the - with the
 latest ends remain (semantics 12). Groups are events (ISTREAM, DSTREAM), instants (`emit="event"`) or commits (`emit="commit"`).
+
+    Netting         for operators, which have codes of their values already (`windows/state/values.py`)
+    uncancelled     for rows that have none: changes that a cursor reads, an answer against the one before
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from filters.values.vector import Array
+from filters.values.vector import Array, Vector, merged_texts
 from lineage.kernels import kernel
+from lineage.schema import Type
 from windows.state.growth import LEAST
+from windows.state.values import ValueCodes
 
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1])")
@@ -76,3 +83,27 @@ def group_stops(*keys: Array) -> Array:
     for key in keys:
         differs |= key[1:] != key[:-1]
     return np.append(np.flatnonzero(differs) + 1, n)
+
+
+def uncancelled(minus: Sequence[Vector], plus: Sequence[Vector]) -> tuple[Array, Array]:
+    """Return the rows of `minus` and those of `plus` that remain when rows of equal values cancel: the last of each value."""
+    columns = [_joined(pair) for pair in zip(minus, plus, strict=True)]
+    values = ValueCodes([column.type for column in columns])
+    codes = values.encode(columns, len(columns[0]))
+    n_minus = len(minus[0])
+    signs = np.ones(len(codes), np.int64)
+    signs[:n_minus] = -1
+    places = Netting().remaining(codes, signs, np.array([len(codes)]), values.capacity)
+    # as many of either side cancel
+    n = n_minus - (len(codes) - len(places)) // 2
+    return places[:n], places[n:] - n_minus
+
+
+def _joined(pair: tuple[Vector, Vector]) -> Vector:
+    """One column of both; texts as numbers, for they are only compared."""
+    nulls = None
+    if pair[0].nulls is not None or pair[1].nulls is not None:
+        nulls = np.concatenate([column.null_mask() for column in pair])
+    if pair[0].type is Type.STRING:
+        return Vector(Type.INT, np.concatenate(merged_texts(pair)[1]), nulls)
+    return Vector(pair[0].type, np.concatenate([column.values for column in pair]), nulls)

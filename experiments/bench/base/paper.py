@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from experiments.bench.base.workloads import Workload, intervals_of, keys_of
-from filters.index.reference import ReferenceEddy
+from experiments.papers.grouped_filter import ReferenceEddy
 
 
 def per_tuple_seconds(workload: Workload, seconds: float) -> float:

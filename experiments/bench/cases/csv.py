@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from api.commands.files import Opened, Part, open_rows
+from api.commands.files import FilePart, OpenedFile, open_rows
 from api.core.calls import Call, apply
 from api.core.holdings import Holdings
 from eddy import Engine
@@ -79,7 +79,7 @@ def pushed(path: Path, types: dict[str, str]) -> tuple[float, list[dict[str, Any
     return time.process_time() - began, holdings.engine.answer("some").to_pylist()
 
 
-def _header(opened: Opened, part: Part, media: str) -> dict[str, Any]:
+def _header(opened: OpenedFile, part: FilePart, media: str) -> dict[str, Any]:
     texts = opened.form.texts() if opened.form is not None else {}
     return {"stream": "rows", "media": media} | ({"csv": texts} if texts else {})
 

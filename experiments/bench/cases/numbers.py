@@ -24,7 +24,7 @@ from api.base.limits import Limits
 from api.core.calls import Call
 from api.core.core import Core, recover
 from api.core.deletions import delete_tagged
-from api.core.inbox import Item
+from api.core.inbox import InboxItem
 from eddy import Engine, Query
 from experiments.bench.base.options import Options, Step
 from experiments.bench.base.report import Bar, Line, Measure
@@ -139,7 +139,7 @@ class _Direct:
     def do(self, what: Any) -> Any:
         told: list[Any] = []
         began = time.thread_time()
-        group = self._core.work([Item(what, lambda result, error: told.extend((result, error)))])
+        group = self._core.work([InboxItem(what, lambda result, error: told.extend((result, error)))])
         self.turns.append(time.thread_time() - began)
         self._core.writer.write(group)
         group.release(None)

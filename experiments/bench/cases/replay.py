@@ -27,7 +27,7 @@ from experiments.bench.base.report import Bar, Line, Measure
 from pipeline.dataset import ARROW_TYPES, COMPRESSION, Dataset
 from pipeline.draft import Declared, Draft, chunk_name
 from pipeline.merged import SLICE_ROWS, Merged, Slice
-from pipeline.pace import Pace
+from pipeline.pace import ReplayPace
 from pipeline.replay import replay
 from pipeline.targets import EngineTarget
 
@@ -117,7 +117,7 @@ def from_memory(dataset: Dataset, n_queries: int, slices: list[Slice]) -> Replay
 def from_files(dataset: Dataset, n_queries: int, slice_rows: int) -> ReplayCost:
     engine, target = make_engine(dataset, n_queries)
     wall, cpu = time.perf_counter(), time.thread_time()
-    found = replay(dataset, target, Pace(None), slice_rows=slice_rows)
+    found = replay(dataset, target, ReplayPace(None), slice_rows=slice_rows)
     return ReplayCost(time.perf_counter() - wall, max(time.thread_time() - cpu, found.reading_cpu), results_of(engine))
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from api.base.limits import Limits
-from api.edge.tokens import ROUTES, Tokens, add_token
+from api.edge.access_tokens import ROUTES, Tokens, add_token
 from api.wire.bodies import ARROW, CSV, JSON, NDJSON
 from eddy import EddyError, Engine
 from tests.reference.in_process import InProcess, in_process

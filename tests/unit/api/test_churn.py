@@ -11,7 +11,7 @@ from api.base.limits import Limits
 from api.core.calls import Call
 from api.core.core import Clock, Core
 from api.core.holdings import Holdings
-from api.core.inbox import Item
+from api.core.inbox import InboxItem
 from eddy import Engine
 
 TEXTS = (
@@ -47,7 +47,7 @@ class Churn:
             if error is not None:
                 errors.append(error)
 
-        group = self.core.work([Item(call, told) for call in calls])
+        group = self.core.work([InboxItem(call, told) for call in calls])
         self.core.writer.write(group)
         group.release(None)
         assert not errors, errors

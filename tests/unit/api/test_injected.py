@@ -23,7 +23,7 @@ from api.base.limits import Limits
 from api.core.calls import Call
 from api.core.core import Clock, Core, News
 from api.core.holdings import Holdings, load_holdings
-from api.core.inbox import Item
+from api.core.inbox import InboxItem
 from api.wire.bodies import ARROW, CSV, JSON, NDJSON, BodyError
 from eddy import EddyError, Engine, Query
 from eddy.catalog.planner import Planner
@@ -144,7 +144,7 @@ class Injection:
 
     def _on_event(self, frame: FrameType, event: str, about: Any) -> None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if name == "_carried_out" and event in ("call", "return"):
+        if name == "_execute_recorded" and event in ("call", "return"):
             self.inside = event == "call"
         if not self.inside or event != "call" or not file.startswith(OURS) or file in AROUND:
             return
@@ -184,7 +184,7 @@ class World:
 
     def ask(self, what: Call, injection: Injection | None = None) -> tuple[Any, BaseException | None]:
         told: list[tuple[Any, BaseException | None]] = []
-        items = [Item(what, lambda result, error: told.append((result, error)))]
+        items = [InboxItem(what, lambda result, error: told.append((result, error)))]
         if injection is None:
             group = self.core.work(items)
         else:
@@ -310,7 +310,7 @@ def test_a_batch_that_is_refused_uses_up_no_number() -> None:
 def test_a_bug_in_what_is_made_of_a_result_ends_nothing_but_that() -> None:
     world = World()
     told: list[Any] = []
-    item = Item(CALLS["push"](), lambda result, error: told.append(error), then=lambda result: 1 // 0)
+    item = InboxItem(CALLS["push"](), lambda result, error: told.append(error), then=lambda result: 1 // 0)
     world.core.work([item]).release(None)
     assert isinstance(told[0], ZeroDivisionError) and world.core.failure is None and world.core.bad_reads == 1
     assert world.ask(CALLS["push"]())[1] is None

@@ -18,7 +18,7 @@ from api.base.logs import JsonFormatter, TextFormatter
 from api.base.settings import SettingsError
 from api.core import service as services
 from api.core.service import Service
-from api.edge.tokens import add_token, drop_token
+from api.edge.access_tokens import add_token, drop_token
 from api.server import bind, open_tokens
 from tests.reference.asgi import ask
 

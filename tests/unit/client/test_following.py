@@ -13,7 +13,7 @@ import pytest
 from eddy import GoneError, LimitError
 from eddy.client import Client, UnreachableError, exchange
 from eddy.client.facts import Change
-from eddy.client.following import Committed, Cursor, End, Gap, Message, follow
+from eddy.client.following import ChangeCursor, Committed, End, Gap, Message, follow
 
 COLUMNS = {"a": "int", "t": "timestamp"}
 
@@ -27,7 +27,7 @@ def frame(value: Any) -> bytes:
     return b"".join(json.dumps(one).encode() + b"\n" for one in (value if isinstance(value, list) else [value]))
 
 
-def read(cursor: Cursor, *frames: Any, size: int = 1 << 20) -> list[Message]:
+def read(cursor: ChangeCursor, *frames: Any, size: int = 1 << 20) -> list[Message]:
     """What a connection with these frames gives, cut into chunks."""
     cursor.restart()
     data = b"".join(map(frame, frames))
@@ -46,7 +46,7 @@ def values(messages: list[Message]) -> list[tuple[int, list[int], bool]]:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 1 << 20])
 def test_commits_come_whole_however_the_bytes_are_cut(size: int) -> None:
-    cursor = Cursor(["q"], (), 3)
+    cursor = ChangeCursor(["q"], (), 3)
     frames = [
         [change(4, 1), change(4, 2), change(5, 3)],
         [change(5, 4)],
@@ -58,14 +58,14 @@ def test_commits_come_whole_however_the_bytes_are_cut(size: int) -> None:
 
 
 def test_what_came_of_a_commit_that_was_cut_comes_again_and_is_given_once() -> None:
-    cursor = Cursor(["q"], (), 3)
+    cursor = ChangeCursor(["q"], (), 3)
     assert values(read(cursor, [change(4, 1)])) == []
     assert cursor.since == 3
     assert values(read(cursor, [change(4, 1), change(4, 2)], {"progress": 4})) == [(4, [1, 2], False)]
 
 
 def test_a_snapshot_is_given_when_it_is_whole() -> None:
-    cursor = Cursor(["q"], (), "snapshot")
+    cursor = ChangeCursor(["q"], (), "snapshot")
     assert values(read(cursor, [change(7, 1)])) == [] and cursor.since == "snapshot"
     assert values(read(cursor, [change(8, 1)], [change(8, 2)], {"progress": 8}, [change(9, 3)], {"progress": 9})) == [
         (8, [1, 2], True), (9, [3], False),
@@ -73,7 +73,7 @@ def test_a_snapshot_is_given_when_it_is_whole() -> None:
 
 
 def test_times_are_times_and_texts_may_hold_any_character() -> None:
-    cursor = Cursor(["q"], (), "now")
+    cursor = ChangeCursor(["q"], (), "now")
     odd = change(1, 5)
     odd["row"]["s"] = "a\u2028b\x85c\x0cd\re\n"
     message = read(cursor, [odd], {"progress": 1, "times": {"main": "1970-01-01T00:00:01Z"}}, size=3)[0]
@@ -85,7 +85,7 @@ def test_times_are_times_and_texts_may_hold_any_character() -> None:
 
 
 def test_a_gap_moves_the_cursor_and_what_waited_is_forgotten() -> None:
-    cursor = Cursor(["q"], (), 3, "gap")
+    cursor = ChangeCursor(["q"], (), 3, "gap")
     found = read(
         cursor,
         [change(4, 1)],
@@ -98,7 +98,7 @@ def test_a_gap_moves_the_cursor_and_what_waited_is_forgotten() -> None:
 
 
 def test_after_a_gap_with_a_snapshot_the_whole_answer_comes() -> None:
-    cursor = Cursor(["q"], (), 3, "conflate")
+    cursor = ChangeCursor(["q"], (), 3, "conflate")
     gap = {"gap": {"after": 3, "until": 8, "snapshot": True}}
     assert values(read(cursor, [change(4, 1)], gap)) == [] and cursor.since == 3
     assert values(read(cursor, gap, [change(8, 1)], [change(8, 2)], {"progress": 8})) == [(8, [1, 2], True)]
@@ -106,25 +106,25 @@ def test_after_a_gap_with_a_snapshot_the_whole_answer_comes() -> None:
 
 def test_the_end_of_a_query_is_told_and_ends_a_reader_of_it_alone() -> None:
     end = {"end": {"query": "q", "reason": "cancelled"}}
-    alone, several, tagged = Cursor(["Q"], (), 0), Cursor(["q", "r"], (), 0), Cursor(["q"], ["t"], 0)
+    alone, several, tagged = ChangeCursor(["Q"], (), 0), ChangeCursor(["q", "r"], (), 0), ChangeCursor(["q"], ["t"], 0)
     assert [read(cursor, end) for cursor in (alone, several, tagged)] == [[End("q", "cancelled")]] * 3
     assert [cursor.done for cursor in (alone, several, tagged)] == [True, False, False]
     assert several.queries == ("r",)
 
 
 def test_a_service_that_stops_is_no_end() -> None:
-    cursor = Cursor(["q"], (), 0)
+    cursor = ChangeCursor(["q"], (), 0)
     assert read(cursor, {"end": {"query": None, "reason": "the service stops"}}) == [] and not cursor.done
 
 
 def test_a_reader_that_was_too_slow_is_told() -> None:
     with pytest.raises(LimitError, match="too slow"):
-        read(Cursor(["q"], (), 0), {"end": {"query": None, "reason": "too slow"}})
+        read(ChangeCursor(["q"], (), 0), {"end": {"query": None, "reason": "too slow"}})
 
 
 def test_a_service_that_began_anew_is_noticed() -> None:
     with pytest.raises(GoneError) as caught:
-        read(Cursor(["q"], (), 30), {"progress": 2})
+        read(ChangeCursor(["q"], (), 30), {"progress": 2})
     assert caught.value.code == "began_anew"
 
 
@@ -209,13 +209,13 @@ def test_patience_with_a_service_that_is_gone_ends() -> None:
 
 
 def test_what_is_asked_for_names_the_queries_the_tags_and_the_place() -> None:
-    one = Cursor(["hot"], (), 5, "gap").request()
+    one = ChangeCursor(["hot"], (), 5, "gap").request()
     assert one.path == "/v1/queries/hot/changes" and ("since", "5") in one.params and ("slow", "gap") in one.params
-    many = Cursor(["hot"], ["demo"], "now").request()
+    many = ChangeCursor(["hot"], ["demo"], "now").request()
     assert many.path == "/v1/changes" and ("query", "hot") in many.params and ("tag", "demo") in many.params
 
 
 def test_nothing_is_asked_before_somebody_reads() -> None:
-    steps = follow(Cursor(["q"], (), 0), exchange.Patience(1.0))
+    steps = follow(ChangeCursor(["q"], (), 0), exchange.Patience(1.0))
     assert isinstance(next(steps), exchange.Open)
     steps.close()

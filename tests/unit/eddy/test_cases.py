@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from eddy import Engine
-from eddy.operators.operation import FeedStage, OperatorStage, Stage, Step
+from eddy.operators.operation import CommitStep, FeedStage, OperatorStage, Stage
 from eddy.operators.stages import Builder
 from queries.nodes import Node
 from queries.nodes import Slide as SlideNode
@@ -101,12 +101,12 @@ class Listener:
             self.nodes[node] = Seen(stage, Watched([child.sends_ends for child in stage.children], stage.sends_ends))
             return stage
 
-        def operating(stage: OperatorStage, step: Step) -> Any:
+        def operating(stage: OperatorStage, step: CommitStep) -> Any:
             found = operate(stage, step)
             self._note(stage, [child.delta(step) for child in stage.children], found, step)
             return found
 
-        def feeding(stage: FeedStage, step: Step) -> Any:
+        def feeding(stage: FeedStage, step: CommitStep) -> Any:
             found = feed(stage, step)
             self._note(stage, [], found, step)
             return found
@@ -115,7 +115,7 @@ class Listener:
         monkeypatch.setattr(OperatorStage, "_process", operating)
         monkeypatch.setattr(FeedStage, "_process", feeding)
 
-    def _note(self, stage: Stage, given: list[Any], found: Any, step: Step) -> None:
+    def _note(self, stage: Stage, given: list[Any], found: Any, step: CommitStep) -> None:
         for seen in self.nodes.values():
             if seen.stage is not stage:
                 continue
@@ -146,7 +146,7 @@ def is_leaf(stage: Stage) -> bool:
     return isinstance(stage, FeedStage) or (isinstance(stage, OperatorStage) and isinstance(stage.operator, SlideOperator))
 
 
-def _numbered(delta: Delta, step: Step) -> Delta:
+def _numbered(delta: Delta, step: CommitStep) -> Delta:
     """With ranks that go on from commit to commit."""
 
     def on(ranks: Any) -> Any:

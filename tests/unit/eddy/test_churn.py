@@ -97,8 +97,8 @@ class Churn:
         query = self.engine.submit(KINDS[kind], params=params)
         self.live[query.id] = (query, kind, params, place)
         source = self.engine._catalog.sources["s"]
-        self.most_slots = max(self.most_slots, source.slots.taken)
-        self.most_candidates = max(self.most_candidates, source.sparse_slots.taken)
+        self.most_slots = max(self.most_slots, source.placement.slots.taken)
+        self.most_candidates = max(self.most_candidates, source.placement.sparse_slots.taken)
 
     def cancel(self, number: int) -> None:
         query, _, _, place = self.live.pop(number)
@@ -142,10 +142,10 @@ def churn(n_cycles: int, kinds: list[str], peak: int) -> Churn:
     assert run.listed > n_cycles / 40, "rows flow"
     source = run.engine._catalog.sources["s"]
     words = max(1, -(-run.most_slots // 64))
-    assert source.slots.n_words <= 1 << (words - 1).bit_length()
-    assert source.slots.taken == 10 + 3 * 10, "two disjuncts and a leg for each of the ten with a clause"
-    assert not source.indexes and source.sparse_slots.taken == 0
-    assert len(source.modules) == 10 and len(source.classes) == 10
+    assert source.placement.slots.n_words <= 1 << (words - 1).bit_length()
+    assert source.placement.slots.taken == 10 + 3 * 10, "two disjuncts and a leg for each of the ten with a clause"
+    assert not source.placement.indexes and source.placement.sparse_slots.taken == 0
+    assert len(source.modules.by_text) == 10 and len(source.placement.classes) == 10
     assert run.engine.stats()["streams"]["s"]["legs"] == 20
     return run
 
@@ -184,7 +184,8 @@ def test_bytes_come_back_after_conditions_on_strings_nobody_sends(shape: str) ->
         bytes_after.append((run.settle(), run.engine.stats()["streams"]["s"]["bytes"]))
     for after in bytes_after[1:]:
         assert after == bytes_after[0]
-    assert not run.engine._catalog.sources["s"].indexes and run.engine._catalog.sources["s"].sparse_slots.taken == 0
+    placement = run.engine._catalog.sources["s"].placement
+    assert not placement.indexes and placement.sparse_slots.taken == 0
 
 
 def test_a_slot_used_again_does_not_inherit_stored_rows() -> None:
@@ -212,16 +213,19 @@ def test_the_index_of_candidates_comes_at_64_and_goes_with_its_last_query() -> N
     engine.create_stream("s", COLUMNS, time="ts")
     queries = [engine.submit("SELECT tag FROM s WHERE key = :k", params={"k": k}) for k in range(63)]
     source = engine._catalog.sources["s"]
-    assert not source.indexes and source.slots.taken == 63
+    assert not source.placement.indexes and source.placement.slots.taken == 63
     engine.push("s", {"key": [5], "ts": [1]})
     queries.append(engine.submit("SELECT tag FROM s WHERE key = 63"))
-    assert list(source.indexes) == [1] and (source.slots.taken, source.sparse_slots.taken) == (0, 64)
+    assert list(source.placement.indexes) == [1] and (source.placement.slots.taken, source.placement.sparse_slots.taken) == (
+        0,
+        64,
+    )
     engine.push("s", {"key": [5, 63], "ts": [1, 1]})
     assert [engine.stats()["queries"][queries[k].name]["results"] for k in (5, 6, 63)] == [2, 0, 1]
     for query in queries:
         query.cancel()
         engine.check()
-    assert not source.indexes and source.sparse_slots.taken == 0
+    assert not source.placement.indexes and source.placement.sparse_slots.taken == 0
 
 
 def test_queries_on_several_keys_keep_all_their_keys_while_the_index_grows() -> None:

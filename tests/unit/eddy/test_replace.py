@@ -223,7 +223,7 @@ def test_replacing_for_ever_leaves_nothing_behind() -> None:
     first = turn(0)
     assert turn(330) == turn(660) == first
     source = engine._catalog.sources["readings"]
-    assert len(source.legs) == 2 and not source.modules and len(query.earlier) <= 2
+    assert len(source.placement.legs) == 2 and not source.modules.by_text and len(query.earlier) <= 2
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------

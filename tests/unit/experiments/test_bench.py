@@ -19,7 +19,7 @@ from experiments.bench.base.report import Bar, Line, Measure, table_of
 from experiments.bench.base.timing import spread, take_turns, time_calls
 from experiments.bench.base.workloads import Batch, Workload, intervals_of, keys_of, sql
 from experiments.bench.cases import CASES, churn, csv, idle, replay, routing
-from filters.index.reference import ReferenceEddy
+from experiments.papers.grouped_filter import ReferenceEddy
 from lineage.bits import BYTE_BITS
 
 

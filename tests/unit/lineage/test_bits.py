@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bitarray import bitarray
 
 from eddy.base.compile import ensure
 from lineage.batch import Lineage
@@ -17,8 +16,6 @@ from lineage.bits import (
     list_rows,
     set_bit,
     slots_of,
-    to_bitarray,
-    to_mask,
     transpose,
     words,
 )
@@ -53,29 +50,6 @@ def test_one_bit_is_set_read_and_cleared_alone(slot: int) -> None:
     mask[:] = ~np.uint64(0)
     clear_bit(mask, slot)
     assert slots_of(mask).tolist() == [other for other in range(128) if other != slot]
-
-
-@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200])
-def test_a_mask_survives_the_way_through_a_bitarray(n: int) -> None:
-    rng = np.random.default_rng(n)
-    bits = bitarray(rng.integers(0, 2, n).tolist())
-    mask = to_mask(bits, words(n) + 1)
-    assert mask.dtype == np.uint64 and len(mask) == words(n) + 1
-    assert slots_of(mask).tolist() == [i for i, bit in enumerate(bits) if bit]
-    assert to_bitarray(mask, n) == bits
-
-
-@pytest.mark.parametrize("endian", ["little", "big"])
-def test_a_mask_does_not_depend_on_how_the_bitarray_keeps_its_bits(endian: str) -> None:
-    bits = bitarray("1100000001", endian=endian)
-    assert slots_of(to_mask(bits, 1)).tolist() == [0, 1, 9]
-
-
-def test_a_mask_is_writable_and_its_own_memory() -> None:
-    bits = bitarray("10")
-    mask = to_mask(bits, 1)
-    set_bit(mask, 1)
-    assert bits == bitarray("10") and slots_of(mask).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("density", DENSITIES)
@@ -113,7 +87,7 @@ def test_list_rows_and_count_rows_give_each_query_its_rows(density: float, n_row
     n_slots, n_more = 128, 40
     bits = random_bits(rng, n_slots, n_rows, density)
     rows_of = packed(bits)
-    legs = to_mask(bitarray((rng.random(n_slots) < 0.7).tolist()), 2)
+    legs = np.packbits(rng.random(n_slots) < 0.7, bitorder="little").view(np.uint64)
     query_of = rng.permutation(n_slots) + 1000
     more_slot, more_query = rng.integers(0, n_slots, n_more + 3).astype(np.int32), np.arange(n_more + 3) + 5000
     edges = [0, 1, 63, 64, n_rows - 1, n_rows]

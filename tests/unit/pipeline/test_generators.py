@@ -14,7 +14,7 @@ from lineage.errors import SchemaError
 from pipeline.chunks import write_chunks
 from pipeline.dataset import Dataset
 from pipeline.draft import Draft
-from pipeline.sensors import READINGS, Building, readings
+from pipeline.sensors import READINGS, SensorNetwork, readings
 from pipeline.stocks import STREAMS, Market, stream_rows
 from tests.reference.drawing import xxhash64
 from tests.reference.sensor_rows import reading
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MONDAY = 1_709_510_400_000_000
-BUILDING = Building(sensors=23, epochs=700, epoch_us=31_000_000, start_us=MONDAY + 7 * 3_600_000_000)
+BUILDING = SensorNetwork(sensors=23, epochs=700, epoch_us=31_000_000, start_us=MONDAY + 7 * 3_600_000_000)
 MARKET = Market(symbols=40, days=7, trades=900, quotes=1100, articles=200, start_us=MONDAY)
 
 
@@ -85,7 +85,7 @@ def test_chunks_are_read_back_in_order_and_whole(spark: SparkSession, tmp_path: 
 
 @pytest.mark.spark
 def test_a_building_has_days_losses_failures_and_outliers(spark: SparkSession) -> None:
-    building = Building(sensors=200, epochs=1440, epoch_us=60_000_000, start_us=MONDAY)
+    building = SensorNetwork(sensors=200, epochs=1440, epoch_us=60_000_000, start_us=MONDAY)
     table = readings(spark, building, 3, 1 << 20).toArrow()
     column = {name: table[name].to_numpy() for name in table.column_names}
     hour = table["ts"].cast(pa.int64()).to_numpy() // 3_600_000_000 % 24
@@ -114,7 +114,7 @@ def test_a_market_has_an_opening_burst_and_hot_symbols(spark: SparkSession) -> N
 
 def test_what_cannot_be_generated_is_refused() -> None:
     with pytest.raises(SchemaError, match="nothing to generate"):
-        Building(sensors=0, epochs=1, epoch_us=1000, start_us=0)
+        SensorNetwork(sensors=0, epochs=1, epoch_us=1000, start_us=0)
     with pytest.raises(SchemaError, match="nothing to generate"):
         Market(symbols=26**4 + 1, days=1, trades=1, quotes=1, articles=1, start_us=MONDAY)
     with pytest.raises(SchemaError, match="Monday"):

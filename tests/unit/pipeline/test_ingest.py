@@ -15,7 +15,7 @@ from lineage.errors import SchemaError
 from pipeline.dataset import Dataset, DatasetError
 from pipeline.draft import Draft
 from pipeline.files import sources_of
-from pipeline.ingest import Ingested, ingest
+from pipeline.ingest import IngestedStream, ingest
 from pipeline.session import SparkError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 def ingested(
     spark: SparkSession, out: Path, words: list[str], columns: dict[str, str] | None = None, time: str | None = None, **more: Any
-) -> tuple[Dataset, dict[str, Ingested]]:  # fmt: skip
+) -> tuple[Dataset, dict[str, IngestedStream]]:  # fmt: skip
     with Draft(out, kind="ingested", seed=None, parameters={}) as draft:
         done = {source.stream: ingest(spark, draft, source, columns, time, **more) for source in sources_of(words, None)}
         return draft.publish({name: one.declared for name, one in done.items()}, {}), done

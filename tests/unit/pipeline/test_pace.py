@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lineage.errors import EddyError
-from pipeline.pace import Pace, parse_speed
+from pipeline.pace import ReplayPace, parse_speed
 
 
 class Clock:
@@ -25,7 +25,7 @@ class Clock:
 
 def test_rows_are_due_at_their_distance_from_the_first_over_the_speed() -> None:
     clock = Clock()
-    pace = Pace(60.0, clock=clock, sleep=clock.sleep)
+    pace = ReplayPace(60.0, clock=clock, sleep=clock.sleep)
     pace.begin(5_000_000)
     for second in range(0, 6000, 7):
         pace.wait(5_000_000 + second * 1_000_000)
@@ -35,7 +35,7 @@ def test_rows_are_due_at_their_distance_from_the_first_over_the_speed() -> None:
 
 def test_a_replay_that_was_slow_catches_up_and_says_how_far_it_was_behind() -> None:
     clock = Clock()
-    pace = Pace(1.0, clock=clock, sleep=clock.sleep)
+    pace = ReplayPace(1.0, clock=clock, sleep=clock.sleep)
     pace.begin(0)
     pace.wait(1_000_000)
     clock.now += 10
@@ -49,7 +49,7 @@ def test_a_replay_that_was_slow_catches_up_and_says_how_far_it_was_behind() -> N
 
 def test_without_a_speed_nothing_waits() -> None:
     clock = Clock()
-    pace = Pace(None, clock=clock, sleep=clock.sleep)
+    pace = ReplayPace(None, clock=clock, sleep=clock.sleep)
     pace.begin(0)
     pace.wait(10**15)
     assert (clock.now, pace.lag) == (100.0, 0.0)

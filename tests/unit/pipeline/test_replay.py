@@ -10,8 +10,8 @@ import pytest
 from eddy import Engine
 from pipeline.dataset import Dataset, DatasetError
 from pipeline.merged import Position, Slice
-from pipeline.pace import Pace
-from pipeline.replay import Moved, Progress, replay
+from pipeline.pace import ReplayPace
+from pipeline.replay import Moved, ReplayProgress, replay
 from pipeline.targets import EngineTarget
 from tests.unit.pipeline.streams import BEGIN_US, SECOND, market, write_market
 
@@ -48,7 +48,7 @@ def test_a_replay_gives_the_answers_of_one_push_of_all_rows(tmp_path: Path, slic
     engine = Engine()
     target = EngineTarget(engine, dataset)
     submitted(engine)
-    found = replay(dataset, target, Pace(None), slice_rows=slice_rows)
+    found = replay(dataset, target, ReplayPace(None), slice_rows=slice_rows)
     assert answers(engine) == pushed_at_once(tables, dataset)
     assert all(answers(engine).values())
     assert (found.rows, found.before, found.late, found.total) == (700, 0, 0, 700)
@@ -70,7 +70,7 @@ def test_rows_are_taken_when_they_are_due_and_not_before(tmp_path: Path) -> None
             taken.append((now, some))
             return super().take(some)
 
-    replay(dataset, Watching(Engine(), dataset), Pace(10.0, clock=lambda: now, sleep=sleep))
+    replay(dataset, Watching(Engine(), dataset), ReplayPace(10.0, clock=lambda: now, sleep=sleep))
     first_us = taken[0][1].first_us
     for at, some in taken:
         due = [1000 + (time_us - first_us) / SECOND / 10 for time_us in (some.first_us, some.last_us)]
@@ -128,7 +128,7 @@ def test_a_replay_that_was_stopped_anywhere_goes_on_without_loss_or_duplicate(tm
     stops = 0
     while True:
         try:
-            found = replay(dataset, target, Pace(None), slice_rows=10 + stops)
+            found = replay(dataset, target, ReplayPace(None), slice_rows=10 + stops)
             break
         except KeyboardInterrupt:
             stops += 1
@@ -146,7 +146,7 @@ def test_a_replay_goes_on_behind_rows_that_somebody_else_sent_meanwhile(tmp_path
     # before our third slice of ten comes another replay's, of twenty-five
     start = list(Merged(dataset, slice_rows=10))[2].start
     target.other = {3: next(Merged(dataset, start=start, slice_rows=25))}
-    found = replay(dataset, target, Pace(None), slice_rows=10)
+    found = replay(dataset, target, ReplayPace(None), slice_rows=10)
     assert sorted(target.rows) == all_rows(tables)
     assert found.before + found.rows == 200 and found.before > 0
 
@@ -155,10 +155,10 @@ def test_a_truncated_chunk_stops_the_replay_with_its_name_and_what_came_before_i
     dataset = write_market(tmp_path / "d", market(5, 300, 0))
     path = tmp_path / "d" / "trades" / "chunk=000002.parquet"
     path.write_bytes(path.read_bytes()[:100])
-    progress = Progress(0)
+    progress = ReplayProgress(0)
     engine = Engine()
     with pytest.raises(DatasetError, match=r"chunk=000002\.parquet"):
-        replay(dataset, EngineTarget(engine, dataset), Pace(None), progress=progress)
+        replay(dataset, EngineTarget(engine, dataset), ReplayPace(None), progress=progress)
     assert progress.position == {"trades": 200, "quotes": 0}
     assert engine.stats()["streams"]["trades"]["rows"] == 200
     assert progress.time_us is not None and progress.time_us >= BEGIN_US

@@ -22,7 +22,7 @@ from stems.row_store import PAGE_ROWS, RowStore
 ensure()
 
 SCHEMA = Schema.parse({"s": "string", "x": "float", "n": "int", "at": "timestamp[us]"}, "t")
-S, X, N, AT = (ColumnRef(column.type, column.name, k) for k, column in enumerate(SCHEMA.columns))
+S, X, N, _ = (ColumnRef(column.type, column.name, k) for k, column in enumerate(SCHEMA.columns))
 
 
 def number(value: int) -> Literal:
@@ -138,7 +138,7 @@ def test_equal_expressions_are_one_column_that_goes_with_its_last_user() -> None
     assert one is two and stream.store.bytes() == taken
     assert stream.derived.stats() == {"(n % 10)": {"users": 2, "errors": 0}}
     stream.derived.release(one)
-    assert len(stream.derived) == 1
+    assert len(stream.derived.columns) == 1
     stream.derived.release(two)
     assert stream.store.bytes() == before and stream.derived.stats() == {} and len(stream.dictionaries) == len(SCHEMA)
     stream.check()

@@ -18,6 +18,7 @@ from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from stems.frame import PageFrame, condition_rows, interval_rows
 from stems.row_store import RowStore
+from tests.reference.dictionaries import encode_list
 
 ensure()
 
@@ -46,7 +47,7 @@ class Stored:
         for name, column, dictionary in zip(SCHEMA.names, SCHEMA.columns, self.dictionaries):
             values = [row[name] for row in self.rows]
             if dictionary is not None:
-                cells.append(dictionary.encode_list(values))
+                cells.append(encode_list(dictionary, values))
             else:
                 dtype = np.float64 if column.type is Type.FLOAT else np.int64
                 cells.append(np.array([0 if value is None else value for value in values], dtype))
@@ -106,7 +107,7 @@ def test_a_residual_is_read_from_the_outcome_kept_with_the_rows_and_is_false_whe
     residual = ResidualAtom(FunctionCall(Type.BOOL, "like", (ColumnRef(Type.STRING, "s", 2), Literal(Type.STRING, "a%"))))
     condition = Condition((), (residual,), ())
     assert stored.condition_rows(condition, 0, 10, {str(residual): 4}) == [False] * 10
-    stored.store.keep_outcome(stored.page, 3, 4, np.array([True, False, True]))
+    stored.store.outcomes.keep(stored.page, 3, 4, np.array([True, False, True]))
     assert stored.condition_rows(condition, 2, 7, {str(residual): 4}) == [False, True, False, True, False]
 
 
@@ -137,7 +138,7 @@ def test_condition_rows_are_the_true_rows_of_the_expression(seed: int) -> None:
         for atom in condition.atoms():
             if not isinstance(atom, IndexAtom):
                 number = modules.setdefault(str(atom), len(modules))
-                stored.store.keep_outcome(stored.page, 0, number, true_rows(atom.expression, frame))
+                stored.store.outcomes.keep(stored.page, 0, number, true_rows(atom.expression, frame))
         at, stop = sorted(rng.sample(range(121), 2))
         assert stored.condition_rows(condition, at, stop, modules) == expected[at:stop].tolist(), str(condition)
 

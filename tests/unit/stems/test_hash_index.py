@@ -17,6 +17,7 @@ from lineage.schema import KEY_MAX, KEY_MIN, Schema, Type
 from stems.hash_index import SWEEP_ROWS, HashIndex
 from stems.key_table import place_of
 from stems.row_store import RowStore
+from tests.reference.dictionaries import encode_list
 from tests.reference.indexes import SlowHashIndex
 
 ensure()
@@ -68,7 +69,7 @@ class Both:
         for column in SCHEMA.columns:
             values = [row[column.name] for row in rows]
             if column.type is Type.STRING:
-                cells.append(self.dictionary.encode_list(values))
+                cells.append(encode_list(self.dictionary, values))
             else:
                 dtype = np.float64 if column.type is Type.FLOAT else np.int64
                 cells.append(np.array([0 if value is None else value for value in values], dtype))

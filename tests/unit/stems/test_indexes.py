@@ -12,6 +12,7 @@ from stems.indexes import Indexes
 from stems.key_ranges import shifted_ranges
 from stems.keys import KeyFolding
 from stems.row_store import PAGE_ROWS, RowStore
+from tests.reference.dictionaries import encode_list
 
 ensure()
 
@@ -29,7 +30,7 @@ class Stream:
     def push(self, texts: list[str]) -> None:
         n = len(texts)
         first = self.store.end
-        cells = [self.texts.encode_list(texts), np.arange(first, first + n) / 2, np.arange(first, first + n)]
+        cells = [encode_list(self.texts, texts), np.arange(first, first + n) / 2, np.arange(first, first + n)]
         done = 0
         while done < n:
             count = min(n - done, self.store.room())
@@ -42,7 +43,7 @@ class Stream:
         """As a row of another stream finds it, with another dictionary."""
         other = Dictionary()
         folding = KeyFolding.of_probing([(Type.STRING, other)], [(Type.STRING, self.texts)])
-        keys = folding.fold([other.encode_list(["unknown", text])], [None])
+        keys = folding.fold([encode_list(other, ["unknown", text])], [None])
         rows, positions = np.empty(64, np.int32), np.empty(64, np.int64)
         n = index.probe(keys, self.store.watermark, self.store.end).fill(rows, positions)
         assert (rows[:n] == 1).all()

@@ -15,6 +15,7 @@ from filters.values.intervals import float_key
 from lineage.dictionary import Dictionary
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from stems.keys import CodeTranslation, KeyFolding
+from tests.reference.dictionaries import encode_list
 
 ensure()
 
@@ -54,7 +55,7 @@ def test_types_that_never_are_equal_are_refused() -> None:
 
 def test_a_self_join_needs_no_translation() -> None:
     texts = Dictionary()
-    codes = texts.encode_list(["a", "b"])
+    codes = encode_list(texts, ["a", "b"])
     keys = KeyFolding.of_probing([(Type.STRING, texts)], [(Type.STRING, texts)]).fold([codes], [None])
     assert keys.words is codes
 
@@ -70,7 +71,7 @@ def test_translation_follows_both_dictionaries() -> None:
             if rng.random() < 0.1 and len(side):
                 side.compact(rng.sample(range(len(side)), rng.randint(0, len(side))))
             else:
-                side.encode_list([f"t{rng.randrange(30)}" for _ in range(rng.randrange(5))])
+                encode_list(side, [f"t{rng.randrange(30)}" for _ in range(rng.randrange(5))])
             if rng.random() < 0.7:
                 table = translation.refresh()
                 assert table.tolist() == [stored.find(text) for text in probing.strings]
@@ -79,13 +80,13 @@ def test_translation_follows_both_dictionaries() -> None:
 
 def test_texts_of_two_streams_meet() -> None:
     probing, stored = Dictionary(), Dictionary()
-    stored.encode_list(["x", "y"])
+    encode_list(stored, ["x", "y"])
     folding = KeyFolding.of_probing([(Type.STRING, probing)], [(Type.STRING, stored)])
-    codes = probing.encode_list(["y", "new", None, "x"])
+    codes = encode_list(probing, ["y", "new", None, "x"])
     nulls = np.array([0, 0, 1, 0], np.uint8)
     keys = folding.fold([codes], [nulls])
     assert [int(word) for word, good in zip(keys.words, keys.usable) if good] == [1, 0]
     assert keys.usable.tolist() == [1, 0, 0, 1]
-    stored.encode_list(["new"])
+    encode_list(stored, ["new"])
     assert folding.fold([codes], [nulls]).usable.tolist() == [1, 1, 0, 1]
     assert folding.bytes() == 8 * len(probing)

@@ -18,6 +18,7 @@ from lineage.schema import Schema
 from stems import partition_table
 from stems.row_ends import EndColumns, RowEnds
 from stems.row_store import RowStore
+from tests.reference.dictionaries import encode_list
 from tests.reference.row_ends import SlowRowEnds
 
 
@@ -66,7 +67,7 @@ class Both:
         cells = [
             np.array([0 if row[0] is None else row[0] for row in rows], np.int64),
             np.array([0.0 if row[1] is None else row[1] for row in rows], np.float64),
-            self.texts.encode_list(["" if row[2] is None else row[2] for row in rows]),
+            encode_list(self.texts, ["" if row[2] is None else row[2] for row in rows]),
         ]
         nulls = [np.array([row[c] is None for row in rows], np.uint8) for c in range(3)]
         done = 0

@@ -245,7 +245,7 @@ def test_forget_gives_whole_pages_back_and_uses_them_again_clean() -> None:
     both.push(PAGE_ROWS, nulls=True, taken_at=10**6, numbers=np.arange(PAGE_ROWS)[::-1])
     first = both.page
     both.store.ids_of(first, 0)[:3] = [1, 2, 3]
-    both.store.keep_outcome(first, 0, 7, np.ones(3, np.bool_))
+    both.store.outcomes.keep(first, 0, 7, np.ones(3, np.bool_))
     both.push(PAGE_ROWS)
     second = both.page
     both.push(10)
@@ -303,7 +303,7 @@ def test_bytes_are_those_of_what_each_page_keeps_for_the_rows_held() -> None:
     assert store.bytes() == 130 * (32 + 3 + 8 + 8)
     page = both.page
     store.ids_of(page, 1)[:2] = [4, 5]
-    store.keep_outcome(page, 0, 3, np.ones(2, np.bool_))
+    store.outcomes.keep(page, 0, 3, np.ones(2, np.bool_))
     assert store.bytes() == 130 * (32 + 3 + 8 + 8 + 4 * 2 + 1)
     store.forget(30)
     assert store.bytes() == 100 * (32 + 3 + 8 + 8 + 4 * 2 + 1)
@@ -321,8 +321,8 @@ def test_ids_and_outcomes_are_kept_where_rows_were_appended() -> None:
     store.ids_of(page, 2)[20:22] = [5, 6]
     assert page.ids is not None and page.ids.shape == (3, PAGE_ROWS) and page.ids.dtype == np.int32
     assert page.ids[0, 9:14].tolist() == [0, 7, 8, 9, 0] and page.ids[2, 20:23].tolist() == [5, 6, 0] and not page.ids[1].any()
-    store.keep_outcome(page, 5, 3, np.array([True, False, True]))
-    store.keep_outcome(page, 50, 3, np.array([True]))
+    store.outcomes.keep(page, 5, 3, np.array([True, False, True]))
+    store.outcomes.keep(page, 50, 3, np.array([True]))
     assert np.flatnonzero(page.outcomes[3]).tolist() == [5, 7, 50] and list(page.outcomes) == [3]
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from lineage.schema import Schema
+from stems.commit_spans import OPEN
 from stems.gathering import Gatherer
 from stems.indexes import Indexes
 from stems.row_store import RowStore
-from stems.table import OPEN, Versions
+from stems.table import Versions
 from tests.reference.limits import make_small
 
 SCHEMA = Schema.parse({"k": "int", "x": "float", "v": "int"}, "t")
@@ -45,7 +46,7 @@ class Table:
             columns = [np.array([row[c] for row in rows], np.float64 if c == 1 else np.int64) for c in range(3)]
             page, first = self.store.append(columns, [None] * 3, at, stop, self.commit, self.commit, self.n_versions + at)
             self.stems.build(page, first, first + stop - at)
-            self.store.keep_outcome(page, first, 5, np.array([1 + row[2] % 2 for row in rows[at:stop]], np.uint8))
+            self.store.outcomes.keep(page, first, 5, np.array([1 + row[2] % 2 for row in rows[at:stop]], np.uint8))
             at = stop
         self.n_versions += len(rows)
 

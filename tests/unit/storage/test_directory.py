@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lineage.errors import StorageError
-from storage import DataDirectory, Definition, LocalDisk, Snapshot
+from storage import CatalogEntry, DataDirectory, LocalDisk, Snapshot
 from storage.records import RECORD_HEADER_SIZE, RECORD_MAGIC, SEGMENT_HEADER_SIZE
 
 
@@ -238,7 +238,7 @@ def test_snapshots_may_be_saved_and_definitions_written_while_another_thread_app
         while not done.is_set():
             number = directory.durable
             directory.save_snapshot(number, [str(number).encode()])
-            directory.define(number, [Definition("query", "q", "{}", number)])
+            directory.define(number, [CatalogEntry("query", "q", "{}", number)])
 
     with ThreadPoolExecutor(1) as pool:
         saving = pool.submit(save)
@@ -257,14 +257,14 @@ def test_snapshots_may_be_saved_and_definitions_written_while_another_thread_app
 def test_discarding_state_keeps_the_definitions_alone(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     push(directory, 8)
-    directory.define(8, [Definition("stream", "lab", "{}", 2)])
+    directory.define(8, [CatalogEntry("stream", "lab", "{}", 2)])
     directory.save_snapshot(5, [b"state"])
     directory.close()
 
     directory = open_directory(tmp_path, discard_state=True)
     recovery = directory.recover()
     assert recovery.discarded and recovery.snapshot is None and list(recovery.records) == []
-    assert directory.catalog.definitions() == [Definition("stream", "lab", "{}", 2)]
+    assert directory.catalog.definitions() == [CatalogEntry("stream", "lab", "{}", 2)]
     assert directory.durable > 8
     with pytest.raises(AssertionError):
         directory.append(1, b"before the snapshot")

@@ -10,7 +10,7 @@ import pytest
 
 from lineage.errors import LimitError, StorageError
 from storage.disk import LocalDisk
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 from storage.journal import Journal
 from storage.records import MAX_PAYLOAD, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, SegmentHeader
 

@@ -9,7 +9,7 @@ import pytest
 
 from lineage.errors import StorageError
 from storage.disk import LocalDisk
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 from storage.snapshots import Snapshot, Snapshots
 
 

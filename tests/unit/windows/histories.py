@@ -19,7 +19,8 @@ import numpy as np
 from filters.values.vector import DTYPES, Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
-from windows.delta import SCHEDULED, Delta, Minus, Plus, check_delta
+from tests.reference.deltas import check_delta
+from windows.delta import SCHEDULED, Delta, Minus, Plus
 from windows.operators.operator import Operator
 
 Value = tuple[Any, ...]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from api.arrow.buffers import Room
+from api.arrow.buffers import ByteBudget
 from api.arrow.files import file_batches, stream_batches
 from api.arrow.flatbuffer import FormatError
 from api.arrow.stream import read_stream
@@ -33,7 +33,7 @@ WAYS: list[dict[str, Any]] = [{}, {"compression": "lz4"}, {"compression": "zstd"
 
 
 def read(body: bytes, room: int | None = 64 * MIB) -> pa.Table:
-    found = pa.table(read_stream(body, 0, Room(room)).rows)
+    found = pa.table(read_stream(body, 0, ByteBudget(room)).rows)
     found.validate(full=True)
     return found
 
@@ -85,7 +85,7 @@ def test_a_stream_without_an_end_ends_with_the_body() -> None:
 
 def test_a_body_that_is_not_aligned_is_read() -> None:
     body = encoded(table(3, 9, 0.3))
-    assert plain(pa.table(read_stream(b"abc" + body, 3, Room(None)).rows)) == plain(read(body))
+    assert plain(pa.table(read_stream(b"abc" + body, 3, ByteBudget(None)).rows)) == plain(read(body))
 
 
 def patched(column: Any, *changes: tuple[bytes, bytes]) -> bytes:

@@ -26,12 +26,12 @@ from api.core.calls import Call
 from api.core.core import News
 from api.core.holdings import Holdings, KeptReceipt
 from api.core.hub import Hub, Subscription
-from api.core.inbox import BusyError, Inbox, Item
-from api.core.parts import Part
+from api.core.inbox import BusyError, Inbox, InboxItem
+from api.core.parts import ChangePart
 from api.core.service import Service
 from api.edge.connections import BoundedConnection, Refusal, protocol_of
 from api.edge.guard import Guard
-from api.edge.rates import Rates
+from api.edge.rates import RateLimiter
 from api.experiment_runs import ExperimentRun, ExperimentRuns
 from eddy import EddyError, Engine, GoneError, LimitError
 from tests.reference.asgi import ask
@@ -124,7 +124,7 @@ def read_bytes_per_second(limit: int, n: int) -> bool:
 
 def requests_per_second(limit: int, n: int) -> bool:
     now = 0.0
-    rates = Rates(limit, lambda: now)
+    rates = RateLimiter(limit, lambda: now)
     try:
         for _ in range(n):
             rates.take("a")
@@ -210,7 +210,7 @@ def connections(limit: int, n: int) -> bool:
 # ---- the queue
 
 
-def _put(inbox: Inbox, n: int, item: Callable[[], Item]) -> bool:
+def _put(inbox: Inbox, n: int, item: Callable[[], InboxItem]) -> bool:
     try:
         for _ in range(n):
             inbox.put(item())
@@ -221,19 +221,19 @@ def _put(inbox: Inbox, n: int, item: Callable[[], Item]) -> bool:
 
 
 def queue_calls(limit: int, n: int) -> bool:
-    return _put(Inbox(limit, 1 << 20, 1), n, lambda: Item(Call("push", {}), lambda result, error: None, 1))
+    return _put(Inbox(limit, 1 << 20, 1), n, lambda: InboxItem(Call("push", {}), lambda result, error: None, 1))
 
 
 def queue_bytes(limit: int, n: int) -> bool:
     """A call is let in while fewer bytes wait, however large it is itself."""
     inbox = Inbox(10, limit, 1)
-    inbox.put(Item(Call("push", {}), lambda result, error: None, n - 1))
+    inbox.put(InboxItem(Call("push", {}), lambda result, error: None, n - 1))
     assert inbox.has_room(n - 1) == (n - 1 < limit)
-    return _put(inbox, 1, lambda: Item(Call("push", {}), lambda result, error: None, 1000))
+    return _put(inbox, 1, lambda: InboxItem(Call("push", {}), lambda result, error: None, 1000))
 
 
 def queue_reads(limit: int, n: int) -> bool:
-    return _put(Inbox(1, 1, limit), n, lambda: Item(lambda core: None, lambda result, error: None))
+    return _put(Inbox(1, 1, limit), n, lambda: InboxItem(lambda core: None, lambda result, error: None))
 
 
 # ---- what there may be
@@ -357,7 +357,7 @@ def log_bytes(limit: int, n: int) -> bool:
 
 
 def subscription_bytes(limit: int, n: int) -> bool:
-    part = Part(1, "q", 1, pa.table({"a": pa.array([0] * (n - 64), pa.int8())}), True)
+    part = ChangePart(1, "q", 1, pa.table({"a": pa.array([0] * (n - 64), pa.int8())}), True)
     assert part.n_bytes == n
     hub, subscription = Hub(), Subscription("disconnect", limit, {1: "q"})
     hub.add(subscription)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from api.commands import files
-from api.commands.files import FileError, Part, open_rows, schema_of
+from api.commands.files import FileError, FilePart, open_rows, schema_of
 from api.wire.bodies import parse_csv, parse_rows
 from eddy import EddyError
 from eddy.csv import CsvForm
@@ -134,14 +134,14 @@ def test_a_file_that_is_not_there_is_named() -> None:
     ],
 )  # fmt: skip
 def test_columns_are_what_the_first_rows_look_like(body: bytes, media: str, time: str | None, columns: dict[str, str]) -> None:
-    assert schema_of(Part(1, len(body), body, media), time) == columns
+    assert schema_of(FilePart(1, len(body), body, media), time) == columns
 
 
 def test_columns_of_arrow_are_those_of_its_schema() -> None:
     table = pa.table({"d": pa.array([1], pa.int8()), "f": pa.array([1], pa.float32()), "t": [datetime(2024, 1, 1, tzinfo=UTC)]})
-    assert schema_of(Part(1, 1, table=table), None) == {"d": "int", "f": "float", "t": "timestamp"}
+    assert schema_of(FilePart(1, 1, table=table), None) == {"d": "int", "f": "float", "t": "timestamp"}
 
 
 def test_a_time_column_that_is_not_there_is_refused() -> None:
     with pytest.raises(FileError, match='no column "ts"'):
-        schema_of(Part(1, 1, b'{"a": 1}\n', files.NDJSON), "ts")
+        schema_of(FilePart(1, 1, b'{"a": 1}\n', files.NDJSON), "ts")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.commands.push_hints import Standing, Totals, hints, standing
+from api.commands.push_hints import StreamState, Totals, hints, stream_state
 from eddy import EddyError, Stream
 from eddy.client import Receipt
 
@@ -14,12 +14,12 @@ NOW = datetime(2024, 12, 31, tzinfo=UTC)
 OLD = datetime(2013, 1, 31, 12, tzinfo=UTC)
 
 
-def said(totals: Totals, before: Standing | None = None, after: Standing | None = None) -> str:
+def said(totals: Totals, before: StreamState | None = None, after: StreamState | None = None) -> str:
     return "\n".join(hints("s", totals, before, after))
 
 
-def at(newest: datetime | None, clock: datetime | None = NOW, *, rows: int = 100, **options: bool) -> Standing:
-    return Standing(rows, newest, "main", clock, **options)
+def at(newest: datetime | None, clock: datetime | None = NOW, *, rows: int = 100, **options: bool) -> StreamState:
+    return StreamState(rows, newest, "main", clock, **options)
 
 
 def test_a_push_with_nothing_to_say_says_nothing() -> None:
@@ -65,7 +65,7 @@ def test_a_file_that_was_pushed_before_looks_so() -> None:
         (Totals(100, late=99), at(None, rows=0), at(NOW)),  # an unsorted file
     ],
 )
-def test_other_late_rows_do_not(totals: Totals, before: Standing, after: Standing) -> None:
+def test_other_late_rows_do_not(totals: Totals, before: StreamState, after: StreamState) -> None:
     assert "pushed before" not in said(totals, before, after)
 
 
@@ -92,9 +92,9 @@ class Service:
 
 
 def test_a_stream_is_looked_up_with_its_own_timeline() -> None:
-    assert standing(Service(), "s") == Standing(7, OLD, "other", NOW, drops=True, waits=True)  # type: ignore[arg-type]
+    assert stream_state(Service(), "s") == StreamState(7, OLD, "other", NOW, drops=True, waits=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("service", [Service(None), Service(device=True)])
 def test_without_a_time_or_a_right_to_ask_nothing_is_known(service: Service) -> None:
-    assert standing(service, "s") is None  # type: ignore[arg-type]
+    assert stream_state(service, "s") is None  # type: ignore[arg-type]

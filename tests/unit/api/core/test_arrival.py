@@ -11,7 +11,7 @@ from api.base.limits import Limits
 from api.core.arrival import ArrivalClock
 from api.core.calls import Call
 from api.core.core import Core, recover
-from api.core.inbox import Item
+from api.core.inbox import InboxItem
 from eddy import EddyError, Engine
 from storage.directory import DataDirectory
 from tests.reference.simulated_disk import SimulatedDisk
@@ -69,7 +69,7 @@ class Running:
 
     def ask(self, kind: str, body: bytes = b"", **header: Any) -> Any:
         told: list[Any] = []
-        items = [Item(Call(kind, header, body), lambda result, error: told.extend((result, error)))]
+        items = [InboxItem(Call(kind, header, body), lambda result, error: told.extend((result, error)))]
         tick = self.core._tick()
         group = self.core.work(items if tick is None else [tick, *items])
         self.core.writer.write(group)

@@ -7,18 +7,18 @@ import pytest
 
 from api.core.core import News
 from api.core.hub import End, Gap, Hub, Progress, Subscription
-from api.core.parts import MAX_CHANGES, Part, parts_of
+from api.core.parts import MAX_CHANGES, ChangePart, parts_of
 
 SMALL = 10**6
 
 
-def part(seq: int, id_: int = 1, n_rows: int = 1) -> Part:
+def part(seq: int, id_: int = 1, n_rows: int = 1) -> ChangePart:
     table = pa.table({"seq": [seq] * n_rows, "time": [0] * n_rows, "sign": [1] * n_rows, "a": list(range(n_rows))})
     [found] = parts_of(id_, f"q{id_}", table)
     return found
 
 
-def news(seq: int, *parts: Part) -> News:
+def news(seq: int, *parts: ChangePart) -> News:
     return News(list(parts), [], [], seq, {"main": None})
 
 
@@ -104,7 +104,7 @@ def test_a_slow_reader_moves_nobody_else(slow: str) -> None:
     parts = [part(seq) for seq in range(1, 6)]
     for found in parts:
         hub.publish(news(found.seq, found))
-    assert [found for found in other.take() if isinstance(found, Part)] == parts
+    assert [found for found in other.take() if isinstance(found, ChangePart)] == parts
 
 
 def test_a_cancelled_query_ends_for_its_readers_and_the_last_one_ends_the_stream() -> None:

@@ -7,15 +7,15 @@ import threading
 import pytest
 
 from api.core.calls import Call
-from api.core.inbox import BusyError, ClosedError, Inbox, Item
+from api.core.inbox import BusyError, ClosedError, Inbox, InboxItem
 
 
-def call(n_bytes: int = 10) -> Item:
-    return Item(Call("push", {}), lambda result, error: None, n_bytes)
+def call(n_bytes: int = 10) -> InboxItem:
+    return InboxItem(Call("push", {}), lambda result, error: None, n_bytes)
 
 
-def read() -> Item:
-    return Item(lambda core: None, lambda result, error: None)
+def read() -> InboxItem:
+    return InboxItem(lambda core: None, lambda result, error: None)
 
 
 def test_calls_are_bounded_by_number() -> None:
@@ -71,7 +71,7 @@ def test_things_are_taken_in_order_and_in_bounded_groups() -> None:
 
 def test_who_waits_is_woken_by_what_comes() -> None:
     inbox = Inbox(10, 1000, 10)
-    found: list[Item] = []
+    found: list[InboxItem] = []
     thread = threading.Thread(target=lambda: found.extend(inbox.take(10, 1000, 10.0)))
     thread.start()
     inbox.put(call())

@@ -9,7 +9,7 @@ import pytest
 from api.base.limits import Limits
 from api.core.calls import Call
 from api.core.core import Core, recover
-from api.core.inbox import Item
+from api.core.inbox import InboxItem
 from api.core.snapshot_rhythm import EARLY_BYTES, EARLY_CALLS, EARLY_SECONDS, EASE, MOST_BYTES, MOST_CALLS, SnapshotRhythm
 from eddy import Engine
 from storage.directory import DataDirectory
@@ -110,7 +110,7 @@ def test_a_service_that_is_killed_replays_only_what_came_after_its_first_snapsho
     calls += [Call("push", {"stream": "s", "media": "application/json"}, b'{"a": 1}') for _ in range(EARLY_CALLS + 9)]
     for call in calls:
         times.now += EARLY_SECONDS / EARLY_CALLS
-        group = core.work([Item(call, lambda result, error: errors.append(error), 1)])
+        group = core.work([InboxItem(call, lambda result, error: errors.append(error), 1)])
         core.writer.write(group)
         group.release(None)
     assert core.writer._saving is not None

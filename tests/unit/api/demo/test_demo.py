@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from api.core.calls import Call
-from api.core.inbox import Item
-from api.demo.building import DAY_TICKS, TICK_MS
+from api.core.inbox import InboxItem
 from api.demo.definitions import STREAMS, TABLE, queries
 from api.demo.runner import BUSY_CALLS, Demo, defined
+from api.demo.simulated_building import DAY_TICKS, TICK_MS
 from eddy import ConflictError
 from tests.reference.in_process import InProcess, in_process
 
@@ -130,7 +130,7 @@ def _hold(core: Any) -> tuple[Any, Any]:
         entered.set()
         assert go_on.wait(30)
 
-    core.inbox.put(Item(hold, lambda result, error: None))
+    core.inbox.put(InboxItem(hold, lambda result, error: None))
     return entered, go_on
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from api.base.limits import Limits
 from api.core.inbox import BusyError
+from api.edge.access_tokens import ApiRoute, Tokens, add_token
 from api.edge.guard import SMALL, Guard
 from api.edge.reading import STEP
-from api.edge.tokens import Route, Tokens, add_token
 from tests.reference.asgi import Answer, ask
 
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -254,7 +254,7 @@ def test_a_body_that_dribbles_is_refused() -> None:
 
 
 def test_rows_for_which_there_is_no_room_are_refused_before_they_are_read() -> None:
-    def full(route: Route) -> None:
+    def full(route: ApiRoute) -> None:
         if route.role == "device":
             raise BusyError("the input queue is full", 2.5)
 

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from api.base.timings import Timings
 from api.edge import metrics
+from api.edge.access_tokens import NO_ROUTE, ROUTES, route_of
 from api.edge.metrics import STREAMS
-from api.edge.tokens import NO_ROUTE, ROUTES, route_of
 from tests.reference.in_process import InProcess, in_process
 
 

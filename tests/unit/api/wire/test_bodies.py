@@ -81,7 +81,7 @@ def test_the_media_type_is_taken_from_the_header_in_any_case_and_without_its_par
 
 
 def test_keys_of_several_columns_are_lists() -> None:
-    assert bodies.parse_keys(b'{"keys": [1, ["lab", 2]], "time": 5}') == bodies.Keys([1, ("lab", 2)], 5)
+    assert bodies.parse_keys(b'{"keys": [1, ["lab", 2]], "time": 5}') == bodies.RowKeys([1, ("lab", 2)], 5)
     with pytest.raises(bodies.BodyError):
         bodies.parse_keys(b'{"keys": 1}')
     with pytest.raises(bodies.BodyError):

@@ -11,7 +11,7 @@ import pytest
 
 from eddy import Engine
 from eddy.operators.operation import OperatorStage
-from eddy.operators.replanning import Pace, Replanner
+from eddy.operators.replanning import Replanner, ReplanPace
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.flows import Flow, Flows
 from eddy.planning.plan_choice import Choice, choice_ns, chosen, strategies_for
@@ -45,7 +45,7 @@ def seen(found: Forms, rates: list[float]) -> Flows:
     return flows
 
 
-MARGIN = Pace().margin
+MARGIN = ReplanPace().margin
 FEW, MANY = [20.0, 20_000.0, 20_000.0, 20_000.0, 20.0], [60_000.0, 2_000.0, 20_000.0, 20_000.0, 20_000.0]
 
 
@@ -208,7 +208,7 @@ def test_explain_lists_hand_overs_where_the_operator_that_runs_hands_values_over
             assert stars == DISTINCTS[text] == shown["as"].endswith("-star") == ("-->+" in shown["cases"])
 
 
-def engine_with(pace: Pace) -> tuple[Engine, TreeQuery]:
+def engine_with(pace: ReplanPace) -> tuple[Engine, TreeQuery]:
     engine = Engine()
     engine._lives.pace = pace
     for name in "abc":
@@ -244,7 +244,7 @@ def rows_carried(query: TreeQuery) -> float:
 def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
     told: list[Any] = []
     for _ in range(2):
-        engine, query = engine_with(Pace(every=8, margin=1.05))
+        engine, query = engine_with(ReplanPace(every=8, margin=1.05))
         feed(engine, 20, 3_000)
         answer = sorted(map(str, engine.answer(query).to_pylist()))
         changes = [(change.seq, change.sign, tuple(change.row.values())) for change in engine.changes(query, since=0)]
@@ -252,7 +252,7 @@ def test_a_plan_is_changed_by_counts_alone_and_shows_no_change() -> None:
     assert told[0] == told[1], "the same calls lead to the same choices"
     form, n_changes, answer, changes = told[0]
     assert form == "negation pulled up" and n_changes >= 1
-    engine, query = engine_with(Pace(every=10**9))
+    engine, query = engine_with(ReplanPace(every=10**9))
     feed(engine, 20, 3_000)
     assert replanner_of(query).n_changes == 0
     assert sorted(map(str, engine.answer(query).to_pylist())) == answer
@@ -270,7 +270,7 @@ def feed_taken(engine: Engine, commits: range, taken: bool) -> None:
 
 def test_a_running_query_is_planned_again_when_fewer_results_end_prematurely() -> None:
     """The streams go on as they did; the planner sees that hardly a result of the minus is taken back any more."""
-    engine, query = engine_with(Pace(every=8))
+    engine, query = engine_with(ReplanPace(every=8))
     feed_taken(engine, range(30), True)
     early = {edge["from"]: edge["rows"] for edge in engine.explain(query)["edges"]}["except all 2"]
     assert early["ended_early"] > 0.9 * early["begun"] and early["begun"] == 4_000
@@ -281,7 +281,7 @@ def test_a_running_query_is_planned_again_when_fewer_results_end_prematurely() -
 
 def test_what_runs_below_a_negation_is_direct_and_what_stands_on_it_negative() -> None:
     """Chosen by the planner from what it saw, in both forms of the tree."""
-    engine, query = engine_with(Pace(every=8))
+    engine, query = engine_with(ReplanPace(every=8))
     for commits, taken, form in ((range(30), True, "as written"), (range(30, 60), False, "negation pulled up")):
         feed_taken(engine, commits, taken)
         told = engine.explain(query)
@@ -298,9 +298,9 @@ def test_what_runs_below_a_negation_is_direct_and_what_stands_on_it_negative() -
 
 
 def test_the_chosen_plan_does_less_work_than_the_other() -> None:
-    engine, written = engine_with(Pace(every=10**9))
+    engine, written = engine_with(ReplanPace(every=10**9))
     feed(engine, 20, 3_000)
-    other, pulled = engine_with(Pace(every=2, margin=1.05))
+    other, pulled = engine_with(ReplanPace(every=2, margin=1.05))
     feed(other, 20, 3_000)
     form = replanner_of(pulled).built.choice.form
     assert form.name == "negation pulled up"
@@ -315,7 +315,7 @@ def test_the_chosen_plan_does_less_work_than_the_other() -> None:
 
 
 def test_explain_tells_forms_rewrites_strategies_and_what_was_seen() -> None:
-    engine, query = engine_with(Pace(every=8, margin=1.05))
+    engine, query = engine_with(ReplanPace(every=8, margin=1.05))
     plan = engine.explain(query)["plan"]
     assert plan["form"] == "as written" and set(plan["cost_ns"]) == {"as written", "negation pulled up"}
     assert plan["rewrites"] == [{"rewrite": "negation pulled up", "at": "join", "refused": None}]
@@ -333,7 +333,7 @@ def test_explain_tells_forms_rewrites_strategies_and_what_was_seen() -> None:
 
 def test_premature_ends_are_counted_where_they_happen() -> None:
     """Half of the rows of the difference meet an equal row of b before their window ends; the other half end with it."""
-    engine, query = engine_with(Pace(every=10**9))
+    engine, query = engine_with(ReplanPace(every=10**9))
     for k in range(60):
         at = START + dt.timedelta(milliseconds=100 * k)
         right = [] if k == 0 else [{"ts": at, "i": 2 * k - 2, "j": 0}]

@@ -20,13 +20,13 @@ import eddy.state.state as state
 from eddy import EddyError, Engine, GoneError
 from eddy.state.state import dump_state, load_state
 from eddy.state.state_arrays import SMALL, Arrays, loaded
-from eddy.state.state_graph import HUBS, Writer, is_ours
+from eddy.state.state_graph import HUBS, GraphWriter, is_ours
 from tests.unit.eddy.alike import assert_alike
 from tests.unit.eddy.digest import digest
 from tests.unit.eddy.rich import QUERIES, clock, feed, make_engine, name_of, submit_all
 
 #: Of the classes in a state and their attributes. When this changes, so does `LAYOUT`: state of before cannot be loaded any more.
-SHAPES = (5, "4c0fad97586d4271")
+SHAPES = (5, "23c3e7db63a60cae")
 
 
 def reload(engine: Engine) -> Engine:
@@ -283,12 +283,12 @@ def test_no_address_of_memory_is_in_a_state() -> None:
     engine = make_engine()
     submit_all(engine)
     feed(engine, 10, 0, 8)
-    pages = [page for source in engine._catalog.inputs() for page in source.store.pages()]
+    pages = [page for source in engine._catalog.inputs() for page in source.store.pages]
     addresses = {page.address for page in pages} | {page.times_address for page in pages}
     other = reload(engine)
-    writer = Writer()
+    writer = GraphWriter()
     writer.write(other)
-    addresses |= {page.address for source in other._catalog.inputs() for page in source.store.pages()}
+    addresses |= {page.address for source in other._catalog.inputs() for page in source.store.pages}
     assert addresses
     for array in writer.arrays._arrays:
         if array.dtype == np.int64:
@@ -508,7 +508,7 @@ def test_the_classes_of_hubs_are_hubs() -> None:
 # ---- the layout
 
 
-class Shapes(Writer):
+class Shapes(GraphWriter):
     """Notes the attributes of every object of ours that is written."""
 
     def __init__(self) -> None:

@@ -13,10 +13,10 @@ import pytest
 
 from eddy import Engine
 from eddy.lifecycle import Lifecycle
-from eddy.operators.replanning import Pace
+from eddy.operators.replanning import ReplanPace
 from eddy.preparing import EXPIRY
 from eddy.state.state import dump_state
-from eddy.state.state_graph import HUBS, Writer, method
+from eddy.state.state_graph import HUBS, GraphWriter, method
 from eddy.state.state_names import CLASSES, METHODS, NAMES, OTHERS
 from lineage.errors import EddyError
 from tests.unit.eddy.rich import W, feed, make_engine, submit_all
@@ -35,7 +35,7 @@ OURS = {"lineage", "filters", "stems", "windows", "queries", "eddy"}
 POLICIES = ("random", "lottery", "backpressure", "fixed:nothing")
 
 
-class Names(Writer):
+class Names(GraphWriter):
     """Notes what is named."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def found() -> Names:
     """What engines with something of everything name."""
     names = Names()
     engine = make_engine()
-    engine._lives.pace = Pace(every=1, rotates=True)
+    engine._lives.pace = ReplanPace(every=1, rotates=True)
     submit_all(engine)
     for sql in MORE:
         for expiry in EXPIRY:
@@ -125,14 +125,14 @@ _ATTACK = r"""
 import os, pickle, resource, sys, tempfile, warnings
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 warnings.simplefilter("ignore")
-from eddy.state.state_graph import NotAllowed, Reader, Writer
+from eddy.state.state_graph import NotAllowed, GraphReader, GraphWriter
 from eddy.state.state_names import METHODS, NAMES, OTHERS
 from tests.unit.eddy.rich import feed, make_engine, submit_all
 
 engine = make_engine()
 submit_all(engine)
 feed(engine, 1, 0, 2)
-writer = Writer()
+writer = GraphWriter()
 kinds, _ = writer.write(engine)
 hubs = writer._hubs
 path = os.path.join(tempfile.mkdtemp(), "made")
@@ -184,7 +184,7 @@ def audit(event, given):
 sys.addaudithook(audit)
 refused = 0
 for about, code in programs.items():
-    reader = Reader(b"\x80\x04" + code + b".", [], [])
+    reader = GraphReader(b"\x80\x04" + code + b".", [], [])
     reader._made["hub"] = hubs.__getitem__
     at[0] = about
     try:

@@ -12,7 +12,7 @@ from tests.unit.eddy.test_tables import JOINED, make, upsert
 def ranks(engine: Engine, column: int) -> list[int]:
     """Of all versions held, in order."""
     table = engine._catalog.tables["t"]
-    filter_ = table.bank.index(column)
+    filter_ = table.modules.bank.index(column)
     assert filter_ is not None
     found = np.empty(table.store.end - table.store.watermark, np.int32)
     table.ranks_at(filter_, np.arange(table.store.watermark, table.store.end), found)

@@ -9,9 +9,10 @@ import pytest
 
 from eddy.base.compile import ensure
 from lineage.schema import Type
+from tests.reference.deltas import check_delta
 from tests.unit.windows.histories import Bags, History, Value, commits, random_history, rows_of
 from tests.unit.windows.operators.test_set_operation import EXPIRIES
-from windows.delta import SCHEDULED, check_delta
+from windows.delta import SCHEDULED
 from windows.operators.operator import Operator
 from windows.operators.to_stream import AFTER_ALL, AnswerStream, ChangeStream
 from windows.state.rows import LiveRows

@@ -12,8 +12,9 @@ import pytest
 from eddy.base.compile import ensure
 from lineage.elements import FOREVER
 from lineage.schema import Type
+from tests.reference.deltas import check_delta
 from tests.unit.windows.histories import Bags, Value, at, columns, rows_of
-from windows.delta import SCHEDULED, Delta, Minus, Plus, check_delta, no_minus
+from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.operators.operator import Operator
 from windows.operators.slide import SlideOperator
 from windows.operators.window import WindowOperator

@@ -13,6 +13,7 @@ from eddy.base.compile import ensure
 from filters.values.vector import Vector, strings_array
 from lineage.dictionary import Dictionary
 from lineage.schema import Type
+from tests.reference.dictionaries import encode_list
 from windows.state.growth import LEAST
 from windows.state.texts import Texts
 from windows.state.values import ValueCodes
@@ -117,7 +118,7 @@ def test_texts_of_values_that_are_gone_are_thrown_out() -> None:
 def test_a_dictionary_that_grows_is_translated_once_for_each_text() -> None:
     texts, dictionary = Texts(), Dictionary()
     for k in range(100):
-        codes = dictionary.encode_list([f"text {k}", "text 0"])
+        codes = encode_list(dictionary, [f"text {k}", "text 0"])
         found = texts.encode(Vector(Type.STRING, codes, None, dictionary.as_array()))
         assert found.tolist() == [k, 0]
     texts.check()

@@ -1,4 +1,4 @@
-"""The catalog: what streams, tables and queries are defined, and a few facts about the data directory, in SQLite.
+"""The catalog: definitions of streams, tables and queries, and a few facts about the data directory, in SQLite.
 
 It is what is left when state is discarded. Every change is one transaction: after `apply` or `set_meta` returns it is durable,
 and after a crash it is there wholly or not at all.
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import apsw
 
 from lineage.errors import StorageError
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 from storage.renewal import renew
 from storage.segment import newer_layout
 from storage.sqlite_files import SqliteFiles
@@ -57,8 +57,8 @@ PRAGMA user_version = {SCHEMA};
 """
 
 
-class Definition(NamedTuple):
-    """`kind` is a word like "stream", `definition` JSON text, `number` the journal's number of the call that wrote it."""
+class CatalogEntry(NamedTuple):
+    """One definition: `kind` is a word like "stream", `definition` JSON text, `number` the journal number of its call."""
 
     kind: str
     name: str
@@ -66,8 +66,8 @@ class Definition(NamedTuple):
     number: int
 
 
-class Catalog:
-    """One connection; calls from several threads take turns."""
+class DefinitionCatalog:
+    """One connection to the catalog; calls from several threads take turns."""
 
     def __init__(self, disk: GuardedDisk) -> None:
         self._disk = disk
@@ -88,18 +88,18 @@ class Catalog:
             self.close()
             raise
 
-    def definitions(self) -> list[Definition]:
-        """All, in the order in which they were last written."""
+    def definitions(self) -> list[CatalogEntry]:
+        """Return all definitions, in the order in which they were last written."""
         with self._reading() as connection:
             rows = connection.execute("SELECT kind, name, definition, number FROM definitions ORDER BY position")
-            return [Definition(*row) for row in rows]
+            return [CatalogEntry(*row) for row in rows]
 
     def number(self) -> int:
-        """The journal's number up to which `apply` was called; 0 before the first."""
+        """Return the journal number of the last `apply`; 0 before the first."""
         return int(self.meta("number") or 0)
 
-    def apply(self, number: int, put: Iterable[Definition] = (), drop: Iterable[tuple[str, str]] = ()) -> None:
-        """One transaction: forget the definitions `drop`, as (kind, name), then write those of `put`; note the number."""
+    def apply(self, number: int, put: Iterable[CatalogEntry] = (), drop: Iterable[tuple[str, str]] = ()) -> None:
+        """Remove the definitions `drop`, as (kind, name), write those of `put` and note the number, in one transaction."""
         with self._writing() as connection:
             connection.executemany("DELETE FROM definitions WHERE kind = ? AND name = ?", drop)
             connection.executemany("INSERT OR REPLACE INTO definitions (kind, name, definition, number) VALUES (?, ?, ?, ?)", put)
@@ -111,12 +111,12 @@ class Catalog:
             return None if row is None else str(row[0])
 
     def set_meta(self, **values: str) -> None:
-        """One transaction for all of them."""
+        """Write facts about the directory in one transaction."""
         with self._writing() as connection:
             connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
     def close(self) -> None:
-        """After a stop the connection is let go of without a last word to the disk."""
+        """Close the connection; after a stop of the disk without writing to it."""
         connection, self._connection = self._connection, None
         was_stopped = self._disk.stopped is not None
         try:
@@ -151,7 +151,7 @@ class Catalog:
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """SQLite's errors as ours: the disk's own words where there was an I/O error."""
+        """Turn SQLite's errors into `StorageError`; an I/O error gets the message of the disk."""
         self._files.failure = None
         try:
             yield

@@ -1,4 +1,4 @@
-"""The operators of one query, built at its start and again whenever it is run in another way, over the same cores."""
+"""Building the operators of one query: at its start, and again for every new choice, over the same cores."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from eddy.operators.replanning import Built
 from eddy.operators.stages import Builder
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.plan_choice import Choice
-from eddy.reading.feed import Feed
+from eddy.reading.stream_feed import Feed
 from queries.bound import Block
 from queries.nodes import NamedQuery
 
 
-class Building:
-    """Builds one query; `start_core` starts a block that has no core yet, `named` finds the stage of a query read by name."""
+class QueryBuilder:
+    """Builds the stages of one query; `start_core` makes the core of a block, `named` finds the stage of a query read by name."""
 
     def __init__(
         self, query: TreeQuery, start_core: Callable[[TreeQuery, Plan | JoinPlan, bool], Core],
@@ -30,7 +30,7 @@ class Building:
         self.cores: dict[Block, Core] = {}
 
     def feed(self, block: Block, sends_ends: bool) -> Feed:
-        """What a block gives to the stages that are built now."""
+        """A feed of a block for the stages being built."""
         core = self.cores.get(block)
         if core is not None:
             return core.feed_anew(sends_ends)
@@ -38,7 +38,7 @@ class Building:
         return core.feed
 
     def build(self, choice: Choice, again: bool) -> Built:
-        """The stages of a choice, not opened yet; `again`: others have run before."""
+        """The stages of a choice, not opened yet; `again`: the query has run with other stages before."""
         query = self._query
         builder = Builder(choice.form.root, self.feed, self._named, choice.strategies, again)
         if query.emit == "event" or builder.looks_inside:

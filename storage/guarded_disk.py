@@ -1,4 +1,4 @@
-"""A disk whose errors speak, and which stops for good when it can no longer be trusted.
+"""A disk that raises `StorageError` with a clear message, and stops all writing once it can no longer be trusted.
 
 `GuardedDisk` wraps any `Disk`. An `OSError` becomes a `StorageError` that names the file, says in one sentence what
 happened and shows a way out. After a sync that failed, the kernel may have dropped the data and will report the next sync
@@ -32,7 +32,7 @@ _WAYS_OUT = {
 
 
 def storage_error(error: OSError, action: str, disk: str, path: str) -> StorageError:
-    """The words for what went wrong while doing `action` to `path`."""
+    """Return the error for an `OSError` while doing `action` to `path`."""
     if isinstance(error, BlockingIOError):
         return StorageError(
             f"the data directory {disk} is in use by {error.args[1]}", hint="stop it first, or name another data directory"
@@ -43,7 +43,7 @@ def storage_error(error: OSError, action: str, disk: str, path: str) -> StorageE
 
 
 class _Attempt:
-    """Around one call of the disk: a change is refused after a stop, errors get their words, and some of them stop all."""
+    """Context of one disk call: refuses changes after a stop, words the errors, and stops the disk on some of them."""
 
     __slots__ = ("_action", "_changes", "_guard", "_path", "_stops")
 
@@ -60,7 +60,7 @@ class _Attempt:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, OSError):
-            told = storage_error(error, self._action, self._guard.words, self._path)
+            told = storage_error(error, self._action, self._guard.display_path, self._path)
             if self._stops:
                 self._guard.stop(told)
             raise told from error
@@ -100,7 +100,7 @@ class GuardedFile:
 
 
 class GuardedDisk:
-    """A disk that raises `StorageError`s, and nothing but them after `stop`."""
+    """A disk that raises only `StorageError`, and refuses every change after `stop`."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -130,8 +130,8 @@ class GuardedDisk:
         return _Attempt(self, "sync", path, changes=True, stops=True)
 
     @property
-    def words(self) -> str:
-        return self._disk.words
+    def display_path(self) -> str:
+        return self._disk.display_path
 
     def open(self, path: str, *, create: bool = False) -> GuardedFile:
         with self.changing("create", path) if create else self.telling("open", path):

@@ -1,4 +1,4 @@
-"""The demo's building: what its sensors send, as a pure function of (seed, tick).
+"""The readings of the demo's sensors, as a pure function of (seed, tick).
 
     tick        500 ms of real time; tick n covers the event times [500 n, 500 n + 500) ms since 1970
     day         1,200 ticks: a day of the building passes in ten minutes, though its rows carry the real time. So time limits
@@ -25,8 +25,8 @@ DAY_TICKS = 1_200
 VISIT, FAULT, HEATING = 24, 120, 240
 
 
-class Room(NamedTuple):
-    """A room; `busy` is how likely somebody is in it at the busiest hour."""
+class DemoRoom(NamedTuple):
+    """A room; `busy` is the chance that somebody is in it at the busiest hour."""
 
     name: str
     floor: int
@@ -40,30 +40,30 @@ class Room(NamedTuple):
 
 
 ROOMS = (
-    Room("lobby", 0, 0.8, 19.5, 1.0),
-    Room("reception", 0, 0.7, 20.5, 0.7),
-    Room("cafe", 0, 0.9, 21.0, 0.9, lunch=True),
-    Room("kitchen", 0, 0.8, 22.5, 0.4, lunch=True),
-    Room("mailroom", 0, 0.3, 19.0, 0.1),
-    Room("workshop", 0, 0.5, 18.5, 0.5),
-    Room("library", 1, 0.4, 20.0, 0.6),
-    Room("studio", 1, 0.5, 21.0, 0.8),
-    Room("office_north", 1, 0.7, 21.0, 0.6),
-    Room("office_south", 1, 0.7, 22.0, 1.0),
-    Room("meeting_oak", 1, 0.4, 20.5, 0.5),
-    Room("meeting_elm", 1, 0.4, 20.5, 0.5),
-    Room("lab", 2, 0.6, 20.0, 0.3),
-    Room("clean_room", 2, 0.4, 19.0, 0.0),
-    Room("cold_store", 2, 0.15, 5.0, 0.0),
-    Room("server_room", 2, 0.1, 23.0, 0.0),
-    Room("darkroom", 2, 0.2, 20.0, 0.0),
-    Room("archive", 2, 0.15, 18.0, 0.1),
-    Room("boardroom", 3, 0.3, 20.5, 0.9),
-    Room("lounge", 3, 0.6, 21.5, 0.9, lunch=True),
-    Room("terrace", 3, 0.4, 15.0, 1.4),
-    Room("office_east", 3, 0.7, 21.0, 0.8),
-    Room("office_west", 3, 0.7, 21.5, 0.8),
-    Room("quiet_room", 3, 0.3, 20.5, 0.4),
+    DemoRoom("lobby", 0, 0.8, 19.5, 1.0),
+    DemoRoom("reception", 0, 0.7, 20.5, 0.7),
+    DemoRoom("cafe", 0, 0.9, 21.0, 0.9, lunch=True),
+    DemoRoom("kitchen", 0, 0.8, 22.5, 0.4, lunch=True),
+    DemoRoom("mailroom", 0, 0.3, 19.0, 0.1),
+    DemoRoom("workshop", 0, 0.5, 18.5, 0.5),
+    DemoRoom("library", 1, 0.4, 20.0, 0.6),
+    DemoRoom("studio", 1, 0.5, 21.0, 0.8),
+    DemoRoom("office_north", 1, 0.7, 21.0, 0.6),
+    DemoRoom("office_south", 1, 0.7, 22.0, 1.0),
+    DemoRoom("meeting_oak", 1, 0.4, 20.5, 0.5),
+    DemoRoom("meeting_elm", 1, 0.4, 20.5, 0.5),
+    DemoRoom("lab", 2, 0.6, 20.0, 0.3),
+    DemoRoom("clean_room", 2, 0.4, 19.0, 0.0),
+    DemoRoom("cold_store", 2, 0.15, 5.0, 0.0),
+    DemoRoom("server_room", 2, 0.1, 23.0, 0.0),
+    DemoRoom("darkroom", 2, 0.2, 20.0, 0.0),
+    DemoRoom("archive", 2, 0.15, 18.0, 0.1),
+    DemoRoom("boardroom", 3, 0.3, 20.5, 0.9),
+    DemoRoom("lounge", 3, 0.6, 21.5, 0.9, lunch=True),
+    DemoRoom("terrace", 3, 0.4, 15.0, 1.4),
+    DemoRoom("office_east", 3, 0.7, 21.0, 0.8),
+    DemoRoom("office_west", 3, 0.7, 21.5, 0.8),
+    DemoRoom("quiet_room", 3, 0.3, 20.5, 0.4),
 )
 KINDS = ("light", "temperature", "sound", "motion")
 #: Sensors of each kind in every room.
@@ -77,7 +77,7 @@ _U = np.uint64
 
 
 class Sensors(NamedTuple):
-    """All sensors of a kind, ordered by when in a tick they send."""
+    """All sensors of a kind, ordered by their moment within a tick."""
 
     ids: Ints
     #: number of the room of each
@@ -88,7 +88,7 @@ class Sensors(NamedTuple):
 
 
 def uniform(seed: int, what: int, of: Ints, when: Ints | int) -> Floats:
-    """Numbers in [0, 1) that look random: a hash (splitmix64) of all arguments."""
+    """Return numbers in [0, 1) that look random: a hash (splitmix64) of all arguments."""
     with np.errstate(over="ignore"):
         x = of.astype(_U) * _U(0x9E3779B97F4A7C15) + np.asarray(when, np.int64).astype(_U) * _U(0xD1B54A32D192ED03)
         x = x + _U((seed * 0x2545F4914F6CDD1D + what * 0xA0761D6478BD642F) % 2**64)
@@ -98,17 +98,17 @@ def uniform(seed: int, what: int, of: Ints, when: Ints | int) -> Floats:
 
 
 def _noise(seed: int, what: int, of: Ints, when: int) -> Floats:
-    """About normal, with a deviation of 1."""
+    """Return about normal numbers with a deviation of 1."""
     return 2.0 * sum((uniform(seed, what + n, of, when) for n in range(3)), start=np.full(len(of), -1.5))
 
 
 def hour_of(tick: int) -> float:
-    """The hour of the building's day, 0 to 24."""
+    """Return the hour of the building's day, 0 to 24."""
     return tick % DAY_TICKS * 24.0 / DAY_TICKS
 
 
-class Building:
-    """What the sensors send; one for each seed."""
+class SimulatedBuilding:
+    """The building of one seed."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -133,7 +133,7 @@ class Building:
         return Sensors(ids[order], room[order], names, offset[order])
 
     def table(self) -> dict[str, list[Any]]:
-        """The rows of the table of sensors."""
+        """Return the rows of the table of sensors."""
         kinds = [(kind, n) for kind in KINDS for n in np.argsort(self.sensors[kind].ids)]
         return {
             "sensor": [int(self.sensors[kind].ids[n]) for kind, n in kinds],
@@ -143,7 +143,7 @@ class Building:
         }
 
     def occupied(self, tick: int) -> NDArray[np.bool_]:
-        """In which rooms somebody is."""
+        """Return in which rooms somebody is."""
         slot, hour = self._slots(VISIT, tick), hour_of(tick)
         work = np.sin(np.pi * (hour - 6.5) / 13) if 6.5 < hour < 19.5 else 0.0
         lunch = np.exp(-(((hour - 12.5) / 1.2) ** 2))
@@ -151,11 +151,11 @@ class Building:
         return uniform(self.seed, 2, self._rooms, slot) < share
 
     def _slots(self, length: int, tick: int) -> Ints:
-        """The number of each room's slot; rooms do not change at the same time."""
+        """Return the number of each room's slot; rooms do not change at the same time."""
         return (tick + self._rooms * 7) // length
 
     def values(self, kind: str, tick: int) -> Floats:
-        """What the sensors of a kind measure, faults apart."""
+        """Return the readings of the sensors of a kind, without faults."""
         seed, sensors, hour = self.seed, self.sensors[kind], hour_of(tick)
         here = self.occupied(tick)
         noise = _noise(seed, 10, sensors.ids, tick)
@@ -180,7 +180,7 @@ class Building:
         return np.asarray(np.round(found, _DIGITS[kind]), np.float64)
 
     def rows(self, tick: int) -> dict[str, dict[str, Any]]:
-        """The rows that arrive in a tick, as columns, by stream: `demo_light` and so on."""
+        """Return the rows of a tick as columns, by stream: `demo_light` and so on."""
         return {f"demo_{kind}": self._sent(kind, tick) for kind in KINDS}
 
     def _sent(self, kind: str, tick: int) -> dict[str, Any]:

@@ -10,18 +10,18 @@ import apsw
 import pytest
 
 from lineage.errors import StorageError
-from storage.catalog import Catalog, Definition
+from storage.definition_catalog import CatalogEntry, DefinitionCatalog
 from storage.disk import LocalDisk
-from storage.guard import GuardedDisk
+from storage.guarded_disk import GuardedDisk
 
 
-def open_catalog(path: Path) -> Catalog:
-    return Catalog(GuardedDisk(LocalDisk(path)))
+def open_catalog(path: Path) -> DefinitionCatalog:
+    return DefinitionCatalog(GuardedDisk(LocalDisk(path)))
 
 
 def test_definitions_come_back_in_the_order_they_were_last_written(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path)
-    first, second, third = (Definition("query", name, f'{{"sql": "{name}"}}', 3) for name in "cab")
+    first, second, third = (CatalogEntry("query", name, f'{{"sql": "{name}"}}', 3) for name in "cab")
     catalog.apply(3, [first, second, third])
     catalog.apply(4, [first._replace(number=4)])
     catalog.close()
@@ -33,23 +33,23 @@ def test_definitions_come_back_in_the_order_they_were_last_written(tmp_path: Pat
 
 def test_names_of_different_kinds_do_not_meet(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path)
-    catalog.apply(1, [Definition("stream", "a", "{}", 1), Definition("table", "a", "[]", 1)])
+    catalog.apply(1, [CatalogEntry("stream", "a", "{}", 1), CatalogEntry("table", "a", "[]", 1)])
     catalog.apply(2, drop=[("stream", "a"), ("stream", "not there")])
-    assert catalog.definitions() == [Definition("table", "a", "[]", 1)]
+    assert catalog.definitions() == [CatalogEntry("table", "a", "[]", 1)]
     catalog.close()
 
 
 def test_a_definition_dropped_and_put_in_one_call_is_there(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path)
-    catalog.apply(1, [Definition("query", "q", "old", 1)])
-    catalog.apply(2, [Definition("query", "q", "new", 2)], [("query", "q")])
-    assert catalog.definitions() == [Definition("query", "q", "new", 2)]
+    catalog.apply(1, [CatalogEntry("query", "q", "old", 1)])
+    catalog.apply(2, [CatalogEntry("query", "q", "new", 2)], [("query", "q")])
+    assert catalog.definitions() == [CatalogEntry("query", "q", "new", 2)]
     catalog.close()
 
 
 def test_a_batch_that_fails_half_way_changes_nothing(tmp_path: Path) -> None:
-    def broken() -> Iterator[Definition]:
-        yield Definition("query", "a", "{}", 1)
+    def broken() -> Iterator[CatalogEntry]:
+        yield CatalogEntry("query", "a", "{}", 1)
         raise ZeroDivisionError
 
     catalog = open_catalog(tmp_path)
@@ -61,7 +61,7 @@ def test_a_batch_that_fails_half_way_changes_nothing(tmp_path: Path) -> None:
 
 def test_ten_thousand_definitions_are_one_quick_transaction(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path)
-    many = [Definition("query", f"q{at}", '{"sql": "SELECT * FROM lab WHERE light > 100"}', 1) for at in range(10_000)]
+    many = [CatalogEntry("query", f"q{at}", '{"sql": "SELECT * FROM lab WHERE light > 100"}', 1) for at in range(10_000)]
     start = time.perf_counter()
     catalog.apply(1, many)
     catalog.apply(2, [], [(one.kind, one.name) for one in many[::2]])
@@ -82,7 +82,7 @@ def test_meta_is_kept(tmp_path: Path) -> None:
 
 def test_it_is_a_database_that_other_tools_can_read(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path)
-    catalog.apply(1, [Definition("stream", "lab", "{}", 1)])
+    catalog.apply(1, [CatalogEntry("stream", "lab", "{}", 1)])
     catalog.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog.sqlite"]
     with apsw.Connection(str(tmp_path / "catalog.sqlite")) as connection:

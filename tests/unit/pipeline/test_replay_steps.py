@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.dataset import Dataset
 from pipeline.merged import Merged, Position
-from pipeline.steps import Steps
+from pipeline.replay_steps import ReplaySteps
 from tests.unit.pipeline.streams import SECOND, market, write_market
 
 END = {"trades": 400, "quotes": 250}
@@ -26,7 +26,7 @@ def places(dataset: Dataset) -> list[Position]:
 
 @pytest.mark.parametrize("max_rows", [1, 7, 64, 10_000])
 def test_steps_lead_through_the_dataset_in_the_merged_order(dataset: Dataset, max_rows: int) -> None:
-    steps = Steps(dataset, max_rows, None)
+    steps = ReplaySteps(dataset, max_rows, None)
     at = steps.begin()
     known = [sum(place.values()) for place in places(dataset)]
     while (after := steps.next(at, max_rows)) != at:
@@ -39,20 +39,20 @@ def test_steps_lead_through_the_dataset_in_the_merged_order(dataset: Dataset, ma
 
 
 def test_a_step_from_another_place_goes_on_from_there(dataset: Dataset) -> None:
-    steps = Steps(dataset, 50, None)
+    steps = ReplaySteps(dataset, 50, None)
     first = steps.next(steps.begin(), 50)
     steps.next(first, 50)
-    assert steps.next(first, 50) == Steps(dataset, 50, None).next(first, 50)
+    assert steps.next(first, 50) == ReplaySteps(dataset, 50, None).next(first, 50)
 
 
 def test_without_a_bound_the_next_step_is_the_end(dataset: Dataset) -> None:
-    steps = Steps(dataset, 10, None)
+    steps = ReplaySteps(dataset, 10, None)
     assert steps.next(steps.begin(), None) == END
 
 
 def test_with_a_speed_only_what_is_due_is_given(dataset: Dataset) -> None:
     now = 50.0
-    steps = Steps(dataset, 1000, 10.0, clock=lambda: now)
+    steps = ReplaySteps(dataset, 1000, 10.0, clock=lambda: now)
     at = steps.begin()
     first_us = min(stored.first or 0 for stored in dataset.streams.values())
     rows = list(Merged(dataset, slice_rows=1))

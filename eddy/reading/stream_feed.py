@@ -1,9 +1,9 @@
-"""Feeds: what a commit did to the rows of a select-project-join query, as a `Delta` for the operators that read it.
+"""Feeds: the changes of a select-project-join query's rows in a commit, as a `Delta` for operators.
 
-The query is a block of a query with operators, which runs hidden, or one that is read by its name. What a feed gives is derived
-from the row stores, as answers are (`eddy/reading/reader.py`), so it owns nothing but the numbers of matches.
+The query is a block of a query with operators, which runs hidden, or a query read by its name. A feed's rows are derived from the
+row stores, as answers are (`eddy/reading/stream_reader.py`), so it owns nothing but the numbers of matches.
 
-    sends_ends = False    + carry their scheduled ends and no - comes: whoever reads finds the ends by himself
+    sends_ends = False    + carry their scheduled ends and no - comes: the reading operator finds the ends itself
     sends_ends = True     every end comes as -: rows end unscheduled (a row count, a retraction, a table change), or
                           negative tuples were asked for
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eddy.base.result_log import Record
+from eddy.base.result_log import LoggedCommit
 from eddy.lives.ranks import Ranks
 from eddy.query import Query
 from eddy.streams.source import Source
@@ -32,7 +32,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 
 class Feed(ABC):
-    """Reads one query, commit by commit."""
+    """The rows of one query for operators, commit by commit."""
 
     types: tuple[Type, ...]
     sends_ends: bool
@@ -40,16 +40,16 @@ class Feed(ABC):
     errors: int = 0
 
     @abstractmethod
-    def delta(self, record: Record, ranks: Ranks) -> Delta:
-        """What a commit that was just logged did."""
+    def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
+        """The changes of the rows in a commit that was just logged."""
 
     @abstractmethod
-    def snapshot(self, record: Record) -> Delta:
-        """All rows alive after a commit, with the starts that they had, rank 0; of a stream none."""
+    def snapshot(self, record: LoggedCommit) -> Delta:
+        """All live rows after a commit, with their own starts, rank 0; none for a stream."""
 
 
 class StreamFeed(Feed):
-    """A query over one stream whose rows the clock ends, or nothing."""
+    """A feed of a query over one stream whose rows end by the clock, or never."""
 
     def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
         self.types = tuple(column.type for column in query.outputs)
@@ -57,7 +57,7 @@ class StreamFeed(Feed):
         self._query = query
         self._source = source
 
-    def delta(self, record: Record, ranks: Ranks) -> Delta:
+    def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         store, width = self._source.store, self._query.window.width_us
         began = self._begun(ranks.first(self._source), store.end, ranks)
         if not self.sends_ends:
@@ -65,14 +65,14 @@ class StreamFeed(Feed):
         ended = self._ended(store.first_after(record.before - width), store.first_after(record.after - width))
         return Delta(began.plus, ended)
 
-    def snapshot(self, record: Record) -> Delta:
+    def snapshot(self, record: LoggedCommit) -> Delta:
         window, store, end = self._query.window, self._source.store, self._source.end_at(record.seq)
         if window.is_stream:
             return self._begun(end, end, None)
         return self._begun(store.first_after(record.after - window.width_us) if window.ends else 0, end, None)
 
     def _found(self, first: int, last: int) -> Iterator[tuple[Page, np.ndarray]]:
-        """Pages and offsets of the rows in first..last that satisfy the query, came after its birth and live at all."""
+        """Pages and offsets of the rows in first..last that satisfy the query, came after its birth and were in its window."""
         query, source, run = self._query, self._source, self._query.runs[-1]
         for page, at, stop in source.store.slices(max(first, run.born), last):
             mask = condition_rows(query.plan.condition, source.store, page, at, stop, source.dictionaries, run.modules)

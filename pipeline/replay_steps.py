@@ -1,4 +1,4 @@
-"""How far a stream of micro-batches may go: positions along a dataset, by the clock and by the number of rows.
+"""Ends of micro-batches: positions along a dataset, by the clock and by the number of rows.
 
     next(start, max_rows)   a position after `start`, or `start` itself when nothing is due:
                             no more than `max_rows` rows, none that is not due, and all that is due where there is room
@@ -18,7 +18,7 @@ from pipeline.merged import Merged, Position, Slice
 _PARTS = 16
 
 
-class Steps:
+class ReplaySteps:
     """Positions of a dataset, one after the other; `speed` None: everything is due at once."""
 
     def __init__(

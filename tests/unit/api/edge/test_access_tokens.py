@@ -13,7 +13,7 @@ from api.base.limits import Limits
 from api.base.refusals import ForbiddenError
 from api.cli import app
 from api.core.service import Service
-from api.edge.tokens import (
+from api.edge.access_tokens import (
     ANY,
     LOOK_SECONDS,
     NO_ROUTE,

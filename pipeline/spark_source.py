@@ -23,7 +23,7 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Strin
 from lineage.errors import EddyError
 from pipeline.dataset import Dataset
 from pipeline.pace import parse_speed
-from pipeline.steps import Steps
+from pipeline.replay_steps import ReplaySteps
 from pipeline.wide import Wide
 
 NAME = "eddy-replay"
@@ -43,7 +43,7 @@ def wide_rows(dataset: Dataset) -> Wide:
     return Wide("stream", {"row": "int"}, {name: stored.columns for name, stored in dataset.streams.items()})
 
 
-class Rows(InputPartition):
+class RowRange(InputPartition):
     """Rows of one stream, by their numbers; of each micro-batch one partition a stream."""
 
     def __init__(self, stream: str, first: int, end: int) -> None:
@@ -85,7 +85,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, dataset: Dataset, max_rows: int, speed: float | None) -> None:
         self._dataset = dataset
         self._max_rows = max_rows
-        self._steps = Steps(dataset, max_rows, speed)
+        self._steps = ReplaySteps(dataset, max_rows, speed)
 
     def initialOffset(self) -> dict[str, int]:
         return self._steps.begin()
@@ -95,7 +95,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         # the dataset is whole, so all of it is there now: the clock has no say
-        self._steps = Steps(self._dataset, self._max_rows, None)
+        self._steps = ReplaySteps(self._dataset, self._max_rows, None)
 
     def latestOffset(self, start: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:
         return self._steps.next(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
@@ -103,11 +103,11 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, int]:
         return self._steps.end()
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Rows]:
-        return [Rows(name, start[name], end[name]) for name in self._dataset.streams if start[name] < end[name]]
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[RowRange]:
+        return [RowRange(name, start[name], end[name]) for name in self._dataset.streams if start[name] < end[name]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Rows)
+        assert isinstance(partition, RowRange)
         wide = wide_rows(self._dataset)
         row = partition.first
         for batch in self._dataset.batches(partition.stream, from_row=row):
@@ -119,5 +119,5 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a worker needs: not the walk, whose files are open."""
+        """Return the state that a worker needs: without the walk, whose files are open."""
         return {"_dataset": self._dataset, "_max_rows": self._max_rows}

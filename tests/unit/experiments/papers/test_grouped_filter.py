@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from filters.index.reference import ReferenceEddy, ReferenceFilter
+from experiments.papers.grouped_filter import ReferenceEddy, ReferenceFilter
 from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, successor
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.demo.building import DAY_TICKS, FAULT, KINDS, ROOMS, TICK_MS, Building, hour_of, uniform
+from api.demo.simulated_building import DAY_TICKS, FAULT, KINDS, ROOMS, TICK_MS, SimulatedBuilding, hour_of, uniform
 
 NOON = DAY_TICKS // 2
 DAY = range(1000 * DAY_TICKS, 1001 * DAY_TICKS)
@@ -20,20 +20,20 @@ def same(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> bo
 @pytest.fixture(scope="module")
 def day() -> list[dict[str, dict[str, Any]]]:
     """What arrives on one day, every third tick of it."""
-    building = Building()
+    building = SimulatedBuilding()
     return [building.rows(tick) for tick in DAY[::3]]
 
 
 def test_a_tick_is_the_same_whoever_makes_it_and_whatever_was_made_before() -> None:
-    one, other = Building(7), Building(7)
+    one, other = SimulatedBuilding(7), SimulatedBuilding(7)
     for tick in range(DAY.start, DAY.start + 5):
         one.rows(tick)
     assert same(one.rows(DAY.start + 700), other.rows(DAY.start + 700))
-    assert not same(one.rows(DAY.start + 700), Building(8).rows(DAY.start + 700))
+    assert not same(one.rows(DAY.start + 700), SimulatedBuilding(8).rows(DAY.start + 700))
 
 
 def test_rows_lie_in_their_tick_in_order_of_time() -> None:
-    building = Building()
+    building = SimulatedBuilding()
     for tick in (0, NOON, DAY.start + 17):
         for rows in building.rows(tick).values():
             assert np.all((rows["ts"] >= tick * TICK_MS) & (rows["ts"] < (tick + 1) * TICK_MS))
@@ -57,7 +57,7 @@ def test_it_is_dark_and_still_at_night_and_neither_at_noon(day: list[dict[str, d
 
 
 def test_somebody_in_a_room_is_seen_heard_and_has_light() -> None:
-    building = Building()
+    building = SimulatedBuilding()
     tick = DAY.start + NOON
     here = building.occupied(tick)
     assert 3 < here.sum() < len(ROOMS)
@@ -69,7 +69,7 @@ def test_somebody_in_a_room_is_seen_heard_and_has_light() -> None:
 
 
 def test_some_sensors_fall_silent_some_are_stuck_and_packets_get_lost() -> None:
-    building = Building()
+    building = SimulatedBuilding()
     slots = range(DAY.start // FAULT, DAY.start // FAULT + 20)
     n_sensors = len(building.sensors["temperature"].ids)
     lost = silent = stuck = 0
@@ -86,7 +86,7 @@ def test_some_sensors_fall_silent_some_are_stuck_and_packets_get_lost() -> None:
 
 
 def test_the_table_has_every_sensor_with_its_room_and_floor() -> None:
-    building = Building()
+    building = SimulatedBuilding()
     table = building.table()
     every = {int(id_) for kind in KINDS for id_ in building.sensors[kind].ids}
     assert set(table["sensor"]) == every and len(table["sensor"]) == len(every)

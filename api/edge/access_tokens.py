@@ -1,4 +1,4 @@
-"""Who may do what: tokens, their roles, and the role that each route needs.
+"""Access tokens, their roles, and the role that each route needs.
 
     device    brings rows, and nothing else
     reader    looks at everything, changes nothing
@@ -102,8 +102,8 @@ ROUTES: dict[tuple[str, str], str] = {
 }
 
 
-class Route(NamedTuple):
-    """What a request is for: words that are bounded, whatever it asks."""
+class ApiRoute(NamedTuple):
+    """The route of a request: its method, path template and needed role, never text of the client."""
 
     method: str
     template: str
@@ -111,12 +111,12 @@ class Route(NamedTuple):
 
 
 #: What no route of ours is.
-NO_ROUTE = Route("other", "other", "admin")
+NO_ROUTE = ApiRoute("other", "other", "admin")
 #: Routes without parameters by their path, the others by their number of segments.
-_PLAIN = {(method, path): Route(method, path, role) for (method, path), role in ROUTES.items() if "{" not in path}
+_PLAIN = {(method, path): ApiRoute(method, path, role) for (method, path), role in ROUTES.items() if "{" not in path}
 _SHAPES = {
     (method, n): [
-        (path.split("/"), Route(verb, path, role))
+        (path.split("/"), ApiRoute(verb, path, role))
         for (verb, path), role in ROUTES.items()
         if verb == method and path.count("/") == n and "{" in path
     ]
@@ -124,8 +124,8 @@ _SHAPES = {
 }
 
 
-def route_of(method: str, path: str) -> Route:
-    """The route of a call; `WS` is the method of a WebSocket."""
+def route_of(method: str, path: str) -> ApiRoute:
+    """Return the route of a call; `WS` is the method of a WebSocket."""
     plain = _PLAIN.get((method, path))
     if plain is not None:
         return plain
@@ -145,19 +145,19 @@ class TokenFileError(EddyError):
 
 
 def may(role: str, needed: str) -> bool:
-    """Whether who has a role may do what needs another."""
+    """Return whether a role may use a route that needs `needed`."""
     return needed == OPEN or needed in _HAS[role]
 
 
 def expect(role: str, needed: str) -> None:
-    """Raise unless who has a role may do what needs another."""
+    """Raise unless a role may use a route that needs `needed`."""
     if not may(role, needed):
         who = " or ".join(one for one in ROLES if needed in _HAS[one])
         raise ForbiddenError(f"the token's role is {role}", hint=f"this takes a token with the role {who}")
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """One token, without its secret."""
 
     name: str
@@ -169,15 +169,15 @@ class Token:
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret."""
+    """Return the hash of a secret."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
 
 
 # ---- the file
 
 
-def read_tokens(path: Path) -> dict[str, Token]:
-    """The tokens of a file, by name; none if there is no file."""
+def read_tokens(path: Path) -> dict[str, AccessToken]:
+    """Return the tokens of a file by name; none if there is no file."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -186,7 +186,7 @@ def read_tokens(path: Path) -> dict[str, Token]:
         raise TokenFileError(f"the token file {path} cannot be read", detail=error.strerror or "", hint="see its mode") from None
     try:
         entries = orjson.loads(text)["tokens"]
-        tokens = [Token(**entry) for entry in entries]
+        tokens = [AccessToken(**entry) for entry in entries]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         tokens = None
     if tokens is None or not all(token.role in ROLES and len(token.hash) == 64 for token in tokens):
@@ -194,8 +194,8 @@ def read_tokens(path: Path) -> dict[str, Token]:
     return {token.name: token for token in tokens}
 
 
-def write_tokens(path: Path, tokens: Iterable[Token]) -> None:
-    """Replace a file by one with these tokens: whoever reads it sees the old one or the new one, whole."""
+def write_tokens(path: Path, tokens: Iterable[AccessToken]) -> None:
+    """Replace a token file; its readers see the old one or the new one, whole."""
     text = orjson.dumps({"tokens": [asdict(token) for token in tokens]}, option=orjson.OPT_INDENT_2)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -217,7 +217,7 @@ def write_tokens(path: Path, tokens: Iterable[Token]) -> None:
 
 
 def add_token(path: Path, name: str, role: str) -> str:
-    """Make a token; returns its secret, which is kept nowhere."""
+    """Add a token and return its secret, which is stored nowhere."""
     if role not in ROLES:
         raise EddyError(f'there is no role "{role}"', code="bad_option", hint=f"one of {', '.join(ROLES)}")
     if not _NAME.fullmatch(name):
@@ -229,12 +229,12 @@ def add_token(path: Path, name: str, role: str) -> str:
         raise EddyError(f"the file has {MAX_TOKENS} tokens", code="too_many_tokens", hint="drop those that nobody uses")
     secret = f"eddy_{secrets.token_urlsafe(32)}"
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    write_tokens(path, [*tokens.values(), Token(name, role, digest(secret), created)])
+    write_tokens(path, [*tokens.values(), AccessToken(name, role, digest(secret), created)])
     return secret
 
 
 def drop_token(path: Path, name: str) -> None:
-    """Make a token worthless."""
+    """Remove a token, so that its secret is refused."""
     tokens = read_tokens(path)
     if tokens.pop(name, None) is None:
         raise NotFoundError(f'there is no token "{name}"', code="unknown_token", hint="`eddy token list` shows them")
@@ -245,7 +245,7 @@ def drop_token(path: Path, name: str) -> None:
 
 
 class Tokens:
-    """The tokens of a file, as a server sees them; looks at the file again now and then."""
+    """The tokens of a file as a server uses them; the file is checked for changes now and then."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:
         self.path = path
@@ -257,8 +257,8 @@ class Tokens:
     def __len__(self) -> int:
         return len(self._by_hash)
 
-    def find(self, secret: str) -> Token | None:
-        """The token with a secret. The hash is looked up, not the secret: how long that takes tells nothing about either."""
+    def find(self, secret: str) -> AccessToken | None:
+        """Return the token with a secret. Its hash is looked up, so the time taken reveals nothing."""
         if self._now() - self._looked >= LOOK_SECONDS:
             self._look()
         return self._by_hash.get(digest(secret))
@@ -277,7 +277,7 @@ class Tokens:
         _log.info("tokens read", extra={"tokens": len(self._by_hash)})
 
     def _stat(self) -> tuple[int, int, int] | None:
-        """Tells one version of the file from another."""
+        """Return the file's inode, size and time of change; None if it cannot be read."""
         try:
             found = self.path.stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""Reading one query: the rows of its answer, and its changes in a logged commit.
+"""The reader of a query over one stream: the rows of its answer, and its changes in a logged commit.
 
 Everything is derived from the row store (see `eddy/base/result_log.py`): which positions matter follows from times, which of them
 satisfy the query from stored cells and outcomes, the output columns from the stored cells.
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from eddy.base.plans import Kept
-from eddy.base.result_log import Record
-from eddy.base.results import NETTING, Results, concatenate
+from eddy.base.result_log import LoggedCommit
+from eddy.base.results import NETTING, Results, joined_columns
 from eddy.query import Query
 from eddy.streams.source import Source
 from filters.expressions.evaluate import evaluate
-from filters.values.vector import Frame, ListFrame, Vector
+from filters.values.vector import Frame, ListFrame, Vector, end_to_end
 from stems.frame import PageFrame, condition_rows
 from stems.row_store import Page
 
@@ -24,8 +24,8 @@ from stems.row_store import Page
 NEWEST = 1000
 
 
-class Reader:
-    """Reads one query over its source."""
+class StreamReader:
+    """Reads the answer and the changes of one query over its source."""
 
     def __init__(self, query: Query, source: Source) -> None:
         self.query = query
@@ -40,7 +40,7 @@ class Reader:
     # ---- positions
 
     def oldest_alive(self, clock: int, end: int) -> int:
-        """The first position alive in the query's window at a clock, of the rows before `end`."""
+        """The first position in the query's window at a clock, of the rows before `end`."""
         if self.window.is_stream or not self.window.ends:
             return min(self._run.born, end)
         return min(self.source.store.first_after(clock - self.window.width_us), end)
@@ -71,7 +71,7 @@ class Reader:
         return self._join(parts, sign)
 
     def _since_opened(self, times: np.ndarray, sign: int) -> np.ndarray:
-        """Times of changes: what a query sees from before it was opened joins when it is."""
+        """Times of changes; a + from before the run was opened takes effect at its opening."""
         opened = self._run.opened_us
         return times if opened is None or sign < 0 else np.maximum(times, opened)
 
@@ -81,13 +81,13 @@ class Reader:
         if not parts:
             empty = ListFrame([Vector.constant(column.type, None, 0) for column in self.source.schema.columns], 0)
             return Results(self.project(empty), np.zeros(0, np.int64), sign)
-        columns = [concatenate([part.columns[i] for part in parts]) for i in range(len(parts[0].columns))]
+        columns = joined_columns([part.columns for part in parts])
         return Results(columns, np.concatenate([part.times for part in parts]), sign)
 
     # ---- answers
 
     def answer(self, clock: int) -> Results:
-        """The answer now: what is alive, or the newest results of a stream."""
+        """The answer now: the live rows, or the newest results of a stream."""
         query, end = self.query, self.source.store.end
         if query.kept is not None:
             kept = query.kept
@@ -97,8 +97,8 @@ class Reader:
         return self.results(self._newest(end), end, 1)
 
     def _newest(self, end: int) -> int:
-        """The position from which a stream query has its newest results."""
-        first = max(self._run.born, self.source.logged_from, self.source.store.watermark)
+        """The first position of a stream query's newest results."""
+        first = max(self._run.born, self.source.log.first, self.source.store.watermark)
         found = 0
         for page, at, stop in reversed(list(self.source.store.slices(first, end))):
             offsets = [offsets for _, offsets in self._found(page.base + at, page.base + stop)]
@@ -120,16 +120,13 @@ class Reader:
             starts.append(self._since_opened(page.elements(offsets, self.window.width_us).starts, 1))
             numbers.append(page.rows_of(0, page.n_rows)[offsets])
         times = np.concatenate(starts)
-        vectors = [
-            concatenate(parts) if parts else Vector.constant(column.type, None, 0)
-            for parts, column in zip(columns, self.source.schema.columns, strict=True)
-        ]
+        vectors = [end_to_end(column.type, parts) for parts, column in zip(columns, self.source.schema.columns, strict=True)]
         return Kept(vectors, times, np.concatenate(numbers), len(times))
 
     # ---- changes
 
-    def changes(self, record: Record) -> list[Results]:
-        """The net changes of a commit: - first, then +, each in order of time; or that for each instant of it."""
+    def changes(self, record: LoggedCommit) -> list[Results]:
+        """The net changes of a commit: - first, then +, each in order of time; with `emit="event"` for each instant of it."""
         run = next((run for run in self.query.runs if run.covers(record.seq)), None)
         if run is None:
             return []
