@@ -128,7 +128,7 @@ def test_a_service_restarted_after_a_failed_sync_does_not_build_on_what_the_kern
     assert restart_after_each_failed_sync(1) > 300
 
 
-@pytest.mark.parametrize("module", ["journal", "catalog"])
+@pytest.mark.parametrize("module", ["journal", "definition_catalog"])
 def test_one_that_does_build_on_it_is_caught(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"storage.{module}.renew", lambda disk, path, size=None: None)
     with pytest.raises((Lost, StorageError)):

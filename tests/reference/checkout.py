@@ -15,7 +15,7 @@ TOOLS = (
     "mktemp", "rm",
 )  # fmt: skip
 #: Programs that the stand-in puts beside its python; each says what it was given.
-PROGRAMS = ("eddy", "ruff", "mypy")
+PROGRAMS = ("eddy", "ruff", "mypy", "vulture")
 
 #: A python3 that makes a .venv whose python is itself.
 PYTHON = f"""#!/usr/bin/env bash
