@@ -43,7 +43,8 @@ def test_a_way_to_check_runs_its_tests_and_says_what_they_took(
     assert chosen_by(checkout) == ran and checkout.installs() == [installed]
     lines = done.stdout.splitlines()
     steps = [line for line in lines if line.startswith("-- ")]
-    assert [step[3:].partition(":")[0] for step in steps[:5]] == ["set-up", "format", "lint", "types", "kernels"]
+    first = [step[3:].partition(":")[0] for step in steps[:6]]
+    assert first == ["set-up", "format", "lint", "types", "dead code", "kernels"]
     assert all(step.endswith(" CPU minutes") for step in steps)
     assert lines[-1].startswith("all checks passed: ") and lines[-1].endswith(f" CPU minutes of {budget}")
 
