@@ -42,7 +42,7 @@ from eddy.catalog.definitions import ARRIVAL
 from storage.definition_catalog import CatalogEntry
 from storage.directory import DataDirectory
 
-_log = logging.getLogger("eddy.operators.core")
+_log = logging.getLogger("eddy.core")
 
 #: Items and bytes of one group: bounds how long the first waits for the last.
 GROUP_ITEMS = 256

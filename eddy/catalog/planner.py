@@ -1,4 +1,4 @@
-"""Planning of query texts: parse, bind, normal form; the last thousand texts stay parsed.
+"""Planning of query texts: parse, bind, normal form.
 
 The last thousand texts keep their parse and, if they have one, their prepared form (`queries/prepared.py`).
 """

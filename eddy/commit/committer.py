@@ -7,8 +7,8 @@ when it returns, every end up to the clock has been applied.
     1  rows whose life ends in the commit leave: per stream and window class a range of positions   (- parts)
     2  the released rows of all streams are cut, in merged order of (time, order of streams, row), into slices of at
        most `batch_rows` a stream; each is stored and sent through the eddy                         (+ parts)
-    3  joins find what that changed (`eddy/joins/joiner.py`)                                              (- and + parts)
-    4  the commit is logged; queries with operators take it in (`eddy/operators/operations.py`)               (- and + parts)
+    3  joins find what that changed (`eddy/joins/joiner.py`)                                        (- and + parts)
+    4  the commit is logged; operators take it in (`eddy/operators/operations.py`)                  (- and + parts)
     5  rows that no window and no reader needs are forgotten
 
 A row that comes and goes inside the commit is matched but in no part: queries list the rows of a slice only from the first on
@@ -179,12 +179,12 @@ class Committer:
         if self.retention.crowded(timeline, released) or heartbeat or not self.seq % _SETTLE_EVERY:
             self.retention.trim(timeline, self.seq)
 
-    @changing
     def spare(self, timeline: Timeline) -> int:
         """A lower bound of the bytes freed by dropping a timeline's log."""
         changes = sum(query.log.bytes for query in self.operations.running.get(timeline, ()))
         return changes + row_bytes_spared(timeline)
 
+    @changing
     def change_table(self, table: TableSource, change: TableChange) -> None:
         """Run a commit that changes a table, on every timeline with a query on it; their clocks stay."""
         began = time.perf_counter_ns()

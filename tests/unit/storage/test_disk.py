@@ -55,8 +55,8 @@ def play(disk: Disk, seed: int) -> list[object]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_simulated_disk_behaves_like_a_real_one(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fdatasync", lambda descriptor: None)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    for sync in ("fdatasync", "fsync"):
+        monkeypatch.setattr(os, sync, lambda descriptor: None)
     assert play(LocalDisk(tmp_path / "root"), seed) == play(SimulatedDisk(), seed)
 
 
