@@ -47,6 +47,8 @@ _log = logging.getLogger("eddy.core")
 #: Items and bytes of one group: bounds how long the first waits for the last.
 GROUP_ITEMS = 256
 GROUP_BYTES = 16 << 20
+#: Kinds of calls after which changes of queries can no longer be read.
+CANCELLING = frozenset({"cancel", "cancel_many"})
 #: Microseconds between two ticks of the timeline `arrival`.
 TICK_US = 100_000
 #: Numbers of commits that are reserved at a time for those that are not recorded.
@@ -126,6 +128,8 @@ class Core:
         self._vouched = holdings.engine.seq
         #: queries that came in the group, with those who follow their tags
         self._came: list[tuple[Query, list[Reader]]] = []
+        #: changes that were read ahead of a cancel, of the group that is being executed
+        self._parts: list[ChangePart] = []
         #: written since the last snapshot
         self._bytes = 0
         self._calls = 0
@@ -252,7 +256,7 @@ class Core:
     def _settle(self, group: Group) -> News:
         """Add definitions, and a snapshot if one is due, to a group; return its news."""
         gone = self.watches.cancelled(self.holdings.touched) if self.failure is None else []
-        parts = self.watches.collect() if self.failure is None else []
+        parts, self._parts = self._parts + (self.watches.collect() if self.failure is None else []), []
         came, self._came = self._came, []
         self._reserve(group)
         for name, kind in self.holdings.touched.items():
@@ -316,6 +320,8 @@ class Core:
             call.seq = self.engine.seq
             admit(call, self.holdings, self.limits)
             record = call.encode()
+        if call.kind in CANCELLING:
+            self._parts += self.watches.collect()
         done = carry_out(self.holdings, self._clock, call)
         if done.changed and call.journaled and self._durable:
             if "skipped" in call.header:

@@ -175,6 +175,24 @@ def test_news_carry_the_changes_of_watched_queries_only(running: Running) -> Non
     assert running.ask(lambda core: len(core.watches)) == 0
 
 
+def test_what_came_before_a_cancel_in_the_same_group_is_told(running: Running) -> None:
+    running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
+    running.ask(Call("submit", {"definition": {"sql": "SELECT a FROM s", "name": "q"}}))
+    running.ask(lambda core: core.watches.add("reader", [core.engine.query("q")], frozenset()))
+    held, errors = threading.Event(), []
+    running.core.put(lambda core: held.wait(30), lambda result, error: None)
+    for call in (
+        Call("push", {"stream": "s", "media": "application/json"}, b'{"a": 1, "ts": 0}'),
+        Call("cancel", {"query": "q"}),
+    ):
+        running.core.put(call, lambda result, error: errors.append(error))
+    held.set()
+    running.ask(lambda core: None)
+    assert errors == [None, None]
+    (news,) = (news for news in running.news if news.parts)
+    assert [(part.query, len(part)) for part in news.parts] == [("q", 1)] and [query.name for query in news.gone] == ["q"]
+
+
 def test_a_query_that_comes_with_a_followed_tag_is_watched_from_its_first_commit_on(running: Running) -> None:
     running.ask(Call("create_stream", {"name": "s", "definition": COLUMNS}))
     running.ask(Call("push", {"stream": "s", "media": "application/json"}, b'{"a": 1, "ts": 0}'))
