@@ -66,6 +66,7 @@ class QueryRun:
     taken_back: Results | None = None
 
     def covers(self, seq: int) -> bool:
+        """Whether the run includes a commit."""
         return self.after < seq and (self.until is None or seq <= self.until)
 
     def opened_in(self, seq: int) -> bool:

@@ -60,7 +60,7 @@ def standing(source: Source, commit: int) -> CommitPoint:
 def there(
     source: Source, width_us: int, ends: EarlyEnds | None, positions: np.ndarray, instants: np.ndarray, commits: np.ndarray
 ) -> np.ndarray:
-    """For each row of one input, whether it was there at its moment, which is not before it came."""
+    """For each row, whether it was alive in the window at its instant, which is not before it came."""
     rows = WindowRows(source, width_us, ends)
     last = rows.lives(positions, standing(source, LATEST)).ends
     found: np.ndarray = last > instants

@@ -28,7 +28,7 @@ class GroupWindows:
     classes: list[tuple[list[int], np.ndarray]] = field(default_factory=list)
 
     def derive(self, version: int, active: np.ndarray, widths: np.ndarray, members: Mapping[int, JoinQuery]) -> None:
-        """Bring it up to date with the queries on the active slots; `widths` are by input and slot."""
+        """Compute the windows anew if the group's queries have changed; `widths` are by input and slot."""
         if self.version == version:
             return
         self.version = version

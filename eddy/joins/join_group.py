@@ -242,7 +242,7 @@ class JoinGroup:
 
     @staticmethod
     def _reach(first: int, lows: list[int], starts: list[int], ends: list[int]) -> list[Reach]:
-        """Rows from before the commit of the inputs before the first, all rows of the others."""
+        """The positions of each input that a walk from `first` may use, so that it finds each new match once."""
         reach = [Reach(min(low, start), start) for low, start in zip(lows[:first], starts)]
         return reach + [Reach(low, end) for low, end in zip(lows[first:], ends[first:])]
 

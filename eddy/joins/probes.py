@@ -49,7 +49,7 @@ class Probes:
         return order
 
     def visited(self, added: int, rows_in: int, rows_out: int, ns: int) -> None:
-        """A probe went so; the policy hears of it at once where it has a choice."""
+        """Record the rows and time of a probe; tell the policy at once where it has a choice."""
         seen = self._unlearned[added]
         seen[0] += rows_in
         seen[1] += rows_out

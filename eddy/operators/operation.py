@@ -56,7 +56,7 @@ class Stage(ABC):
     @property
     @abstractmethod
     def sends_ends(self) -> bool:
-        """Whether every end of its rows comes as a -."""
+        """Whether the stage sends every end of its rows as a negative row."""
 
     @cached_property
     def ends_early(self) -> bool:

@@ -35,6 +35,7 @@ class Operations:
         return timeline in self.running or timeline in self.shared
 
     def add(self, query: TreeQuery) -> None:
+        """Run a query's operators from the next commit on."""
         self.running.setdefault(query.timeline, {})[query] = None
         assert isinstance(query.operation, Operation), "only queries with operators of their own are here"
         n_operators = query.operation.n_operators

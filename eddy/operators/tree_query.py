@@ -59,6 +59,7 @@ class TreeQuery(Query):
 
     @property
     def windows(self) -> tuple[WindowSpec, ...]:
+        """None: windows belong to the blocks."""
         return ()
 
     @property

@@ -156,7 +156,7 @@ class TableReader(JoinReader):
     # ---- changes
 
     def end_ranks(self, found: Combinations, times: np.ndarray, record: LoggedCommit, ranks: Ranks) -> np.ndarray:
-        """The ranks of ends, as for streams: a commit with rows changes no table."""
+        """The rank of the event that ends each match, from its stream rows: a commit with rows changes no table."""
         stood = self.stood(record)[1]
         first = np.full(len(found), FOREVER)
         for k in self._streams:
@@ -190,6 +190,7 @@ class TableReader(JoinReader):
         return parts
 
     def ended(self, record: LoggedCommit, by_event: bool = False) -> list[Found]:
+        """The matches of the query that end in a commit."""
         if self._is_stream:
             return []
         return [*self._ended_by_rows(record, by_event), *self._ended_by_change(record)]

@@ -325,7 +325,7 @@ class Placement:
         self._modules.version += 1
 
     def leg_results(self, leg: Leg) -> int:
-        """Rows that satisfied the leg since it was placed."""
+        """The count of rows that satisfied the leg, kept on its slot."""
         if leg.slot is None:
             return 0
         return int((self.results if leg.index_column is None else self.sparse_results)[leg.slot])

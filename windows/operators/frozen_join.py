@@ -43,14 +43,14 @@ _NEVER = -(2**63)
 
 @dataclass(slots=True)
 class CommitNumber:
-    """The commit that runs: who stamps rows says it, who keeps versions reads it."""
+    """The number of the running commit: set by the stage that stamps rows, read by frozen joins."""
 
     seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Rows that say in which commit they came."""
+    """The left columns that hold the commit of a row."""
 
     #: columns of the left side; the latest counts
     positions: tuple[int, ...]
@@ -101,7 +101,7 @@ class ProbeFrame(Frame):
 
 
 class Combined:
-    """The combinations that are there: each has its row, by slot, and the columns of its version."""
+    """The live combinations of a frozen join: each has its row, by slot, and the columns of its version."""
 
     __slots__ = ("left", "_cells", "_owner", "_following", "_first", "_counts", "_numbers", "n_live")
 
@@ -123,8 +123,8 @@ class Combined:
         self.n_live = 0
 
     def apply(self, delta: Delta, rows: Array, columns: Sequence[Vector], upto: int) -> tuple[Array, RowEvents]:
-        """Take combinations, given by their row in the delta (ascending) and the columns of their version; their numbers, and
-        what happened to the rows that have any."""
+        """Add combinations, given by their row in the delta (ascending) and the columns of their version; return their numbers
+        and the events of their left rows."""
         having, place, counts = np.unique(rows, return_inverse=True, return_counts=True)
         slots, events = self.left.apply(Delta(delta.plus.take(having), delta.minus), upto)
         self._fit()
@@ -269,7 +269,7 @@ class FrozenJoin(Operator):
         self._closed.apply(Delta(past, no_minus()), _NEVER, self._open.opened(slots), seq)
 
     def _met(self, plus: Plus) -> tuple[Array, list[Vector]]:
-        """The rows that meet a version, once for each, and the columns of the versions."""
+        """The (row, version) pairs that satisfy key and condition: places of rows, columns of versions."""
         keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus))
         self.errors += errors
         rows = np.flatnonzero(usable)
@@ -282,7 +282,7 @@ class FrozenJoin(Operator):
         return met[order], vectors
 
     def _partners(self, plus: Plus, rows: Array, codes: Array) -> Iterator[tuple[KeyedVersions, Array, Array]]:
-        """(versions, places among `rows`, slots of versions) of what meets, in parts."""
+        """Yield matching (versions, places among `rows`, slots of versions), in parts."""
         came = None
         if self._stamps is not None:
             came = np.max([plus.columns[position].values[rows] for position in self._stamps.positions], axis=0)

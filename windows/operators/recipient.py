@@ -47,7 +47,7 @@ class Recipient:
     def __init__(
         self, types: Sequence[Type], rows: LiveRows, *, emit: str = "commit", values: ValueCodes | None = None
     ) -> None:  # fmt: skip
-        """`values`: those of the root, which keeps them."""
+        """`values`: the value codes of the root operator, shared if it keeps them."""
         assert emit in ("commit", "event"), f"no such way to emit: {emit}"
         self.types = tuple(types)
         self._rows = CodedRows(rows, ValueCodes(types) if values is None else values)
@@ -59,7 +59,7 @@ class Recipient:
         self._nothing = SignedRows(none.times, none.times, none.columns)
 
     def process(self, delta: Delta, upto: int) -> SignedRows:
-        """Take a commit's delta of the root; returns what the query shows of it."""
+        """Apply the root's delta of a commit; return the net changes of the answer."""
         events, codes = self._rows.apply(delta, upto)
         if not len(events):
             return self._nothing
@@ -73,7 +73,7 @@ class Recipient:
         return found
 
     def answer(self) -> tuple[Array, list[Vector]]:
-        """Ids and columns of the rows that are there, by id."""
+        """Ids and columns of the answer's live rows, in order of id."""
         live = self._rows.rows
         slots = live.live()
         slots = slots[np.argsort(live.ids[slots], kind="stable")]

@@ -63,7 +63,7 @@ class ChangeStream(Operator):
         return found
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
-        """A stream shows a new reader nothing of what was."""
+        """Return an empty delta: a stream has no past rows for a new reader."""
         return empty(self.types)
 
     @property
@@ -90,7 +90,7 @@ def _stream(first: int, times: Array, ranks: Array, rows: CodedRows, codes: Arra
 
 @inline
 def _list_answer(instant: Number, counts: Number, found: Number, n: Number) -> Number:
-    """A row for each copy of each value; how many rows there are now."""
+    """List the answer's rows at an instant; return the new length of the list."""
     for code in range(len(counts)):
         for _ in range(counts[code, 0]):
             found[0, n] = code
@@ -101,7 +101,7 @@ def _list_answer(instant: Number, counts: Number, found: Number, n: Number) -> N
 
 @inline
 def _next_instant(instant: Number, time: Number, slide: Number, alive: Number) -> Number:
-    """The boundary after this one that is worth a look before anything happens at `time`."""
+    """The next slide boundary at which an answer must be listed before `time`."""
     if alive > 0:
         return instant + slide
     return max(instant + slide, -((-time) // slide) * slide)
@@ -166,7 +166,7 @@ class AnswerStream(Operator):
         self._n_rows = 0
 
     def opened(self, now: int) -> None:
-        """What there is now was there before the query: it is no change, and the next boundary is the first to look at."""
+        """Start after the opening commit: rows already there are no change, and the next boundary is the first."""
         self._counts[:, 1] = 0
         self._state[_N_CHANGED] = 0
         self._state[_INSTANT] = (now // self._slide + 1) * self._slide if self._slide and now > BEGINNING else _NEVER
@@ -196,7 +196,7 @@ class AnswerStream(Operator):
         return concatenated(self.types, parts)
 
     def _owes(self, upto: int) -> bool:
-        """Whether an instant before the clock has not been answered for want of room."""
+        """Whether a due instant is still unlisted because the list was full."""
         return bool(_NEVER < self._state[_INSTANT] < upto)
 
     def _settle(self) -> None:
@@ -214,7 +214,7 @@ class AnswerStream(Operator):
             self._counts = fitted_rows(self._counts, capacity)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
-        """A stream shows a new reader nothing of what was."""
+        """Return an empty delta: a stream has no past rows for a new reader."""
         return empty(self.types)
 
     @property

@@ -41,7 +41,7 @@ class KeyedVersions:
         self._first = np.full((LEAST, 2), _NONE, np.int64)
 
     def apply(self, delta: Delta, upto: int, opened: Array | int, closed: int) -> RowEvents:
-        """Take the versions of a delta, which count in these commits, and let others go; what happened."""
+        """Add a delta's new versions with the commits they count in, remove ended ones; return the events."""
         plus = delta.plus
         keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus))
         self._errors += errors
@@ -57,12 +57,12 @@ class KeyedVersions:
         return events
 
     def take_errors(self) -> int:
-        """How many values of keys could not be computed since it was asked last."""
+        """Return and reset the number of keys that could not be computed."""
         found, self._errors = self._errors, 0
         return found
 
     def _hang(self, events: RowEvents) -> None:
-        """Into the lists and out of them: a walk in which the other side is empty."""
+        """Link begun versions into the list of their key and unlink ended ones: a walk whose other side is empty."""
         none, room = np.zeros(1, np.int64), np.empty((3, 1), np.int64)
         walk_pairs(
             events.times, np.ones(len(events), np.int64), events.slots, events.signs, False, none, self._codes, none,
@@ -82,7 +82,7 @@ class KeyedVersions:
             yield found[0, :n], found[1, :n]
 
     def counts(self, slots: Array, commits: Array) -> Array:
-        """Which versions count in which commit, one for each."""
+        """For each (version, commit) pair, whether the version counts in the commit."""
         return self._spans.counts(slots, commits)
 
     def opened(self, slots: Array) -> Array:
@@ -90,7 +90,7 @@ class KeyedVersions:
         return self._spans.opened(slots)
 
     def settle(self) -> None:
-        """The commit is done: slots and keys of versions that went in it are free."""
+        """End the commit: free the slots and keys of versions that ended in it."""
         self._keys.release(self._codes[self.stored.rows.ended])
         self.stored.settle()
         self._fit()
@@ -106,7 +106,7 @@ class KeyedVersions:
 
     @property
     def bytes(self) -> int:
-        """Without the keys, which are shared."""
+        """The bytes of the versions, without the shared keys."""
         return self.stored.bytes + sum(held.nbytes for held in (self._codes, self._links, self._first)) + self._spans.bytes
 
     def check(self) -> None:

@@ -70,12 +70,12 @@ class Netting:
         return self._counts.nbytes
 
     def shrink(self) -> None:
-        """Nothing is alive."""
+        """Shrink the scratch counts to their smallest size; no row is alive."""
         self._counts = np.zeros((LEAST, 2), np.int64)
 
 
 def group_stops(*keys: Array) -> Array:
-    """Where groups of equal neighbours stop."""
+    """Return the end of each run of equal neighbours."""
     n = len(keys[0])
     if n == 0:
         return np.zeros(0, np.int64)
@@ -100,7 +100,7 @@ def uncancelled(minus: Sequence[Vector], plus: Sequence[Vector]) -> tuple[Array,
 
 
 def _joined(pair: tuple[Vector, Vector]) -> Vector:
-    """One column of both; texts as numbers, for they are only compared."""
+    """Concatenate two vectors for comparison, texts as codes."""
     nulls = None
     if pair[0].nulls is not None or pair[1].nulls is not None:
         nulls = np.concatenate([column.null_mask() for column in pair])
