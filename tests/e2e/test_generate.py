@@ -97,10 +97,11 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_without_spark_there_is_one_sentence_and_the_way_to_install_it(tmp_path: Path) -> None:
-    (tmp_path / "pyspark.py").write_text("raise ImportError('it is hidden')\n")
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").write_text("raise ImportError('it is hidden')\n")
     done = run("sensors", "--out", str(tmp_path / "d"), PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
     assert done.returncode == 1 and done.stderr.startswith("error: Spark is not installed")
-    assert "./eddyctl generate installs it" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["pyspark.py"]
+    assert "./eddyctl generate installs it" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["pyspark"]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def _only_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = DerivedColumns.hold
 
     def hold(self: DerivedColumns, expression: Expression) -> DerivedColumn:
-        known, store = expression in self._columns, self._store
+        known, store = expression in self.columns, self._store
         column = exact(self, expression)
         if not known:
             for page, at, stop in store.slices(store.watermark, store.end):
