@@ -37,7 +37,7 @@ _STYLE: dict[Any, Any] = {
 def need_matplotlib() -> None:
     """Raise one sentence unless pictures can be drawn."""
     try:
-        import matplotlib  # noqa: F401
+        import matplotlib  # noqa: F401 - whether it can be imported is the question
     except ImportError:
         raise EddyError(
             "experiments draw with matplotlib, which is not installed", code="not_installed",

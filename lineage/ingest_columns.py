@@ -92,7 +92,7 @@ class Converter:
 
     def scalar(self, value: Any) -> Any:
         """What the cell of one value holds, None for NULL; raises `RowError` without row and column."""
-        raise NotImplementedError
+        raise NotImplementedError  # each type of column has its own
 
     def _array(self, values: Array) -> Any:
         """The cells of a numpy array, or None when some element is not plainly good."""

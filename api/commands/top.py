@@ -50,7 +50,7 @@ def _looks(client: Client, every: float, count: int | None, n_queries: int) -> I
     before, began = client.stats(), time.monotonic()
     n = 0
     while count is None or n < count:
-        time.sleep(every)
+        time.sleep(every)  # the time between two looks is what was asked for
         after, now = client.stats(), time.monotonic()
         largest = client.find_queries(sort="-own_bytes", limit=n_queries) if n_queries else []
         yield {

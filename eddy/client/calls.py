@@ -46,7 +46,8 @@ def dressed(method: Callable[..., Any], call: Callable[..., Any]) -> None:
     del method.__wrapped__  # type: ignore[attr-defined]  # its signature has no self
     signature = inspect.signature(call)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = signature.replace(parameters=[own, *signature.parameters.values()])  # type: ignore[attr-defined]
+    parameters = [own, *signature.parameters.values()]
+    method.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # what `help` shows
 
 
 def ask(method: str, path: str, body: Any = None, **options: Any) -> Request:

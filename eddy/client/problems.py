@@ -65,5 +65,5 @@ def error_from(facts: dict[str, Any], status: int) -> EddyError:
     error = kind(facts["detail"], **said)
     if isinstance(facts.get("item"), int):
         # of a batch: which one it was
-        error.item = facts["item"]  # type: ignore[attr-defined]
+        error.item = facts["item"]  # type: ignore[attr-defined]  # errors have a dict
     return error

@@ -117,7 +117,7 @@ class Ledger:
 
 
 class Policy(Protocol):
-    """Chooses routes for one engine; one object serves all its streams."""
+    """The choice of routes for one engine: one policy serves all its streams."""
 
     name: str
     #: whether it learns from visits; others need no samples

@@ -192,7 +192,7 @@ class Pipeline:
             self._turns[op.name] = _Turn(self.now_us + service_us, sent, effects)
 
     def _serve(self, op: QueuedOperator) -> tuple[list[QueueMessage], int]:
-        """Process one message; gives what it sends and how long that takes."""
+        """Process one message of an operator; return the messages it sends and the service time."""
         probes = op.counters.probes
         sent = op.receive(*self._take(op))
         service = self._services[op.name]

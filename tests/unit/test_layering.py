@@ -76,8 +76,6 @@ COST_CLOCK_FILES = (
     "eddy/commit/committer.py",
     "eddy/joins/walk.py",
     "eddy/joins/join_group.py",
-    "eddy/router.py",
-    "eddy/tickets.py",
     "eddy/routing/*.py",
 )
 

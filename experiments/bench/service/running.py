@@ -166,5 +166,5 @@ def _wait(process: subprocess.Popen[bytes], log: int) -> str:
                     return found[0]
             except httpx.TransportError:
                 pass
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two looks; the loop has an end
     raise RuntimeError("the server does not come up")

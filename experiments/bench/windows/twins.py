@@ -45,9 +45,9 @@ class PipelineTwin:
         if operator == "group-by":
             return QueuedGroupBy(counted, [0], [RowAggregate("SUM", 1)])
         if operator == "except":
-            rest = chosen(lambda row: row[1] >= 95)  # type: ignore[operator]
+            rest = chosen(lambda row: row[1] >= 95)  # type: ignore[operator]  # values are of any type
             return QueuedMinus(QueuedProject(counted, _key), QueuedProject(rest, _key), duplicates=False)
-        others = chosen(lambda row: row[1] >= 50)  # type: ignore[operator]
+        others = chosen(lambda row: row[1] >= 50)  # type: ignore[operator]  # values are of any type
         return QueuedJoin(QueuedDistinct(QueuedProject(counted, _key)), others, [0], [0])
 
     def push(self, number: int) -> None:
