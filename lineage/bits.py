@@ -15,9 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.extending import intrinsic
 
-from lineage.kernels import Number, inline, kernel
+from lineage.kernels import Number, inline, intrinsic, kernel, step
 
 U64 = np.uint64
 ONE = np.uint64(1)
@@ -83,29 +82,18 @@ BYTE_BITS = _byte_table()
 @intrinsic
 def trailing_zeros(typing: Any, x: Any) -> Any:
     """Number of zero bits below the lowest set one; undefined for 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return numba.uint64(numba.uint64), generate
+    return step(numba.uint64(numba.uint64), lambda builder, args: builder.cttz(args[0], ir.Constant(ir.IntType(1), 1)))
 
 
 @intrinsic
 def leading_zeros(typing: Any, x: Any) -> Any:
     """Number of zero bits above the highest set one; undefined for 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return numba.uint64(numba.uint64), generate
+    return step(numba.uint64(numba.uint64), lambda builder, args: builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1)))
 
 
 @intrinsic
 def count_ones(typing: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return numba.uint64(numba.uint64), generate
+    return step(numba.uint64(numba.uint64), lambda builder, args: builder.ctpop(args[0]))
 
 
 @intrinsic
@@ -122,8 +110,8 @@ def store_word(typing: Any, rows: Any, at: Any, base: Any, table: Any, word: Any
         first = builder.insert_element(undefined, builder.trunc(base_, i32), ir.Constant(i32, 0))
         offset = builder.shuffle_vector(first, undefined, ir.Constant(lanes, [ir.Constant(i32, 0)] * 8))
         eight = ir.Constant(lanes, [ir.Constant(i32, 8)] * 8)
-        for step in range(8):
-            byte = builder.and_(builder.lshr(word_, ir.Constant(i64, 8 * step)), ir.Constant(i64, 255))
+        for k in range(8):
+            byte = builder.and_(builder.lshr(word_, ir.Constant(i64, 8 * k)), ir.Constant(i64, 255))
             entry = builder.bitcast(builder.gep(source, [builder.shl(byte, ir.Constant(i64, 3))]), packed.as_pointer())
             found = builder.load(entry)
             found.align = 1

@@ -149,11 +149,7 @@ class Dictionary:
                 if type(value) is not str:
                     value = str.__str__(value)
                 if value not in known:
-                    try:
-                        check_string(value)
-                    except BadString as bad:
-                        bad.row = row
-                        raise
+                    _check_value(value, row)
             strings.append(value)
         nulls = np.fromiter((value is None for value in strings), np.bool_, len(strings)) if n_nulls else None
         return EncodingPlan(strings, None, nulls)
@@ -176,9 +172,9 @@ class Dictionary:
         if isinstance(values, pa.ChunkedArray):
             values = _one_chunk(values)
         if not pa.types.is_dictionary(values.type):
-            if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-                if not pa.types.is_string_view(values.type):
-                    raise BadString("type")
+            if not is_text(values.type):
+                raise BadString("type")
+            if pa.types.is_string_view(values.type):
                 values = values.cast(pa.large_string())
             values = values.dictionary_encode()
         inverse = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -189,7 +185,7 @@ class Dictionary:
 
     def _distinct(self, entries: Any, inverse: Array) -> list[str | None]:
         """The entries as Python strings, None for those that no row uses; raises `BadString` with the first row that is bad."""
-        if not _is_text(entries.type):
+        if not is_text(entries.type):
             raise BadString("type")
         if pa.types.is_string_view(entries.type):
             entries = entries.cast(pa.large_string())
@@ -285,7 +281,8 @@ def _too_long(value: str) -> bool:
     return len(value) > MAX_STRING_BYTES or len(value.encode()) > MAX_STRING_BYTES
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of its three types of texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -300,7 +297,7 @@ def joined_dictionaries(values: Any) -> Any:
         key = (len(own), own.offset, *(None if buffer is None else buffer.address for buffer in own.buffers()))
         if key not in first:
             first[key] = n_entries
-            entries.append(own.cast(pa.large_string()) if _is_text(own.type) else own)
+            entries.append(own.cast(pa.large_string()) if is_text(own.type) else own)
             n_entries += len(own)
         indices.append(pc.add(chunk.indices.cast(pa.int64()), first[key]))
     return pa.DictionaryArray.from_arrays(pa.concat_arrays(indices), pa.concat_arrays(entries))
@@ -312,7 +309,7 @@ def _one_chunk(values: Any) -> Any:
     if pa.types.is_dictionary(values.type):
         return joined_dictionaries(values) if values.num_chunks else pa.array([], values.type)
     # 32-bit offsets could overflow when the chunks are joined
-    return values.cast(pa.large_string()).combine_chunks() if _is_text(values.type) else values.combine_chunks()
+    return values.cast(pa.large_string()).combine_chunks() if is_text(values.type) else values.combine_chunks()
 
 
 def _used_only(strings: list[str | None], inverse: Array) -> Array:
@@ -327,12 +324,15 @@ def _used_only(strings: list[str | None], inverse: Array) -> Array:
 def _find_bad(values: Sequence[object]) -> None:
     """Raise `BadString` for the first value that is neither a good string nor None."""
     for row, value in enumerate(values):
-        if value is None:
-            continue
-        if not isinstance(value, str):
-            raise BadString("type", row)
-        try:
-            check_string(value)
-        except BadString as bad:
-            bad.row = row
-            raise
+        if value is not None:
+            _check_value(value, row)
+
+
+def _check_value(value: object, row: int) -> None:
+    if not isinstance(value, str):
+        raise BadString("type", row)
+    try:
+        check_string(value)
+    except BadString as bad:
+        bad.row = row
+        raise

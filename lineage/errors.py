@@ -40,16 +40,9 @@ class QueryError(EddyError):
     default_code = "bad_query"
 
     def __init__(
-        self,
-        fact: str,
-        *,
-        code: str | None = None,
-        detail: str = "",
-        hint: str = "",
-        line: int | None = None,
-        column: int | None = None,
-        excerpt: str = "",
-    ) -> None:
+        self, fact: str, *, code: str | None = None, detail: str = "", hint: str = "", line: int | None = None,
+        column: int | None = None, excerpt: str = "",
+    ) -> None:  # fmt: skip
         super().__init__(fact, code=code, detail=detail, hint=hint)
         self.line = line
         self.column = column
@@ -74,26 +67,16 @@ class RowError(EddyError):
     default_code = "bad_row"
 
     def __init__(
-        self,
-        fact: str,
-        *,
-        code: str | None = None,
-        detail: str = "",
-        hint: str = "",
-        row: int | None = None,
+        self, fact: str, *, code: str | None = None, detail: str = "", hint: str = "", row: int | None = None,
         column: str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(fact, code=code, detail=detail, hint=hint)
         self.row = row
         self.column = column
 
     def place(self) -> str:
-        parts = []
-        if self.row is not None:
-            parts.append(f"row {self.row}")
-        if self.column is not None:
-            parts.append(f'column "{self.column}"')
-        return ", ".join(parts)
+        row = [] if self.row is None else [f"row {self.row}"]
+        return ", ".join(row if self.column is None else [*row, f'column "{self.column}"'])
 
 
 class NotFoundError(EddyError):
@@ -132,14 +115,7 @@ class StorageError(EddyError):
     default_code = "storage"
 
     def __init__(
-        self,
-        fact: str,
-        *,
-        code: str | None = None,
-        detail: str = "",
-        hint: str = "",
-        file: str = "",
-        offset: int | None = None,
+        self, fact: str, *, code: str | None = None, detail: str = "", hint: str = "", file: str = "", offset: int | None = None
     ) -> None:
         super().__init__(fact, code=code, detail=detail, hint=hint)
         self.file = file

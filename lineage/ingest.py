@@ -217,11 +217,6 @@ class Ingestor:
         )
 
 
-def ingest(schema: Schema, rows: Any, dictionaries: Sequence[Dictionary | None], *, time_column: int | None) -> Ingested:
-    """Take one batch of rows; keep an `Ingestor` for more than one."""
-    return Ingestor(schema, time_column, dictionaries).take(rows)
-
-
 def _length(values: Any) -> int:
     """How many values a column has; -1 for what is no column, which its converter then refuses."""
     try:

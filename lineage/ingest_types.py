@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lineage.dictionary import MAX_STRING_BYTES, SMALL, BadString, Dictionary, EncodingPlan, check_string
+from lineage.dictionary import MAX_STRING_BYTES, SMALL, BadString, Dictionary, EncodingPlan, check_string, is_text
 from lineage.errors import RowError
 from lineage.ingest_columns import Array, Converted, Converter, is_missing_type
-from lineage.schema import Column, Type
+from lineage.schema import UNIT_US, Column, Type
 from lineage.times import MAX_US, MIN_US, datetime64_to_us, numbers_to_us, show, strings_to_us, to_us
 
 _INT64 = np.dtype(np.int64)
@@ -67,11 +67,8 @@ class IntConverter(Converter):
         if number is None:
             raise self._bad(value, _INT_HINTS.get(_family(value), ""))
         if not _INT_MIN <= number <= _INT_MAX:
-            raise RowError(
-                f"{show(value)} does not fit 64 bits",
-                code="out_of_range",
-                hint="an int is -2^63 to 2^63-1; a float may be larger",
-            )
+            hint = "an int is -2^63 to 2^63-1; a float may be larger"
+            raise RowError(f"{show(value)} does not fit 64 bits", code="out_of_range", hint=hint)
         return number
 
     def _array(self, values: Array) -> Any:
@@ -187,7 +184,7 @@ class TimestampConverter(Converter):
     def __init__(self, column: Column, required: bool) -> None:
         super().__init__(column, required)
         #: 0 iff the unit is ns, which divides
-        self._factor = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(column.unit, 0)
+        self._factor = UNIT_US.get(column.unit, 0)
 
     def convert(self, values: Any) -> Converted:
         kind = type(values)
@@ -256,7 +253,7 @@ class TimestampConverter(Converter):
             return None
 
     def _from_arrow(self, values: Any) -> Converted:
-        if pa.types.is_large_string(values.type) or pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
+        if is_text(values.type):
             if isinstance(values, pa.ChunkedArray):
                 values = values.cast(pa.large_string()).combine_chunks()
             valid = values.is_valid().to_numpy(zero_copy_only=False)
@@ -350,7 +347,7 @@ class StringConverter(Converter):
 
     def _from_arrow(self, values: Any) -> Converted:
         kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        if not is_text(kind):
             return super()._from_arrow(values)
         try:
             plan = self.dictionary.prepare_arrow(values)

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import numba.extending
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,6 +71,22 @@ def called(function: F) -> F:
     dispatcher: Any = numba.njit(**OPTIONS)(function)
     _files.add(function.__code__.co_filename)
     return dispatcher  # type: ignore[no-any-return]  # as above
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """A step of generated code that kernels call; `function` gives its signature, by the types of its arguments, and its code."""
+    _files.add(function.__code__.co_filename)
+    return numba.extending.intrinsic(function)
+
+
+def step(signature: Signature, body: Callable[[Any, Any], Any]) -> tuple[Signature, Callable[..., Any]]:
+    """The signature of an intrinsic and its code, which `body(builder, args)` writes; its result counts unless that is void."""
+
+    def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        found = body(builder, args)
+        return context.get_dummy_value() if signature.return_type == numba.void else found
+
+    return signature, generate
 
 
 def compile_kernels(announce: Callable[[str], None], progress: Callable[[int, int], None] = lambda done, total: None) -> int:

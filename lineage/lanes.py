@@ -12,9 +12,8 @@ from typing import Any
 
 import numba
 from llvmlite import ir
-from numba.extending import intrinsic
 
-from lineage.kernels import Number, inline
+from lineage.kernels import Number, inline, intrinsic
 
 #: Integers of a run.
 LANES = 8
@@ -67,35 +66,31 @@ def _step(signature: Any, body: Callable[[_Builder, Any], Any]) -> Any:
 
 
 @intrinsic
-def _add(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+def add_lanes(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
     return _step(numba.void(to, i, source, j), lambda b, _: b.store(0, b.builder.add(b.load(0), b.load(2))))
 
 
 @intrinsic
-def _add_four(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
-    def body(b: _Builder, args: Any) -> None:
-        b.store(0, b.builder.add(b.load(0, _FOUR), b.load(2, _FOUR)), _FOUR)
-
-    return _step(numba.void(to, i, source, j), body)
+def add_four(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+    """Four integers, not a run."""
+    return _step(numba.void(to, i, source, j), lambda b, _: b.store(0, b.builder.add(b.load(0, _FOUR), b.load(2, _FOUR)), _FOUR))
 
 
 @intrinsic
-def _subtract(typing: Any, to: Any, i: Any, source: Any, j: Any, less: Any, k: Any) -> Any:
-    return _step(
-        numba.void(to, i, source, j, less, k), lambda b, _: b.store(0, b.builder.sub(b.load(2), b.load(4)))
-    )  # fmt: skip
+def subtract_lanes(typing: Any, to: Any, i: Any, source: Any, j: Any, less: Any, k: Any) -> Any:
+    """to = source - less"""
+    return _step(numba.void(to, i, source, j, less, k), lambda b, _: b.store(0, b.builder.sub(b.load(2), b.load(4))))
 
 
 @intrinsic
-def _copy(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+def copy_lanes(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
     return _step(numba.void(to, i, source, j), lambda b, _: b.store(0, b.load(2)))
 
 
 @intrinsic
-def _differ(typing: Any, one: Any, i: Any, other: Any, j: Any) -> Any:
-    return _step(
-        numba.int64(one, i, other, j), lambda b, _: b.mask(b.builder.icmp_signed("!=", b.load(0), b.load(2)))
-    )  # fmt: skip
+def differing_lanes(typing: Any, one: Any, i: Any, other: Any, j: Any) -> Any:
+    """A bit for each lane that is not the same."""
+    return _step(numba.int64(one, i, other, j), lambda b, _: b.mask(b.builder.icmp_signed("!=", b.load(0), b.load(2))))
 
 
 @intrinsic
@@ -133,7 +128,9 @@ def _round(
 
 
 @intrinsic
-def _least(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+def least_lanes(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
+    """to = the smaller of to and source"""
+
     def body(b: _Builder, args: Any) -> None:
         one, other = b.load(0), b.load(2)
         b.store(0, b.builder.select(b.builder.icmp_signed("<", other, one), other, one))
@@ -142,7 +139,9 @@ def _least(typing: Any, to: Any, i: Any, source: Any, j: Any) -> Any:
 
 
 @intrinsic
-def _keep(typing: Any, to: Any, i: Any, counts: Any, j: Any) -> Any:
+def keep_lanes(typing: Any, to: Any, i: Any, counts: Any, j: Any) -> Any:
+    """to = 0 where counts are 0"""
+
     def body(b: _Builder, args: Any) -> None:
         b.store(0, b.builder.select(b.builder.icmp_signed("!=", b.load(2), _all(0)), b.load(0), _all(0)))
 
@@ -150,61 +149,14 @@ def _keep(typing: Any, to: Any, i: Any, counts: Any, j: Any) -> Any:
 
 
 @intrinsic
-def _count_up(typing: Any, to: Any, i: Any, first: Any) -> Any:
+def count_lanes(typing: Any, to: Any, i: Any, first: Any) -> Any:
+    """to = first, first + 1, .."""
+
     def body(b: _Builder, args: Any) -> None:
         ascending = ir.Constant(_RUN, [ir.Constant(_I64, lane) for lane in range(LANES)])
         b.store(0, b.builder.add(b.spread(args[2], _RUN), ascending))
 
     return _step(numba.void(to, i, first), body)
-
-
-# Kernels call these: `inline` notes this file among those whose change makes compiled kernels stale.
-
-
-@inline
-def add_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
-    _add(to, i, source, j)
-
-
-@inline
-def add_four(to: Number, i: Number, source: Number, j: Number) -> None:
-    """Four integers, not a run."""
-    _add_four(to, i, source, j)
-
-
-@inline
-def subtract_lanes(to: Number, i: Number, source: Number, j: Number, less: Number, k: Number) -> None:
-    """to = source - less"""
-    _subtract(to, i, source, j, less, k)
-
-
-@inline
-def copy_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
-    _copy(to, i, source, j)
-
-
-@inline
-def least_lanes(to: Number, i: Number, source: Number, j: Number) -> None:
-    """to = the smaller of to and source"""
-    _least(to, i, source, j)
-
-
-@inline
-def keep_lanes(to: Number, i: Number, counts: Number, j: Number) -> None:
-    """to = 0 where counts are 0"""
-    _keep(to, i, counts, j)
-
-
-@inline
-def count_lanes(to: Number, i: Number, first: Number) -> None:
-    """to = first, first + 1, .."""
-    _count_up(to, i, first)
-
-
-@inline
-def differing_lanes(one: Number, i: Number, other: Number, j: Number) -> Number:
-    """A bit for each lane that is not the same."""
-    return _differ(one, i, other, j)
 
 
 @inline

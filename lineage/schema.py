@@ -46,7 +46,7 @@ class Type(enum.Enum):
 #: The types that a column can have.
 COLUMN_TYPES = frozenset({Type.INT, Type.FLOAT, Type.STRING, Type.BOOL, Type.TIMESTAMP})
 
-#: Microseconds in one unit of a bare number given for a timestamp column.
+#: Microseconds in one unit of a bare number given for a timestamp column; "ns" divides by 1000 instead.
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 _TYPE_NAMES = {type_.value for type_ in COLUMN_TYPES}

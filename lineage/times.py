@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from lineage.errors import RowError, SchemaError
 from lineage.kernels import READ_ONLY_INT64, kernel
+from lineage.schema import UNIT_US
 
 Array = np.ndarray[Any, Any]
 
@@ -35,8 +36,6 @@ MAX_US = 253_402_300_799_999_999
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _DAY_US = 86_400_000_000
-#: Microseconds in a unit; "ns" divides by 1000 instead.
-_UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _BOUNDS = (np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us"))
 #: How many of a unit are in a microsecond.
 _PARTS = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
@@ -57,7 +56,7 @@ def to_us(value: object, unit: str = "ms") -> int:
     """
     kind = type(value)
     if kind is int:
-        us = value // 1000 if unit == "ns" else value * _UNIT_US[unit]  # type: ignore[operator]  # the exact type was tested
+        us = value // 1000 if unit == "ns" else value * UNIT_US[unit]  # type: ignore[operator]  # the exact type was tested
     elif isinstance(value, str):
         us = _from_text(value)
     elif isinstance(value, dt.datetime) and kind.__name__ != "NaTType":
@@ -146,15 +145,14 @@ def _from_text(value: str) -> int:
             pass
         else:
             return _between(_plain(parsed) - _EPOCH)
-    raise RowError(
-        f"{show(value)} is not a time", code="bad_value", hint="ISO 8601, such as 2024-05-01T12:00:00.5Z or 2024-05-01"
-    )
+    hint = "ISO 8601, such as 2024-05-01T12:00:00.5Z or 2024-05-01"
+    raise RowError(f"{show(value)} is not a time", code="bad_value", hint=hint)
 
 
 def _from_float(value: float, unit: str) -> int:
     if not math.isfinite(value):
         raise RowError(f"{show(value)} is not a time", code="bad_value", hint="a time is finite; NULL is None")
-    us = value / 1000.0 if unit == "ns" else value * _UNIT_US[unit]
+    us = value / 1000.0 if unit == "ns" else value * UNIT_US[unit]
     return round(us) if math.isfinite(us) else MAX_US + 1
 
 
@@ -195,7 +193,7 @@ def duration_us(value: object) -> int:
     if isinstance(value, (bool, np.bool_)):
         pass
     elif isinstance(value, dt.timedelta) and type(value).__name__ != "NaTType":
-        us = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        us = _between(value)
     elif isinstance(value, np.timedelta64):
         # before np.integer, of which timedelta64 is a subclass; months and years have no fixed length
         unit, count = np.datetime_data(value.dtype)
@@ -219,18 +217,9 @@ def duration_us(value: object) -> int:
 
 #: Attoseconds x 10^-12 in each unit of a timedelta64, so that one product and one division give microseconds.
 _LENGTH_AS = {
-    "W": 604_800 * 10**18,
-    "D": 86_400 * 10**18,
-    "h": 3_600 * 10**18,
-    "m": 60 * 10**18,
-    "s": 10**18,
-    "ms": 10**15,
-    "us": 10**12,
-    "ns": 10**9,
-    "ps": 10**6,
-    "fs": 10**3,
-    "as": 1,
-}
+    "W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
+    "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1,
+}  # fmt: skip
 
 
 @kernel((READ_ONLY_INT64, numba.int64, numba.int64))
@@ -248,7 +237,7 @@ def numbers_to_us(values: Array, unit: str) -> Array | None:
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            rounded = np.rint(values / 1000.0 if unit == "ns" else values * float(_UNIT_US[unit]))
+            rounded = np.rint(values / 1000.0 if unit == "ns" else values * float(UNIT_US[unit]))
         # both bounds are beyond 2^53: as floats they are the multiples of 32 just outside
         if not (rounded.min() >= MIN_US and rounded.max() < MAX_US):
             return None
@@ -259,7 +248,7 @@ def numbers_to_us(values: Array, unit: str) -> Array | None:
     if unit == "ns":
         # the range of int64 nanoseconds is within the years 1677 to 2262
         return values // 1000
-    factor = _UNIT_US[unit]
+    factor = UNIT_US[unit]
     if not all_between(values, -(-MIN_US // factor), MAX_US // factor):
         return None
     return values if factor == 1 else values * factor
@@ -301,30 +290,23 @@ def strings_to_us(values: Any) -> Array | None:
     """A pyarrow array of ISO 8601 texts without nulls as int64 microseconds; None when one is no time. No Python loop."""
     if not len(values):
         return np.zeros(0, np.int64)
-    us = None
     # a cast that fails costs ten times one that works, so the first text says which to try
     try:
-        zoned = re.search(ZONED, values[0].as_py()) is not None
+        zone = "UTC" if re.search(ZONED, values[0].as_py()) else None
     except UnicodeDecodeError:
         return None
-    for cast in (_cast_zoned if zoned else _cast_naive, _cast_mixed):
+    try:
+        us = _cast(values, zone)
+    except pa.ArrowInvalid:
         try:
-            us = cast(values)
-            break
+            us = _cast_mixed(values)
         except pa.ArrowInvalid:
-            pass
-    if us is None:
-        return None
+            return None
     return us if us.min() >= MIN_US and us.max() <= MAX_US else None
 
 
-def _cast_naive(values: Any) -> Array:
-    numbers: Array = pc.cast(values, pa.timestamp("us")).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _cast_zoned(values: Any) -> Array:
-    numbers: Array = pc.cast(values, pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
+def _cast(values: Any, zone: str | None) -> Array:
+    numbers: Array = pc.cast(values, pa.timestamp("us", zone)).cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -333,6 +315,6 @@ def _cast_mixed(values: Any) -> Array:
     values = pc.replace_substring_regex(values, r"(\.\d{6})\d+", r"\1")
     zoned = pc.match_substring_regex(values, ZONED).to_numpy(zero_copy_only=False)
     us = np.empty(len(values), np.int64)
-    us[zoned] = _cast_zoned(values.filter(pa.array(zoned)))
-    us[~zoned] = _cast_naive(values.filter(pa.array(~zoned)))
+    us[zoned] = _cast(values.filter(pa.array(zoned)), "UTC")
+    us[~zoned] = _cast(values.filter(pa.array(~zoned)), None)
     return us

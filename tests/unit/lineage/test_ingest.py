@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from lineage import ingest as ingest_module
 from lineage.dictionary import SMALL
 from lineage.errors import LimitError, RowError
-from lineage.ingest import ingest
-from lineage.schema import Schema
 from lineage.times import to_datetime, to_us
 from tests.unit.lineage.ingested import LENGTHS, READINGS, ingestor, refused, take, values
 
@@ -85,11 +83,6 @@ def test_all_forms_of_the_same_rows_give_the_same_cells(form: str, times: int) -
     got = {name: values(taken, into, i) for i, name in enumerate(READINGS)}
     assert got == {name: column * times for name, column in COLUMNS.items()} | {"ts": [1_000_000, 2_000_000, 3_000_000] * times}
     assert taken.nulls[4] is None
-
-
-def test_the_function_takes_once() -> None:
-    schema = Schema.parse({"a": "int"}, "s")
-    assert ingest(schema, {"a": [1, 2]}, [None], time_column=None).cells[0].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

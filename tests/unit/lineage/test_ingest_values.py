@@ -15,7 +15,7 @@ import pytest
 
 from lineage.dictionary import MAX_STRING_BYTES, SMALL, Dictionary
 from lineage.errors import RowError
-from lineage.ingest import ingest
+from lineage.ingest import Ingestor
 from lineage.schema import Schema
 from tests.unit.lineage.ingested import LENGTHS, READINGS, ingestor, refused, take, values
 
@@ -270,9 +270,8 @@ def test_a_call_that_fails_leaves_the_dictionaries_as_they_were(n_rows: int) -> 
 
 def test_two_columns_may_share_a_dictionary() -> None:
     shared = Dictionary()
-    taken = ingest(
-        Schema.parse({"a": "string", "b": "string"}, "s"), {"a": ["x", "y"], "b": ["y", "z"]}, [shared] * 2, time_column=None
-    )
+    into = Ingestor(Schema.parse({"a": "string", "b": "string"}, "s"), None, [shared] * 2)
+    taken = into.take({"a": ["x", "y"], "b": ["y", "z"]})
     assert [cell.tolist() for cell in taken.cells] == [[0, 1], [1, 2]]
     shared.check()
 
