@@ -81,7 +81,31 @@ class NamedQuery:
         return self.name.lower() if self.update_pattern == patterns.WEAKEST else None
 
 
-class _Over:
+class _Operator:
+    """What `windows/patterns.py` says of an operator by its kind, and by the patterns of its children."""
+
+    __slots__ = ()
+    kind: str
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        raise NotImplementedError  # each has its own
+
+    @property
+    def update_pattern(self) -> str:
+        return patterns.OPERATORS[self.kind].pattern([child.update_pattern for child in self.children])
+
+    @property
+    def ends_known(self) -> bool:
+        found = [child.update_pattern for child in self.children]
+        return patterns.ends_known(self.kind, found, [child.ends_known for child in self.children])
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return patterns.OPERATORS[self.kind].cases
+
+
+class _Over(_Operator):
     """The common part of operators over one child: a relation with the child's columns and bounded state."""
 
     __slots__ = ()
@@ -179,17 +203,14 @@ class Slide(_Over):
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(_Over):
     """`SELECT columns FROM child WHERE condition`, also for HAVING; a stream if the child is one."""
 
     child: Node
     condition: Expression | None
     columns: tuple[OutputColumn, ...]
     defaults: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
+    kind = "select"
 
     @property
     def is_stream(self) -> bool:
@@ -204,10 +225,6 @@ class Select:
         return self.child.ends_known
 
     @property
-    def cases(self) -> tuple[str, ...]:
-        return patterns.OPERATORS["select"].cases
-
-    @property
     def grows(self) -> bool:
         return self.child.grows
 
@@ -217,7 +234,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinNode:
+class JoinNode(_Operator):
     """A FROM list over other nodes: the combinations of their rows that satisfy the condition.
 
     What reads one input alone is already done below, so `condition` and `join` hold only what joins inputs, and `join.own` is
@@ -234,6 +251,7 @@ class JoinNode:
     defaults: tuple[str, ...] = field(default=(), compare=False)
     #: what each input is called in the text
     aliases: tuple[str, ...] = field(default=(), compare=False)
+    kind = "join"
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -251,10 +269,6 @@ class JoinNode:
     @property
     def ends_known(self) -> bool:
         return all(item.ends_known for item in self._counted())
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        return patterns.OPERATORS["join"].cases
 
     @property
     def grows(self) -> bool:
@@ -275,22 +289,11 @@ class Distinct(_Over):
     """Each row once, however often the child has it; NULL equals NULL. It holds what DISTINCT has to hold anyway."""
 
     child: Node
-
-    @property
-    def update_pattern(self) -> str:
-        return patterns.OPERATORS["distinct"].pattern([self.child.update_pattern])
-
-    @property
-    def ends_known(self) -> bool:
-        return patterns.ends_known("distinct", [self.child.update_pattern], [self.child.ends_known])
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        return patterns.OPERATORS["distinct"].cases
+    kind = "distinct"
 
 
 @dataclass(frozen=True, slots=True)
-class SetOperation:
+class SetOperation(_Operator):
     """UNION, EXCEPT or INTERSECT of two relations with columns of the same types; names are those of the left."""
 
     #: "union", "except" or "intersect"
@@ -334,15 +337,6 @@ class SetOperation:
         return False
 
     @property
-    def ends_known(self) -> bool:
-        found = [self.left.update_pattern, self.right.update_pattern]
-        return patterns.ends_known(self.kind, found, [self.left.ends_known, self.right.ends_known])
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        return patterns.OPERATORS[self.kind].cases
-
-    @property
     def grows(self) -> bool:
         return self.all and (self.left.grows or self.right.grows)
 
@@ -376,23 +370,12 @@ class GroupBy(_Over):
     scalar: bool
     #: of the output columns
     names: tuple[str, ...]
+    kind = "group-by"
 
     @property
     def columns(self) -> tuple[Column, ...]:
         types = [column.type for column in self.child.columns[: self.n_keys]] + [item.type for item in self.aggregates]
         return tuple(Column(name, kind) for name, kind in zip(self.names, types, strict=True))
-
-    @property
-    def update_pattern(self) -> str:
-        return patterns.OPERATORS["group-by"].pattern([self.child.update_pattern])
-
-    @property
-    def ends_known(self) -> bool:
-        return patterns.ends_known("group-by", [self.child.update_pattern], [self.child.ends_known])
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        return patterns.OPERATORS["group-by"].cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,16 +391,8 @@ class ToStream(_Over):
         return True
 
     @property
-    def update_pattern(self) -> str:
-        return patterns.OPERATORS[self.kind].pattern([self.child.update_pattern])
-
-    @property
     def ends_known(self) -> bool:
         return True
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        return patterns.OPERATORS[self.kind].cases
 
 
 Node = Block | NamedQuery | Window | Slide | Select | JoinNode | Distinct | SetOperation | GroupBy | ToStream

@@ -28,30 +28,26 @@ No rewrite takes place where equal values need not give equal results, or where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal, UserCall, user_functions_of
+from filters.expressions.expression import (
+    ColumnRef,
+    Expression,
+    FunctionCall,
+    UserCall,
+    columns_of,
+    replace_columns,
+    user_functions_of,
+)  # fmt: skip
 from filters.expressions.expression import walk as walk_expression
 from lineage.schema import Column, Type
 from queries.bound import OutputColumn
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
-from queries.nodes import (
-    Block,
-    Distinct,
-    GroupBy,
-    JoinNode,
-    NamedQuery,
-    Node,
-    Select,
-    SetOperation,
-    ToStream,
-    Window,
-    column_refs,
-)
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream, Window, column_refs
 from queries.reading import conjunction, is_identity
 from queries.split import conjuncts_of, split
-from queries.tree import mapped, walk, with_children
+from queries.tree import mapped, walk, with_children, word_of
 
 #: What may be asked of a float without telling -0.0 from 0.0.
 _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_null"})
@@ -92,7 +88,7 @@ def simplified(root: Node) -> Rewritten:
         if isinstance(node, Select) and node.condition is not None:
             return _push_selection(node, found)
         if isinstance(node, Distinct) and is_distinct(node.child):
-            found.append(Rewrite("distinct dropped", _word(node.child)))
+            found.append(Rewrite("distinct dropped", word_of(node.child)))
             return node.child
         return node
 
@@ -106,11 +102,11 @@ def _push_selection(node: Select, found: list[Rewrite]) -> Node:
     for conjunct in conjuncts_of(node.condition):
         reason = _refusal(node.child, conjunct)
         if reason:
-            found.append(Rewrite("selection pushed down", _word(node.child), reason))
+            found.append(Rewrite("selection pushed down", word_of(node.child), reason))
         (taken if reason is None else kept).append(conjunct)
     if not taken:
         return node
-    found.append(Rewrite("selection pushed down", _word(node.child)))
+    found.append(Rewrite("selection pushed down", word_of(node.child)))
     child = _selected(node.child, conjunction(taken), found)
     rest = conjunction(kept)
     if rest is None and is_identity(child, node.columns):
@@ -124,7 +120,7 @@ def _refusal(child: Node, condition: Expression) -> str | None:
         case SetOperation() | Distinct():
             pass
         case GroupBy():
-            if child.scalar or any(ref.position >= child.n_keys for ref in _refs(condition)):
+            if child.scalar or any(ref.position >= child.n_keys for ref in columns_of(condition)):
                 return ""
         case Select() | Block():
             condition = _composed(condition, child.columns)
@@ -157,7 +153,7 @@ def _selected(node: Node, condition: Expression | None, found: list[Rewrite]) ->
 
 def _over(child: Node, condition: Expression, found: list[Rewrite]) -> Node:
     """Return a Select over a child, simplified; columns keep the child's names."""
-    moved = replace_refs(condition, lambda ref: ColumnRef(ref.type, child.columns[ref.position].name, ref.position))
+    moved = replace_columns(condition, lambda ref: ColumnRef(ref.type, child.columns[ref.position].name, ref.position))
     columns = tuple(OutputColumn(ref.name, ref) for ref in column_refs(child.columns))
     return _push_selection(Select(child, moved, columns), found)
 
@@ -207,7 +203,7 @@ def _rewritten(
             if not isinstance(changed, str):
                 made = changed
             if changed:
-                found.append(Rewrite(name, _word(node), changed if isinstance(changed, str) else ""))
+                found.append(Rewrite(name, word_of(node), changed if isinstance(changed, str) else ""))
         # hashing a tree takes longer than rewriting it
         same.update((other, node) for other in (rebuilt, made) if other is not node)
         return made
@@ -360,7 +356,7 @@ def _compares_floats(expression: Expression) -> bool:
 
 def _composed(expression: Expression, columns: Sequence[Column | OutputColumn]) -> Expression:
     """Return an expression over columns as one over the columns from which they are computed."""
-    return replace_refs(expression, lambda ref: _expression(columns[ref.position]))
+    return replace_columns(expression, lambda ref: _expression(columns[ref.position]))
 
 
 def _expression(column: Column | OutputColumn) -> Expression:
@@ -373,26 +369,4 @@ def _moved(expression: Expression, place: dict[int, int], columns: Sequence[Colu
         at = place[ref.position]
         return ColumnRef(ref.type, columns[at].name, at)
 
-    return replace_refs(expression, moved)
-
-
-def replace_refs(expression: Expression, by: Callable[[ColumnRef], Expression]) -> Expression:
-    """The expression with other expressions for its columns. The binder bounds the depth."""
-    if isinstance(expression, ColumnRef):
-        return by(expression)
-    if isinstance(expression, Literal):
-        return expression
-    return replace(expression, args=tuple([replace_refs(arg, by) for arg in expression.args]))
-
-
-def _refs(expression: Expression) -> Iterator[ColumnRef]:
-    return (node for node in walk_expression(expression) if isinstance(node, ColumnRef))
-
-
-def _word(node: Node) -> str:
-    if isinstance(node, SetOperation):
-        return f"{node.kind} all" if node.all else node.kind
-    if isinstance(node, NamedQuery):
-        return f"query {node.name}"
-    words = {"Block": "block", "JoinNode": "join", "GroupBy": "group-by"}
-    return words.get(type(node).__name__, type(node).__name__.lower())
+    return replace_columns(expression, moved)

@@ -11,18 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from queries.bound import BoundInput
-from queries.nodes import (
-    Block,
-    GroupBy,
-    JoinNode,
-    NamedQuery,
-    Node,
-    Select,
-    SetOperation,
-    Slide,
-    ToStream,
-    Window,
-)
+from queries.nodes import Block, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -51,6 +40,18 @@ def with_children(node: Node, children: Sequence[Node]) -> Node:
     (child,) = children
     parts: dict[str, Any] = {"child": child}
     return replace(node, **parts)
+
+
+def word_of(node: Node) -> str:
+    """The kind of a node in a word or two, for people."""
+    match node:
+        case SetOperation(kind=kind, all=True):
+            return f"{kind} all"
+        case NamedQuery(name=name):
+            return f"query {name}"
+        case Block() | Slide() | Window():
+            return type(node).__name__.lower()
+    return node.kind
 
 
 def leaves(node: Node) -> Iterator[BoundInput | NamedQuery]:

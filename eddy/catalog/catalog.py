@@ -259,12 +259,9 @@ class Catalog:
         return found
 
     def check_free(self, name: str) -> None:
-        if name.lower() in self.sources:
-            raise ConflictError(f'"{name}" is already the name of a stream', code="name_taken")
-        if name.lower() in self.tables:
-            raise ConflictError(f'"{name}" is already the name of a table', code="name_taken")
-        if name.lower() in self._query_by_name:
-            raise ConflictError(f'"{name}" is already the name of a query', code="name_taken")
+        for kind, known in (("stream", self.sources), ("table", self.tables), ("query", self._query_by_name)):
+            if name.lower() in known:
+                raise ConflictError(f'"{name}" is already the name of a {kind}', code="name_taken")
 
     def birth(self, seq: int) -> Birth:
         """The birth of a query submitted after commit `seq`, the last one; a shared object."""

@@ -33,7 +33,7 @@ def stream_definition(
 ) -> Stream:
     """Check the options of a stream, and return it as its users see it."""
     schema = Schema.parse(columns, name)
-    time_column = None if time is None else _time_column(schema, name, time)
+    time_column = None if time is None else _timestamp_column(schema, "time", name, time, None)
     if late not in ("adjust", "drop"):
         raise SchemaError(f"late is {late!r}", hint='"adjust" or "drop"')
     lateness_us = duration_us(lateness)
@@ -77,28 +77,23 @@ def _key_columns(schema: Schema, kind: str, of: str, key: Any) -> tuple[str, ...
     return tuple(found)
 
 
-def _time_column(schema: Schema, stream: str, name: str) -> str:
+def _timestamp_column(schema: Schema, what: str, stream: str, name: Any, code: str | None) -> str:
     column = schema.find(name) if isinstance(name, str) else None
     if column is None:
         hint = did_you_mean(str(name), list(schema.names))
-        raise SchemaError(f'time column "{name}" does not exist in "{stream}"', hint=hint)
+        raise SchemaError(f'{what} column "{name}" does not exist in "{stream}"', code=code, hint=hint)
     if column.type is not Type.TIMESTAMP:
-        raise SchemaError(f'time column "{column.name}" is of type {column.declared}', hint="declare it as timestamp")
+        fact = f'{what} column "{column.name}" is of type {column.declared}'
+        raise SchemaError(fact, code=code, hint="declare it as timestamp")
     return column.name
 
 
 def _end_column(schema: Schema, stream: str, name: Any, time_column: str | None) -> str:
-    column = schema.find(name) if isinstance(name, str) else None
-    if column is None:
-        hint = did_you_mean(str(name), list(schema.names))
-        raise SchemaError(f'end column "{name}" does not exist in "{stream}"', code="bad_end", hint=hint)
-    if column.type is not Type.TIMESTAMP:
-        fact = f'end column "{column.name}" is of type {column.declared}'
-        raise SchemaError(fact, code="bad_end", hint="declare it as timestamp")
-    if column.name == time_column:
-        fact = f'"{column.name}" is both the time and the end of a row'
+    found = _timestamp_column(schema, "end", stream, name, "bad_end")
+    if found == time_column:
+        fact = f'"{found}" is both the time and the end of a row'
         raise SchemaError(fact, code="bad_end", hint="name another column: a row lives from its time to its end")
-    return column.name
+    return found
 
 
 def _arrival(timeline: str, lateness_us: int) -> str:

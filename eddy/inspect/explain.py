@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from eddy.base.plans import JoinPlan, Plan
 from eddy.catalog.catalog import Catalog
 from eddy.catalog.definitions import MAIN
 from eddy.joins.join_group import JoinGroup
-from eddy.query import Query
 from eddy.routing.base import Policy
 from eddy.streams.legs import Leg
 from eddy.streams.source import Source
@@ -18,12 +18,6 @@ from filters.expressions.wording import say_atom, say_condition
 from filters.index.candidates import key_columns
 from windows.patterns import MONOTONIC, OPERATORS, STREAM_CASES, STRICT, window_cases, window_pattern
 from windows.spec import WindowSpec
-
-
-def explain_query(query: Query, source: Source, policy: Policy) -> dict[str, Any]:
-    """The plan of a submitted query."""
-    found = explain_plan(query.plan, source, policy, query.leg)
-    return {"query": query.name, "id": query.id, "state": query.state, **found}
 
 
 def explain_plan(plan: Plan, source: Source, policy: Policy, leg: Leg | None) -> dict[str, Any]:
@@ -82,7 +76,7 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
         "update_pattern": plan.update_pattern,
         "edges": [
             *(_edge(source, window, plan.is_stream, bool(streams), "join") for source, window, _ in inputs),
-            _edge_above(plan),
+            _said("join", "result", plan.update_pattern, STREAM_CASES if plan.is_stream else OPERATORS["join"].cases),
         ],
         "storage": {
             "own": "nothing",
@@ -115,21 +109,16 @@ def _say_table(table: TableSource, is_stream: bool, with_streams: bool) -> str:
     return "as it is: a change begins and ends results at once"
 
 
-def _edge_above(plan: JoinPlan) -> dict[str, Any]:
-    """The edge from the join of all inputs to the result."""
-    return {
-        "from": "join",
-        "to": "result",
-        "update_pattern": plan.update_pattern,
-        "ends_known": plan.update_pattern != STRICT,
-        "cases": list(STREAM_CASES if plan.is_stream else OPERATORS["join"].cases),
-    }
+def _said(below: str, above: str, pattern: str, cases: Sequence[str]) -> dict[str, Any]:
+    """An edge, with the possible effects of a + or a - that comes over it."""
+    return {"from": below, "to": above, "update_pattern": pattern, "ends_known": pattern != STRICT, "cases": list(cases)}
 
 
 def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: bool, to: str = "result") -> dict[str, Any]:
-    """The edge from an input, and the possible effects of a + or a - of the input."""
+    """The edge from an input."""
     own = source.readable
     live = isinstance(source, TableSource) and not _counts_as_it_was(source, is_stream, with_streams)
+    cases: Sequence[str]
     if is_stream:
         pattern, cases = MONOTONIC, STREAM_CASES
     elif live:
@@ -140,13 +129,7 @@ def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: boo
     else:
         ends_early = bool(own.key), own.end is not None
         pattern, cases = window_pattern(window, *ends_early), window_cases(window, *ends_early)
-    return {
-        "from": source.name,
-        "to": to,
-        "update_pattern": pattern,
-        "ends_known": pattern != STRICT,
-        "cases": list(cases),
-    }
+    return _said(source.name, to, pattern, cases)
 
 
 def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:

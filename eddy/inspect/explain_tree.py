@@ -23,18 +23,16 @@ from eddy.planning.plan_choice import Choice, choice_ns, edge_ns, load_of, node_
 from eddy.planning.strategies import Strategies
 from eddy.routing.base import Policy
 from queries.forms import Form
-from queries.nodes import Block, NamedQuery, Node, SetOperation, ToStream
+from queries.nodes import Block, Node
+from queries.tree import word_of
 from windows.costs import OPERATORS, Upkeep, operator_cost
 from windows.state.calendar import Calendar
 
 #: How the reader of an edge learns of ends, by what it keeps rows in.
 _ENDS = {
-    "none": "none",
-    "hash": "each as a negative row",
-    "list": "by scanning a list",
-    "fifo": "from a FIFO",
+    "none": "none", "hash": "each as a negative row", "list": "by scanning a list", "fifo": "from a FIFO",
     "calendar": "from a calendar",
-}
+}  # fmt: skip
 EARLY = ", early ones as negative rows"
 
 
@@ -59,14 +57,13 @@ def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, 
         "expiry": expiry,
         "update_pattern": plan.root.update_pattern,
         "edges": [shown.edge(node, above) for above in shown.nodes for node in above.children] + [shown.edge(shown.root, None)],
-        "storage": {"own": _own_state(operation), "bytes": 0 if operation is None else operation.bytes},
+        "storage": {
+            "own": "what was last shown" if isinstance(operation, SharedOperation) else "operators and answer",
+            "bytes": 0 if operation is None else operation.bytes,
+        },
         **({"shared": operation.path} if isinstance(operation, SharedOperation) else {}),
         "defaults": list(plan.defaults),
     }
-
-
-def _own_state(operation: Operation | SharedOperation | None) -> str:
-    return "what was last shown" if isinstance(operation, SharedOperation) else "operators and answer"
 
 
 def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> dict[str, Any]:
@@ -94,15 +91,12 @@ class _Shown:
     def plan(self) -> dict[str, Any]:
         """The forms, their costs, and the reasons for taking or refusing each."""
         forms, replanner = self._plan.forms, self._replanner
-        costs = {
-            form.name: self._ns(self.choice if form == self.choice.form else Choice(form, self._strategies(form)))
-            for form in forms.forms
-        }
+        choices = [self.choice if form == self.choice.form else Choice(form, self._strategies(form)) for form in forms.forms]
         fixed = fixed_reason(self._plan.root) if self._expiry == "auto" else f'expiry is "{self._expiry}"'
         pace = ReplanPace() if replanner is None else replanner.pace
         return {
             "form": self.choice.form.name,
-            "cost_ns": costs,
+            "cost_ns": {choice.form.name: round(choice_ns(choice, self._flows)) for choice in choices},
             "rewrites": [
                 {"rewrite": found.name, "at": found.where, "refused": found.refused or None} for found in forms.rewrites
             ],
@@ -112,9 +106,6 @@ class _Shown:
 
     def _strategies(self, form: Form) -> Strategies:
         return strategies_for(form, self._flows) if self._expiry == "auto" else Strategies(self._expiry, form.facts)
-
-    def _ns(self, choice: Choice) -> int:
-        return round(choice_ns(choice, self._flows))
 
     def operator(self, node: Node) -> dict[str, Any]:
         strategies = self.choice.strategies
@@ -159,16 +150,4 @@ class _Shown:
         return found
 
     def _name(self, node: Node) -> str:
-        return f"{_word(node)} {self.numbers[id(node)]}"
-
-
-def _word(node: Node) -> str:
-    if isinstance(node, SetOperation):
-        return f"{node.kind} all" if node.all else node.kind
-    if isinstance(node, ToStream):
-        return node.kind
-    if isinstance(node, NamedQuery):
-        return f"query {node.name}"
-    words = {"Block": "block", "JoinNode": "join", "GroupBy": "group-by"}
-    name = type(node).__name__
-    return words.get(name, name.lower())
+        return f"{word_of(node)} {self.numbers[id(node)]}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from eddy.base.plans import JoinPlan, Plan, TreePlan
 from eddy.catalog.catalog import Catalog
-from eddy.inspect import explain as explaining
+from eddy.inspect.explain import explain_join, explain_plan
 from eddy.inspect.explain_tree import explain_tree
 from eddy.joins.join_query import JoinQuery
 from eddy.joins.joiner import Joiner
@@ -22,18 +22,18 @@ def explained_plan(
     if isinstance(plan, TreePlan):
         return explain_tree(plan, catalog, policy, expiry, None)
     if isinstance(plan, JoinPlan):
-        return explaining.explain_join(plan, catalog, policy, joiner.find(plan.join, plan.windows))
+        return explain_join(plan, catalog, policy, joiner.find(plan.join, plan.windows))
     source = catalog.sources[plan.stream]
-    return explaining.explain_plan(plan, source, policy, source.placement.legs.get((plan.window, plan.condition)))
+    return explain_plan(plan, source, policy, source.placement.legs.get((plan.window, plan.condition)))
 
 
 def explained_query(query: Query, catalog: Catalog, policy: Policy) -> dict[str, Any]:
     """The explanation of a submitted query."""
     if isinstance(query, TreeQuery):
         found = explain_tree(query.tree_plan, catalog, policy, query.expiry, query)
-        return {"query": query.name, "id": query.id, "state": query.state, **found}
-    if isinstance(query, JoinQuery):
-        found = explaining.explain_join(query.join_plan, catalog, policy, query.group)
+    elif isinstance(query, JoinQuery):
+        found = explain_join(query.join_plan, catalog, policy, query.group)
         found["shared_with"] -= query.slot is not None
-        return {"query": query.name, "id": query.id, "state": query.state, **found}
-    return explaining.explain_query(query, catalog.sources[query.stream], policy)
+    else:
+        found = explain_plan(query.plan, catalog.sources[query.stream], policy, query.leg)
+    return {"query": query.name, "id": query.id, "state": query.state, **found}

@@ -155,37 +155,25 @@ def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
     """The counters of one query."""
     if isinstance(query, TreeQuery):
         sources, operation = {catalog.input(name) for name in query.streams}, query.operation
-        aggregates = operation.group.bytes if isinstance(operation, SharedOperation) else 0
-        return {
-            "id": query.id,
-            "state": query.state,
-            "results": query.n_results(),
-            "own_bytes": own_bytes(query),
-            "shared_bytes": aggregates + sum(source.store.bytes() + source.stems.bytes() for source in sources),
-            "errors": query.errors if operation is None else operation.errors,
-        }
-    if isinstance(query, JoinQuery):
-        return {
-            "id": query.id,
-            "state": query.state,
-            "results": query.n_results(),
-            "own_bytes": own_bytes(query),
-            "shared_bytes": sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources)),
-            "errors": query.errors + query.group.walker.errors,
-        }
-    source, leg = catalog.input(query.stream), query.leg
-    modules = (
-        []
-        if leg is None
-        else [source.modules.by_text[str(atom)] for atom in leg.condition.atoms() if not isinstance(atom, IndexAtom)]
-    )
+        shared = operation.group.bytes if isinstance(operation, SharedOperation) else 0
+        shared += sum(source.store.bytes() + source.stems.bytes() for source in sources)
+        results, errors = query.n_results(), query.errors if operation is None else operation.errors
+    elif isinstance(query, JoinQuery):
+        shared = sum(source.store.bytes() + source.stems.bytes() for source in set(query.sources))
+        results, errors = query.n_results(), query.errors + query.group.walker.errors
+    else:
+        source, leg = catalog.input(query.stream), query.leg
+        shared = 0 if query.window.is_stream else source.store.bytes()
+        results, errors = query.results(0 if leg is None else source.placement.leg_results(leg)), query.errors
+        for atom in () if leg is None else leg.condition.atoms():
+            errors += 0 if isinstance(atom, IndexAtom) else source.modules.by_text[str(atom)].errors
     return {
         "id": query.id,
         "state": query.state,
-        "results": query.results(0 if leg is None else source.placement.leg_results(leg)),
+        "results": results,
         "own_bytes": own_bytes(query),
-        "shared_bytes": 0 if query.window.is_stream else source.store.bytes(),
-        "errors": query.errors + sum(module.errors for module in modules),
+        "shared_bytes": shared,
+        "errors": errors,
     }
 
 

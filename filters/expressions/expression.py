@@ -135,13 +135,13 @@ def columns_of(expression: Expression) -> list[ColumnRef]:
     return [found[position] for position in sorted(found)]
 
 
-def replace_columns(expression: Expression, column_of: Callable[[ColumnRef], ColumnRef]) -> Expression:
-    """The same expression over other columns. The binder bounds the depth."""
+def replace_columns(expression: Expression, by: Callable[[ColumnRef], Expression]) -> Expression:
+    """The expression with other expressions for its columns. The binder bounds the depth."""
     if isinstance(expression, ColumnRef):
-        return column_of(expression)
+        return by(expression)
     if isinstance(expression, Literal):
         return expression
-    args = tuple([replace_columns(arg, column_of) for arg in expression.args])
+    args = tuple([replace_columns(arg, by) for arg in expression.args])
     if isinstance(expression, UserCall):
         return UserCall(expression.type, expression.function, args)
     return FunctionCall(expression.type, expression.op, args)

@@ -20,9 +20,9 @@ import numpy as np
 from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
-from windows.delta import SCHEDULED, Delta, Plus, no_minus
+from windows.delta import SCHEDULED, Delta
 from windows.operators.operator import Child, Operator
-from windows.operators.set_operation import UNION, SetOperator, standing
+from windows.operators.set_operation import UNION, SetOperator, in_order, standing
 from windows.state.due import Buffer
 from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows
@@ -155,19 +155,13 @@ class DeltaStar(Operator):
             again,
             sizes,
         )
-        found = self._in_order(out[:, : sizes[_OUT]])
+        found = in_order(out[:, : sizes[_OUT]], self._values)
         again = again[: sizes[_CHANGED]]
         ends = self._shown[again]
         self._buffer.add(again[(ends != _NEVER) & (ends < FOREVER)], self._shown)
         self._values.release(back[: sizes[_BACK]])
         self._fit()
         return found
-
-    def _in_order(self, out: np.ndarray) -> Delta:
-        # row by row, for numpy would lay the whole out column by column
-        order = np.lexsort((out[2], out[1]))
-        codes, times, ranks, ends = (row[order] for row in out)
-        return Delta(Plus(codes, times, ranks, ends, self._values.take(codes)), no_minus())
 
     def _fit(self) -> None:
         self._shown = fitted(self._shown, self._values.capacity, _NEVER)

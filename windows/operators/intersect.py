@@ -21,9 +21,9 @@ from filters.values.vector import Array
 from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
-from windows.delta import SCHEDULED, Delta, Plus, merged_order, no_minus
+from windows.delta import SCHEDULED, Delta, Plus, merged_order
 from windows.operators.operator import Child, Operator
-from windows.operators.set_operation import standing
+from windows.operators.set_operation import in_order, standing
 from windows.state.due import Buffer
 from windows.state.growth import LEAST, fitted
 from windows.state.values import ValueCodes
@@ -154,7 +154,7 @@ class IntersectStar(Operator):
         turned, asked = np.empty(n_rows + len(due), np.int64), np.empty(n_rows + len(over), np.int64)
         sizes = np.zeros(4, np.int64)
         meet(*came, due, over, upto, self._latest, self._shown, self._marks, out, back, turned, asked, sizes)
-        found = self._in_order(out[:, : sizes[_OUT]])
+        found = in_order(out[:, : sizes[_OUT]], self._values)
         self._wait(turned[: sizes[_TURNS]], asked[: sizes[_ASKS]])
         self._values.release(back[: sizes[_BACK]])
         self._fit()
@@ -169,12 +169,6 @@ class IntersectStar(Operator):
         ranks = np.concatenate([plus.ranks for plus in pluses])
         ends = np.concatenate([plus.ends for plus in pluses])
         return codes[order], sides[order], times[order], ranks[order], ends[order]
-
-    def _in_order(self, out: Array) -> Delta:
-        # row by row, for numpy would lay the whole out column by column
-        order = np.lexsort((out[2], out[1]))
-        codes, times, ranks, ends = (row[order] for row in out)
-        return Delta(Plus(codes, times, ranks, ends, self._values.take(codes)), no_minus())
 
     def _wait(self, turned: Array, asked: Array) -> None:
         """Schedule the end of each shown row and the last end of both sides; rows without an end need none."""

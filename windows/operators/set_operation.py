@@ -21,7 +21,7 @@ from filters.values.vector import Array
 from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
-from windows.delta import Delta, Minus, Plus
+from windows.delta import Delta, Minus, Plus, no_minus
 from windows.operators.operator import Child, Operator
 from windows.state.coded import CodedRows
 from windows.state.growth import LEAST, fitted_rows
@@ -33,12 +33,9 @@ UNION, EXCEPT_ALL, EXCEPT, INTERSECT_ALL, INTERSECT = range(5)
 
 #: By (word, ALL); UNION ALL keeps no counts: `windows/operators/union.py`.
 KINDS = {
-    ("union", False): UNION,
-    ("except", True): EXCEPT_ALL,
-    ("except", False): EXCEPT,
-    ("intersect", True): INTERSECT_ALL,
-    ("intersect", False): INTERSECT,
-}
+    ("union", False): UNION, ("except", True): EXCEPT_ALL, ("except", False): EXCEPT,
+    ("intersect", True): INTERSECT_ALL, ("intersect", False): INTERSECT,
+}  # fmt: skip
 
 #: The events of one side, in order: times, ranks, codes of the rows' values, signs.
 SideEvents = tuple[Array, Array, Array, Array]
@@ -194,11 +191,8 @@ class SetOperator(Operator):
         most_plus, most_minus = self._most_changes(events)
         self._reserve(most_plus)
         n_touched = min(sum(map(len, events)), len(self._by_code))
-        plus, minus, touched = (
-            np.empty((4, most_plus), np.int64),
-            np.empty((3, most_minus), np.int64),
-            np.empty(n_touched, np.int64),
-        )
+        plus, minus = np.empty((4, most_plus), np.int64), np.empty((3, most_minus), np.int64)
+        touched = np.empty(n_touched, np.int64)
         sizes = np.zeros(2, np.int64)
         left, right = ((event.times, event.ranks, codes, event.signs) for event, codes in self._two_sides(events, values))
         count_events(
@@ -274,10 +268,16 @@ def _new_codes(capacity: int) -> Array:
     return by_code
 
 
+def in_order(shown: Array, values: ValueCodes) -> Delta:
+    """Return values that were shown, given by (code, time, rank, end) and known by their codes, as + in event order."""
+    # row by row, for numpy would lay the whole out column by column
+    order = np.lexsort((shown[2], shown[1]))
+    codes, times, ranks, ends = (row[order] for row in shown)
+    return Delta(Plus(codes, times, ranks, ends, values.take(codes)), no_minus())
+
+
 def standing(ids: Array, now: int, values: ValueCodes, codes: Array, ends: Array | None = None) -> Delta:
     """Return live rows as + at one instant."""
     n = len(ids)
-    none = np.zeros(0, np.int64)
     known = np.full(n, FOREVER, np.int64) if ends is None else ends
-    plus = Plus(ids, np.full(n, now, np.int64), np.zeros(n, np.int64), known, values.take(codes))
-    return Delta(plus, Minus(none, none, none))
+    return Delta(Plus(ids, np.full(n, now, np.int64), np.zeros(n, np.int64), known, values.take(codes)), no_minus())

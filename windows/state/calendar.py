@@ -262,21 +262,9 @@ class Calendar(Buffer):
     """Rows by the time of their end."""
 
     __slots__ = (
-        "_gaps",
-        "_clock",
-        "_asked",
-        "_steps",
-        "_vain",
-        "_shift",
-        "_entries",
-        "_pages",
-        "_partitions",
-        "_free",
-        "_header",
-        "_places",
-        "_tracks",
-        "_planned",
-    )
+        "_gaps", "_clock", "_asked", "_steps", "_vain", "_shift", "_entries", "_pages", "_partitions", "_free", "_header",
+        "_places", "_tracks", "_planned",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
