@@ -11,17 +11,7 @@ from lineage.kernels import Number, inline, kernel
 from lineage.memory import address_of, load_int64, load_uint32, store_int64, store_uint32
 from stems.key_search import AHEAD, begin_search, prefetch_cells, reuse_dead, search_columns, search_word, segment_of, table_of
 from stems.key_table import COUNT_BITS, COUNT_MASK, NO_ROWS
-from stems.links import (
-    BLOCK_HEADER,
-    BLOCK_ROWS,
-    DELETED,
-    NO_OLDER,
-    SEALED,
-    block_address,
-    load_link,
-    ring_of,
-    store_link,
-)
+from stems.links import BLOCK_HEADER, BLOCK_ROWS, DELETED, NO_OLDER, SEALED, block_address, load_link, ring_of, store_link
 
 U64 = np.uint64
 

@@ -178,9 +178,7 @@ class KeyFolding:
 
     @classmethod
     def of_probing(
-        cls,
-        probing: Sequence[tuple[Type, Dictionary | None]],
-        stored: Sequence[tuple[Type, Dictionary | None]],
+        cls, probing: Sequence[tuple[Type, Dictionary | None]], stored: Sequence[tuple[Type, Dictionary | None]]
     ) -> KeyFolding:
         """Probing rows, by type and dictionary of each key column on both sides."""
         kinds = []

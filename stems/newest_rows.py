@@ -17,18 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lineage.kernels import kernel
-from stems.partition_table import (
-    COUNT,
-    HASH,
-    KEY,
-    NEWEST,
-    OLDEST,
-    PartitionTable,
-    find_place,
-    free_place,
-    load_end,
-    store_end,
-)
+from stems.partition_table import COUNT, HASH, KEY, NEWEST, OLDEST, PartitionTable, find_place, free_place, load_end, store_end
 from stems.row_store import Page
 
 #: In place of the position of an event that is no row.

@@ -129,13 +129,7 @@ _KEEPS_OUTPUT = ("distinct", "delta-star", "minus")
 
 
 def operator_cost(
-    expiry: str,
-    operator: str,
-    input_patterns: Sequence[str],
-    load: Load,
-    upkeep: Upkeep,
-    *,
-    frequent_premature: bool = False,
+    expiry: str, operator: str, input_patterns: Sequence[str], load: Load, upkeep: Upkeep, *, frequent_premature: bool = False
 ) -> float:
     """Return the cost of processing and upkeep of one operator under `negative`, `direct` or `update-pattern`."""
     cost = processing_cost(operator, load, negative=expiry == "negative")

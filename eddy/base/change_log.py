@@ -78,8 +78,7 @@ class ChangeLog:
         )
 
     def __setstate__(
-        self,
-        state: tuple[dict[int, int], PackedResults | None, dict[int, int], ChangeLogs, LogBounds, bool, int, int, bool],
+        self, state: tuple[dict[int, int], PackedResults | None, dict[int, int], ChangeLogs, LogBounds, bool, int, int, bool]
     ) -> None:
         counts, packed, self._sizes, self._among, self._bounds, self.aggregate, self.bytes, self.lost, self.read = state
         results = iter(unpack(packed))

@@ -141,20 +141,9 @@ class DeltaStar(Operator):
         again = np.empty(len(codes) + len(due), np.int64)
         sizes = np.zeros(3, np.int64)
         star(
-            codes,
-            plus.times,
-            plus.ranks,
-            plus.ends,
-            due,
-            upto,
-            self._shown,
-            self._reserve,
-            self._changed,
-            out,
-            back,
-            again,
+            codes, plus.times, plus.ranks, plus.ends, due, upto, self._shown, self._reserve, self._changed, out, back, again,
             sizes,
-        )
+        )  # fmt: skip
         found = in_order(out[:, : sizes[_OUT]], self._values)
         again = again[: sizes[_CHANGED]]
         ends = self._shown[again]

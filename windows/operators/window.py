@@ -30,9 +30,7 @@ from windows.state.values import ValueCodes
 _NONE = -1
 
 
-@kernel(
-    "int64(int64[::1], int64[::1], int64[::1], int64, boolean, uint8[::1], int64[:,::1], int64[::1], int64[:,::1])",
-)
+@kernel("int64(int64[::1], int64[::1], int64[::1], int64, boolean, uint8[::1], int64[:,::1], int64[::1], int64[:,::1])")
 def walk_newest(
     slots: np.ndarray,
     signs: np.ndarray,

@@ -254,16 +254,8 @@ class RegionExtremes:
             column, nulls = values[k]
             make_keys(column, self._planes.columns[k].type is Type.FLOAT, flip, keys[e])
             self._keys[e, new] = keys[e, came]
-            move_rows(
-                slots,
-                cells,
-                signs,
-                nulls,
-                self._keys[e],
-                self._heap_links[e],
-                self._roots[e].reshape(-1),
-                self.best[e].reshape(-1),
-            )
+            roots, best = self._roots[e].reshape(-1), self.best[e].reshape(-1)
+            move_rows(slots, cells, signs, nulls, self._keys[e], self._heap_links[e], roots, best)
         link_rows(slots, groups, signs, self._group_links, self._heads)
         self._positions[slots[signs < 0]] = -1
         return keys
@@ -272,20 +264,9 @@ class RegionExtremes:
         """Return the bests of cells of young queries, from the rows of their groups: `[extreme, cell]`."""
         found = np.empty((self.n, len(groups)), np.int64)
         search_rows(
-            groups,
-            low,
-            high,
-            born,
-            rank_of,
-            self._heads,
-            self._group_links,
-            self._positions,
-            self._regions,
-            self._column_of,
-            self._nulls,
-            self._keys,
-            found,
-        )
+            groups, low, high, born, rank_of, self._heads, self._group_links, self._positions, self._regions, self._column_of,
+            self._nulls, self._keys, found,
+        )  # fmt: skip
         return found
 
     def rows(self, group: int) -> tuple[Array, Array, Array]:

@@ -46,7 +46,7 @@ def _free_page(page: Number, free: Number, header: Number) -> None:
 
 
 @kernel(
-    "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1], boolean, int64)",
+    "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1], boolean, int64)"
 )
 def enter_rows(
     slots: np.ndarray,
