@@ -213,16 +213,9 @@ def next_output(
 
 @kernel(f"int64(uint64[:,::1], int64, uint64[::1], {OUTPUTS}, int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])")
 def list_rows(
-    rows_of: np.ndarray,
-    n_words: int,
-    legs: np.ndarray,
-    outputs: OutputArrays,
-    listed: np.ndarray,
-    offsets: np.ndarray,
-    rows: np.ndarray,
-    table: np.ndarray,
-    bits: np.ndarray,
-) -> int:
+    rows_of: np.ndarray, n_words: int, legs: np.ndarray, outputs: OutputArrays, listed: np.ndarray, offsets: np.ndarray,
+    rows: np.ndarray, table: np.ndarray, bits: np.ndarray,
+) -> int:  # fmt: skip
     """Row numbers of the queries on the slots of the mask `legs` (`eddy/streams/outputs.py`), of those that have any.
 
     `query_of[slot]` reads a slot from row `first_of[slot]` on (all rows when that is empty), then the `more_*`, up to row

@@ -29,21 +29,10 @@ FAR = 64
     "int64[::1], int32[::1], int64[::1], int64[::1])"
 )
 def find_heads(
-    words: np.ndarray,
-    columns: np.ndarray,
-    usable: np.ndarray,
-    directory: np.ndarray,
-    watermark: int,
-    low: int,
-    pages: np.ndarray,
-    origin: int,
-    page_bits: int,
-    compared: np.ndarray,
-    heads: np.ndarray,
-    head_rows: np.ndarray,
-    progress: np.ndarray,
-    begins: np.ndarray,
-) -> None:
+    words: np.ndarray, columns: np.ndarray, usable: np.ndarray, directory: np.ndarray, watermark: int, low: int,
+    pages: np.ndarray, origin: int, page_bits: int, compared: np.ndarray, heads: np.ndarray, head_rows: np.ndarray,
+    progress: np.ndarray, begins: np.ndarray,
+) -> None:  # fmt: skip
     """List (newest position, probing row) of the keys that have a row at `low` or above: where `walk_chains` begins.
 
     `begins` is scratch for the places of `2 * AHEAD` keys.
@@ -105,17 +94,9 @@ def give_block(
 
 @kernel("int64(int64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1], int64, int32[::1], int64[::1])")
 def walk_chains(
-    heads: np.ndarray,
-    head_rows: np.ndarray,
-    progress: np.ndarray,
-    low: int,
-    hi: int,
-    link_pages: np.ndarray,
-    block_pages: np.ndarray,
-    room: int,
-    out_row: np.ndarray,
-    out_position: np.ndarray,
-) -> int:
+    heads: np.ndarray, head_rows: np.ndarray, progress: np.ndarray, low: int, hi: int, link_pages: np.ndarray,
+    block_pages: np.ndarray, room: int, out_row: np.ndarray, out_position: np.ndarray,
+) -> int:  # fmt: skip
     """The next pairs (probing row, position) with `low <= position < hi`, at most `room`; 0 when there are no more.
 
     `head_rows[:left]` stand at the positions `heads[:left]`; `done` of them have taken this step, the `kept` that go on are put

@@ -56,23 +56,10 @@ def seal(position: Number, number: Number, block: Number, links: Number, waterma
     "int64, int64[::1], int64, int64, int64[:,::1], int64[::1])"
 )
 def build_chains(
-    words: np.ndarray,
-    columns: np.ndarray,
-    usable: np.ndarray,
-    start: int,
-    first: int,
-    directory: np.ndarray,
-    watermark: int,
-    link_pages: np.ndarray,
-    block_pages: np.ndarray,
-    next_block: np.ndarray,
-    seal_at: int,
-    pages: np.ndarray,
-    origin: int,
-    page_bits: int,
-    compared: np.ndarray,
-    begins: np.ndarray,
-) -> int:
+    words: np.ndarray, columns: np.ndarray, usable: np.ndarray, start: int, first: int, directory: np.ndarray, watermark: int,
+    link_pages: np.ndarray, block_pages: np.ndarray, next_block: np.ndarray, seal_at: int, pages: np.ndarray, origin: int,
+    page_bits: int, compared: np.ndarray, begins: np.ndarray,
+) -> int:  # fmt: skip
     """Put the rows `start ..` at the positions `first + start ..` in front of the chains of their keys.
 
     Returns how many rows there are; or the row at which the segment of its key was full; or `-1 - row` where a block is needed
@@ -144,19 +131,9 @@ def join_distance(near: Number, far: Number) -> Number:
     "int64, int64[:,::1])"
 )
 def delete_rows(
-    positions: np.ndarray,
-    words: np.ndarray,
-    columns: np.ndarray,
-    usable: np.ndarray,
-    directory: np.ndarray,
-    watermark: int,
-    link_pages: np.ndarray,
-    block_pages: np.ndarray,
-    pages: np.ndarray,
-    origin: int,
-    page_bits: int,
-    compared: np.ndarray,
-) -> None:
+    positions: np.ndarray, words: np.ndarray, columns: np.ndarray, usable: np.ndarray, directory: np.ndarray, watermark: int,
+    link_pages: np.ndarray, block_pages: np.ndarray, pages: np.ndarray, origin: int, page_bits: int, compared: np.ndarray,
+) -> None:  # fmt: skip
     """Mark rows as deleted and take them out of their chains where that is near."""
     links = ring_of(link_pages)
     blocks = ring_of(block_pages)

@@ -24,17 +24,9 @@ from stems.row_store import Page, RowStore
 
 @kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, boolean, int64, int64, boolean[::1])")
 def add_interval(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    is_float: bool,
-    low: int,
-    high: int,
-    inside: np.ndarray,
-) -> None:
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, column: int, first: int, n_rows: int, is_float: bool, low: int,
+    high: int, inside: np.ndarray,
+) -> None:  # fmt: skip
     """`inside[i]` becomes true where low <= order key <= high and the value is not NULL."""
     for i in range(n_rows):
         key = order_key(cells[column, first + i], is_float)

@@ -46,14 +46,9 @@ def gather_nulls(pages: np.ndarray, origin: int, bits: int, column: int, positio
 
 @kernel("void(int64[::1], int64[::1], int64, int64, int64[::1], int64[::1], int64[::1])")
 def gather_lives(
-    time_pages: np.ndarray,
-    start_pages: np.ndarray,
-    origin: int,
-    bits: int,
-    positions: np.ndarray,
-    times: np.ndarray,
+    time_pages: np.ndarray, start_pages: np.ndarray, origin: int, bits: int, positions: np.ndarray, times: np.ndarray,
     starts: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Effective times and starts."""
     for i in range(len(positions)):
         offset = positions[i] - origin

@@ -48,17 +48,9 @@ _NO_COLUMNS = np.zeros((0, 0), np.int64)
 
 @kernel("void(int64[::1], uint8[::1], boolean, int32[::1], boolean, int64, int64, int64[::1], int64[::1], uint8[::1])")
 def fold_column(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    no_nulls: bool,
-    rows: np.ndarray,
-    every_row: bool,
-    n: int,
-    kind: int,
-    translation: np.ndarray,
-    keys: np.ndarray,
-    usable: np.ndarray,
-) -> None:
+    cells: np.ndarray, nulls: np.ndarray, no_nulls: bool, rows: np.ndarray, every_row: bool, n: int, kind: int,
+    translation: np.ndarray, keys: np.ndarray, usable: np.ndarray,
+) -> None:  # fmt: skip
     """Keys of the rows listed; clears `usable` where a row's cell equals no stored value."""
     # a loop for each kind: one that asks for the kind of every cell is not vectorized
     for j in range(n):

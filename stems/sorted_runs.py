@@ -20,18 +20,9 @@ U64 = np.uint64
 
 @kernel("void(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64, int64)")
 def merge_some(
-    a_keys: np.ndarray,
-    a_positions: np.ndarray,
-    a_size: int,
-    b_keys: np.ndarray,
-    b_positions: np.ndarray,
-    b_size: int,
-    keys: np.ndarray,
-    positions: np.ndarray,
-    state: np.ndarray,
-    fuel: int,
-    watermark: int,
-) -> None:
+    a_keys: np.ndarray, a_positions: np.ndarray, a_size: int, b_keys: np.ndarray, b_positions: np.ndarray, b_size: int,
+    keys: np.ndarray, positions: np.ndarray, state: np.ndarray, fuel: int, watermark: int,
+) -> None:  # fmt: skip
     """Merge `fuel` more rows of two runs, the older one first among equal keys. `state`: rows read of each, rows written."""
     i, j, n = state[0], state[1], state[2]
     while fuel > 0 and (i < a_size or j < b_size):
@@ -69,19 +60,9 @@ def first_at_least(keys: np.ndarray, size: Number, start: Number, key: Number) -
     "int64[::1])"
 )
 def scan_run(
-    keys: np.ndarray,
-    positions: np.ndarray,
-    size: int,
-    lowest: np.ndarray,
-    highest: np.ndarray,
-    rows: np.ndarray,
-    low: int,
-    hi: int,
-    cursor: np.ndarray,
-    found: int,
-    out_row: np.ndarray,
-    out_position: np.ndarray,
-) -> int:
+    keys: np.ndarray, positions: np.ndarray, size: int, lowest: np.ndarray, highest: np.ndarray, rows: np.ndarray, low: int,
+    hi: int, cursor: np.ndarray, found: int, out_row: np.ndarray, out_position: np.ndarray,
+) -> int:  # fmt: skip
     """Append to the `found` pairs those of a run with key in a range and `low <= position < hi`; returns how many now.
 
     Ranges ascend by `lowest`, so each search goes on from the last; `rows[i]` is the probing row of range i. `cursor` is

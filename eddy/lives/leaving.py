@@ -32,15 +32,9 @@ MAX_PART_ROWS = 1 << 18
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])")
 def lay_out_segments(
-    numbers: np.ndarray,
-    first: np.ndarray,
-    last: np.ndarray,
-    start: int,
-    limit: int,
-    segments: np.ndarray,
-    stretches: np.ndarray,
-    totals: np.ndarray,
-) -> int:
+    numbers: np.ndarray, first: np.ndarray, last: np.ndarray, start: int, limit: int, segments: np.ndarray,
+    stretches: np.ndarray, totals: np.ndarray,
+) -> int:  # fmt: skip
     """Lay out the next batch of at most `limit` of the rows first[k]..last[k], which begin in ascending order.
 
     `start` is where the batch before ended. Fills in the segment of each class `numbers[k]` and the stretches of positions that

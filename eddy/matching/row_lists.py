@@ -35,18 +35,9 @@ RowLists = tuple[np.ndarray, np.ndarray, np.ndarray]
     "int32[::1])"
 )
 def list_few_rows(
-    lin: np.ndarray,
-    n_rows: int,
-    n_words: int,
-    legs: np.ndarray,
-    query_of: np.ndarray,
-    more_slot: np.ndarray,
-    more_query: np.ndarray,
-    n_more: int,
-    listed: np.ndarray,
-    offsets: np.ndarray,
-    rows: np.ndarray,
-) -> int:
+    lin: np.ndarray, n_rows: int, n_words: int, legs: np.ndarray, query_of: np.ndarray, more_slot: np.ndarray,
+    more_query: np.ndarray, n_more: int, listed: np.ndarray, offsets: np.ndarray, rows: np.ndarray,
+) -> int:  # fmt: skip
     """Make row lists straight from row-major bits; returns the number of queries listed."""
     n = 0
     at = np.int64(0)

@@ -25,17 +25,9 @@ POSITION, FIRST, STOP, SHIFT = range(4)
     "void(int64[:,::1], int32[::1], int64[::1], int32[::1], int64[::1], int64, int32[::1], int32[::1], int32[::1], int32[::1])"
 )
 def spread_segments(
-    segments: np.ndarray,
-    slot_class: np.ndarray,
-    born_of: np.ndarray,
-    more_slot: np.ndarray,
-    more_born: np.ndarray,
-    n_more: int,
-    first_of: np.ndarray,
-    stop_of: np.ndarray,
-    shift_of: np.ndarray,
-    more_first: np.ndarray,
-) -> None:
+    segments: np.ndarray, slot_class: np.ndarray, born_of: np.ndarray, more_slot: np.ndarray, more_born: np.ndarray,
+    n_more: int, first_of: np.ndarray, stop_of: np.ndarray, shift_of: np.ndarray, more_first: np.ndarray,
+) -> None:  # fmt: skip
     """Fill in the segment of each slot, and each query's first row by its birth."""
     for slot in range(len(slot_class)):
         position, first, stop, shift = segments[slot_class[slot]]

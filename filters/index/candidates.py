@@ -92,20 +92,10 @@ def find_heads(
 
 @inline
 def check_candidates(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    first: int,
-    float_columns: np.ndarray,
-    entries: np.ndarray,
-    more: np.ndarray,
-    work_entry: np.ndarray,
-    work_row: np.ndarray,
-    n_work: Number,
-    out_slot: np.ndarray,
-    out_row: np.ndarray,
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, float_columns: np.ndarray, entries: np.ndarray,
+    more: np.ndarray, work_entry: np.ndarray, work_row: np.ndarray, n_work: Number, out_slot: np.ndarray, out_row: np.ndarray,
     found: Number,
-) -> Number:
+) -> Number:  # fmt: skip
     """Append the (slot, row) pairs of the candidates whose further conditions hold; returns how many pairs there are now."""
     for j in range(n_work):
         e, i = U64(work_entry[j]), np.int64(work_row[j])
@@ -134,20 +124,9 @@ def check_candidates(
     "int32[:,::1], int32[::1], int32[::1])"
 )
 def match_candidates(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    float_columns: np.ndarray,
-    table: np.ndarray,
-    entries: np.ndarray,
-    more: np.ndarray,
-    work: np.ndarray,
-    out_slot: np.ndarray,
-    out_row: np.ndarray,
-) -> int:
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, column: int, first: int, n_rows: int, float_columns: np.ndarray,
+    table: np.ndarray, entries: np.ndarray, more: np.ndarray, work: np.ndarray, out_slot: np.ndarray, out_row: np.ndarray,
+) -> int:  # fmt: skip
     """Append the matching (slot, row) pairs; -1 when there may be no room for them.
 
     In three steps, so that the loads of many rows overlap and a branch that was predicted wrong throws little away: find
@@ -194,16 +173,9 @@ def count_pairs(pair_slot: np.ndarray, n_pairs: int, results: np.ndarray) -> Non
 
 @kernel("int64(int32[::1], int32[::1], int64, int32[::1], int64[::1], int32[::1], int64[::1], int64[::1], int32[::1])")
 def group_pairs(
-    pair_slot: np.ndarray,
-    pair_row: np.ndarray,
-    n_pairs: int,
-    count: np.ndarray,
-    query_of: np.ndarray,
-    slots: np.ndarray,
-    listed: np.ndarray,
-    offsets: np.ndarray,
-    rows: np.ndarray,
-) -> int:
+    pair_slot: np.ndarray, pair_row: np.ndarray, n_pairs: int, count: np.ndarray, query_of: np.ndarray, slots: np.ndarray,
+    listed: np.ndarray, offsets: np.ndarray, rows: np.ndarray,
+) -> int:  # fmt: skip
     """Pairs grouped by slot, in the order in which slots first occur: the slots, their queries, and their rows.
 
     `count` must be 0 and is 0 again afterwards.

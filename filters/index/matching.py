@@ -192,17 +192,9 @@ def has_order(route: Number, places: Number) -> Number:
 
 @inline
 def query_bits(
-    slot: Number,
-    word_first: Number,
-    n_used: Number,
-    route: Number,
-    fresh: Number,
-    bounds: Number,
-    batch: Number,
-    uneven: Number,
-    bits: Number,
-    work: Number,
-) -> None:
+    slot: Number, word_first: Number, n_used: Number, route: Number, fresh: Number, bounds: Number, batch: Number,
+    uneven: Number, bits: Number, work: Number,
+) -> None:  # fmt: skip
     """Leave in `bits` the rows that satisfy the slot's predicates of the route; `fresh`: of all rows, else of those there.
 
     Only `n_used` words of rows from word `word_first` on are looked at. `uneven`: some filter is in rank order, or some predicate
@@ -244,19 +236,9 @@ def query_bits(
     "uint64[:,::1], uint64[::1])"
 )
 def match_queries(
-    active: np.ndarray,
-    route: np.ndarray,
-    fresh: int,
-    bounds: BoundArrays,
-    n_rows: int,
-    has_nulls: bool,
-    places: np.ndarray,
-    sets: np.ndarray,
-    below: np.ndarray,
-    order: np.ndarray,
-    rows_of: np.ndarray,
-    work: np.ndarray,
-) -> None:
+    active: np.ndarray, route: np.ndarray, fresh: int, bounds: BoundArrays, n_rows: int, has_nulls: bool, places: np.ndarray,
+    sets: np.ndarray, below: np.ndarray, order: np.ndarray, rows_of: np.ndarray, work: np.ndarray,
+) -> None:  # fmt: skip
     """Run the filters of `route` on every slot of the mask `active`; query-major bits in `rows_of`.
 
     `fresh`: start from all rows; otherwise from the bits that are there. `work` is scratch of `work_words`.
@@ -278,18 +260,9 @@ def match_queries(
     "uint64[::1], uint64[::1])"
 )
 def match_any(
-    active: np.ndarray,
-    route: np.ndarray,
-    bounds: BoundArrays,
-    n_rows: int,
-    has_nulls: bool,
-    places: np.ndarray,
-    sets: np.ndarray,
-    below: np.ndarray,
-    order: np.ndarray,
-    union: np.ndarray,
-    work: np.ndarray,
-) -> bool:
+    active: np.ndarray, route: np.ndarray, bounds: BoundArrays, n_rows: int, has_nulls: bool, places: np.ndarray,
+    sets: np.ndarray, below: np.ndarray, order: np.ndarray, union: np.ndarray, work: np.ndarray,
+) -> bool:  # fmt: skip
     """The rows that any slot of the mask `active` has; stops as soon as that is every row, and says so."""
     limits = Bounds(*bounds)
     batch = RowSets(n_rows, has_nulls, places, sets, below, order)
@@ -359,23 +332,10 @@ def sort_rows(
     "int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint64[::1])"
 )
 def list_queries(
-    legs: np.ndarray,
-    outputs: OutputArrays,
-    route: np.ndarray,
-    bounds: BoundArrays,
-    n_rows: int,
-    has_nulls: bool,
-    places: np.ndarray,
-    sets: np.ndarray,
-    below: np.ndarray,
-    order: np.ndarray,
-    results: np.ndarray,
-    listed: np.ndarray,
-    offsets: np.ndarray,
-    rows: np.ndarray,
-    table: np.ndarray,
-    work: np.ndarray,
-) -> int:
+    legs: np.ndarray, outputs: OutputArrays, route: np.ndarray, bounds: BoundArrays, n_rows: int, has_nulls: bool,
+    places: np.ndarray, sets: np.ndarray, below: np.ndarray, order: np.ndarray, results: np.ndarray, listed: np.ndarray,
+    offsets: np.ndarray, rows: np.ndarray, table: np.ndarray, work: np.ndarray,
+) -> int:  # fmt: skip
     """Match and list in one go, while a query's bits are in the nearest cache: as `match_queries`, then `list_rows`.
 
     The rows of each slot of the mask `legs` are added to its `results`, unless slots read segments. With empty `offsets` that is
@@ -456,21 +416,10 @@ PREDICATES = (
     "uint64[:,::1], int64[:,::1], int64[::1])"
 )
 def match_rows(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    first: int,
-    n_rows: int,
-    route: np.ndarray,
-    fresh: int,
-    all_given: int,
-    active: np.ndarray,
-    given: np.ndarray,
-    predicates: tuple[np.ndarray, ...],
-    lin: np.ndarray,
-    visits: np.ndarray,
-    results: np.ndarray,
-) -> None:
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, first: int, n_rows: int, route: np.ndarray, fresh: int,
+    all_given: int, active: np.ndarray, given: np.ndarray, predicates: tuple[np.ndarray, ...], lin: np.ndarray,
+    visits: np.ndarray, results: np.ndarray,
+) -> None:  # fmt: skip
     """Run the filters of `route` on each row; row-major bits in `lin`; `visits[f]` gains rows in, rows out, bits cleared.
 
     `plan[f]` = (column, cell kind, how ranks come, table or scan); `all_given`: all ranks are. `fresh`: start from `active`, else

@@ -42,17 +42,9 @@ CELL_STRING = 2
 
 @kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int32[::1])")
 def rank_by_table(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    table: np.ndarray,
-    base: int,
-    null_rank: int,
-    ranks: np.ndarray,
-) -> None:
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, column: int, first: int, n_rows: int, table: np.ndarray, base: int,
+    null_rank: int, ranks: np.ndarray,
+) -> None:  # fmt: skip
     """`ranks[i]` of rows first.. by a table over the keys base, base + 1, ..; keys outside take the nearest entry."""
     top = base + len(table) - 1
     last = len(table) - 1
@@ -86,22 +78,10 @@ def find_rank(key: Number, cuts: np.ndarray, offset: Number, n_cuts: Number) -> 
     "int64, int64, int32[::1])"
 )
 def rank_by_grid(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    is_float: bool,
-    cuts: np.ndarray,
-    n_cuts: int,
-    grid: np.ndarray,
-    below: np.ndarray,
-    lowest: int,
-    shift: int,
-    null_rank: int,
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, column: int, first: int, n_rows: int, is_float: bool,
+    cuts: np.ndarray, n_cuts: int, grid: np.ndarray, below: np.ndarray, lowest: int, shift: int, null_rank: int,
     ranks: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """`ranks[i]` by a bucket `(key - lowest) >> shift`, or the first or last one, then a search among that bucket's cuts.
 
     `cuts` has two entries of `KEY_MAX` behind the last cut.
@@ -141,16 +121,9 @@ def rank_by_grid(
 
 @kernel("void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int32[::1])")
 def rank_by_code(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    rank_of_code: np.ndarray,
-    null_rank: int,
-    ranks: np.ndarray,
-) -> None:
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, column: int, first: int, n_rows: int, rank_of_code: np.ndarray,
+    null_rank: int, ranks: np.ndarray,
+) -> None:  # fmt: skip
     """`ranks[i]` of dictionary codes."""
     for i in range(n_rows):
         if has_nulls and nulls[column, first + i]:

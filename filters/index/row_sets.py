@@ -69,20 +69,9 @@ def prefix_sets(ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, ou
     "void(int64[:,::1], uint8[:,::1], boolean, int64, int64, int64, int32[::1], int64, int64, int64, int64, uint64[::1], int64)"
 )
 def prefix_sets_by_table(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    has_nulls: bool,
-    column: int,
-    first: int,
-    n_rows: int,
-    table: np.ndarray,
-    base: int,
-    null_rank: int,
-    n_regions: int,
-    n_words: int,
-    out: np.ndarray,
-    at: int,
-) -> None:
+    cells: np.ndarray, nulls: np.ndarray, has_nulls: bool, column: int, first: int, n_rows: int, table: np.ndarray, base: int,
+    null_rank: int, n_regions: int, n_words: int, out: np.ndarray, at: int,
+) -> None:  # fmt: skip
     """`rank_by_table` and `prefix_sets` in one go, for the commonest attributes: ints with few constants."""
     sets = out[at : at + (n_regions + 1) * n_words]
     sets[:] = 0
@@ -106,17 +95,9 @@ def prefix_sets_by_table(
 
 @kernel("void(int32[::1], int64, int64, int64, uint64[::1], int64, int32[::1], int64, int32[::1], int64)")
 def rank_order(
-    ranks: np.ndarray,
-    n_rows: int,
-    n_regions: int,
-    n_words: int,
-    out: np.ndarray,
-    at: int,
-    below: np.ndarray,
-    below_at: int,
-    order: np.ndarray,
-    order_at: int,
-) -> None:
+    ranks: np.ndarray, n_rows: int, n_regions: int, n_words: int, out: np.ndarray, at: int, below: np.ndarray, below_at: int,
+    order: np.ndarray, order_at: int,
+) -> None:  # fmt: skip
     """Rows in rank order, `below[k]` = how many have rank < k, and the set of the first j * STRIDE rows for each j."""
     for k in range(n_regions + 1):
         below[below_at + k] = 0

@@ -61,20 +61,9 @@ def _hand_over(code: Number, upto: Number, shown: Number, reserve: Number, out: 
     "int64[:,::1], int64[::1], int64[::1], int64[::1])"
 )
 def star(
-    codes: np.ndarray,
-    times: np.ndarray,
-    ranks: np.ndarray,
-    ends: np.ndarray,
-    due: np.ndarray,
-    upto: int,
-    shown: np.ndarray,
-    reserve: np.ndarray,
-    changed: np.ndarray,
-    out: np.ndarray,
-    back: np.ndarray,
-    again: np.ndarray,
-    sizes: np.ndarray,
-) -> None:
+    codes: np.ndarray, times: np.ndarray, ranks: np.ndarray, ends: np.ndarray, due: np.ndarray, upto: int, shown: np.ndarray,
+    reserve: np.ndarray, changed: np.ndarray, out: np.ndarray, back: np.ndarray, again: np.ndarray, sizes: np.ndarray,
+) -> None:  # fmt: skip
     """Walk the arrivals in order, then the ends of all values up to the clock; write the changes of the output.
 
     `changed` marks the codes in `again`: shown by another row than before the commit, or by none.

@@ -75,23 +75,10 @@ def _mark(code: Number, mark: Number, marks: Number, codes: Number, sizes: Numbe
     "int64[::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1])"
 )
 def meet(
-    codes: np.ndarray,
-    sides: np.ndarray,
-    times: np.ndarray,
-    ranks: np.ndarray,
-    ends: np.ndarray,
-    due: np.ndarray,
-    over: np.ndarray,
-    upto: int,
-    latest: np.ndarray,
-    shown: np.ndarray,
-    marks: np.ndarray,
-    out: np.ndarray,
-    back: np.ndarray,
-    turned: np.ndarray,
-    asked: np.ndarray,
-    sizes: np.ndarray,
-) -> None:
+    codes: np.ndarray, sides: np.ndarray, times: np.ndarray, ranks: np.ndarray, ends: np.ndarray, due: np.ndarray,
+    over: np.ndarray, upto: int, latest: np.ndarray, shown: np.ndarray, marks: np.ndarray, out: np.ndarray, back: np.ndarray,
+    turned: np.ndarray, asked: np.ndarray, sizes: np.ndarray,
+) -> None:  # fmt: skip
     """Walk the arrivals of both sides in order, then the ends of all values up to the clock; write the changes of the output.
 
     `due`: codes whose row shown ends; `over`: codes whose holding may be over.

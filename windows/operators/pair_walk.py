@@ -64,22 +64,10 @@ def _list_partners(
     "int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1])"
 )
 def walk_pairs(
-    times: np.ndarray,
-    sides: np.ndarray,
-    slots: np.ndarray,
-    signs: np.ndarray,
-    sends_ends: bool,
-    left_codes: np.ndarray,
-    right_codes: np.ndarray,
-    left_ends: np.ndarray,
-    right_ends: np.ndarray,
-    first: np.ndarray,
-    left_links: np.ndarray,
-    right_links: np.ndarray,
-    begun: np.ndarray,
-    ended: np.ndarray,
-    state: np.ndarray,
-) -> None:
+    times: np.ndarray, sides: np.ndarray, slots: np.ndarray, signs: np.ndarray, sends_ends: bool, left_codes: np.ndarray,
+    right_codes: np.ndarray, left_ends: np.ndarray, right_ends: np.ndarray, first: np.ndarray, left_links: np.ndarray,
+    right_links: np.ndarray, begun: np.ndarray, ended: np.ndarray, state: np.ndarray,
+) -> None:  # fmt: skip
     """Walk events until all are done or a list of pairs, (left, right, event) each, is full."""
     n_begun = np.int64(0)
     n_ended = np.int64(0)

@@ -84,18 +84,9 @@ def _count_side(
     "int64[::1])"
 )
 def count_events(
-    kind: int,
-    left_events: SideEvents,
-    right_events: SideEvents,
-    by_code: np.ndarray,
-    by_id: np.ndarray,
-    free: np.ndarray,
-    header: np.ndarray,
-    touched: np.ndarray,
-    plus: np.ndarray,
-    minus: np.ndarray,
-    sizes: np.ndarray,
-) -> None:
+    kind: int, left_events: SideEvents, right_events: SideEvents, by_code: np.ndarray, by_id: np.ndarray, free: np.ndarray,
+    header: np.ndarray, touched: np.ndarray, plus: np.ndarray, minus: np.ndarray, sizes: np.ndarray,
+) -> None:  # fmt: skip
     """Walk the events of both sides; write the changes. `by_code[v]` is (n, m, id on top or -1, copies, touched).
 
     `by_id[id]` is (id below, code + 1 or 0). `plus` and `minus` get (id, time, rank), `plus` the code as well.

@@ -109,15 +109,9 @@ def _next_instant(instant: Number, time: Number, slide: Number, alive: Number) -
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])")
 def walk_answers(
-    times: np.ndarray,
-    codes: np.ndarray,
-    signs: np.ndarray,
-    upto: int,
-    slide: int,
-    counts: np.ndarray,
-    found: np.ndarray,
+    times: np.ndarray, codes: np.ndarray, signs: np.ndarray, upto: int, slide: int, counts: np.ndarray, found: np.ndarray,
     state: np.ndarray,
-) -> int:
+) -> int:  # fmt: skip
     """List the answer at each instant that is due, until all is done or the list is full; returns how many rows it has.
 
     `counts[value]` is (copies, change over the instant looked at next); slide = 0: instants at which something changed.

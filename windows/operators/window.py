@@ -32,16 +32,9 @@ _NONE = -1
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64, boolean, uint8[::1], int64[:,::1], int64[::1], int64[:,::1])")
 def walk_newest(
-    slots: np.ndarray,
-    signs: np.ndarray,
-    codes: np.ndarray,
-    n_newest: int,
-    sends_ends: bool,
-    displaced: np.ndarray,
-    by_code: np.ndarray,
-    newer: np.ndarray,
-    ended: np.ndarray,
-) -> int:
+    slots: np.ndarray, signs: np.ndarray, codes: np.ndarray, n_newest: int, sends_ends: bool, displaced: np.ndarray,
+    by_code: np.ndarray, newer: np.ndarray, ended: np.ndarray,
+) -> int:  # fmt: skip
     """Walk arrivals and scheduled ends; end displaced rows. `by_code[key]` is (rows, oldest, newest), `newer[slot]` the next.
 
     `displaced` marks rows that newer ones ended; `ended` gets (slot, event, 1 if displaced) of the rows that end in the output.

@@ -44,15 +44,9 @@ def make_keys(cells: np.ndarray, is_float: bool, flip: int, keys: np.ndarray) ->
 
 @kernel("void(int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int32[:,::1], int32[::1], int64[::1])")
 def move_rows(
-    slots: np.ndarray,
-    cells: np.ndarray,
-    signs: np.ndarray,
-    nulls: np.ndarray,
-    keys: np.ndarray,
-    links: np.ndarray,
-    roots: np.ndarray,
-    best: np.ndarray,
-) -> None:
+    slots: np.ndarray, cells: np.ndarray, signs: np.ndarray, nulls: np.ndarray, keys: np.ndarray, links: np.ndarray,
+    roots: np.ndarray, best: np.ndarray,
+) -> None:  # fmt: skip
     """Put arrivals into the heaps of their cells and take ended rows out; `nulls` is empty iff no value is NULL."""
     for i in range(len(slots)):
         if len(nulls) > 0 and nulls[i] != 0:
@@ -92,20 +86,10 @@ def link_rows(slots: np.ndarray, groups: np.ndarray, signs: np.ndarray, links: n
     "int64[::1], uint8[:,::1], int64[:,::1], int64[:,::1])"
 )
 def search_rows(
-    groups: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    born: np.ndarray,
-    rank_of: np.ndarray,
-    heads: np.ndarray,
-    links: np.ndarray,
-    positions: np.ndarray,
-    regions: np.ndarray,
-    null_at: np.ndarray,
-    nulls: np.ndarray,
-    keys: np.ndarray,
+    groups: np.ndarray, low: np.ndarray, high: np.ndarray, born: np.ndarray, rank_of: np.ndarray, heads: np.ndarray,
+    links: np.ndarray, positions: np.ndarray, regions: np.ndarray, null_at: np.ndarray, nulls: np.ndarray, keys: np.ndarray,
     found: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Write the bests of cells (query, group), given by the query's range of ranks and birth, to `found[extreme, cell]`."""
     for c in range(len(groups)):
         for e in range(len(keys)):

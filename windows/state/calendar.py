@@ -49,17 +49,9 @@ def _free_page(page: Number, free: Number, header: Number) -> None:
     "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1], boolean, int64)"
 )
 def enter_rows(
-    slots: np.ndarray,
-    ends: np.ndarray,
-    entries: np.ndarray,
-    pages: np.ndarray,
-    partitions: np.ndarray,
-    free: np.ndarray,
-    header: np.ndarray,
-    places: np.ndarray,
-    tracks: bool,
-    shift: int,
-) -> None:
+    slots: np.ndarray, ends: np.ndarray, entries: np.ndarray, pages: np.ndarray, partitions: np.ndarray, free: np.ndarray,
+    header: np.ndarray, places: np.ndarray, tracks: bool, shift: int,
+) -> None:  # fmt: skip
     """Append each row to its partition. `pages[p]` is (entries, next), `partitions[at]` (first page, last page)."""
     mask = np.int64(len(partitions) - 1)
     for k in range(len(slots)):
@@ -92,14 +84,9 @@ def enter_rows(
 
 @kernel("int64(int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], boolean, int64[::1], int64[::1])")
 def list_rows(
-    entries: np.ndarray,
-    pages: np.ndarray,
-    partitions: np.ndarray,
-    places: np.ndarray,
-    tracks: bool,
-    slots: np.ndarray,
+    entries: np.ndarray, pages: np.ndarray, partitions: np.ndarray, places: np.ndarray, tracks: bool, slots: np.ndarray,
     ends: np.ndarray,
-) -> int:
+) -> int:  # fmt: skip
     """List all rows, partition by partition in order of coming, and their places; returns how many."""
     n = np.int64(0)
     for at in range(len(partitions)):
@@ -129,20 +116,10 @@ def leave_gaps(slots: np.ndarray, entries: np.ndarray, places: np.ndarray) -> No
     "int64[::1], int64[::1], int64[::1])"
 )
 def take_due(
-    first: int,
-    n_partitions: int,
-    upto: int,
-    entries: np.ndarray,
-    pages: np.ndarray,
-    partitions: np.ndarray,
-    free: np.ndarray,
-    header: np.ndarray,
-    places: np.ndarray,
-    tracks: bool,
-    slots: np.ndarray,
-    ends: np.ndarray,
+    first: int, n_partitions: int, upto: int, entries: np.ndarray, pages: np.ndarray, partitions: np.ndarray,
+    free: np.ndarray, header: np.ndarray, places: np.ndarray, tracks: bool, slots: np.ndarray, ends: np.ndarray,
     counts: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Take the rows with end <= upto out of some partitions; the others close up."""
     mask = np.int64(len(partitions) - 1)
     n = np.int64(0)

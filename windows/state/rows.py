@@ -74,22 +74,10 @@ def _find_id(id: Number, ids: Number, table: Number, shift: Number) -> Number:
     "int64[::1], int64[::1], uint8[::1], int64[::1], int64[:,::1], int64[::1], int64[::1])"
 )
 def walk_events(
-    order: np.ndarray,
-    times: np.ndarray,
-    ranks: np.ndarray,
-    due: np.ndarray,
-    minus_ids: np.ndarray,
-    plus_slots: np.ndarray,
-    upto: int,
-    by_id: bool,
-    ids: np.ndarray,
-    ends: np.ndarray,
-    alive: np.ndarray,
-    table: np.ndarray,
-    found: np.ndarray,
-    early: np.ndarray,
-    counts: np.ndarray,
-) -> None:
+    order: np.ndarray, times: np.ndarray, ranks: np.ndarray, due: np.ndarray, minus_ids: np.ndarray, plus_slots: np.ndarray,
+    upto: int, by_id: bool, ids: np.ndarray, ends: np.ndarray, alive: np.ndarray, table: np.ndarray, found: np.ndarray,
+    early: np.ndarray, counts: np.ndarray,
+) -> None:  # fmt: skip
     """Apply due ends, explicit ends and beginnings (numbered through in that sequence) in the order given.
 
     `found` gets times, ranks, slots and signs: the fields of `RowEvents`.

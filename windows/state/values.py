@@ -66,18 +66,9 @@ def hash_rows(cells: np.ndarray, nulls: np.ndarray, hashes: np.ndarray) -> None:
     "int64[::1], int64[::1], int64[::1])"
 )
 def encode_rows(
-    cells: np.ndarray,
-    nulls: np.ndarray,
-    hashes: np.ndarray,
-    table: np.ndarray,
-    table_address: int,
-    stored: np.ndarray,
-    stored_nulls: np.ndarray,
-    counts: np.ndarray,
-    free: np.ndarray,
-    header: np.ndarray,
-    codes: np.ndarray,
-) -> int:
+    cells: np.ndarray, nulls: np.ndarray, hashes: np.ndarray, table: np.ndarray, table_address: int, stored: np.ndarray,
+    stored_nulls: np.ndarray, counts: np.ndarray, free: np.ndarray, header: np.ndarray, codes: np.ndarray,
+) -> int:  # fmt: skip
     """Write the code of each row and add a reference; new values take free codes, of which there are enough. Returns how many."""
     n_new = np.int64(0)
     mask = np.int64(len(table) - 1)
@@ -109,16 +100,9 @@ def encode_rows(
 
 @kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64[:,::1], uint8[:,::1], int64[::1], int64[::1], int64[::1])")
 def release_codes(
-    codes: np.ndarray,
-    hashes: np.ndarray,
-    table: np.ndarray,
-    table_address: int,
-    stored: np.ndarray,
-    stored_nulls: np.ndarray,
-    counts: np.ndarray,
-    free: np.ndarray,
-    header: np.ndarray,
-) -> int:
+    codes: np.ndarray, hashes: np.ndarray, table: np.ndarray, table_address: int, stored: np.ndarray,
+    stored_nulls: np.ndarray, counts: np.ndarray, free: np.ndarray, header: np.ndarray,
+) -> int:  # fmt: skip
     """Take a reference from each code; codes without any leave the table. Returns how many; `hashes` is scratch."""
     n_gone = np.int64(0)
     mask = np.int64(len(table) - 1)
