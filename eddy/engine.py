@@ -106,7 +106,7 @@ class Engine:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The attributes but the caller's clocks and the current turn (`eddy/state/state.py`)."""
+        """The attributes but the caller's clocks and the current turn (`eddy/state/dump.py`)."""
         return {name: value for name, value in vars(self).items() if name not in ("_clock", "_wall", "_turn")}
 
     def _restart(self, clock: Callable[[], Any] | None, wall: Callable[[], Any] | None) -> None:

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from eddy import Engine
 from eddy.commit.state_cap import STATE_BYTES
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 from lineage.errors import ConflictError, EddyError, GoneError
 from pipeline.dataset import MANIFEST, Dataset
 from pipeline.draft import telling_disk

@@ -5,8 +5,8 @@ queries that differ in their parameters cost one parse. The recursion is bounded
 `MAX_LEVELS` and `MAX_SELECTS` for queries. Parts that read no column are computed here (`filters.expressions.evaluate.fold`).
 
 Of a SELECT the inputs are bound first (`queries/inputs.py`), then the condition: all ON conditions and WHERE in one conjunction,
-for only inner joins exist. Then the select list (`queries/outputs.py`), or the groups (`queries/grouping.py`), and
-`queries/reading.py` puts the three together. Set operators are in `queries/sets.py`. A WITH name is bound once, where it is
+for only inner joins exist. Then the select list (`queries/output_columns.py`), or the groups (`queries/grouping.py`), and
+`queries/select_nodes.py` puts the three together. Set operators are in `queries/sets.py`. A WITH name is bound once, where it is
 defined, and its node stands wherever the name is read.
 """
 
@@ -20,10 +20,10 @@ from queries.grouping import GroupBinder
 from queries.inputs import Derived, Input, InputBinder
 from queries.literals import check_params
 from queries.nodes import Distinct, Node, ToStream
-from queries.outputs import bind_outputs
-from queries.reading import conjunction, read_inputs
+from queries.output_columns import bind_outputs
 from queries.scalars import ScalarBinder
 from queries.scope import Scope
+from queries.select_nodes import conjunction, read_inputs
 from queries.sets import combine, stream_error
 from queries.sql_text import SqlText
 from queries.syntax import (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from filters.expressions.expression import Literal
 from queries.guards import MAX_DEPTH
-from queries.operands import OperandParser
+from queries.operand_parser import OperandParser
 from queries.syntax import Apply, Constant, Param, Syntax
 from queries.tokens import Cursor, TokenKind
 from queries.vocabulary import ARRAYS, IN_QUERY, never

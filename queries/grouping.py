@@ -2,7 +2,7 @@
 
 A grouped SELECT becomes three nodes:
 
-    the rows       keys, then the arguments and filters of the aggregates, as columns      `queries/reading.py`
+    the rows       keys, then the arguments and filters of the aggregates, as columns      `queries/select_nodes.py`
     GroupBy        one row a group: keys, then aggregates
     Select         HAVING and the select list over those; left out if they add nothing
 
@@ -23,9 +23,9 @@ from lineage.schema import Type
 from queries.bound import OutputColumn
 from queries.inputs import Input
 from queries.nodes import Aggregate, GroupBy, Node
-from queries.outputs import bind_outputs
-from queries.reading import read_inputs, select
+from queries.output_columns import bind_outputs
 from queries.scalars import ScalarBinder
+from queries.select_nodes import read_inputs, select
 from queries.syntax import Aggregated, Constant, Convert, Item, Name, Param, SelectQuery, Star, Syntax
 
 _NUMBERS = ("sum", "avg", "stddev", "variance", "median")

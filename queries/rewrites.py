@@ -45,7 +45,7 @@ from lineage.schema import Column, Type
 from queries.bound import OutputColumn
 from queries.joins import BandEdge, EqualityEdge, Join, JoinResidual, KeyColumn
 from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream, Window, column_refs
-from queries.reading import conjunction, is_identity
+from queries.select_nodes import conjunction, is_identity
 from queries.split import conjuncts_of, split
 from queries.tree import mapped, walk, with_children, word_of
 

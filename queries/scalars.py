@@ -2,7 +2,7 @@
 
     bind : syntax node -> typed expression          one method per operator family, found in `_OPERATORS`
 
-The rules of types are in `queries/types.py`, the table of functions in `queries/functions.py`.
+The rules of types are in `queries/types.py`, the table of functions in `queries/signatures.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from filters.expressions.expression import Expression, FunctionCall, Interval, L
 from filters.expressions.time_functions import EXTRACT_PARTS, TRUNC_UNITS, check_format
 from lineage.errors import QueryError, did_you_mean
 from lineage.schema import Type
-from queries.functions import SIGNATURES, SPECIAL, Signature
 from queries.literals import as_timestamp, param_literal, param_value
 from queries.scope import Scope
+from queries.signatures import SIGNATURES, SPECIAL, Signature
 from queries.sql_text import SqlText
 from queries.syntax import Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.types import comparable, convert, is_text, mismatch, unify

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from lineage.errors import SchemaError
 from lineage.schema import check_name
 from queries.expressions import ExpressionParser
-from queries.operands import RESERVED
+from queries.operand_parser import RESERVED
 from queries.syntax import MAX_INPUTS, Name, QuerySyntax, SourceItem, Syntax, Window
 from queries.tokens import Cursor, Token, TokenKind
 from queries.vocabulary import (

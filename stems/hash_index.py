@@ -20,8 +20,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from lineage.schema import Type
+from stems.chain_changes import build_chains, delete_rows
 from stems.chain_walk import FAR, find_heads, walk_chains
-from stems.chains import build_chains, delete_rows
 from stems.key_search import AHEAD
 from stems.key_table import COUNT_BITS, MAX_PLACES, MIN_PLACES, KeyTable
 from stems.keys import KeyFolding, Keys

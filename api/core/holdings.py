@@ -19,7 +19,7 @@ import orjson
 from api.base.limits import KEYS
 from eddy import Engine
 from eddy.base.checking import changing
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 
 
 class Definition(NamedTuple):

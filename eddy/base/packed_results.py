@@ -1,4 +1,4 @@
-"""Packing many small results into a few long arrays, for the dump of a change log (`eddy/state/state.py`).
+"""Packing many small results into a few long arrays, for the dump of a change log (`eddy/state/dump.py`).
 
 A log has some arrays for each commit that changed its query, so an engine may have a million of a few bytes each. Packed they
 stand end to end, column by column; unpacked every result is a slice of that.

@@ -26,7 +26,7 @@ from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, 
 from lineage.numbering import Numbering
 from lineage.schema import Schema, Type, check_name
 from queries.bound import Readable
-from queries.functions import is_reserved
+from queries.signatures import is_reserved
 
 
 class Catalog:

@@ -14,7 +14,7 @@ from typing import Any
 from filters.expressions import number_functions, text_functions, time_functions
 from filters.values import comparisons
 from filters.values.casts import cast
-from filters.values.distinct import map_distinct
+from filters.values.distinct_calls import map_distinct
 from filters.values.vector import Frame, Vector
 from lineage.schema import Type
 

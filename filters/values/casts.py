@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from filters.values.dates import parse_timestamp, timestamp_text
-from filters.values.distinct import map_distinct
+from filters.values.distinct_calls import map_distinct
 from filters.values.vector import Frame, Vector, settle
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 

@@ -34,7 +34,7 @@ from tests.reference.row_steps import make_row_script
 from tests.reference.steps import make_script
 from tests.reference.stream_joins import make_stream_join_script, make_table_script
 from tests.reference.window_steps import make_window_script
-from tests.unit.eddy.state import test_state
+from tests.unit.eddy.state import test_dump
 from windows.state.rows import LiveRows
 
 #: Scripts that a mutant may survive before the test fails, and their length.
@@ -58,7 +58,7 @@ KINDS: dict[str, Callable[[int], object]] = {
     "trees": lambda seed: replay_trees(make_window_script(seed, N_STEPS), seed),
     "frozen": lambda seed: replay_trees(make_frozen_script(seed, N_STEPS), seed),
     "shared": lambda seed: replay_pair(Pair(seed), seed),
-    "look": lambda seed: test_state.test_all_that_an_engine_holds_is_there_again_and_shared_as_it_was("auto"),
+    "look": lambda seed: test_dump.test_all_that_an_engine_holds_is_there_again_and_shared_as_it_was("auto"),
 }
 
 MUTANTS: dict[str, tuple[type, str, Change, str]] = {

@@ -19,7 +19,7 @@ import pytest
 from api.base.limits import Limits
 from eddy import Engine, NotFoundError
 from eddy.operators.tree_query import TreeQuery
-from eddy.state.state import dump_state
+from eddy.state.dump import dump_state
 from queries.nodes import Block, GroupBy, Slide
 from tests.reference.comparison import Mismatch, compared, near
 from tests.reference.frozen_steps import make_frozen_script

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eddy import Engine, Query
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 
 
 class Handle:

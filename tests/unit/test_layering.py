@@ -343,7 +343,7 @@ def test_a_right_arrow_is_not(package: str, source: str) -> None:
         ("eddy/streams/legs.py", "from eddy.query import Query"),
         ("eddy/streams/legs.py", "def f():\n    import eddy.matching.commit"),
         ("eddy/query.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eddy import engine"),
-        ("eddy/engine.py", "from eddy.state.state import dump"),
+        ("eddy/engine.py", "from eddy.state.dump import dump"),
         ("filters/values/vector.py", "from filters import index"),
         ("api/base/limits.py", "import api.cli"),
         ("api/routes/socket.py", "from api import VERSION"),
@@ -358,7 +358,7 @@ def test_an_arrow_that_points_up_is_found(file: str, source: str) -> None:
     [
         ("eddy/engine.py", "from eddy.lifecycle import Lifecycle\nfrom eddy.base.plans import Plan\nimport lineage.errors"),
         ("eddy/streams/legs.py", "from eddy.streams import source\nfrom eddy.routing.base import Ledger"),
-        ("eddy/__init__.py", "from eddy.state.state import dump"),
+        ("eddy/__init__.py", "from eddy.state.dump import dump"),
     ],
 )
 def test_an_arrow_that_points_down_is_not(file: str, source: str) -> None:

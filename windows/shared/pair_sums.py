@@ -16,7 +16,7 @@ from lineage.kernels import kernel
 from lineage.lanes import LANES, add_four
 from windows.shared.pair_extremes import PairExtremes
 from windows.shared.planes import Planes
-from windows.shared.reading import read_measures
+from windows.shared.run_measures import read_measures
 from windows.shared.shown import ShownMeasures
 from windows.state.growth import LEAST, room_for
 

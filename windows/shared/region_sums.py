@@ -28,7 +28,7 @@ from lineage.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_l
 from lineage.memory import address_of, prefetch
 from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
 from windows.shared.planes import Planes
-from windows.shared.reading import read_measures
+from windows.shared.run_measures import read_measures
 from windows.shared.shown import ShownMeasures
 from windows.state.growth import LEAST, fitted, room_for
 

@@ -24,7 +24,7 @@ from stems.keys import mix
 from windows.delta import SCHEDULED, Delta, merged_order
 from windows.state.due import Buffer
 from windows.state.growth import LEAST, fitted
-from windows.state.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
+from windows.state.hash_table import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from windows.state.numbers import Numbers
 
 U64 = np.uint64

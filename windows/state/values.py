@@ -6,7 +6,7 @@ Codes are dense: counts, groups and ranks of values are plain arrays by code. Ea
 rows; `release` gives references back, and a code without any is free for another value. Until then its value can be read back.
 Capacity follows the number of live values (`windows/state/numbers.py`).
 
-    table    from the hash of a value to its code (`windows/state/hashing.py`)
+    table    from the hash of a value to its code (`windows/state/hash_table.py`)
     cells    the values by code (`windows/state/cells.py`), floats in one form
 """
 
@@ -23,7 +23,7 @@ from lineage.schema import Type
 from stems.keys import mix
 from windows.state.cells import Cells
 from windows.state.growth import LEAST, fitted
-from windows.state.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
+from windows.state.hash_table import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from windows.state.numbers import Numbers, hand_out, take_back
 
 U64 = np.uint64

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eddy import Engine
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 from tests.unit.eddy.digest import digest
 
 COLUMNS = {"k": "int", "x": "float", "s": "string", "ts": "timestamp"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eddy import Engine
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 
 SECOND = 1000
 

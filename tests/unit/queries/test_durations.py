@@ -6,7 +6,7 @@ import pytest
 
 from filters.expressions.expression import Interval
 from queries.durations import DurationError, find_unit, measure, parse_duration
-from queries.functions import is_reserved
+from queries.signatures import is_reserved
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from eddy.base.change_log import size_of
 from eddy.base.result_log import UNREAD_BYTES
 from eddy.history.retention import bytes_kept
 from eddy.operators.tree_query import TreeQuery
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 
 MB = 1_000_000
 AGGREGATES = {

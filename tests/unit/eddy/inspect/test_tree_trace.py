@@ -9,7 +9,7 @@ import pytest
 from eddy import Engine
 from eddy.history import retention
 from eddy.inspect import trace_rows
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 from tests.unit.eddy.digest import at
 
 HOT = "WHERE temp > 20"

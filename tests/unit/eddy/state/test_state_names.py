@@ -15,7 +15,7 @@ from eddy import Engine
 from eddy.lifecycle import Lifecycle
 from eddy.operators.replanning import ReplanPace
 from eddy.preparing import EXPIRY
-from eddy.state.state import dump_state
+from eddy.state.dump import dump_state
 from eddy.state.state_graph import HUBS, GraphWriter, method
 from eddy.state.state_names import CLASSES, METHODS, NAMES, OTHERS
 from lineage.errors import EddyError
@@ -112,7 +112,7 @@ def test_methods_are_those_that_are_listed() -> None:
 
 
 def test_nothing_that_is_listed_belongs_to_the_client_or_is_loaded_only_by_name() -> None:
-    script = "import sys, eddy.state.state, eddy.state.state_names as n; print([m for m in n.CLASSES if m not in sys.modules])"
+    script = "import sys, eddy.state.dump, eddy.state.state_names as n; print([m for m in n.CLASSES if m not in sys.modules])"
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
     assert run.stdout.strip() == "[]"
     assert not any(module.startswith(("eddy.client", "api", "storage", "pipeline")) for module in CLASSES)

@@ -240,7 +240,7 @@ def test_a_hostile_like_pattern_takes_no_exponential_time() -> None:
 
 
 def test_a_text_function_runs_once_per_distinct_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    from filters.values.distinct import map_distinct
+    from filters.values.distinct_calls import map_distinct
     from filters.values.vector import Vector
 
     calls: list[tuple[str, int]] = []

@@ -15,7 +15,7 @@ Parts: the first has a header, the table of arrays and the objects; the second t
               and the digest of all that and of the rest of the first part
 
 `LAYOUT` is the number of the objects' shapes: a change of any attribute or of its meaning counts it up
-(`tests/unit/eddy/state/test_state.py` has their digest), for state of another layout cannot be loaded. Digest and sums tell
+(`tests/unit/eddy/state/test_dump.py` has their digest), for state of another layout cannot be loaded. Digest and sums tell
 damage from state; they do not make the bytes of strangers a good state, though loading those would call nothing but the engine's
 own classes.
 """

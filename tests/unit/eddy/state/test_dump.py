@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.state.state as state
+import eddy.state.dump as state
 from eddy import EddyError, Engine, GoneError
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 from eddy.state.state_arrays import SMALL, Arrays, loaded
 from eddy.state.state_graph import HUBS, GraphWriter, is_ours
 from tests.unit.eddy.alike import assert_alike
@@ -124,7 +124,7 @@ def test_what_can_be_counted_is_the_same() -> None:
 def test_a_program_in_another_process_goes_on_too(tmp_path: Path) -> None:
     """There, texts have other hashes and all objects other addresses."""
     program = (
-        "import sys, json; from pathlib import Path; from eddy.state.state import dump_state\n"
+        "import sys, json; from pathlib import Path; from eddy.state.dump import dump_state\n"
         "from tests.unit.eddy.rich import feed, make_engine, submit_all\n"
         "engine = make_engine(); submit_all(engine); feed(engine, 5, 0, 6)\n"
         "parts = dump_state(engine); print(json.dumps(list(map(len, parts)))); Path(sys.argv[1]).write_bytes(b''.join(parts))"
@@ -475,7 +475,7 @@ def named(module: str, name: str, *args: str) -> bytes:
     [
         ("os", "system"), ("posix", "system"), ("builtins", "eval"), ("builtins", "exec"), ("builtins", "getattr"),
         ("builtins", "__import__"), ("subprocess", "Popen"), ("pickle", "loads"), ("numba.core.serialize", "_rebuild_function"),
-        ("eddy.engine", "time.sleep"), ("eddy.state.state", "pickle.loads"),
+        ("eddy.engine", "time.sleep"), ("eddy.state.dump", "pickle.loads"),
         ("eddy.state.state_graph", "importlib.import_module"),
         ("eddy.engine", "Engine.close"), ("eddy.base.compile", "ensure"), ("lineage.times", "to_us"), ("eddy.engine", "Callable"),
         ("types", "FunctionType"), ("types", "CodeType"), ("copyreg", "_reconstructor"), ("numpy", "load"), ("io", "open"),

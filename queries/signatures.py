@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lineage.schema import Type
-from queries.operands import RESERVED
+from queries.operand_parser import RESERVED
 from queries.vocabulary import AGGREGATES, FUNCTIONS, OPERANDS
 
 
