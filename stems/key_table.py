@@ -155,7 +155,7 @@ class KeySegment:
 
 
 class KeyTable:
-    """The segments and their directory, which kernels search (`stems/key_search.py`) and put keys in (`stems/chain_changes.py`)."""
+    """The segments and their directory: kernels search it (`stems/key_search.py`) and put keys in (`stems/chain_changes.py`)."""
 
     def __init__(self, min_places: int = MIN_PLACES, max_places: int = MAX_PLACES) -> None:
         self._min_places = min_places
