@@ -81,7 +81,7 @@ class NamedQuery:
         return self.name.lower() if self.update_pattern == patterns.WEAKEST else None
 
 
-class _Operator:
+class _ByKind:
     """What `windows/patterns.py` says of an operator by its kind, and by the patterns of its children."""
 
     __slots__ = ()
@@ -105,7 +105,7 @@ class _Operator:
         return patterns.OPERATORS[self.kind].cases
 
 
-class _Over(_Operator):
+class _Over(_ByKind):
     """The common part of operators over one child: a relation with the child's columns and bounded state."""
 
     __slots__ = ()
@@ -234,7 +234,7 @@ class Select(_Over):
 
 
 @dataclass(frozen=True, slots=True)
-class JoinNode(_Operator):
+class JoinNode(_ByKind):
     """A FROM list over other nodes: the combinations of their rows that satisfy the condition.
 
     What reads one input alone is already done below, so `condition` and `join` hold only what joins inputs, and `join.own` is
@@ -293,7 +293,7 @@ class Distinct(_Over):
 
 
 @dataclass(frozen=True, slots=True)
-class SetOperation(_Operator):
+class SetOperation(_ByKind):
     """UNION, EXCEPT or INTERSECT of two relations with columns of the same types; names are those of the left."""
 
     #: "union", "except" or "intersect"

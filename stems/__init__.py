@@ -3,7 +3,7 @@
 A row is stored once (`row_store.py`), and enters all indexes of its stream (`indexes.py`) in the same step.
 
     equality    `hash_index.py`: `key_table.py` leads from a key (`keys.py`) to its newest row, `links.py` from a row to the
-                older ones of its key; `chains.py` builds, `chain_walk.py` probes
+                older ones of its key; `chain_changes.py` builds, `chain_walk.py` probes
     ranges      `sorted_index.py`: positions by key, in `sorted_runs.py`
     columns     `derived.py`: expressions computed once a row. `row_ends.py`: when a row leaves `[ROWS n]`. `own_ends.py`: when
                 a row of a keyed stream ends by itself

@@ -3,8 +3,8 @@
     sums of (query, group)  =  sums by region below the query's upper bound  -  below its lower bound       region path
                             =  a record of its own                                                       pair path
 
-    rows  ->  row vectors (`planes.py`)  ->  region_sums, pair_sums  ->  measures (`reading.py`)  ->  changed cells (`shown.py`)
-                                             extremes, pair_extremes
+    rows -> row vectors (`planes.py`) -> region_sums, pair_sums -> measures (`run_measures.py`) -> changed cells (`shown.py`)
+                                         extremes, pair_extremes
 
 Queries that differ in one interval on one attribute are differences of sums by region (`region_sums.py`, `extremes.py`);
 queries that are new, or ask for more, have sums of their own (`pair_sums.py`, `pair_extremes.py`). `planes.py` says which
