@@ -6,14 +6,12 @@ so every look for due rows touches all of them.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
 
 
 class ListBuffer(RowBuffer):
-    kind: ClassVar[str] = "list"
+    kind = "list"
 
     def __init__(self, key: Key = whole_row) -> None:
         super().__init__(key)

@@ -45,6 +45,10 @@ class QueuedOperator(RuleNode):
     def __init__(self, *inputs: PlanNode) -> None:
         super().__init__(*inputs)
         self.counters = OperatorCounters()
+        #: all buffers it owns
+        self.states: Sequence[RowBuffer] = ()
+        #: the rows it has sent and not ended, where it keeps them: a consumer may read them here
+        self.output_state: RowBuffer | None = None
         self.clock = NEVER
         self._out: list[QueueMessage] = []
         self._flagged = False
@@ -70,16 +74,6 @@ class QueuedOperator(RuleNode):
     def start(self, time: int) -> list[QueueMessage]:
         """Return the messages sent before any input."""
         return []
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        """All buffers it owns."""
-        return ()
-
-    @property
-    def output_state(self) -> RowBuffer | None:
-        """The rows it has sent and not ended, where it keeps them: a consumer may read them here."""
-        return None
 
     @property
     def touched(self) -> int:
@@ -254,3 +248,14 @@ class QueuedOperator(RuleNode):
         self.counters.probes += looked_at
         if self._sign == "-":
             self.counters.probes_of_ends += looked_at
+
+
+class StatelessOperator(QueuedOperator):
+    """An operator that sends each end on as it sent the row."""
+
+    def _end_named(self, element: Element, port: int) -> None:
+        self._end(element, port)
+
+    def _end_all(self, end: int, port: int) -> None:
+        # also where a row of another input has this end: it is due as well
+        self._emit_message(end)

@@ -14,7 +14,6 @@ import heapq
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
 from experiments.papers.buffers.element import canonical
@@ -46,7 +45,7 @@ class Retraction:
 class TimedSource(PlanNode):
     """A stream under a window; `key`: the columns by which it has one row at a time."""
 
-    kind: ClassVar[str] = "source"
+    kind = "source"
 
     def __init__(self, name: str, window: WindowSpec, *, key: tuple[int, ...] = (), has_end: bool = False) -> None:
         super().__init__()
