@@ -21,50 +21,43 @@ router = APIRouter(tags=["rows"])
 #: Seconds that `?wait=visible` waits at most.
 MAX_WAIT = 30.0
 
-_ROWS = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
-                "examples": {
-                    "a row": {"value": {"sensor": 1, "temp": 31.5, "ts": 1000}},
-                    "rows": {"value": [{"sensor": 1, "temp": 31.5, "ts": 1000}]},
-                    "columns": {"value": {"sensor": [1, 2], "temp": [31.5, 20.0], "ts": [1000, 1000]}},
-                },
-            },
-            "application/x-ndjson": {"schema": {"type": "string"}},
-            "text/csv": {"schema": {"type": "string"}},
-            "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
+
+def _body(content: dict[str, Any]) -> dict[str, Any]:
+    """Return what the OpenAPI document says of a required body, by media type."""
+    return {"requestBody": {"required": True, "content": content}}
+
+
+_TEXT = {"schema": {"type": "string"}}
+_ARROW = {"schema": {"type": "string", "format": "binary"}}
+_ROWS = _body({
+    "application/json": {
+        "schema": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
+        "examples": {
+            "a row": {"value": {"sensor": 1, "temp": 31.5, "ts": 1000}},
+            "rows": {"value": [{"sensor": 1, "temp": 31.5, "ts": 1000}]},
+            "columns": {"value": {"sensor": [1, 2], "temp": [31.5, 20.0], "ts": [1000, 1000]}},
         },
-    }
-}
-_BUNDLE = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object"},
-                "example": {"quotes": [{"symbol": "ACME", "price": 12.5}], "trades": {"symbol": ["ACME"], "size": [100]}},
-            },
-            "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
+    },
+    "application/x-ndjson": _TEXT,
+    "text/csv": _TEXT,
+    "application/vnd.apache.arrow.stream": _ARROW,
+})  # fmt: skip
+_BUNDLE = _body({
+    "application/json": {
+        "schema": {"type": "object"},
+        "example": {"quotes": [{"symbol": "ACME", "price": 12.5}], "trades": {"symbol": ["ACME"], "size": [100]}},
+    },
+    "application/vnd.apache.arrow.stream": _ARROW,
+})  # fmt: skip
+_KEYS = _body({
+    "application/json": {
+        "schema": {
+            "type": "object", "required": ["keys"], "additionalProperties": False,
+            "properties": {"keys": {"type": "array"}, "time": {}},
         },
+        "example": {"keys": [1, 2]},
     }
-}
-_KEYS = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object", "required": ["keys"], "additionalProperties": False,
-                    "properties": {"keys": {"type": "array"}, "time": {}},
-                },
-                "example": {"keys": [1, 2]},
-            }
-        },
-    }
-}  # fmt: skip
+})  # fmt: skip
 
 Key = Header(None, alias="Idempotency-Key", min_length=1, max_length=KEY_CHARACTERS)
 Wait = Query(None, description="visible: answer once the rows are released, which lateness delays")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eddy import Engine
-from experiments.drawing import COLOURS, MARKERS
+from experiments.drawing import COLOURS, MARKERS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BARS, POSTS = "stock_hourly.parquet", "stock_posts.parquet"
 SYMBOLS = ("AAPL", "BAC")
@@ -158,9 +154,7 @@ EXPERIMENT = Experiment(
         "eddy_calls_per_bar": "calls of functions, counted", "pull_up_calls_per_bar": "functions times matches",
         "seed": "has no effect: the rows are real",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Each point is a month. The more posts a bar meets, the more often PullUp asks the same question; the "
     "eddy asks once.",
     by="counts",

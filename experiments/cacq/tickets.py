@@ -19,16 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eddy import Engine
-from experiments.drawing import COLOURS
+from experiments.drawing import COLOURS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FILTERS = "abcde"
 BATCH_ROWS = 64
@@ -257,9 +253,7 @@ EXPERIMENT = Experiment(
         "deviation": "standard deviation over seeds", "batch_rows": "rows that one route serves", "stage_rows": "rows of a stage",
         "seed": "the first", "seeds": "how many",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Each line is one filter's share of all tickets, which is its chance to be visited first. Dotted lines: "
     "new queries bring a new filter, whose line begins near zero. In the lower right no order of filters saves work, "
     "so the lines meet.",

@@ -45,27 +45,8 @@ from experiments.papers.operators.union import QueuedUnion
 from experiments.papers.plan import distinct
 
 __all__ = [
-    "EXPIRY",
-    "KeyedTable",
-    "Maintenance",
-    "OverwritingAggregate",
-    "Pipeline",
-    "QueuedDeltaStar",
-    "QueuedDistinct",
-    "QueuedGroupBy",
-    "QueuedIntersect",
-    "QueuedJoin",
-    "QueuedMinus",
-    "QueuedProject",
-    "QueuedRecipient",
-    "QueuedSelect",
-    "QueuedTableJoin",
-    "QueuedUnion",
-    "Retraction",
-    "RowAggregate",
-    "ServiceTimes",
-    "TemporalAggregate",
-    "TimedRow",
-    "TimedSource",
-    "distinct",
-]
+    "EXPIRY", "KeyedTable", "Maintenance", "OverwritingAggregate", "Pipeline", "QueuedDeltaStar", "QueuedDistinct",
+    "QueuedGroupBy", "QueuedIntersect", "QueuedJoin", "QueuedMinus", "QueuedProject", "QueuedRecipient",
+    "QueuedSelect", "QueuedTableJoin", "QueuedUnion", "Retraction", "RowAggregate", "ServiceTimes",
+    "TemporalAggregate", "TimedRow", "TimedSource", "distinct",
+]  # fmt: skip

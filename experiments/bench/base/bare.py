@@ -12,7 +12,7 @@ its layouts take a batch and return `RowLists`, and the bench divides by the fas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -88,6 +88,37 @@ class Attribute:
             kernels.codes_by_grid(values, self.padded, self.starts, self.low, self.scale, codes)
 
 
+class PrefixLists:
+    """Row lists of conjunctions from the codes of rows, by prefix bitmaps of each attribute (`kernels.lists_by_query`)."""
+
+    def __init__(
+        self, n_cuts: Sequence[int], n_rows: int, starts: np.ndarray, attributes: np.ndarray, cuts: np.ndarray, above: np.ndarray
+    ) -> None:
+        n_kept = n_rows // kernels.STEP + 2
+        self._n_cuts = n_cuts
+        self._parts = (starts, attributes, cuts, above)
+        self._kept_all = np.array([n < n_kept for n in n_cuts])
+        self._bitmaps = np.zeros((len(n_cuts), min(max(n_cuts) + 1, n_kept), (n_rows + 63) // 64), np.uint64)
+        self._ranks = np.zeros((len(n_cuts), max(n_cuts) + 1), np.int32)
+        self._orders = np.zeros((len(n_cuts), n_rows), np.int32)
+        self._output = Output(len(starts) - 1, n_rows)
+
+    def lists(self, codes: np.ndarray) -> RowLists:
+        """Row lists of up to `n_rows` rows; `codes[a]` are those of attribute a."""
+        n_rows = codes.shape[1]
+        for a, n_cuts in enumerate(self._n_cuts):
+            if not n_cuts:
+                continue
+            if self._kept_all[a]:
+                kernels.prefix_bitmaps(codes[a], n_cuts, self._bitmaps[a])
+            else:
+                kernels.order_by_code(codes[a], n_cuts, self._ranks[a], self._orders[a])
+                kernels.step_bitmaps(self._orders[a, :n_rows], self._bitmaps[a])
+        out = self._output
+        tables = (self._kept_all, self._bitmaps, self._ranks, self._orders, BYTE_BITS)
+        return out.lists(kernels.lists_by_query(n_rows, *self._parts, *tables, out.queries, out.offsets, out.rows))
+
+
 def _cuts_of(comparison: Comparison) -> list[tuple[int | float, bool]]:
     """A comparison as (cut, above) parts: rows below the cut, or from it on."""
     constant = comparison.constant
@@ -129,15 +160,10 @@ class Conjunctions:
             mine = self.part_attribute == a
             wanted = np.array(found[a], attribute.cuts.dtype)
             self.part_cut[mine] = np.searchsorted(attribute.cuts, wanted)
-        self.starts = np.searchsorted(self.part_query, np.arange(self.n_queries + 1)).astype(np.int64)
-        most = max(attribute.n_cuts for attribute in self.attributes)
-        n_kept = n_rows // kernels.STEP + 2
-        self.kept_all = np.array([attribute.n_cuts < n_kept for attribute in self.attributes])
-        self.bitmaps = np.zeros((len(names), min(most + 1, n_kept), (n_rows + 63) // 64), np.uint64)
+        starts = np.searchsorted(self.part_query, np.arange(self.n_queries + 1)).astype(np.int64)
+        n_cuts = [attribute.n_cuts for attribute in self.attributes]
+        self.prefixes = PrefixLists(n_cuts, n_rows, starts, self.part_attribute, self.part_cut, self.part_above)
         self.codes = np.zeros((len(names), n_rows), np.int32)
-        self.ranks = np.zeros((len(names), most + 1), np.int32)
-        self.orders = np.zeros((len(names), n_rows), np.int32)
-        self.table = BYTE_BITS
         self.output = Output(self.n_queries, n_rows)
         self.regions: np.ndarray | None = None
 
@@ -156,31 +182,7 @@ class Conjunctions:
 
     def by_query(self, batch: Batch) -> RowLists:
         self._encode(batch)
-        for a, attribute in enumerate(self.attributes):
-            if not attribute.n_cuts:
-                continue
-            if self.kept_all[a]:
-                kernels.prefix_bitmaps(self.codes[a], attribute.n_cuts, self.bitmaps[a])
-            else:
-                kernels.order_by_code(self.codes[a], attribute.n_cuts, self.ranks[a], self.orders[a])
-                kernels.step_bitmaps(self.orders[a], self.bitmaps[a])
-        out = self.output
-        n_lists = kernels.lists_by_query(
-            self.n_rows,
-            self.starts,
-            self.part_attribute,
-            self.part_cut,
-            self.part_above,
-            self.kept_all,
-            self.bitmaps,
-            self.ranks,
-            self.orders,
-            self.table,
-            out.queries,
-            out.offsets,
-            out.rows,
-        )
-        return out.lists(n_lists)
+        return self.prefixes.lists(self.codes)
 
     def _build_regions(self) -> np.ndarray:
         words = (self.n_queries + 63) // 64
@@ -203,7 +205,7 @@ class Conjunctions:
         kernels.lineage_by_row(self.codes, self.regions, self.first, self.lineage)
         transpose(self.lineage, self.by_bits)
         out = self.output
-        return out.lists(kernels.lists_of_bitmaps(self.by_bits, self.n_queries, self.table, out.queries, out.offsets, out.rows))
+        return out.lists(kernels.lists_of_bitmaps(self.by_bits, self.n_queries, BYTE_BITS, out.queries, out.offsets, out.rows))
 
 
 class RangeQueries(Conjunctions):
@@ -214,6 +216,8 @@ class RangeQueries(Conjunctions):
         self.narrow = narrow
         self.low = self.part_cut[0::2].copy()
         self.high = self.part_cut[1::2].copy()
+        self.ranks = np.zeros(self.attributes[0].n_cuts + 1, np.int32)
+        self.order = np.zeros(n_rows, np.int32)
 
     def layouts(self) -> dict[str, Layout]:
         # sorting wide slices by insertion would take minutes
@@ -222,9 +226,9 @@ class RangeQueries(Conjunctions):
     def by_slice(self, batch: Batch) -> RowLists:
         (attribute,) = self.attributes
         self._encode(batch)
-        kernels.order_by_code(self.codes[0], attribute.n_cuts, self.ranks[0], self.orders[0])
+        kernels.order_by_code(self.codes[0], attribute.n_cuts, self.ranks, self.order)
         out = self.output
-        n_lists = kernels.lists_of_ranges(self.low, self.high, self.ranks[0], self.orders[0], out.queries, out.offsets, out.rows)
+        n_lists = kernels.lists_of_ranges(self.low, self.high, self.ranks, self.order, out.queries, out.offsets, out.rows)
         return out.lists(n_lists)
 
 

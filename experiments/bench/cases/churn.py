@@ -83,7 +83,7 @@ def measure_changes(n_queries: int, floats: bool, n_changes: int) -> list[Line]:
             "machine": Measure(machine.slowness, "x"),
         }
         work = f"{name} at {n_queries:,} queries, {'float' if floats else 'int'} constants"
-        setting: dict[str, int | str] = {"queries": n_queries, "constants": "float" if floats else "int"}
+        setting = {"queries": n_queries, "constants": "float" if floats else "int"}
         lines.append(Line("churn", work, measures, Bar.at_most(whole.p99_us, BAR, "us"), setting))
     return lines
 

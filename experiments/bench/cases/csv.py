@@ -106,7 +106,7 @@ def measure(n_rows: int, n_turns: int) -> list[Line]:
         "times_parquet": Measure(ratio, "x"),
         "machine": Measure(machine.slowness, "x"),
     }
-    setting: dict[str, int | str] = {"rows": n_rows, "columns": table.num_columns}
+    setting = {"rows": n_rows, "columns": table.num_columns}
     return [Line("csv", f"{n_rows:,} rows of {table.num_columns} columns", measures, Bar.at_most(ratio, BAR, "x"), setting)]
 
 

@@ -110,7 +110,7 @@ def _line(n_queries: int, n_groups: int, options: Options) -> list[Line]:
     if options.peers and is_installed("polars"):
         measures["polars_rows_per_s"] = Measure(_polars(n_queries, drivers["one"], options.rows), "/s")
     judged = (n_queries, n_groups) == (MANY, BAR_GROUPS)
-    setting: dict[str, int | str] = {"queries": n_queries, "groups": n_groups, "window": WINDOW}
+    setting = {"queries": n_queries, "groups": n_groups, "window": WINDOW}
     work = f"group-by, {n_queries:,} queries, {n_groups:,} groups"
     return [Line("group-by", work, measures, Bar.at_least(against_one, BAR, "%") if judged else None, setting)]
 

@@ -142,9 +142,8 @@ def _windows(n_queries: int, options: Options) -> list[Line]:
     found = rounds.ratio("1", str(WINDOWS))
     rows = rows_of_turn(drivers["1"].workload)
     measures = {"rows_per_s": Measure(rows / rounds.median(str(WINDOWS)), "/s"), "times_as_long": Measure(found, "x")}
-    setting: dict[str, int | str] = {"queries": n_queries, "windows": WINDOWS}
     work = f"{n_queries:,} queries, {WINDOWS} window lengths against one"
-    return [Line("join", work, measures, Bar.at_most(found, WINDOWS_BAR, "x"), setting)]
+    return [Line("join", work, measures, Bar.at_most(found, WINDOWS_BAR, "x"), {"queries": n_queries, "windows": WINDOWS})]
 
 
 def _derived_key(n_queries: int, options: Options) -> list[Line]:
@@ -183,7 +182,7 @@ def _ways(options: Options) -> list[Line]:
     for name, driver in drivers.items():
         a_row = rounds.median(name) / rows_of_turn(driver.workload)
         measures = {"rows_per_s": Measure(1 / a_row, "/s"), "times_as_long": Measure(a_row / two, "x")}
-        setting: dict[str, int | str] = {"queries": MANY, "streams": driver.workload.n_streams}
+        setting = {"queries": MANY, "streams": driver.workload.n_streams}
         lines.append(Line("join", f"{MANY} queries, {name} streams", measures, None, setting))
     return lines
 

@@ -144,7 +144,7 @@ def measure(n_rows: int, n_queries: int, slice_rows: int, n_turns: int) -> list[
         "of_memory_cpu": Measure(_share(cpu), "%"),
         "machine": Measure(machine.slowness, "x"),
     }
-    setting: dict[str, int | str] = {"queries": n_queries, "rows": n_rows, "slice_rows": slice_rows}
+    setting = {"queries": n_queries, "rows": n_rows, "slice_rows": slice_rows}
     return [Line("replay", f"{n_rows:,} rows, {n_queries} queries", measures, Bar.at_least(share, BAR, "%"), setting)]
 
 

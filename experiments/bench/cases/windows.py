@@ -159,7 +159,7 @@ def _filters(n_queries: int, options: Options) -> list[Line]:
             times = rounds.ratio("1", str(n))
             measures["times_one_length"] = Measure(times, "x")
             bar = Bar.at_most(times, LENGTHS_BAR, "x")
-        setting: dict[str, int | str] = {"queries": n_queries, "lengths": n}
+        setting = {"queries": n_queries, "lengths": n}
         lines.append(Line("windows", f"signed filters, {n_queries:,} queries, {n} lengths", measures, bar, setting))
     return lines
 

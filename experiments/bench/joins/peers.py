@@ -23,17 +23,16 @@ from experiments.bench.joins.workload import JoinWorkload, stocks_and_articles
 
 #: Queries that are functions, rows a push and symbols: so few that a turn ends within a second.
 FUNCTIONS = 4
-_FUNCTION_ROWS = 8
-_FUNCTION_KEYS = 16
+FUNCTION_ROWS = 8
+FUNCTION_KEYS = 16
 
 Thinking = dict[str, tuple[Contestant, list[Picky]]]
 
 
-def baselines(workload: JoinWorkload) -> dict[str, Contestant]:
-    """All that do the work of the engine, windows full."""
+def plans(workload: JoinWorkload) -> dict[str, Contestant]:
+    """NiagaraCQ's plans, windows full."""
     constants = workload.constants
     return {
-        "python loop": filled(DictLoop(workload)),
         "PushDown": filled(PushDown(workload, Constants(constants, workload.n_rows))),
         "PullUp": filled(PullUp(workload, Constants(constants, PART))),
     }
@@ -61,12 +60,14 @@ def compare(contestants: dict[str, Contestant], seconds: float) -> list[Line]:
 
 def constants_lines(n_queries: int, n_rows: int, seconds: float) -> list[Line]:
     workload = stocks_and_articles(n_queries, n_rows=n_rows)
-    return compare({"engine": filled(JoinDriver(workload)), **baselines(workload)}, seconds)
+    engine, loop = filled(JoinDriver(workload)), filled(DictLoop(workload))
+    return compare({"engine": engine, "python loop": loop, **plans(workload)}, seconds)
 
 
-def thinking_workload(articles: int) -> JoinWorkload:
-    n_keys = _FUNCTION_KEYS
-    return stocks_and_articles(FUNCTIONS, n_rows=_FUNCTION_ROWS, n_keys=n_keys, window_rows=n_keys * articles, quiet=True)
+def thinking_workload(articles: int, seed: int = 9) -> JoinWorkload:
+    return stocks_and_articles(
+        FUNCTIONS, n_rows=FUNCTION_ROWS, n_keys=FUNCTION_KEYS, window_rows=FUNCTION_KEYS * articles, quiet=True, seed=seed
+    )
 
 
 def thinking_baselines(workload: JoinWorkload) -> Thinking:
@@ -97,9 +98,8 @@ def compare_thinking(articles: int, contestants: Thinking, seconds: float) -> li
         n_quotes = contestant.workload.n_rows
         calls = sum(function.n_calls for function in functions) / (n_turns[name] * n_quotes)
         measures = {"a_quote": Measure(rounds.median(name) / n_quotes * 1e6, "us"), "calls_a_quote": Measure(calls, "")}
-        setting: dict[str, int | str] = {"queries": len(functions), "articles": articles, "peer": name}
         work = f"{len(functions)} functions, {articles} articles a quote, {name}"
-        lines.append(Line("join", work, measures, None, setting))
+        lines.append(Line("join", work, measures, None, {"queries": len(functions), "articles": articles, "peer": name}))
     return lines
 
 

@@ -24,14 +24,6 @@ from experiments.papers.buffers.scanned import ListBuffer
 from experiments.papers.buffers.shared import SharedBuffer
 
 __all__ = [
-    "CalendarBuffer",
-    "Element",
-    "FifoBuffer",
-    "GroupArray",
-    "HashBuffer",
-    "Key",
-    "ListBuffer",
-    "RowBuffer",
-    "SharedBuffer",
-    "Values",
-]
+    "CalendarBuffer", "Element", "FifoBuffer", "GroupArray", "HashBuffer", "Key", "ListBuffer", "RowBuffer",
+    "SharedBuffer", "Values",
+]  # fmt: skip
