@@ -17,7 +17,7 @@ from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
 from experiments.bench.joins.matches import Copies, TakeCopies, ignore
 from experiments.bench.joins.selections import PriceSelection
-from experiments.bench.joins.stem import PART, SymmetricStem, Walk, ring_rows, table_places
+from experiments.bench.joins.stem import PART, SymmetricStem, make_walk, ring_rows, table_places
 from experiments.bench.joins.workload import TIMES, JoinWorkload
 
 
@@ -81,7 +81,7 @@ class PushDown:
         self._sizes = np.zeros(n_queries, np.int64)
         self._queued_codes = np.zeros((n_queries, n_rows), np.int32)
         self._queued_lows = np.zeros((n_queries, n_rows), np.int32)
-        self._walk = Walk(n_rows)
+        self._walk = make_walk(n_rows)
         self._offsets = np.zeros(n_queries + 1, np.int64)
         self._copies = np.empty((n_queries * n_rows, 4), np.int64)
 
@@ -124,7 +124,6 @@ class PushDown:
         kernels.build_quotes(self._sizes, self._queued_codes, self._tails, self._heads, self._links)
 
     def _probe(self, stream: int, batch: Batch) -> int:
-        w = self._walk
         if stream == 0:
             return kernels.probe_articles(
                 self._sizes,
@@ -135,12 +134,7 @@ class PushDown:
                 self._article_heads[0],
                 self._article_links[0],
                 self._article_times,
-                w.found,
-                w.progress,
-                w.rows,
-                w.heads,
-                w.own,
-                w.other,
+                self._walk,
                 self._offsets,
                 self._copies,
             )
@@ -153,13 +147,7 @@ class PushDown:
             self._heads,
             self._links,
             self._quotes,
-            w.found,
-            w.lows,
-            w.progress,
-            w.rows,
-            w.heads,
-            w.own,
-            w.other,
+            self._walk,
             self._offsets,
             self._copies,
         )
