@@ -241,11 +241,12 @@ class Candidates:
         low = np.array([query[1].constant for query in workload.queries])
         high = np.nextafter(np.array([query[2].constant for query in workload.queries]), np.inf)
         keys, inverse = np.unique(ids, return_inverse=True)
-        self.starts = np.concatenate([[0], np.cumsum(np.bincount(inverse))]).astype(np.int64)
-        self.members = np.argsort(inverse, kind="stable").astype(np.int32)
-        self.low, self.high = low[self.members], high[self.members]
-        self.hash, self.positions = kernels.build_hash(keys, 1 << int(2 * len(keys)).bit_length())
-        widest = int(np.diff(self.starts).max())
+        starts = np.concatenate([[0], np.cumsum(np.bincount(inverse))]).astype(np.int64)
+        members = np.argsort(inverse, kind="stable").astype(np.int32)
+        table, positions = kernels.build_hash(keys, 1 << int(2 * len(keys)).bit_length())
+        #: from an id to its queries and their ranges
+        self.index = (table, positions, starts, members, low[members], high[members])
+        widest = int(np.diff(starts).max())
         self.pair_query = np.empty(n_rows * widest + 1, np.int32)
         self.pair_row = np.empty(n_rows * widest + 1, np.int32)
         self.touched = np.zeros((n_queries + 63) // 64, np.uint64)
@@ -256,18 +257,7 @@ class Candidates:
         return {"candidates": self.by_pair}
 
     def by_pair(self, batch: Batch) -> RowLists:
-        n_pairs = kernels.candidate_pairs(
-            batch["id"],
-            batch["x"],
-            self.hash,
-            self.positions,
-            self.starts,
-            self.members,
-            self.low,
-            self.high,
-            self.pair_query,
-            self.pair_row,
-        )
+        n_pairs = kernels.candidate_pairs(batch["id"], batch["x"], *self.index, self.pair_query, self.pair_row)
         out = self.output
         n_lists = kernels.lists_of_pairs(
             self.pair_query, self.pair_row, n_pairs, self.touched, self.cursor, out.queries, out.offsets, out.rows

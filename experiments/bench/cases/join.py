@@ -71,7 +71,7 @@ def check(n_queries: int, n_keys: int = KEYS, window_rows: int = WINDOW, n_strea
         n_windows=n_windows,
     )
     driver, loop = filled(JoinDriver(workload)), filled(DictLoop(workload))
-    found, expected = (Pairs(n_streams, workload.row_numbers) for _ in range(2))
+    found, expected = (Pairs(n_streams) for _ in range(2))
     for _ in range(2 * n_streams):
         driver.push_into(found)
         loop.push_into(expected)

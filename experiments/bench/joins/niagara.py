@@ -105,49 +105,19 @@ class PushDown:
         self._article_low = kernels.find_lows(
             times, self.workload.window_us, self._article_times, self._article_low, int(self._n_articles[0]), lows
         )
-        starts, ends, members = self._selection.apply(batch["price"])
         kernels.split_quotes(
-            batch["symbol"],
-            batch["price"].view(np.int64),
-            times,
-            self._codes,
-            lows,
-            starts,
-            ends,
-            members,
-            self._tails,
-            self._sizes,
-            self._quotes,
-            self._queued_codes,
-            self._queued_lows,
-        )
+            batch["symbol"], batch["price"].view(np.int64), times, self._codes, lows, *self._selection.apply(batch["price"]),
+            self._tails, self._sizes, self._quotes, self._queued_codes, self._queued_lows,
+        )  # fmt: skip
         kernels.build_quotes(self._sizes, self._queued_codes, self._tails, self._heads, self._links)
 
     def _probe(self, stream: int, batch: Batch) -> int:
         if stream == 0:
             return kernels.probe_articles(
-                self._sizes,
-                self._queued_codes,
-                self._queued_lows,
-                self._tails,
-                self._quotes,
-                self._article_heads[0],
-                self._article_links[0],
-                self._article_times,
-                self._walk,
-                self._offsets,
-                self._copies,
-            )
+                self._sizes, self._queued_codes, self._queued_lows, self._tails, self._quotes,
+                self._article_heads[0], self._article_links[0], self._article_times, self._walk, self._offsets, self._copies,
+            )  # fmt: skip
         return kernels.probe_quotes(
-            self._codes,
-            batch[TIMES[1]],
-            self.workload.window_us,
-            self._lows,
-            self._tails,
-            self._heads,
-            self._links,
-            self._quotes,
-            self._walk,
-            self._offsets,
-            self._copies,
-        )
+            self._codes, batch[TIMES[1]], self.workload.window_us, self._lows, self._tails, self._heads, self._links,
+            self._quotes, self._walk, self._offsets, self._copies,
+        )  # fmt: skip
