@@ -8,7 +8,7 @@ call for those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from experiments.bench.base.timing import take_turns
@@ -53,7 +53,7 @@ def _measure(articles: int, setting: Setting) -> list[Row]:
     for _, functions in contestants.values():
         for function in functions:
             function.thinks = True
-    turns: dict[str, Callable[[int], object]] = {name: partial(take_turn, one) for name, (one, _) in contestants.items()}
+    turns = {name: partial(take_turn, one) for name, (one, _) in contestants.items()}
     rounds = take_turns(turns, 2, SECONDS[setting.quick])
     return [
         {"plan": plan, "articles": articles, "functions": FUNCTIONS, "symbols": SYMBOLS, "batch_rows": BATCH_ROWS,

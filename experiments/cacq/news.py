@@ -7,7 +7,7 @@ eddy calls it at most once for a bar.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -108,8 +108,7 @@ def _step(number: int, setting: Setting) -> list[Row]:
 
 
 def steps(setting: Setting) -> Sequence[Step]:
-    found: list[Callable[[], list[Row]]] = [partial(_step, number, setting) for number in range(MONTHS[setting.quick])]
-    return found
+    return [partial(_step, number, setting) for number in range(MONTHS[setting.quick])]
 
 
 def judge(rows: Sequence[Row]) -> Verdict:

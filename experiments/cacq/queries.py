@@ -10,7 +10,7 @@ it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from experiments.bench.base import workloads
@@ -42,8 +42,7 @@ def _measure(kind: str, n_queries: int, setting: Setting) -> list[Row]:
         for driver in drivers:
             driver.push(i)
 
-    contestants: dict[str, Callable[[int], object]] = {kind: push}
-    seconds = take_turns(contestants, len(workload.batches), SECONDS[setting.quick]).median(kind)
+    seconds = take_turns({kind: push}, len(workload.batches), SECONDS[setting.quick]).median(kind)
     before = sum(driver.n_pairs for driver in drivers)
     for i in range(len(workload.batches)):
         push(i)

@@ -7,7 +7,7 @@ taken in a second; `out_per_s` is in the CSV as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -56,10 +56,9 @@ class SpreadEngine:
 
 def _measure(n_sources: int, setting: Setting) -> list[Row]:
     spread = SpreadEngine(n_sources, setting.seed)
-    contestants: dict[str, Callable[[int], object]] = {"engine": spread.push}
     for i in range(2 * n_sources):
         spread.push(i)
-    seconds = take_turns(contestants, 64, SECONDS[setting.quick]).median("engine")
+    seconds = take_turns({"engine": spread.push}, 64, SECONDS[setting.quick]).median("engine")
     before, n = spread.n_pairs, 8 * n_sources
     for i in range(n):
         spread.push(i)

@@ -69,10 +69,6 @@ CPU_SECONDS = 3.0
 TURN_MS = 50.0
 
 
-def _setting(n: int) -> dict[str, int | str]:
-    return {"queries": n}
-
-
 def _engine() -> Engine:
     engine = Engine()
     engine.create_stream("a", {"i": "int", "n": "string"})
@@ -105,7 +101,7 @@ def measure_cancel(form: str) -> list[Line]:
     measures = {
         f"among_{FEW}": Measure(few, "us"), f"among_{MANY}": Measure(many, "us"), "ratio": Measure(many / few, "x"),
     }  # fmt: skip
-    return [Line("numbers", f"cancel, {form}", measures, Bar.at_most(many / few, RATIO, "x"), _setting(MANY))]
+    return [Line("numbers", f"cancel, {form}", measures, Bar.at_most(many / few, RATIO, "x"), {"queries": MANY})]
 
 
 def measure_submit(form: str) -> list[Line]:
@@ -124,7 +120,7 @@ def measure_submit(form: str) -> list[Line]:
         engine.cancel(query)
     median = statistics.median(found)
     measures = {"median": Measure(median, "ms"), "most": Measure(max(found), "ms")}
-    return [Line("numbers", f"submit, {form}", measures, Bar.at_most(median, SUBMIT_MS, "ms"), _setting(RUNNING))]
+    return [Line("numbers", f"submit, {form}", measures, Bar.at_most(median, SUBMIT_MS, "ms"), {"queries": RUNNING})]
 
 
 class _Direct:
@@ -177,7 +173,7 @@ def measure_deletion(work: str) -> list[Line]:
     assert n_deleted == DELETED, "all of them are gone"
     longest = 1000 * max(service.turns)
     measures = {"cpu": Measure(seconds, "s"), "longest_turn": Measure(longest, "ms"), "turns": Measure(len(service.turns), "")}
-    name, setting = f"delete {DELETED:,} by tag, {work}", _setting(DELETED)
+    name, setting = f"delete {DELETED:,} by tag, {work}", {"queries": DELETED}
     return [
         Line("numbers", f"{name}: CPU seconds", measures, Bar.at_most(seconds, CPU_SECONDS, "s"), setting),
         Line("numbers", f"{name}: longest turn", measures, Bar.at_most(longest, TURN_MS, "ms"), setting),

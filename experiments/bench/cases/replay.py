@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -154,9 +153,4 @@ def _share(seconds: np.ndarray) -> float:
 
 
 def steps(options: Options) -> list[Step]:
-    return list(_steps(options))
-
-
-def _steps(options: Options) -> Iterator[Step]:
-    for n_queries in options.counts((QUERIES,)):
-        yield partial(measure, ROWS, n_queries, SLICE_ROWS, TURNS)
+    return [partial(measure, ROWS, n_queries, SLICE_ROWS, TURNS) for n_queries in options.counts((QUERIES,))]

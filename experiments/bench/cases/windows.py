@@ -45,8 +45,7 @@ def settings(operator: str, n_rows: int) -> list[WindowSetting]:
 def _words(setting: WindowSetting, options: Options) -> list[Line]:
     """Every expiry word in one race."""
     drivers = {word: WindowDriver(setting, word) for word in WORDS}
-    turns: dict[str, Callable[[int], object]] = {word: driver.push for word, driver in drivers.items()}
-    rounds = take_turns(turns, setting.n_batches, options.seconds)
+    rounds = take_turns({word: driver.push for word, driver in drivers.items()}, setting.n_batches, options.seconds)
     lines = []
     for word, driver in drivers.items():
         a_row = rounds.median(word) / setting.n_rows

@@ -8,7 +8,6 @@ quote meets its articles before and after it: twice `articles` matches a quote o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from experiments.bench.base.report import Bar, Line, Measure
@@ -91,8 +90,7 @@ def compare_thinking(articles: int, contestants: Thinking, seconds: float) -> li
         filled(contestant)
         for function in functions:
             function.thinks, function.n_calls = True, 0
-    turns: dict[str, Callable[[int], object]] = {name: partial(turn, name) for name in contestants}
-    rounds = take_turns(turns, 2, seconds)
+    rounds = take_turns({name: partial(turn, name) for name in contestants}, 2, seconds)
     lines = []
     for name, (contestant, functions) in contestants.items():
         n_quotes = contestant.workload.n_rows
