@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from experiments.bench.base.timing import take_turns
-from experiments.bench.joins.driver import JoinDriver
-from experiments.bench.joins.peers import FUNCTION_KEYS as SYMBOLS
-from experiments.bench.joins.peers import FUNCTION_ROWS as BATCH_ROWS
-from experiments.bench.joins.peers import FUNCTIONS, Thinking, thinking_baselines, thinking_workload
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_peers import FUNCTION_KEYS as SYMBOLS
+from experiments.bench.joins.join_peers import FUNCTION_ROWS as BATCH_ROWS
+from experiments.bench.joins.join_peers import FUNCTIONS, Thinking, thinking_baselines, thinking_workload
+from experiments.bench.joins.join_workload import JoinWorkload
 from experiments.bench.joins.race import filled, take_turn
 from experiments.bench.joins.selections import picky_functions
-from experiments.bench.joins.workload import JoinWorkload
 from experiments.drawing import Figure, draw_lines, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
 

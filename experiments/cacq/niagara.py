@@ -3,8 +3,8 @@
     SELECT .. FROM stocks, articles WHERE stocks.symbol = articles.symbol AND stocks.price > :c
 
 PushDown selects below and joins once for every query; PullUp joins once and selects above
-(`experiments/bench/joins/niagara.py`, compiled code like the engine's own). Every quote has about one article, all quotes are
-wanted by some query, and all three deliver the joined rows of each query. The contestants take turns on the same rows.
+(`experiments/bench/joins/niagara_plans.py`, compiled code like the engine's own). Every quote has about one article, all
+quotes are wanted by some query, and all three deliver the joined rows of each query. The contestants take turns on the same rows.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from experiments.bench.joins.driver import JoinDriver
-from experiments.bench.joins.peers import plans
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_peers import plans
+from experiments.bench.joins.join_workload import stocks_and_articles
 from experiments.bench.joins.race import filled, race, rows_of_turn
-from experiments.bench.joins.workload import stocks_and_articles
 from experiments.drawing import Figure, draw_lines, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
 

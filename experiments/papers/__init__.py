@@ -26,7 +26,7 @@ The words of `expiry` are those of the engine, but for `auto`: `experiments/pape
 """
 
 from experiments.papers.executor import Pipeline, ServiceTimes
-from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.row_aggregates import RowAggregate
 from experiments.papers.machine.strategy import EXPIRY, Maintenance
 from experiments.papers.machine.timed_source import Retraction, TimedRow, TimedSource
 from experiments.papers.operators.delta_star import QueuedDeltaStar

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.bench.base import bare_kernels as kernels
-from experiments.bench.base.bits import SPARE, transpose
+from experiments.bench.base.bitmaps import SPARE, transpose
 from experiments.bench.base.workloads import Batch, Comparison, Workload
 from lineage.bits import BYTE_BITS, FULL
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.bench.base.report import Line
+from experiments.bench.base.lines import Line
 
 Step = Callable[[], list[Line]]
 

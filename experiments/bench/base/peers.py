@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.workloads import Batch, Workload
 
 # polars reads this when first imported: one core each

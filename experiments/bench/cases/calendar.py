@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from experiments.bench.base.lines import Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Line, Measure
 from experiments.bench.base.timing import take_turns
 from windows.state.due import Buffer, Calendar, Fifo
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import spread
 from experiments.bench.base.workloads import STREAM
 from experiments.bench.cases.latency import pieces

@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from api.commands.files import FilePart, OpenedFile, open_rows
+from api.commands.row_files import FilePart, OpenedFile, open_rows
 from api.core.calls import Call, apply
 from api.core.holdings import Holdings
 from eddy import Engine
 from eddy.client.rows import encode
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 
 #: How many times the CPU time of parquet a CSV may take.
 BAR = 4.0

@@ -15,8 +15,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 
 SENSORS = 5000
 #: Epochs of 30 s; six of seven packets arrive.

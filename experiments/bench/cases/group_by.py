@@ -3,7 +3,7 @@
     read           a listener takes the row lists of every commit: all cells that changed, of all queries
     unread         nobody reads: only the sums are kept, and the log of the first few queries
     against one    how many times slower a row is than with one query, both with row lists
-    kernels        speed of the shared sums alone with the list of changed cells (`experiments/bench/base/aggregates.py`)
+    kernels        speed of the shared sums alone with the list of changed cells (`experiments/bench/base/group_by_kernels.py`)
     with --peers   polars: a rolling sum and count a query, over the window and the new rows of each push
 
 `SELECT g, COUNT(*), SUM(x) FROM s [RANGE w] WHERE a < c GROUP BY g`. Before anything is timed the answers of some queries equal
@@ -20,10 +20,10 @@ import numpy as np
 
 from eddy import Engine
 from eddy.matching.commit import Commit
-from experiments.bench.base.aggregates import Shared
+from experiments.bench.base.group_by_kernels import Shared
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
 from experiments.bench.base.peers import is_installed
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 
 COUNTS = (1, 16, 128, 1024, 8192)

@@ -19,8 +19,8 @@ import numpy as np
 from eddy import Engine
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 
 COUNTS = (8192,)
 ROWS = 64

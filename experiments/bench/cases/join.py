@@ -1,4 +1,4 @@
-"""Stocks and articles joined by symbol for many queries `price > c` (`experiments/bench/joins/workload.py`), 4096 rows a push.
+"""Stocks and articles joined by symbol for queries `price > c` (`experiments/bench/joins/join_workload.py`), 4096 rows a push.
 
     of bare        the engine's speed against the bare SteM's, row lists delivered, at several windows and numbers of symbols;
                    beside it against the kernels of the prototypes, from whose speed the bars were taken
@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
-from experiments.bench.joins.bare import LAYOUTS, BareJoin
+from experiments.bench.joins.bare_join import LAYOUTS, BareJoin
 from experiments.bench.joins.dict_loop import DictLoop
-from experiments.bench.joins.driver import JoinDriver
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_peers import constants_lines, functions_lines
+from experiments.bench.joins.join_workload import stocks_and_articles
 from experiments.bench.joins.matches import MatchLists, Pairs, assert_same
-from experiments.bench.joins.peers import constants_lines, functions_lines
 from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn
-from experiments.bench.joins.workload import stocks_and_articles
 
 COUNTS = (1, 128, 1024, 8192)
 KEYS = 10_000

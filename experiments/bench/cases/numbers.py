@@ -26,8 +26,8 @@ from api.core.core import Core, recover
 from api.core.deletions import delete_tagged
 from api.core.inbox import InboxItem
 from eddy import Engine, Query
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.service.running import MEMORY
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddy import Engine
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from pipeline.dataset import ARROW_TYPES, COMPRESSION, Dataset
 from pipeline.draft import Declared, Draft, chunk_name
 from pipeline.merged import SLICE_ROWS, Merged, Slice

@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
 from experiments.bench.base.peers import is_installed
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 from experiments.bench.cases import group_by
-from experiments.bench.windows.driver import WindowDriver
-from experiments.bench.windows.filters import FilterDriver
+from experiments.bench.windows.filter_driver import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause
 from experiments.bench.windows.twins import DictTwin, DuckTwin, PipelineTwin
-from experiments.bench.windows.workload import TEXTS, WORDS, WindowSetting
+from experiments.bench.windows.window_driver import WindowDriver
+from experiments.bench.windows.window_workload import TEXTS, WORDS, WindowSetting
 
 #: What is varied, one at a time, from `WindowSetting`'s own values.
 WINDOWS = (1_000, 10_000, 100_000)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.bench.base.bits import kernel
+from experiments.bench.base.bitmaps import kernel
 from lineage.bits import ONE, U64
 from lineage.memory import prefetch
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from experiments.bench.base.timing import Rounds, take_turns
-from experiments.bench.joins.workload import JoinWorkload
+from experiments.bench.joins.join_workload import JoinWorkload
 
 
 class Contestant(Protocol):

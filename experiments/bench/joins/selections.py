@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from experiments.bench.joins.bare import Thresholds
-from experiments.bench.joins.workload import JoinWorkload
+from experiments.bench.joins.bare_join import Thresholds
+from experiments.bench.joins.join_workload import JoinWorkload
 
 #: Seconds that a function of CACQ's experiment thinks.
 SPIN = (100e-6, 500e-6)

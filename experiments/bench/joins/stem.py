@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
-from experiments.bench.joins.workload import TIMES, JoinWorkload
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload
 
 #: Most matches of a part: their bitmaps stay in cache.
 PART = 4096

@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 import uvloop
 
-from experiments.bench.service.bodies import Template, make, mark_of
+from experiments.bench.service.request_templates import Template, make, mark_of
 
 MAX_CONNECTIONS = 400
 CLOSED_CONNECTIONS = 32

@@ -15,8 +15,8 @@ end, so it looks through one partition where the paper scans all.
 
 from __future__ import annotations
 
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 from lineage.elements import FOREVER
 
 #: Rows a partition above which an adapting buffer has twice as many, and below which half as many.

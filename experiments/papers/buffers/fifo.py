@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 
 
 class FifoBuffer(RowBuffer):

@@ -6,8 +6,8 @@ so every look for due rows touches all of them.
 
 from __future__ import annotations
 
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 
 
 class ListBuffer(RowBuffer):

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from experiments.papers.buffers.base import Key, RowBuffer
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer
 
 
 class SharedBuffer(RowBuffer):

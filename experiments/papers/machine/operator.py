@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer
-from experiments.papers.buffers.base import due_order
+from experiments.papers.buffers.row_buffer import due_order
 from experiments.papers.machine.counters import OperatorCounters
 from experiments.papers.machine.messages import MessageKind, QueueMessage
 from experiments.papers.machine.node import PlanNode, RuleNode

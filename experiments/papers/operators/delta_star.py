@@ -11,7 +11,7 @@ above a group-by, and here a premature end is refused.
 from __future__ import annotations
 
 from experiments.papers.buffers import Element, RowBuffer, Values
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.messages import MessageKind, QueueMessage
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator

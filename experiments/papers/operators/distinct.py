@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.papers.buffers import Element, RowBuffer
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
 

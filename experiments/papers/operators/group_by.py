@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from experiments.papers.buffers import Element, Values
-from experiments.papers.machine.aggregates import RowAggregate
 from experiments.papers.machine.messages import QueueMessage
 from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.row_aggregates import RowAggregate
 from experiments.papers.operators.grouping import Grouping
 from lineage.elements import FOREVER
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.papers.buffers import Element, RowBuffer, Values
-from experiments.papers.machine.aggregates import RowAggregate
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.row_aggregates import RowAggregate
 
 
 class Grouping(QueuedOperator):

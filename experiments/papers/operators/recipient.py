@@ -7,7 +7,7 @@ That is the delay the papers measure; every change notes when it was due.
 from __future__ import annotations
 
 from experiments.papers.buffers import Element, GroupArray, RowBuffer, Values
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
 from experiments.papers.operators.group_by import QueuedGroupBy

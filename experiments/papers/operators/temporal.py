@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.papers.buffers import Element, Values
-from experiments.papers.machine.aggregates import RowAggregate
 from experiments.papers.machine.messages import QueueMessage
 from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.row_aggregates import RowAggregate
 from experiments.papers.operators.grouping import Grouping
 
 

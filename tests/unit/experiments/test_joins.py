@@ -11,15 +11,15 @@ import pytest
 
 from experiments.bench.base.options import Options
 from experiments.bench.cases import join
-from experiments.bench.joins import peers
-from experiments.bench.joins.bare import LAYOUTS, BareJoin
+from experiments.bench.joins import join_peers as peers
+from experiments.bench.joins.bare_join import LAYOUTS, BareJoin
 from experiments.bench.joins.dict_loop import DictLoop
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload, PriceQuery, sql, stocks_and_articles
 from experiments.bench.joins.matches import Copies, MatchLists, Pairs, assert_same
-from experiments.bench.joins.niagara import PullUp, PushDown
+from experiments.bench.joins.niagara_plans import PullUp, PushDown
 from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.selections import Constants, Functions, picky_functions
 from experiments.bench.joins.stem import PART
-from experiments.bench.joins.workload import TIMES, JoinWorkload, PriceQuery, sql, stocks_and_articles
 
 
 def pairs_for(workload: JoinWorkload) -> Pairs:

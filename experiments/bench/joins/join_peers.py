@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 from experiments.bench.joins.dict_loop import DictLoop
-from experiments.bench.joins.driver import JoinDriver
-from experiments.bench.joins.niagara import PullUp, PushDown
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_workload import JoinWorkload, stocks_and_articles
+from experiments.bench.joins.niagara_plans import PullUp, PushDown
 from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn, take_turn
 from experiments.bench.joins.selections import Constants, Functions, Picky, picky_functions
 from experiments.bench.joins.stem import PART
-from experiments.bench.joins.workload import JoinWorkload, stocks_and_articles
 
 #: Queries that are functions, rows a push and symbols: so few that a turn ends within a second.
 FUNCTIONS = 4

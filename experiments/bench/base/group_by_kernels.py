@@ -1,4 +1,4 @@
-"""`python -m experiments.bench.base.aggregates`: group-by kernels alone, without an engine around them.
+"""`python -m experiments.bench.base.group_by_kernels`: group-by kernels alone, without an engine around them.
 
 Shared: queries `SELECT g, count(*), sum(x) .. WHERE a < c GROUP BY g` with a constant each, a window of 100,000 rows, every query
 with a reader; a commit is its arrivals, as many ends, and the list of all cells that changed. Own: one query's operator.

@@ -15,10 +15,10 @@ import numpy as np
 
 from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload
 from experiments.bench.joins.matches import Copies, TakeCopies, ignore
 from experiments.bench.joins.selections import PriceSelection
 from experiments.bench.joins.stem import PART, SymmetricStem, make_walk, ring_rows, table_places
-from experiments.bench.joins.workload import TIMES, JoinWorkload
 
 
 class PullUp:

@@ -16,11 +16,11 @@ import numpy as np
 
 from experiments.bench.base import bare_kernels
 from experiments.bench.base.bare import Attribute, Output, PrefixLists, RowLists
-from experiments.bench.base.bits import transpose
+from experiments.bench.base.bitmaps import transpose
 from experiments.bench.joins import kernels
+from experiments.bench.joins.join_workload import JoinWorkload
 from experiments.bench.joins.matches import MatchLists, TakeLists, ignore
 from experiments.bench.joins.stem import PART, SymmetricStem, ring_rows
-from experiments.bench.joins.workload import JoinWorkload
 from lineage.bits import BYTE_BITS, FULL
 
 #: Rows that `transpose` takes at a time.
