@@ -102,7 +102,7 @@ def run_(
 
 
 def _end_with_starter() -> None:
-    """End at once when our input ends: whoever started us has gone."""
+    """End this process at once when its input ends, because the process that started it has gone."""
     # not through sys.stdin, whose lock this thread would hold when the interpreter ends
     while os.read(0, 1):
         pass
@@ -128,7 +128,7 @@ def chosen_of(names: list[str], all_: bool, setting: Setting) -> list[Experiment
 
 
 class _Said:
-    """What is told while experiments run: a bar and verdicts for people, a JSON object a line for machines."""
+    """The output of running experiments: a bar and verdicts for people, a JSON object a line for machines."""
 
     def __init__(self, as_json: bool) -> None:
         self._json = as_json

@@ -1,4 +1,4 @@
-"""What a row costs the window operators: the figures of `windows/measured_costs.py`.
+"""The cost of a row in each window operator: the figures of `windows/measured_costs.py`.
 
     python -m experiments.operator_costs
 

@@ -1,4 +1,4 @@
-"""Stocks and posts, for real: how often are user functions called where fan-out is what it is?
+"""Stocks and posts, for real: how often are user functions called at the fan-out of real data?
 
 Hourly bars of AAPL and BAC join the posts that name them within six hours; three queries select bars by a user function. How
 many posts a bar meets is the world's choice here. PullUp would call each function for every match, which arithmetic counts; the

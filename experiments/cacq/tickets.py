@@ -148,7 +148,7 @@ def settled_shares(rows: Sequence[Row], workload: str, stage: int) -> dict[str, 
 
 
 def rows_to_settle(rows: Sequence[Row], workload: str, stage: int, name: str) -> float:
-    """Rows after which the share of a filter stays near what it settles at; infinity if it never does."""
+    """Rows after which the share of a filter stays near its final share; infinity if it never does."""
     final = settled_shares(rows, workload, stage)[name]
     path = sorted((float(r["stage_row"]), float(r["share"])) for r in where(rows, workload=workload, stage=stage, filter=name))
     far = [at for at, share in path if abs(share - final) > NEAR]

@@ -84,7 +84,7 @@ class Shared:
         self.changed = len(self._shared.changes(self._ranges))
 
     def list_rows(self, batch: int) -> None:
-        """What a commit of listed queries spends on its bits, which an engine has anyway."""
+        """Make the bits of a commit of listed queries, which an engine has anyway: this time is subtracted."""
         self._bits(self._ranks[[batch % N_BATCHES, 0]].reshape(-1))
 
     def _bits(self, ranks: Array) -> Listed:

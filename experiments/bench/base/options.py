@@ -1,4 +1,4 @@
-"""What a user may set, and the shape of a case: a list of steps, each giving some lines."""
+"""The options of a user, and the shape of a case: a list of steps, each giving some lines."""
 
 from __future__ import annotations
 

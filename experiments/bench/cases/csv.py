@@ -55,7 +55,7 @@ def types_of(table: pa.Table) -> dict[str, str]:
 
 
 def write(folder: Path, table: pa.Table) -> dict[str, Path]:
-    """The table in both formats; what is missing in the CSV is NA."""
+    """Write the table in both formats; a missing value of the CSV is NA."""
     paths = {"csv": folder / "rows.csv", "parquet": folder / "rows.parquet"}
     pq.write_table(table, paths["parquet"])
     texts = [pc.cast(column, pa.string()).fill_null("NA") for column in table.columns]

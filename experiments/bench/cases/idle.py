@@ -61,7 +61,7 @@ def _run(n_queries: int, floats: bool) -> list[Line]:
 
 
 def group_by_bytes(n_pushes: int, n_rows: int) -> tuple[int, int]:
-    """What the engine holds after so many pushes, by its own account and by tracemalloc."""
+    """Bytes of the engine after so many pushes, by its own account and by tracemalloc."""
     engine = Engine()
     engine.create_stream("s", {"k": "int", "v": "float", "ts": "timestamp"}, time="ts")
     gc.collect()

@@ -1,4 +1,4 @@
-"""What depends on how many queries run, and should not: cancels, submits of windows that count rows, and a deletion by tag.
+"""Costs that should not grow with the number of queries: cancels, submits of windows that count rows, and a deletion by tag.
 
     cancel      CPU time of one among 8,192 queries of a form, as many times that of one among 1,024
     submit      CPU time of one with a `[ROWS n]` of its own while 1,000 others run

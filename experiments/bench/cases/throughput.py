@@ -1,4 +1,4 @@
-"""What the throughput cases share: check the first batch, then let engine and bare kernels take turns."""
+"""The measurement of the throughput cases: check the first batch, then let engine and bare kernels take turns."""
 
 from __future__ import annotations
 

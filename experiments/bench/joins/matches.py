@@ -1,4 +1,4 @@
-"""What the contestants of a join give, and one form in which all of it can be compared.
+"""The results of the contestants of a join, and one form in which they can be compared.
 
 A **match** is one row of every stream; the engine and the bare kernel list matches by query, NiagaraCQ's plans copy a joined
 tuple for every query. `Pairs` collects either as rows `(query, row number in stream 0, in stream 1, ..)`.

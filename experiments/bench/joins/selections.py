@@ -1,4 +1,4 @@
-"""What NiagaraCQ's plans put below or above the join: which queries want a quote.
+"""The selections that NiagaraCQ's plans put below or above the join: which queries want a quote.
 
 Constants     `price > c`: the constants of all queries in a table in order, so the queries of a price are a prefix of it
 Functions     a Python function a query, which no index can look into: called for every row and every query

@@ -19,7 +19,7 @@ PART = 4096
 
 
 def ring_rows(workload: JoinWorkload) -> int:
-    """Places of a ring: what a window holds, a push more because rows come in bursts, and the push that is being built."""
+    """Places of a ring: the rows of a window, a push more because rows come in bursts, and the push being built."""
     return 1 << (workload.window_rows + 2 * workload.n_rows - 1).bit_length()
 
 

@@ -65,7 +65,7 @@ class Running:
 
     @contextmanager
     def stalled(self, query: str) -> Iterator[None]:
-        """Somebody who subscribes to a query and never reads."""
+        """A subscriber of a query that never reads."""
         host, port = self.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as reader:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

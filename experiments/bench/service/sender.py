@@ -32,7 +32,7 @@ DRAIN = 10.0
 
 @dataclass(slots=True)
 class Seen:
-    """What became of the requests."""
+    """Outcomes and latencies of the requests."""
 
     due: dict[int, float] = field(default_factory=dict)
     accepted: list[float] = field(default_factory=list)

@@ -79,7 +79,7 @@ def _key(row: Values) -> Values:
 
 
 class DictTwin:
-    """What one would write by hand for one query: dicts of counts and sums, and a deque by which rows leave."""
+    """One query as written by hand: dicts of counts and sums, and a deque by which rows leave."""
 
     def __init__(self, setting: WindowSetting) -> None:
         assert setting.operator in ("distinct", "except", "group-by"), "a join is not written in ten lines"

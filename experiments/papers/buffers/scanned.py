@@ -1,4 +1,4 @@
-"""Rows in the order they came, scanned from one end to the other for those that are due.
+"""Rows in the order of arrival; the whole list is scanned for due rows.
 
 What the papers' baselines keep: the input-triggered approach (N 4.1) and the direct approach (U 2.3.2). It knows nothing of ends,
 so every look for due rows touches all of them.

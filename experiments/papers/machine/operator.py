@@ -86,7 +86,7 @@ class QueuedOperator(RuleNode):
         return sum(len(state) for state in self.states)
 
     def receive(self, message: QueueMessage, port: int) -> list[QueueMessage]:
-        """Process one message; gives what goes out, in order of time."""
+        """Process one message; return the messages sent, in order of time."""
         self._out = []
         self._flagged = message.flag
         self._message_taken = self._message_sent = None
@@ -171,7 +171,7 @@ class QueuedOperator(RuleNode):
             self._end(element, port)
 
     def _end_due(self, upto: int) -> None:
-        """End the rows that are due, each at its own time, also those that come in by the end of another."""
+        """End the due rows, each at its own time, including rows that begin because another one ends."""
         self._sign = "-"
         self._upto = upto
         self._pending = []
@@ -201,7 +201,7 @@ class QueuedOperator(RuleNode):
         heapq.heappush(self._pending, (due_order(element), next(self._ties), port, state, element))
 
     def _keep(self, state: RowBuffer, element: Element, port: int) -> None:
-        """Keep a row in an eager state, also when its end is among those that are being worked off."""
+        """Keep a row in an eager state, also when its end is due in the present look for due rows."""
         if self._pending is not None and element.end <= self._upto:
             state.admit_due(element)
             self._push_due(element, port, state)

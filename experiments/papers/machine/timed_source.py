@@ -114,7 +114,7 @@ class TimedSource(PlanNode):
         return sent
 
     def take(self, now_us: int) -> list[QueueMessage]:
-        """What has arrived, and before it what a boundary shows."""
+        """Messages of the rows that have arrived, after those of rows that a boundary shows."""
         sent: list[QueueMessage] = []
         while self._fed and self._fed[0].time_us <= now_us:
             row = self._fed.popleft()
@@ -159,7 +159,7 @@ class TimedSource(PlanNode):
         sent.append(QueueMessage(MessageKind.POSITIVE, element.start, element.start, element))
 
     def _show(self, now_us: int, sent: list[QueueMessage]) -> None:
-        """The rows whose boundary is reached, but for those that something ended before it."""
+        """Begin the rows whose boundary is reached, unless they ended before it."""
         while self._waiting and self._waiting[0][0] <= now_us:
             _, number = heapq.heappop(self._waiting)
             element = self._unseen.pop(number, None)
