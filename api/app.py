@@ -11,9 +11,9 @@ from fastapi import FastAPI
 from api.core.service import Service
 from api.edge import problems
 from api.edge.access_tokens import Tokens
+from api.edge.body_reader import BodyReader
 from api.edge.guard import Guard
 from api.edge.metrics import Metrics
-from api.edge.reading import BodyReader
 from api.edge.room import Room
 from api.experiment_runs import ExperimentRuns
 from api.routes import changes, experiments, operations, page, queries, rows, socket, streams

@@ -54,45 +54,31 @@ app.command()(trace.trace)
 app.command()(top.top)
 
 
-@app.command(
-    # the child knows its own options, --help among them
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    options_metavar="[CASE]... [OPTIONS]",
-)
-def bench(context: typer.Context) -> None:
-    """Measure the engine: against bare kernels, the paper's filter, and its targets. `eddy bench --help` lists the cases."""
-    become("experiments.bench", context.args)
+def _program(name: str, module: str, usage: str, text: str) -> None:
+    """Add a command that becomes another program; that program knows its own options, --help among them."""
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+    @app.command(name, help=text, add_help_option=False, context_settings=settings, options_metavar=usage)
+    def start(context: typer.Context) -> None:
+        become(module, context.args)
 
 
-@app.command(
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    options_metavar="list|run|compare|report [OPTIONS]",
-)
-def experiment(context: typer.Context) -> None:
-    """Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes."""
-    become("experiments", context.args)
-
-
-@app.command(
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    options_metavar="sensors|stocks|from [OPTIONS]",
-)
-def generate(context: typer.Context) -> None:
-    """Write a dataset of sensors, of stocks, or from files, with Spark. `eddy generate sensors --help` lists the options."""
-    become("pipeline.generate_command", context.args)
-
-
-@app.command(
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    options_metavar="DIR [OPTIONS]",
-)
-def replay(context: typer.Context) -> None:
-    """Replay a dataset into a service or an engine, at its own pace or faster. `eddy replay --help` lists the options."""
-    become("pipeline.replay_command", context.args)
+_program(
+    "bench", "experiments.bench", "[CASE]... [OPTIONS]",
+    "Measure the engine: against bare kernels, the paper's filter, and its targets. `eddy bench --help` lists the cases.",
+)  # fmt: skip
+_program(
+    "experiment", "experiments", "list|run|compare|report [OPTIONS]",
+    "Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes.",
+)  # fmt: skip
+_program(
+    "generate", "pipeline.generate_command", "sensors|stocks|from [OPTIONS]",
+    "Write a dataset of sensors, of stocks, or from files, with Spark. `eddy generate sensors --help` lists the options.",
+)  # fmt: skip
+_program(
+    "replay", "pipeline.replay_command", "DIR [OPTIONS]",
+    "Replay a dataset into a service or an engine, at its own pace or faster. `eddy replay --help` lists the options.",
+)  # fmt: skip
 
 
 def become(module: str, args: Sequence[str]) -> NoReturn:

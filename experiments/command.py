@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,7 +102,7 @@ def run_(
 
 
 def _end_with_starter() -> None:
-    """End at once when our input ends: whoever started us has gone."""
+    """End this process at once when its input ends, because the process that started it has gone."""
     # not through sys.stdin, whose lock this thread would hold when the interpreter ends
     while os.read(0, 1):
         pass
@@ -129,11 +128,10 @@ def chosen_of(names: list[str], all_: bool, setting: Setting) -> list[Experiment
 
 
 class _Said:
-    """What is told while experiments run: a bar and verdicts for people, a JSON object a line for machines."""
+    """The output of running experiments: a bar and verdicts for people, a JSON object a line for machines."""
 
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
-        self._stack = ExitStack()
         # the bar goes to the terminal only; piped output holds nothing but results
         self._console = Console(stderr=True)
         self._out = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
@@ -143,10 +141,10 @@ class _Said:
         self._task = self._bar.add_task("", total=None)
 
     def __enter__(self) -> None:
-        self._stack.enter_context(self._bar)
+        self._bar.start()
 
     def __exit__(self, *error: object) -> None:
-        self._stack.close()
+        self._bar.stop()
 
     def progress_of(self, experiment: Experiment, n: int, total: int) -> Any:
         def told(done: int, steps: int) -> None:

@@ -11,19 +11,15 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eddy import Engine
 from eddy.routing import make
-from experiments.drawing import COLOURS
+from experiments.drawing import COLOURS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column
 from pipeline.dataset import Dataset
 from pipeline.merged import Merged
 from pipeline.targets import EngineTarget
 from queries.rules import Rule, read_rules
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class RoutedEngine:
@@ -114,9 +110,7 @@ def described(step: Step | None = None, given: str = "as given") -> Experiment:
             "ns_per_row": "CPU nanoseconds a row", "visits_per_row": "modules that a counted row visited on average",
             "counted_rows": "rows whose visits were counted", "seed": "of the policies",
         },
-        steps=steps,
-        judge=judge,
-        draw=draw,
+        steps=steps, judge=judge, draw=draw,
         caption="Left: CPU time of a row. Right: filters and other modules that a row visits; where batches are large "
         "some policies count them on samples only.",
         by="counts, and CPU time",

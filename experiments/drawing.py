@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.experiment import Experiment, Row
+from experiments.experiment import Experiment, Row, column, where
 from lineage.errors import EddyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Figure  # for the experiments, which draw on one
+else:
+    Figure = Any
 
 #: Colours that people with any eyes tell apart (Okabe and Ito), in the order of use.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -56,6 +59,13 @@ def save(experiment: Experiment, rows: Sequence[Row], png: Path, svg: Path) -> N
         experiment.draw(figure, rows)
         figure.savefig(png, dpi=150, metadata={"Software": None})
         figure.savefig(svg, metadata={"Date": None})
+
+
+def draw_lines(axes: Axes, rows: Sequence[Row], by: str, labels: Mapping[str, str], x: str, y: str) -> None:
+    """A line with markers for each value of the column `by`."""
+    for (value, label), colour, marker in zip(labels.items(), COLOURS, MARKERS):
+        found = where(rows, **{by: value})
+        axes.plot(column(found, x), column(found, y), color=colour, marker=marker, label=label)
 
 
 def powers_of_two(axes: Axes, values: Sequence[float]) -> None:

@@ -44,7 +44,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One claim about the shape: what was found, and the bar it is held against."""
+    """One claim about the shape: the value found, and its bar."""
 
     claim: str
     value: float

@@ -1,4 +1,4 @@
-"""What a row costs the window operators: the figures of `windows/measured_costs.py`.
+"""The cost of a row in each window operator: the figures of `windows/measured_costs.py`.
 
     python -m experiments.operator_costs
 
@@ -79,25 +79,19 @@ def per_commit(
 
 def main() -> None:
     """Print the table."""
-    buffers: list[tuple[str, Callable[[], Buffer], bool, bool]] = [
-        ("fifo", Fifo, False, False), ("calendar", Calendar, False, True), ("list", Scan, False, True),
-        ("hash", Unscheduled, True, True),
+    #: name, buffer, whether rows are found by id, whether their ends are sent, whether they end in another order
+    buffers: list[tuple[str, Buffer, bool, bool, bool]] = [
+        ("fifo", Fifo(), False, False, False), ("calendar", Calendar(), False, False, True), ("list", Scan(), False, False, True),
+        ("hash", Unscheduled(), True, True, True), ("calendar, by id", Calendar(), True, False, True),
     ]  # fmt: skip
-    for name, make, sends, weak in buffers:
-        rows = LiveRows(make(), by_id=sends)
+    for name, buffer, by_id, sends, weak in buffers:
+        rows = LiveRows(buffer, by_id=by_id)
 
         def step(given: list[Delta], upto: int, rows: LiveRows = rows) -> None:
             rows.apply(given[0], upto)
             rows.settle()
 
         show(f"rows in a {name}", step, [deltas(sends, weak, 1000)])
-    held = LiveRows(Calendar(), by_id=True)
-
-    def keep(given: list[Delta], upto: int) -> None:
-        held.apply(given[0], upto)
-        held.settle()
-
-    show("rows in a calendar, by id", keep, [deltas(False, True, 1000)])
     for values in (100, 100_000):
         operators: list[tuple[str, Operator, int]] = [
             ("minus", SetOperator(EXCEPT_ALL, TYPES, [_fifo(), _fifo()]), 2),
@@ -109,10 +103,9 @@ def main() -> None:
         ]
         for name, operator, n in operators:
             show(f"{name}, values to {values}", operator.process, [deltas(False, False, values, seed) for seed in range(n)])
-    join = PairJoin([TYPES, TYPES], [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [_fifo(), _fifo()])
-    show("join, about 0.6 partners a row", join.process, [deltas(False, False, 100_000, seed) for seed in range(2)])
-    many = PairJoin([TYPES, TYPES], [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [_fifo(), _fifo()])
-    show("join, about 6 partners a row", many.process, [deltas(False, False, 10_000, seed) for seed in range(2)])
+    for partners, values in (("0.6", 100_000), ("6", 10_000)):
+        join = PairJoin([TYPES, TYPES], [KeyPair.of_columns((TYPES, TYPES), 0, 0)], None, [_fifo(), _fifo()])
+        show(f"join, about {partners} partners a row", join.process, [deltas(False, False, values, seed) for seed in range(2)])
     condition = FunctionCall(Type.BOOL, ">", (ColumnRef(Type.INT, "a", 0), Literal(Type.INT, 500)))
     chosen = SelectOperator(condition, [ColumnRef(Type.INT, "a", 0)])
     show("select", chosen.process, [deltas(False, False, 1000)])

@@ -21,10 +21,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +35,7 @@ from eddy.commit.state_cap import STATE_BYTES
 from eddy.state.dump import dump_state, load_state
 from lineage.errors import ConflictError, EddyError, GoneError
 from pipeline.dataset import MANIFEST, Dataset
-from pipeline.draft import telling_disk
+from pipeline.draft import sync, telling_disk
 from pipeline.merged import Position
 from pipeline.targets import EngineTarget
 from pipeline.wide import Wide
@@ -83,7 +81,7 @@ class BatchEngine:
         self._wide = Wide("query", {"seq": "int", "time": "timestamp", "sign": "int"}, kinds)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.engine.close()
         self._disk.unlock()
 
@@ -103,9 +101,9 @@ class BatchEngine:
         with telling_disk(self.out):
             temporary = path.with_name(f"{_JOB}.new")
             temporary.write_text(json.dumps(job))
-            _sync(temporary)
+            sync(temporary)
             temporary.rename(path)
-            _sync(self.out)
+            sync(self.out)
 
     def _load(self) -> None:
         found = self._snapshots.newest()
@@ -190,9 +188,9 @@ class BatchEngine:
         with telling_disk(self.out):
             try:
                 pq.write_table(table.replace_schema_metadata({_BATCH: json.dumps(about)}), temporary)
-                _sync(temporary)
+                sync(temporary)
                 temporary.rename(path)
-                _sync(path.parent)
+                sync(path.parent)
             except OSError:
                 # a disk that was filled by half a file must not stay full
                 temporary.unlink(missing_ok=True)
@@ -211,11 +209,3 @@ class BatchEngine:
         # by place: a query may have columns of these names too
         own = pa.table(found.columns[3:], names=list(self.engine.query(query).columns))
         return self._wide.widen(query, own, head)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -16,7 +16,7 @@ from lineage.csv_cells import unit_of
 from lineage.errors import SchemaError, did_you_mean
 from lineage.schema import Schema, Type
 from pipeline import csv_sql
-from pipeline.files import INTEL_COLUMNS, StreamFiles
+from pipeline.source_files import INTEL_COLUMNS, StreamFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -74,7 +73,7 @@ class Draft:
             self.scratch.mkdir()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         # a job that was cut off may still be writing; the next draft removes what escapes here
         shutil.rmtree(self._place, ignore_errors=True)
         if self._lock is not None:
@@ -101,15 +100,15 @@ class Draft:
         with telling_disk(self.out):
             described = {name: self._stored(name, stream).described() for name, stream in streams.items()}
             for path in self.folder.rglob("*"):
-                _sync(path)
+                sync(path)
             manifest = {**self._about, "streams": described, "quarantined": dict(quarantined)}
             temporary = self.folder / f"{MANIFEST}.new"
             temporary.write_text(json.dumps(manifest, indent=1) + "\n")
-            _sync(temporary)
+            sync(temporary)
             temporary.rename(self.folder / MANIFEST)
-            _sync(self.folder)
+            sync(self.folder)
             self.folder.rename(self.out)
-            _sync(self.out.parent)
+            sync(self.out.parent)
         return Dataset.open(self.out)
 
     def _stored(self, name: str, stream: Declared) -> StoredStream:
@@ -162,7 +161,8 @@ def _us(time: dt.datetime) -> int:
     return (time - _EPOCH) // dt.timedelta(microseconds=1)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make a file or folder durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -24,11 +24,11 @@ from lineage.errors import EddyError
 from pipeline.chunks import CHUNK_ROWS, write_chunks
 from pipeline.dataset import Dataset
 from pipeline.draft import Draft
-from pipeline.files import naive_times, sources_of
 from pipeline.ingest import IngestedStream, ingest
 from pipeline.progress import Report, reporting
 from pipeline.sensors import READINGS, SensorNetwork, readings
 from pipeline.session import LOCAL, run_apart, spark_session
+from pipeline.source_files import naive_times, sources_of
 from pipeline.stocks import STREAMS, Market, stream_rows
 
 if TYPE_CHECKING:

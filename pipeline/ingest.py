@@ -17,8 +17,8 @@ from pipeline.chunks import CHUNK_ROWS, write_chunks, write_one
 from pipeline.cleaning import clean, columns_of, read_raw
 from pipeline.dataset import DatasetError
 from pipeline.draft import Declared, Draft
-from pipeline.files import StreamFiles
 from pipeline.session import telling_spark
+from pipeline.source_files import StreamFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,6 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
@@ -45,7 +44,7 @@ class ReadAhead(Generic[T]):
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stopped.set()
         self._thread.join()
 

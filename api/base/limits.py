@@ -28,15 +28,15 @@ KEYS = 65_536
 class Limits:
     """The bounds of a service; the comment of each field names the module that enforces it."""
 
-    #: bytes of a request's body, as it comes and after decompression (api/edge/reading.py), and of what Arrow stands for: those
-    #: of its values, eight each, and those of buffers that are compressed (api/arrow/buffers.py)
+    #: bytes of a request's body, as it comes and after decompression (api/edge/body_reader.py), and of what Arrow stands for:
+    #: those of its values, eight each, and those of buffers that are compressed (api/arrow/buffers.py)
     body_bytes: int = 64 << 20
-    #: bytes of a request that brings one query (api/edge/reading.py)
+    #: bytes of a request that brings one query (api/edge/body_reader.py)
     query_bytes: int = 1 << 20
-    #: bytes of all bodies that are being read or dealt with (api/edge/reading.py)
+    #: bytes of all bodies that are being read or dealt with (api/edge/body_reader.py)
     receiving_bytes: int = 512 << 20
     #: seconds in which the head and the body of a request must have come, and bytes for which a body has a second more
-    #: (api/edge/connections.py, api/edge/reading.py)
+    #: (api/edge/connections.py, api/edge/body_reader.py)
     read_seconds: float = 10.0
     read_bytes_per_second: int = 65_536
     #: bytes of a request's first line and headers (api/edge/connections.py)

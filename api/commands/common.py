@@ -25,6 +25,8 @@ P = ParamSpec("P")
 Url = Annotated[str | None, typer.Option("--url", envvar="EDDY_URL", help="The service.", show_default="http://127.0.0.1:8000")]
 Token = Annotated[str | None, typer.Option("--token", envvar="EDDY_TOKEN", help="The secret that `eddy token add` printed.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+Name = Annotated[str, typer.Argument(help="Its name.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Their names.")]
 
 #: Seconds for which a command tries when the service is busy.
 PATIENCE = 30.0

@@ -17,7 +17,7 @@ from api.commands.push_hints import Totals, hints, stream_state
 from eddy import ConflictError, EddyError, NotFoundError, RowError
 
 if TYPE_CHECKING:
-    from api.commands.files import FilePart
+    from api.commands.row_files import FilePart
     from eddy import Stream
     from eddy.client import Client, Receipt
     from eddy.csv import CsvForm
@@ -65,8 +65,8 @@ def push(
 
     eddy push readings readings.csv --create --time ts
     """
-    from api.commands.files import open_rows
     from api.commands.progress import progress
+    from api.commands.row_files import open_rows
 
     made = time if time is not None and "=" in time else None
     _check(create, {"time": None if made else time, "types": types, "lateness": lateness, "timeline": timeline})
@@ -210,7 +210,7 @@ def _head(parts: Iterator[FilePart], n_bytes: int) -> list[FilePart]:
 def _columns(head: list[FilePart], form: CsvForm | None, making: _Making) -> tuple[dict[str, str], str | None]:
     """Return the columns of a file and its time column, as a stream would declare them."""
     if form is None:
-        from api.commands.files import FileError, schema_of
+        from api.commands.row_files import FileError, schema_of
 
         if making.types:
             raise FileError("--types is said of CSV only", hint="a column has the type that the file says")
@@ -230,22 +230,22 @@ def _note(notes: list[str]) -> None:
 
 def _ordered(begun: _Begun, form: CsvForm | None) -> Iterator[FilePart]:
     """Yield the parts in the order of their rows' times."""
-    from api.commands import files
+    from api.commands import row_files
     from api.commands.csv_files import in_order
 
     if form is None:
         hint = "eddy generate from sorts files of any size and format, eddy replay pushes them"
-        raise files.FileError("--sort is said of CSV only", hint=hint)
+        raise row_files.FileError("--sort is said of CSV only", hint=hint)
     stream = begun.stream
     if stream is None:
         # the push says that there is none
         yield from begun.parts
         return
     if stream.time is None:
-        raise files.FileError("a stream without a time column has no order to sort by", hint="--create --time ts")
+        raise row_files.FileError("a stream without a time column has no order to sort by", hint="--create --time ts")
     bodies = ((part.n_rows, part.n_bytes, part.body) for part in begun.parts)
-    for one in in_order(bodies, form, stream.columns, stream.time, files.PART_BYTES, files.PART_ROWS):
-        yield files.FilePart(one.n_rows, one.n_bytes, one.body, files.CSV, places=one.places)
+    for one in in_order(bodies, form, stream.columns, stream.time, row_files.PART_BYTES, row_files.PART_ROWS):
+        yield row_files.FilePart(one.n_rows, one.n_bytes, one.body, row_files.CSV, places=one.places)
 
 
 def _push(client: Client, stream: str, part: FilePart, form: CsvForm | None, bad: str, before: int) -> Receipt:

@@ -9,19 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from api.commands.common import (
-    Json,
-    Token,
-    Url,
-    as_bytes,
-    as_params,
-    command,
-    connect,
-    print_json,
-    print_table,
-    shown,
-    tell,
-)
+from api.commands.common import Json, Token, Url, as_bytes, as_params, command, connect, print_json, print_table, shown, tell
 from eddy import EddyError
 
 app = typer.Typer(name="query", help="Queries: what is asked of the streams.", no_args_is_help=True)

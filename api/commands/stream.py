@@ -7,13 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from api.commands.common import Json, Token, Url, as_columns, columns_text, command, connect, print_json, print_table
+from api.commands.common import Json, Name, Names, Token, Url, as_columns, columns_text, command, connect, print_json, print_table
 from eddy import Stream
 
 app = typer.Typer(name="stream", help="Streams: what rows come in.", no_args_is_help=True)
 
-_Name = Annotated[str, typer.Argument(help="Its name.")]
-_Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Their names.")]
 _Columns = Annotated[
     list[str], typer.Argument(metavar="COLUMN:TYPE...", help="int, float, string, bool, timestamp, timestamp\\[s|ms|us|ns].")
 ]
@@ -36,7 +34,7 @@ def facts(stream: Stream) -> dict[str, Any]:
 @app.command()
 @command
 def add(
-    name: _Name, columns: _Columns, time: _Time = None, lateness: _Lateness = 0.0, late: _Late = "adjust",
+    name: Name, columns: _Columns, time: _Time = None, lateness: _Lateness = 0.0, late: _Late = "adjust",
     timeline: _Timeline = "main", keep: _Keep = None, key: _Key = None, end: _End = None,
     url: Url = None, token: Token = None, json: Json = False,
 ) -> None:  # fmt: skip
@@ -69,7 +67,7 @@ def list_(url: Url = None, token: Token = None, json: Json = False) -> None:
 
 @app.command()
 @command
-def drop(names: _Names, url: Url = None, token: Token = None) -> None:
+def drop(names: Names, url: Url = None, token: Token = None) -> None:
     """Remove streams that no query reads."""
     with connect(url, token) as client:
         for name in names:

@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from api.commands.common import Json, Token, Url, as_columns, columns_text, command, connect, print_json, print_table
+from api.commands.common import Json, Name, Names, Token, Url, as_columns, columns_text, command, connect, print_json, print_table
 
 app = typer.Typer(name="table", help="Tables: relations that streams are joined with.", no_args_is_help=True)
 
-_Name = Annotated[str, typer.Argument(help="Its name.")]
-_Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Their names.")]
 _Columns = Annotated[list[str], typer.Argument(metavar="COLUMN:TYPE...", help="int, float, string, bool or timestamp.")]
 _Key = Annotated[list[str], typer.Option(help="A column of the key; repeatable.")]
 _Retroactive = Annotated[bool, typer.Option("--retroactive", help="Changes also touch results that stand.")]
@@ -21,7 +19,7 @@ _Retroactive = Annotated[bool, typer.Option("--retroactive", help="Changes also 
 @app.command()
 @command
 def add(
-    name: _Name, columns: _Columns, key: _Key, retroactive: _Retroactive = False,
+    name: Name, columns: _Columns, key: _Key, retroactive: _Retroactive = False,
     url: Url = None, token: Token = None, json: Json = False,
 ) -> None:  # fmt: skip
     """Declare a table; an equal one that is there already is fine.
@@ -51,7 +49,7 @@ def list_(url: Url = None, token: Token = None, json: Json = False) -> None:
 
 @app.command()
 @command
-def drop(names: _Names, url: Url = None, token: Token = None) -> None:
+def drop(names: Names, url: Url = None, token: Token = None) -> None:
     """Remove tables that no query reads."""
     with connect(url, token) as client:
         for name in names:

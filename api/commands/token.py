@@ -9,32 +9,22 @@ from typing import Annotated
 import orjson
 import typer
 
-from eddy import EddyError
+from api.commands.common import Json, command
 
 app = typer.Typer(name="token", help="Tokens of a service: who may do what.", no_args_is_help=True)
 
 _File = Annotated[Path, typer.Option("--token-file", envvar="EDDY_TOKEN_FILE", help="The file that the server is given.")]
 _Name = Annotated[str, typer.Argument(help="What the token is called.")]
 _Role = Annotated[str, typer.Option("--role", help="device (rows only), reader, writer or admin.")]
-_Json = Annotated[bool, typer.Option("--json", help="For machines.")]
-
-
-def _fail(error: EddyError) -> typer.Exit:
-    print(f"error: {error.fact}" + (f": {error.detail}" if error.detail else ""), file=sys.stderr)
-    if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
-    return typer.Exit(1)
 
 
 @app.command()
-def add(name: _Name, token_file: _File, role: _Role, json: _Json = False) -> None:
+@command
+def add(name: _Name, token_file: _File, role: _Role, json: Json = False) -> None:
     """Make a token and print its secret, once: only its hash is kept."""
     from api.edge.access_tokens import add_token
 
-    try:
-        secret = add_token(token_file, name, role)
-    except EddyError as error:
-        raise _fail(error) from None
+    secret = add_token(token_file, name, role)
     if json:
         print(orjson.dumps({"name": name, "role": role, "secret": secret}).decode())
         return
@@ -43,14 +33,12 @@ def add(name: _Name, token_file: _File, role: _Role, json: _Json = False) -> Non
 
 
 @app.command("list")
-def list_(token_file: _File, json: _Json = False) -> None:
+@command
+def list_(token_file: _File, json: Json = False) -> None:
     """The tokens, without their secrets."""
     from api.edge.access_tokens import read_tokens
 
-    try:
-        tokens = read_tokens(token_file).values()
-    except EddyError as error:
-        raise _fail(error) from None
+    tokens = read_tokens(token_file).values()
     if json:
         facts = [{"name": token.name, "role": token.role, "created": token.created} for token in tokens]
         print(orjson.dumps(facts).decode())
@@ -65,11 +53,9 @@ def list_(token_file: _File, json: _Json = False) -> None:
 
 
 @app.command()
+@command
 def drop(name: _Name, token_file: _File) -> None:
     """Make a token worthless."""
     from api.edge.access_tokens import drop_token
 
-    try:
-        drop_token(token_file, name)
-    except EddyError as error:
-        raise _fail(error) from None
+    drop_token(token_file, name)

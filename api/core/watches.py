@@ -88,11 +88,8 @@ class Watches:
     def remove(self, reader: Reader) -> None:
         """Remove a reader."""
         self._tags.pop(reader, None)
-        for id_ in self._watching.pop(reader, ()):
-            readers = self._readers[id_]
-            readers.discard(reader)
-            if not readers:
-                self._forget(id_)
+        self.pause(reader)
+        self._watching.pop(reader, None)
 
     def pause(self, reader: Reader) -> None:
         """Stop reading for a reader that has fallen behind."""

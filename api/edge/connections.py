@@ -23,9 +23,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from api.base.limits import Limits
+from api.edge.body_reader import Receive
 from api.edge.guard import Scope, Send
 from api.edge.problems import problem
-from api.edge.reading import Receive
 
 #: What a WebSocket is closed with on which a text comes that is none.
 NOT_UTF8 = 1007

@@ -7,7 +7,7 @@
     rate       of each token, or address (429)
     room       rows that there is no room for are refused before they are read (429, 503); most were at the connection already,
                before anything else (`api/edge/room.py`)
-    body       counted, timed and decompressed (408, 413, 415, 429): see `api/edge/reading.py`
+    body       counted, timed and decompressed (408, 413, 415, 429): see `api/edge/body_reader.py`
 
 and what every answer carries. WebSockets pass the same doors, only without a body. The application gets a whole body or none.
 """
@@ -25,9 +25,9 @@ from urllib.parse import parse_qsl, urlencode
 from api.base.limits import Limits
 from api.base.refusals import ForbiddenError, MisdirectedError, UnauthorizedError
 from api.edge.access_tokens import OPEN, ApiRoute, Tokens, expect, route_of
+from api.edge.body_reader import BodyReader, ClientGoneError, Message, Receive
 from api.edge.problems import as_problem
 from api.edge.rates import RateLimiter
-from api.edge.reading import BodyReader, ClientGoneError, Message, Receive
 from api.edge.room import HEADERS, POLICY, SMALL, request_id
 from eddy import EddyError
 

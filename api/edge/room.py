@@ -15,9 +15,9 @@ from functools import lru_cache
 from api.core.inbox import BusyError
 from api.core.service import Service
 from api.edge.access_tokens import ApiRoute, route_of
+from api.edge.body_reader import BodyReader
 from api.edge.metrics import Metrics
 from api.edge.problems import as_problem
-from api.edge.reading import BodyReader
 
 #: What every answer carries.
 HEADERS = [

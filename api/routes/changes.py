@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request
@@ -39,21 +39,20 @@ TURN_BYTES = 64 << 10
 
 _MEDIA = {"sse": "text/event-stream", "ndjson": "application/x-ndjson", "arrow": "application/vnd.apache.arrow.stream"}
 _RESPONSES: dict[int | str, Any] = {
-    200: {
-        "description": "changes as they happen",
-        "content": {media: {} for media in _MEDIA.values()},
-    },
+    200: {"description": "changes as they happen", "content": {media: {} for media in _MEDIA.values()}},
     **problems(404, 406, 409, 410),
 }
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Accept"}
 
-Since = Query(
-    "snapshot", description="snapshot: the answer as + rows, then changes; now; or the number of a commit", max_length=20
-)
+_SINCE = "snapshot: the answer as + rows, then changes; now; or the number of a commit"
+Since = Annotated[str, Query(description=_SINCE, max_length=20)]
+Format = Literal["sse", "ndjson", "arrow"] | None
 Names = Query([], max_length=SUBSCRIPTION_QUERIES, description="names; may be repeated")
 Tags = Query([], max_length=SUBSCRIPTION_QUERIES, description="all queries with such a tag, those that come later too")
-Slow = Query("block", description="what happens when this reader is too slow")
-Follow = Query(True, description="false: end when everything up to now was sent")
+SlowWord = Literal["block", "conflate", "gap", "disconnect"]
+Slow = Annotated[SlowWord, Query(description="what happens when this reader is too slow")]
+Follow = Annotated[bool, Query(description="false: end when everything up to now was sent")]
+LastEventId = Annotated[str | None, Header(max_length=20)]
 
 
 def since_of(since: str, last_event_id: str | None) -> str | int:
@@ -68,15 +67,9 @@ def since_of(since: str, last_event_id: str | None) -> str | int:
 
 @router.get("/v1/queries/{query}/changes", response_class=Response, responses=_RESPONSES)
 async def changes(
-    service: Served,
-    query: Name,
-    request: Request,
-    since: str = Since,
-    format: Literal["sse", "ndjson", "arrow"] | None = None,
-    slow: Literal["block", "conflate", "gap", "disconnect"] = Slow,
-    follow: bool = Follow,
-    last_event_id: str | None = Header(None, max_length=20),
-) -> StreamingResponse:
+    service: Served, query: Name, request: Request, since: Since = "snapshot", format: Format = None, slow: Slow = "block",
+    follow: Follow = True, last_event_id: LastEventId = None,
+) -> StreamingResponse:  # fmt: skip
     """The changes of one query."""
     format_ = choose(format, request.headers.get("accept"), _MEDIA, "sse")
     subscription = await service.subscribe([query], frozenset(), since_of(since, last_event_id), slow)
@@ -85,16 +78,9 @@ async def changes(
 
 @router.get("/v1/changes", response_class=Response, responses=_RESPONSES)
 async def many_changes(
-    service: Served,
-    request: Request,
-    query: list[str] = Names,
-    tag: list[str] = Tags,
-    since: str = Since,
-    format: Literal["sse", "ndjson", "arrow"] | None = None,
-    slow: Literal["block", "conflate", "gap", "disconnect"] = Slow,
-    follow: bool = Follow,
-    last_event_id: str | None = Header(None, max_length=20),
-) -> StreamingResponse:
+    service: Served, request: Request, query: list[str] = Names, tag: list[str] = Tags, since: Since = "snapshot",
+    format: Format = None, slow: Slow = "block", follow: Follow = True, last_event_id: LastEventId = None,
+) -> StreamingResponse:  # fmt: skip
     """The changes of many queries in one stream."""
     format_ = choose(format, request.headers.get("accept"), _MEDIA, "sse")
     if format_ == "arrow":

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Request, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.base.jsons import json_response
 from api.experiment_runs import FILES, ExperimentRuns
-from api.wire.models import ExperimentItems, ExperimentRunFacts, ExperimentRunItems, Name, Strict, problems
+from api.wire.models import ExperimentItems, ExperimentRunFacts, ExperimentRunItems, Name, Strict, example, problems
 
 router = APIRouter(tags=["experiments"])
 
@@ -19,7 +19,7 @@ class ExperimentStart(Strict):
     quick: bool = Field(True, description="fewer rows and queries: less than a minute")
     seed: int = Field(1, ge=0, le=2**31)
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "tickets", "quick": True, "seed": 1}]})
+    model_config = example({"name": "tickets", "quick": True, "seed": 1})
 
 
 def runs_of(request: Request) -> ExperimentRuns:

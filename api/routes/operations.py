@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from api.base.jsons import json_response
 from api.core.calls import Call
@@ -14,7 +14,7 @@ from api.demo import runner
 from api.edge.metrics import MEDIA, Metrics
 from api.edge.problems import problem
 from api.routes.streams import Served
-from api.wire.models import Advanced, Name, Status, Strict, door_problems, problems
+from api.wire.models import Advanced, Name, Status, Strict, door_problems, example, problems
 
 router = APIRouter()
 
@@ -24,9 +24,7 @@ class TraceRequest(Strict):
     row: Annotated[int, Field(ge=0, le=2**62)] | dict[str, Any]
     query: str | None = None
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"stream": "readings", "row": 0, "query": "hot"}]}
-    )  # fmt: skip
+    model_config = example({"stream": "readings", "row": 0, "query": "hot"})
 
 
 class Advance(Strict):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from api.base.jsons import json_response
 from api.base.limits import NAME_CHARACTERS
 from api.core.service import Service
+from api.edge.body_reader import Receive
 from api.edge.guard import App, Scope, Send
 from api.edge.problems import as_problem
-from api.edge.reading import Receive
 from api.routes.rows import pushed
 from api.wire.models import Receipt
 from eddy import EddyError

@@ -21,54 +21,49 @@ router = APIRouter(tags=["rows"])
 #: Seconds that `?wait=visible` waits at most.
 MAX_WAIT = 30.0
 
-_ROWS = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
-                "examples": {
-                    "a row": {"value": {"sensor": 1, "temp": 31.5, "ts": 1000}},
-                    "rows": {"value": [{"sensor": 1, "temp": 31.5, "ts": 1000}]},
-                    "columns": {"value": {"sensor": [1, 2], "temp": [31.5, 20.0], "ts": [1000, 1000]}},
-                },
-            },
-            "application/x-ndjson": {"schema": {"type": "string"}},
-            "text/csv": {"schema": {"type": "string"}},
-            "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
-}
-_BUNDLE = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object"},
-                "example": {"quotes": [{"symbol": "ACME", "price": 12.5}], "trades": {"symbol": ["ACME"], "size": [100]}},
-            },
-            "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
-}
-_KEYS = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object", "required": ["keys"], "additionalProperties": False,
-                    "properties": {"keys": {"type": "array"}, "time": {}},
-                },
-                "example": {"keys": [1, 2]},
-            }
-        },
-    }
-}  # fmt: skip
 
-Key = Header(None, alias="Idempotency-Key", min_length=1, max_length=KEY_CHARACTERS)
-Wait = Query(None, description="visible: answer once the rows are released, which lateness delays")
-Bad = Query("refuse", description="skip: take the good rows and name the others")
+def _body(content: dict[str, Any]) -> dict[str, Any]:
+    """Return what the OpenAPI document says of a required body, by media type."""
+    return {"requestBody": {"required": True, "content": content}}
+
+
+_TEXT = {"schema": {"type": "string"}}
+_ARROW = {"schema": {"type": "string", "format": "binary"}}
+_ROWS = _body({
+    "application/json": {
+        "schema": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
+        "examples": {
+            "a row": {"value": {"sensor": 1, "temp": 31.5, "ts": 1000}},
+            "rows": {"value": [{"sensor": 1, "temp": 31.5, "ts": 1000}]},
+            "columns": {"value": {"sensor": [1, 2], "temp": [31.5, 20.0], "ts": [1000, 1000]}},
+        },
+    },
+    "application/x-ndjson": _TEXT,
+    "text/csv": _TEXT,
+    "application/vnd.apache.arrow.stream": _ARROW,
+})  # fmt: skip
+_BUNDLE = _body({
+    "application/json": {
+        "schema": {"type": "object"},
+        "example": {"quotes": [{"symbol": "ACME", "price": 12.5}], "trades": {"symbol": ["ACME"], "size": [100]}},
+    },
+    "application/vnd.apache.arrow.stream": _ARROW,
+})  # fmt: skip
+_KEYS = _body({
+    "application/json": {
+        "schema": {
+            "type": "object", "required": ["keys"], "additionalProperties": False,
+            "properties": {"keys": {"type": "array"}, "time": {}},
+        },
+        "example": {"keys": [1, 2]},
+    }
+})  # fmt: skip
+
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=KEY_CHARACTERS)]
+Wait = Annotated[
+    Literal["visible"] | None, Query(description="visible: answer once the rows are released, which lateness delays")
+]
+Bad = Annotated[Literal["refuse", "skip"], Query(description="skip: take the good rows and name the others")]
 
 
 def _csv_texts(
@@ -121,17 +116,11 @@ def _header(key: str | None, bad: str, csv: dict[str, Any] | None = None, **head
     responses=problems(404, 409, 431), openapi_extra=_ROWS,
 )  # fmt: skip
 async def push(
-    service: Served,
-    stream: Name,
-    request: Request,
-    csv: CsvTexts,
-    bad: Literal["refuse", "skip"] = Bad,
-    wait: Literal["visible"] | None = Wait,
-    idempotency_key: str | None = Key,
+    service: Served, stream: Name, request: Request, csv: CsvTexts, bad: Bad = "refuse", wait: Wait = None, key: Key = None
 ) -> Any:
     """Give a stream rows: all of them or, with an error that names the row, none."""
     content_type = request.headers.get("content-type")
-    receipt = await pushed(service, stream, content_type, await request.body(), idempotency_key, bad, csv)
+    receipt = await pushed(service, stream, content_type, await request.body(), key, bad, csv)
     if wait is None:
         return receipt
     return receipt | {"visible": await _visible(service, stream, receipt["last_row"])}
@@ -150,31 +139,21 @@ async def _visible(service: Service, stream: str, row: int | None) -> bool:
 
 
 @router.post("/v1/rows", status_code=202, response_model=dict[str, Receipt], responses=problems(404, 409), openapi_extra=_BUNDLE)
-async def push_many(service: Served, request: Request, idempotency_key: str | None = Key) -> Any:
+async def push_many(service: Served, request: Request, key: Key = None) -> Any:
     """Give several streams of one timeline rows, in one commit, merged by time."""
     media = bodies.bundle_type(request.headers.get("content-type"))
-    header = _header(idempotency_key, "") | ({} if media == bodies.JSON else {"media": media})
+    header = _header(key, "") | ({} if media == bodies.JSON else {"media": media})
     return await service.ask(Call("push_many", header, await request.body()))
 
 
 @router.post(
-    "/v1/tables/{table}/rows",
-    status_code=202,
-    response_model=TableReceipt,
-    responses=problems(404, 409, 431),
+    "/v1/tables/{table}/rows", status_code=202, response_model=TableReceipt, responses=problems(404, 409, 431),
     openapi_extra=_ROWS,
-)
-async def upsert(
-    service: Served,
-    table: Name,
-    request: Request,
-    csv: CsvTexts,
-    bad: Literal["refuse", "skip"] = Bad,
-    idempotency_key: str | None = Key,
-) -> Any:
+)  # fmt: skip
+async def upsert(service: Served, table: Name, request: Request, csv: CsvTexts, bad: Bad = "refuse", key: Key = None) -> Any:
     """Give a table rows, which take the place of those with their keys."""
     media = bodies.media_type(request.headers.get("content-type"))
-    header = _header(idempotency_key, bad, csv, table=table, media=media)
+    header = _header(key, bad, csv, table=table, media=media)
     return await service.ask(Call("upsert", header, await request.body()))
 
 
@@ -182,18 +161,18 @@ async def upsert(
     "/v1/tables/{table}/rows/delete", status_code=202, response_model=TableReceipt, responses=problems(404, 409),
     openapi_extra=_KEYS,
 )  # fmt: skip
-async def delete(service: Served, table: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip
+async def delete(service: Served, table: Name, request: Request, key: Key = None) -> Any:
     """Take rows out of a table, by their keys."""
     bodies.expect_json(request.headers.get("content-type"))
-    return await service.ask(Call("delete", _header(idempotency_key, "", table=table), await request.body()))
+    return await service.ask(Call("delete", _header(key, "", table=table), await request.body()))
 
 
 @router.post(
     "/v1/streams/{stream}/rows/retract", status_code=202, response_model=Receipt, responses=problems(404, 409),
     openapi_extra=_KEYS,
 )  # fmt: skip
-async def retract(service: Served, stream: Name, request: Request, idempotency_key: str | None = Key,) -> Any:  # fmt: skip
+async def retract(service: Served, stream: Name, request: Request, key: Key = None) -> Any:
     """End the live rows of a stream with these keys, at a time."""
     bodies.expect_json(request.headers.get("content-type"))
-    call = Call("retract", _header(idempotency_key, "", stream=stream), await request.body())
+    call = Call("retract", _header(key, "", stream=stream), await request.body())
     return {"rejected": 0} | await service.ask(call)

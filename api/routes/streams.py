@@ -33,10 +33,9 @@ def given(model: Any) -> dict[str, Any]:
 @router.put(
     "/v1/streams/{stream}", response_model=StreamFacts, responses={201: {"model": StreamFacts}, **problems(409)}, tags=["streams"]
 )
-async def put_stream(service: Served, stream: Name, definition: StreamDefinition, response: Response,) -> Any:  # fmt: skip
+async def put_stream(service: Served, stream: Name, definition: StreamDefinition, response: Response) -> Any:
     """Declare a stream. 201 if it is new, 200 if an equal one is there, 409 if another one is."""
-    call = Call("create_stream", {"name": stream, "definition": given(definition)})
-    done = await service.ask(call)
+    done = await service.ask(Call("create_stream", {"name": stream, "definition": given(definition)}))
     response.status_code = 201 if done["created"] else 200
     return stream_view(done["stream"])
 

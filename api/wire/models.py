@@ -19,6 +19,11 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def example(value: dict[str, Any]) -> ConfigDict:
+    """Return the settings of a model that has an example in the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [value]})
+
+
 class StreamDefinition(Strict):
     columns: Annotated[
         dict[str, str], Field(description="name: int, float, string, bool, timestamp, or timestamp[s|ms|us|ns]", min_length=1)
@@ -31,10 +36,7 @@ class StreamDefinition(Strict):
     key: str | list[str] | None = Field(None, description="columns by which rows replace each other and are retracted")
     end: str | None = Field(None, description="the column with the end of a row's life")
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"columns": {"sensor": "int", "temp": "float", "ts": "timestamp"}, "time": "ts"}]},
-    )
+    model_config = example({"columns": {"sensor": "int", "temp": "float", "ts": "timestamp"}, "time": "ts"})
 
 
 class TableDefinition(Strict):
@@ -42,9 +44,7 @@ class TableDefinition(Strict):
     key: str | list[str]
     retroactive: bool = False
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"columns": {"sensor": "int", "room": "string"}, "key": "sensor"}]}
-    )
+    model_config = example({"columns": {"sensor": "int", "room": "string"}, "key": "sensor"})
 
 
 Param = int | float | str | bool | None
@@ -65,12 +65,7 @@ class QueryOptions(QueryText):
 class QueryDefinition(QueryOptions):
     name: Name | None = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"name": "hot", "sql": "SELECT sensor, temp FROM readings [RANGE 5 MINUTES] WHERE temp > 30"}]
-        },
-    )
+    model_config = example({"name": "hot", "sql": "SELECT sensor, temp FROM readings [RANGE 5 MINUTES] WHERE temp > 30"})
 
 
 class QueryBatch(Strict):

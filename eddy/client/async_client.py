@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import httpx
@@ -19,8 +18,7 @@ from eddy.client import calls, http
 from eddy.client.changes import AsyncChanges
 from eddy.client.exchange import Call, Effect, Give, Open, Patience, Read, Reply, Send, Sleep, Steps, performed, until_ready
 from eddy.client.facts import Query
-from eddy.client.following import ChangeCursor, Message, follow
-from lineage.errors import EddyError
+from eddy.client.following import ChangeCursor, Message, cursor_of, follow
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -113,10 +111,7 @@ class AsyncClient:
         names = [
             each.name if isinstance(each, Query) else each for each in ([query] if isinstance(query, Query | str) else query)
         ]
-        tags = [tags] if isinstance(tags, str) else list(tags)
-        if not names and not tags:
-            raise EddyError("changes takes a query or a tag", code="bad_option", hint='changes("hot") or changes(tags=["demo"])')
-        return AsyncChanges(ChangeCursor(names, tags, since, slow, follow), self._follow, self.query)
+        return AsyncChanges(cursor_of(names, tags, since, slow, follow), self._follow, self.query)
 
     def _follow(self, cursor: ChangeCursor) -> AsyncDriver[None]:
         return AsyncDriver(self._http, follow(cursor, self._patience), self.timeout)
@@ -140,7 +135,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:

@@ -17,16 +17,7 @@ from urllib.parse import quote
 
 from eddy.base.description import Stream, Table
 from eddy.client.exchange import Call, Reply, Request
-from eddy.client.facts import (
-    Query,
-    Receipt,
-    TableReceipt,
-    query_of,
-    receipt_of,
-    stream_of,
-    table_of,
-    table_receipt_of,
-)
+from eddy.client.facts import Query, Receipt, TableReceipt, query_of, receipt_of, stream_of, table_of, table_receipt_of
 from eddy.client.problems import error_from
 from eddy.client.rows import ARROW, JSON, encode, encode_many, to_json
 from lineage.errors import EddyError, NotFoundError
@@ -52,10 +43,9 @@ def dressed(method: Callable[..., Any], call: Callable[..., Any]) -> None:
 
 def ask(method: str, path: str, body: Any = None, **options: Any) -> Request:
     """Return a request with a JSON body, if any."""
-    if body is None:
-        return Request(method, path, **options)
-    headers = {"Content-Type": JSON}
-    return Request(method, path, content=to_json(body), headers=headers, **options)
+    if body is not None:
+        options |= {"content": to_json(body), "headers": {"Content-Type": JSON}}
+    return Request(method, path, **options)
 
 
 def get(path: str, **params: Any) -> Request:
@@ -64,8 +54,9 @@ def get(path: str, **params: Any) -> Request:
     return Request("GET", path, given, repeatable=True)
 
 
-def json_of(reply: Reply) -> Any:
-    return json.loads(reply.body)
+def json_of(reply: Reply) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(reply.body)
+    return found
 
 
 def path_of(*parts: str) -> str:
@@ -247,6 +238,11 @@ def _at(query: Query | int | str, *more: str) -> Call[str]:
     return path_of("queries", name, *more)
 
 
+def _definition(sql: str, history: str, emit: str, tags: Sequence[str], **options: Any) -> dict[str, Any]:
+    """Return the body that defines a query."""
+    return {"sql": sql, "history": history, "emit": emit, **_given(tags=list(tags) or None, **options)}
+
+
 def submit(
     sql: str,
     *,
@@ -258,8 +254,7 @@ def submit(
     expiry: str | None = None,
 ) -> Call[Query]:
     """Start a query; it is in effect when this returns."""
-    options = _given(name=name, params=params, tags=list(tags) or None, expiry=expiry)
-    reply = yield ask("POST", "/v1/queries", {"sql": sql, "history": history, "emit": emit, **options})
+    reply = yield ask("POST", "/v1/queries", _definition(sql, history, emit, tags, name=name, params=params, expiry=expiry))
     return query_of(json_of(reply))
 
 
@@ -280,8 +275,7 @@ def replace(query: Query | int | str, sql: str, *, params: Mapping[str, Any] | N
     path = yield from _at(query)
     reply = yield get(path)
     known = query_of(json_of(reply))
-    options = _given(params=params, expiry=known.expiry, tags=list(known.tags) or None)
-    definition = {"sql": sql, "history": known.history, "emit": known.emit, **options}
+    definition = _definition(sql, known.history, known.emit, known.tags, params=params, expiry=known.expiry)
     reply = yield ask("PUT", path, definition, repeatable=True)
     return query_of(json_of(reply))
 
@@ -297,9 +291,8 @@ def put(
     expiry: str | None = None,
 ) -> Call[Query]:
     """Create a query or give it another text; the same text and options change nothing."""
-    options = _given(params=params, tags=list(tags) or None, expiry=expiry)
-    body = {"sql": sql, "history": history, "emit": emit, **options}
-    reply = yield ask("PUT", path_of("queries", name), body, repeatable=True)
+    definition = _definition(sql, history, emit, tags, params=params, expiry=expiry)
+    reply = yield ask("PUT", path_of("queries", name), definition, repeatable=True)
     return query_of(json_of(reply))
 
 
@@ -375,8 +368,7 @@ def explain(sql_or_query: Query | int | str, params: Mapping[str, Any] | None = 
         reply = yield ask("POST", "/v1/queries/validate", {"sql": sql_or_query, **_given(params=params)}, repeatable=True)
     else:
         reply = yield get((yield from _at(sql_or_query, "plan")))
-    plan: dict[str, Any] = json_of(reply)
-    return plan
+    return json_of(reply)
 
 
 def trace(stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> Call[dict[str, Any]]:
@@ -384,22 +376,19 @@ def trace(stream: str, row: int | Mapping[str, Any], query: Query | int | str | 
     name = None if query is None else (yield from name_of(query))
     given = dict(row) if isinstance(row, Mapping) else int(row)
     reply = yield ask("POST", "/v1/trace", {"stream": stream, "row": given, **_given(query=name)}, repeatable=True)
-    found: dict[str, Any] = json_of(reply)
-    return found
+    return json_of(reply)
 
 
 def stats(query: Query | int | str | None = None) -> Call[dict[str, Any]]:
     """Counters of every module and stream and the queue, or those of one query."""
     reply = yield get("/v1/eddy" if query is None else (yield from _at(query, "stats")))
-    found: dict[str, Any] = json_of(reply)
-    return found
+    return json_of(reply)
 
 
 def totals() -> Call[dict[str, Any]]:
     """How much there is of everything and how fast it grows; takes no longer with more queries, unlike `stats`."""
     reply = yield get("/v1/eddy", brief="true")
-    found: dict[str, Any] = json_of(reply)
-    return found
+    return json_of(reply)
 
 
 def route_by(policy: str) -> Call[None]:
@@ -410,8 +399,7 @@ def route_by(policy: str) -> Call[None]:
 def limits() -> Call[dict[str, float]]:
     """Every bound that the service enforces."""
     reply = yield get("/v1/limits")
-    found: dict[str, float] = json_of(reply)
-    return found
+    return json_of(reply)
 
 
 def ready() -> Call[bool]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import httpx
@@ -22,8 +21,7 @@ from eddy.client import calls, http
 from eddy.client.changes import Changes
 from eddy.client.exchange import Call, Effect, Give, Open, Patience, Read, Reply, Send, Sleep, Steps, performed, until_ready
 from eddy.client.facts import Query
-from eddy.client.following import ChangeCursor, Message, follow
-from lineage.errors import EddyError
+from eddy.client.following import ChangeCursor, Message, cursor_of, follow
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -125,10 +123,7 @@ class Client:
     def _cursor(self, query: Any, since: str | int, tags: Iterable[str], slow: str, follow: bool) -> ChangeCursor:
         one = isinstance(query, Query | int | str)
         names = [self._run(performed(calls.name_of(each), self._patience)) for each in ([query] if one else query)]
-        tags = [tags] if isinstance(tags, str) else list(tags)
-        if not names and not tags:
-            raise EddyError("changes takes a query or a tag", code="bad_option", hint='changes("hot") or changes(tags=["demo"])')
-        return ChangeCursor(names, tags, since, slow, follow)
+        return cursor_of(names, tags, since, slow, follow)
 
     def _follow(self, cursor: ChangeCursor) -> Driver[None]:
         return Driver(self._http, follow(cursor, self._patience), self.timeout)
@@ -152,7 +147,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -177,6 +177,14 @@ class ChangeCursor:
         return Committed(message.seq, tuple(found), message.snapshot, message.times)
 
 
+def cursor_of(queries: list[str], tags: Iterable[str], since: str | int, slow: str, follow: bool) -> ChangeCursor:
+    """Return the cursor of a reader; raise unless it names a query or a tag."""
+    tags = [tags] if isinstance(tags, str) else list(tags)
+    if not queries and not tags:
+        raise EddyError("changes takes a query or a tag", code="bad_option", hint='changes("hot") or changes(tags=["demo"])')
+    return ChangeCursor(queries, tags, since, slow, follow)
+
+
 def follow(cursor: ChangeCursor, patience: Patience) -> Steps[None]:
     """Yield messages from a cursor's position on; continue after broken connections and restarts of the service."""
     pause = Pause(patience)

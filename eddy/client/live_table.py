@@ -16,7 +16,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 from eddy.client.changes import arrow_table
@@ -268,7 +267,7 @@ class LiveTable:
     def __enter__(self) -> LiveTable:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from experiments.bench.base.lines import Line, show
 from experiments.bench.base.options import Options
-from experiments.bench.base.report import Line, show
 from experiments.bench.cases import CASES, PART_OF
 
 _HELP = f"""Measure the engine against bare kernels, the paper's per-tuple filter and the targets of the design.

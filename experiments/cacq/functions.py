@@ -8,45 +8,31 @@ call for those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from experiments.bench.base.timing import take_turns
-from experiments.bench.joins.driver import JoinDriver
-from experiments.bench.joins.niagara import PullUp, PushDown
-from experiments.bench.joins.race import Contestant, filled, take_turn
-from experiments.bench.joins.selections import Functions, Picky, picky_functions
-from experiments.bench.joins.workload import JoinWorkload, stocks_and_articles
-from experiments.drawing import COLOURS, MARKERS, powers_of_two
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_peers import FUNCTION_KEYS as SYMBOLS
+from experiments.bench.joins.join_peers import FUNCTION_ROWS as BATCH_ROWS
+from experiments.bench.joins.join_peers import FUNCTIONS, Thinking, thinking_baselines, thinking_workload
+from experiments.bench.joins.join_workload import JoinWorkload
+from experiments.bench.joins.race import filled, take_turn
+from experiments.bench.joins.selections import picky_functions
+from experiments.drawing import Figure, draw_lines, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FUNCTIONS = 4
-SYMBOLS = 16
-BATCH_ROWS = 8
 ARTICLES = {True: (1, 2, 4, 8, 16), False: (1, 2, 4, 8, 16, 32)}
 SECONDS = {True: 1.0, False: 4.0}
 PLANS = ("eddy", "PushDown", "PullUp")
 
 
-def workload_of(articles: int, seed: int) -> JoinWorkload:
-    return stocks_and_articles(
-        FUNCTIONS, n_rows=BATCH_ROWS, n_keys=SYMBOLS, window_rows=SYMBOLS * articles, quiet=True, seed=seed
-    )  # fmt: skip
-
-
-def contestants_of(workload: JoinWorkload) -> dict[str, tuple[Contestant, list[Picky]]]:
-    """Each with functions of its own, windows full; from now on the functions think."""
-    own, below, above = (picky_functions(workload) for _ in range(3))
-    found: dict[str, tuple[Contestant, list[Picky]]] = {
-        "eddy": (filled(JoinDriver(workload, functions=own)), own),
-        "PushDown": (filled(PushDown(workload, Functions(below))), below),
-        "PullUp": (filled(PullUp(workload, Functions(above))), above),
-    }
-    for _, functions in found.values():
+def contestants_of(workload: JoinWorkload) -> Thinking:
+    """Contestants with full windows, each with functions of its own, whose calls are counted from now on."""
+    own = picky_functions(workload)
+    found: Thinking = {"eddy": (JoinDriver(workload, functions=own), own), **thinking_baselines(workload)}
+    for contestant, functions in found.values():
+        filled(contestant)
         for function in functions:
             function.n_calls = 0
     return found
@@ -54,7 +40,7 @@ def contestants_of(workload: JoinWorkload) -> dict[str, tuple[Contestant, list[P
 
 def calls_per_quote(articles: int, n_turns: int, seed: int) -> dict[str, float]:
     """Calls of the functions for each quote, without thinking: the same on every machine."""
-    contestants = contestants_of(workload_of(articles, seed))
+    contestants = contestants_of(thinking_workload(articles, seed))
     for contestant, _ in contestants.values():
         for number in range(n_turns):
             take_turn(contestant, number)
@@ -63,11 +49,11 @@ def calls_per_quote(articles: int, n_turns: int, seed: int) -> dict[str, float]:
 
 def _measure(articles: int, setting: Setting) -> list[Row]:
     calls = calls_per_quote(articles, 64, setting.seed)
-    contestants = contestants_of(workload_of(articles, setting.seed))
+    contestants = contestants_of(thinking_workload(articles, setting.seed))
     for _, functions in contestants.values():
         for function in functions:
             function.thinks = True
-    turns: dict[str, Callable[[int], object]] = {name: partial(take_turn, one) for name, (one, _) in contestants.items()}
+    turns = {name: partial(take_turn, one) for name, (one, _) in contestants.items()}
     rounds = take_turns(turns, 2, SECONDS[setting.quick])
     return [
         {"plan": plan, "articles": articles, "functions": FUNCTIONS, "symbols": SYMBOLS, "batch_rows": BATCH_ROWS,
@@ -106,9 +92,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
         ("calls_per_quote", "us_per_quote"),
         ("calls of functions a quote", "CPU time a quote, microseconds"),
     ):
-        for k, plan in enumerate(PLANS):
-            found = where(rows, plan=plan)
-            axes.plot(column(found, "articles"), column(found, name), color=COLOURS[k], marker=MARKERS[k], label=plan)
+        draw_lines(axes, rows, "plan", {plan: plan for plan in PLANS}, "articles", name)
         powers_of_two(axes, column(where(rows, plan="eddy"), "articles"))
         axes.set_yscale("log", base=10)
         axes.set_xlabel("articles a quote")
@@ -132,9 +116,7 @@ EXPERIMENT = Experiment(
         "symbols": "number of symbols", "batch_rows": "rows a push", "seed": "of rows and constants",
         "calls_per_quote": "calls of functions for a quote, counted", "us_per_quote": "CPU microseconds for a quote",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Left: how often functions are called for a quote. Right: the CPU time that this takes. The more articles "
     "a quote has, the more often PullUp asks the same question again.",
     size=(10.0, 4.5),

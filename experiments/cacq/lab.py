@@ -15,18 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from eddy import Engine
+from experiments.bench.base.driver import visited
 from experiments.cacq.orders import Condition, best_order, visits_of
-from experiments.drawing import COLOURS
+from experiments.drawing import COLOURS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, distinct, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FILE = "intel_lab.parquet"
 COLUMNS = ("light", "humidity", "temperature")
@@ -79,18 +76,14 @@ def _step(policy: str, setting: Setting) -> list[Row]:
     for query in QUERIES:
         engine.submit(sql(query))
 
-    def visited() -> tuple[int, int]:
-        stats = engine.stats()
-        return sum(module["rows_in"] for module in stats["modules"].values()), stats["streams"]["readings"]["counted"]
-
     rows: list[Row] = []
     for hour, batch in found:
-        before, counted = visited()
+        before, counted = visited(engine, "readings")
         for at in range(0, len(batch["moteid"]), BATCH_ROWS):
             part = {name: values[at : at + BATCH_ROWS] for name, values in batch.items()}
             # NaN is what the reader makes of a missing value; the engine has NULL for it
             engine.push("readings", {name: _nulls(values) for name, values in part.items()})
-        now, counted_now = visited()
+        now, counted_now = visited(engine, "readings")
         best = best_order(batch, QUERIES, COLUMNS)
         least = visits_of(batch, QUERIES, best)
         visits = (now - before) / (counted_now - counted)
@@ -180,9 +173,7 @@ EXPERIMENT = Experiment(
         "regret": "the first as a multiple of the second", "best_order": "that order", "batch_rows": "rows that one route serves",
         "queries": "number of queries", "seed": "of the policy",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="How many times as many filters are visited as by the best order of those hours; 1 is best. An order that "
     "is kept pays every day or every night.",
     by="counts; auto also weighs measured costs",

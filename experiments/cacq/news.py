@@ -1,4 +1,4 @@
-"""Stocks and posts, for real: how often are user functions called where fan-out is what it is?
+"""Stocks and posts, for real: how often are user functions called at the fan-out of real data?
 
 Hourly bars of AAPL and BAC join the posts that name them within six hours; three queries select bars by a user function. How
 many posts a bar meets is the world's choice here. PullUp would call each function for every match, which arithmetic counts; the
@@ -7,10 +7,9 @@ eddy calls it at most once for a bar.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eddy import Engine
-from experiments.drawing import COLOURS, MARKERS
+from experiments.drawing import COLOURS, MARKERS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BARS, POSTS = "stock_hourly.parquet", "stock_posts.parquet"
 SYMBOLS = ("AAPL", "BAC")
@@ -112,8 +108,7 @@ def _step(number: int, setting: Setting) -> list[Row]:
 
 
 def steps(setting: Setting) -> Sequence[Step]:
-    found: list[Callable[[], list[Row]]] = [partial(_step, number, setting) for number in range(MONTHS[setting.quick])]
-    return found
+    return [partial(_step, number, setting) for number in range(MONTHS[setting.quick])]
 
 
 def judge(rows: Sequence[Row]) -> Verdict:
@@ -158,9 +153,7 @@ EXPERIMENT = Experiment(
         "eddy_calls_per_bar": "calls of functions, counted", "pull_up_calls_per_bar": "functions times matches",
         "seed": "has no effect: the rows are real",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Each point is a month. The more posts a bar meets, the more often PullUp asks the same question; the "
     "eddy asks once.",
     by="counts",

@@ -3,27 +3,21 @@
     SELECT .. FROM stocks, articles WHERE stocks.symbol = articles.symbol AND stocks.price > :c
 
 PushDown selects below and joins once for every query; PullUp joins once and selects above
-(`experiments/bench/joins/niagara.py`, compiled code like the engine's own). Every quote has about one article, all quotes are
-wanted by some query, and all three deliver the joined rows of each query. The contestants take turns on the same rows.
+(`experiments/bench/joins/niagara_plans.py`, compiled code like the engine's own). Every quote has about one article, all
+quotes are wanted by some query, and all three deliver the joined rows of each query. The contestants take turns on the same rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from experiments.bench.joins.driver import JoinDriver
-from experiments.bench.joins.niagara import PullUp, PushDown
-from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn
-from experiments.bench.joins.selections import Constants
-from experiments.bench.joins.stem import PART
-from experiments.bench.joins.workload import stocks_and_articles
-from experiments.drawing import COLOURS, MARKERS, powers_of_two
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_peers import plans
+from experiments.bench.joins.join_workload import stocks_and_articles
+from experiments.bench.joins.race import filled, race, rows_of_turn
+from experiments.drawing import Figure, draw_lines, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COUNTS = {True: (1, 4, 16, 64, 256), False: (1, 4, 16, 64, 256, 1024)}
 SYMBOLS = 10_000
@@ -39,13 +33,7 @@ def _measure(n_queries: int, setting: Setting) -> list[Row]:
     workload = stocks_and_articles(
         n_queries, n_rows=BATCH_ROWS, n_keys=SYMBOLS, window_rows=WINDOW_ROWS, seed=setting.seed
     )  # fmt: skip
-    constants = workload.constants
-    contestants: dict[str, Contestant] = {
-        "eddy": filled(JoinDriver(workload)),
-        "PushDown": filled(PushDown(workload, Constants(constants, workload.n_rows))),
-        "PullUp": filled(PullUp(workload, Constants(constants, PART))),
-    }
-    rounds = race(contestants, SECONDS[setting.quick])
+    rounds = race({"eddy": filled(JoinDriver(workload)), **plans(workload)}, SECONDS[setting.quick])
     rows = rows_of_turn(workload)
     return [
         {"plan": plan, "queries": n_queries, "symbols": SYMBOLS, "window_rows": WINDOW_ROWS, "batch_rows": BATCH_ROWS,
@@ -86,9 +74,7 @@ def judge(rows: Sequence[Row]) -> Verdict:
 
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
     axes = figure.add_subplot()
-    for k, plan in enumerate(PLANS):
-        found = where(rows, plan=plan)
-        axes.plot(column(found, "queries"), column(found, "ns_per_row"), color=COLOURS[k], marker=MARKERS[k], label=plan)
+    draw_lines(axes, rows, "plan", {plan: plan for plan in PLANS}, "queries", "ns_per_row")
     powers_of_two(axes, column(where(rows, plan="eddy"), "queries"))
     axes.set_yscale("log")
     axes.set_xlabel("queries")
@@ -114,9 +100,7 @@ EXPERIMENT = Experiment(
         "window_rows": "rows a side that the window holds", "batch_rows": "rows a push", "seed": "of rows and queries",
         "ns_per_row": "CPU nanoseconds a row", "times_eddy": "as a multiple of the eddy's, the median over turns",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="CPU time that a row takes, quotes and articles together, on logarithmic axes: a line that rises as "
     "steeply as the queries do does every query's work anew.",
 )  # fmt: skip

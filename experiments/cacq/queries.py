@@ -10,19 +10,15 @@ it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
 from experiments.bench.base.timing import take_turns
 from experiments.bench.base.workloads import Workload
-from experiments.drawing import COLOURS, MARKERS, powers_of_two
+from experiments.drawing import Figure, draw_lines, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHARED = {True: (1, 4, 16, 64, 256, 1024, 4096), False: (1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536)}
 SEPARATE = {True: (1, 4, 16, 64), False: (1, 4, 16, 64, 256)}
@@ -46,8 +42,7 @@ def _measure(kind: str, n_queries: int, setting: Setting) -> list[Row]:
         for driver in drivers:
             driver.push(i)
 
-    contestants: dict[str, Callable[[int], object]] = {kind: push}
-    seconds = take_turns(contestants, len(workload.batches), SECONDS[setting.quick]).median(kind)
+    seconds = take_turns({kind: push}, len(workload.batches), SECONDS[setting.quick]).median(kind)
     before = sum(driver.n_pairs for driver in drivers)
     for i in range(len(workload.batches)):
         push(i)
@@ -92,9 +87,8 @@ def judge(rows: Sequence[Row]) -> Verdict:
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
     panels = figure.subplots(1, 2)
     for axes, name, title in zip(panels, ("out_per_s", "in_per_s"), ("output: (row, query) pairs/s", "input: rows/s")):
-        for k, (kind, label) in enumerate((("shared", "one shared eddy"), ("separate", "an eddy for each query"))):
-            found = where(rows, eddies=kind)
-            axes.plot(column(found, "queries"), column(found, name), color=COLOURS[k], marker=MARKERS[k], label=label)
+        labels = {"shared": "one shared eddy", "separate": "an eddy for each query"}
+        draw_lines(axes, rows, "eddies", labels, "queries", name)
         powers_of_two(axes, column(where(rows, eddies="shared"), "queries"))
         axes.set_yscale("log")
         axes.set_xlabel("queries")
@@ -121,9 +115,7 @@ EXPERIMENT = Experiment(
         "seed": "of rows and queries", "pairs_per_row": "queries that a row satisfies on average",
         "in_per_s": "rows a CPU second", "out_per_s": "(row, query) pairs a CPU second",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Left: what is delivered in a second of CPU time. One eddy for all queries delivers more with every query "
     "until listing is all it does; an eddy for each never delivers more than one alone. Right: the rows that "
     "this takes in.",

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eddy import Engine
+from experiments.bench.base.driver import visited
 from experiments.cacq.orders import Condition, best_order, visits_of
-from experiments.drawing import COLOURS
+from experiments.drawing import COLOURS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, distinct, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FILTERS = "abcde"
 THRESHOLDS = (90, 70, 50, 30, 10)
@@ -78,10 +75,6 @@ def run(policy: str, phase_rows: int, seed: int) -> list[tuple[int, int, float, 
     queries = alike()
     names = _submit(engine, queries, "first")
 
-    def visited() -> tuple[int, int]:
-        stats = engine.stats()
-        return sum(module["rows_in"] for module in stats["modules"].values()), stats["streams"]["s"]["counted"]
-
     for phase in (1, 2, 3):
         if phase == 3:
             queries = nested()
@@ -93,10 +86,10 @@ def run(policy: str, phase_rows: int, seed: int) -> list[tuple[int, int, float, 
         order = best_order(_joined([batch_of(phase, np.random.default_rng([seed, n])) for n in range(64)]), queries, FILTERS)
         for point in range(POINTS):
             batches = [batch_of(phase, rng) for _ in range(point_rows // BATCH_ROWS)]
-            visits, counted = visited()
+            visits, counted = visited(engine, "s")
             for batch in batches:
                 engine.push("s", batch)
-            now, counted_now = visited()
+            now, counted_now = visited(engine, "s")
             best = visits_of(_joined(batches), queries, order)
             row = (phase - 1) * phase_rows + (point + 1) * point_rows
             found.append((phase, row, (now - visits) / (counted_now - counted), best))
@@ -203,9 +196,7 @@ EXPERIMENT = Experiment(
         "batch_rows": "rows that one route serves", "phase_rows": "rows of a phase", "queries": "number of queries",
         "seed": "the first", "seeds": "how many",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="How many times as many filters are visited as by the best fixed order of the moment; 1 is best. At the "
     "dotted lines first the values of the rows change, then the queries.",
     by="counts; auto and backpressure also weigh measured costs",

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
-from experiments.bench.base.workloads import DOMAIN, STREAM
-from experiments.drawing import COLOURS
+from experiments.bench.base.workloads import DOMAIN
+from experiments.drawing import COLOURS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, one, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BEST = 1.1555
 #: Name in the CSV -> policy of the engine.
@@ -45,13 +41,9 @@ def visits(policy: str, batch_rows: int, n_rows: int, seed: int) -> float:
     workload = workloads.Workload(dict.fromkeys(workload.columns, "float"), workload.queries, [])
     driver = EngineDriver(workload, policy=policy, batch_rows=batch_rows, seed=seed)
     rng = np.random.default_rng(seed)
-    n_batches = n_rows // batch_rows
-    before, counted = 0, 0
-    for i in range(n_batches):
-        if i == n_batches // 3:
-            before, counted = sum(driver.module_rows().values()), driver.counted_rows()
-        driver.engine.push(STREAM, {name: rng.uniform(0, DOMAIN, batch_rows) for name in thresholds})
-    return (sum(driver.module_rows().values()) - before) / (driver.counted_rows() - counted)
+    return driver.visits_per_row(
+        lambda: {name: rng.uniform(0, DOMAIN, batch_rows) for name in thresholds}, n_rows // batch_rows
+    )  # fmt: skip
 
 
 def _step(name: str, batch_rows: int, setting: Setting) -> list[Row]:
@@ -135,9 +127,7 @@ EXPERIMENT = Experiment(
         "rows": "rows pushed; the last two thirds count", "seed": "of rows and policy",
         "visits_per_row": "filters that a row visited on average",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Each bar is the number of filters that an average row visits before its fate is known for all five "
     "queries. The dotted line is the least that any order of filters can reach.",
     by="counts; greedy and backpressure also weigh measured costs",

@@ -7,19 +7,15 @@ taken in a second; `out_per_s` is in the CSV as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eddy import Engine
 from experiments.bench.base.timing import take_turns
-from experiments.drawing import COLOURS, MARKERS, powers_of_two
+from experiments.drawing import COLOURS, MARKERS, Figure, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, slope
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUERIES = 200
 SOURCES = {True: (1, 2, 4, 8, 16, 32), False: (1, 2, 4, 8, 16, 32, 64, 128)}
@@ -60,10 +56,9 @@ class SpreadEngine:
 
 def _measure(n_sources: int, setting: Setting) -> list[Row]:
     spread = SpreadEngine(n_sources, setting.seed)
-    contestants: dict[str, Callable[[int], object]] = {"engine": spread.push}
     for i in range(2 * n_sources):
         spread.push(i)
-    seconds = take_turns(contestants, 64, SECONDS[setting.quick]).median("engine")
+    seconds = take_turns({"engine": spread.push}, 64, SECONDS[setting.quick]).median("engine")
     before, n = spread.n_pairs, 8 * n_sources
     for i in range(n):
         spread.push(i)
@@ -118,9 +113,7 @@ EXPERIMENT = Experiment(
         "in_per_s": "rows a CPU second, all sources together", "out_per_s": "(row, query) pairs a CPU second",
         "pairs_per_row": "queries that a row satisfies on average",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Rows that all sources together are rid of in a second of CPU time, as a multiple of what one source with "
     "all the queries reaches. Flat or rising is good.",
 )  # fmt: skip

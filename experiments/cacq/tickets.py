@@ -19,16 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eddy import Engine
-from experiments.drawing import COLOURS
+from experiments.drawing import COLOURS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FILTERS = "abcde"
 BATCH_ROWS = 64
@@ -152,7 +148,7 @@ def settled_shares(rows: Sequence[Row], workload: str, stage: int) -> dict[str, 
 
 
 def rows_to_settle(rows: Sequence[Row], workload: str, stage: int, name: str) -> float:
-    """Rows after which the share of a filter stays near what it settles at; infinity if it never does."""
+    """Rows after which the share of a filter stays near its final share; infinity if it never does."""
     final = settled_shares(rows, workload, stage)[name]
     path = sorted((float(r["stage_row"]), float(r["share"])) for r in where(rows, workload=workload, stage=stage, filter=name))
     far = [at for at, share in path if abs(share - final) > NEAR]
@@ -257,9 +253,7 @@ EXPERIMENT = Experiment(
         "deviation": "standard deviation over seeds", "batch_rows": "rows that one route serves", "stage_rows": "rows of a stage",
         "seed": "the first", "seeds": "how many",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Each line is one filter's share of all tickets, which is its chance to be visited first. Dotted lines: "
     "new queries bring a new filter, whose line begins near zero. In the lower right no order of filters saves work, "
     "so the lines meet.",

@@ -13,18 +13,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from eddy import Engine
 from experiments.bench.base import workloads
 from experiments.bench.base.workloads import ATTRIBUTES, STREAM, sql
-from experiments.drawing import COLOURS, MARKERS, powers_of_two
+from experiments.drawing import COLOURS, MARKERS, Figure, powers_of_two
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Value, Verdict, column, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUERIES = 16
 WIDTHS = {True: (64, 256, 1024, 4096, 16_384), False: (64, 256, 1024, 4096, 16_384, 65_536)}
@@ -216,9 +213,7 @@ EXPERIMENT = Experiment(
         "accounted_filters": "storage: of all grouped filters, by the engine's account",
         "paper_bytes": "storage: of a stored row that carries a bit a query and two an operator",
     },
-    steps=steps,
-    judge=judge,
-    draw=draw,
+    steps=steps, judge=judge, draw=draw,
     caption="Left: rows that carry all their bits get slower as the bits get more, and the curve flattens; batches "
     "that go query by query do not care. Right: a stored row takes the same bytes whatever the number of queries.",
     size=(10.0, 4.5),

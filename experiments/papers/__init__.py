@@ -26,7 +26,7 @@ The words of `expiry` are those of the engine, but for `auto`: `experiments/pape
 """
 
 from experiments.papers.executor import Pipeline, ServiceTimes
-from experiments.papers.machine.aggregates import RowAggregate
+from experiments.papers.machine.row_aggregates import RowAggregate
 from experiments.papers.machine.strategy import EXPIRY, Maintenance
 from experiments.papers.machine.timed_source import Retraction, TimedRow, TimedSource
 from experiments.papers.operators.delta_star import QueuedDeltaStar
@@ -45,27 +45,8 @@ from experiments.papers.operators.union import QueuedUnion
 from experiments.papers.plan import distinct
 
 __all__ = [
-    "EXPIRY",
-    "KeyedTable",
-    "Maintenance",
-    "OverwritingAggregate",
-    "Pipeline",
-    "QueuedDeltaStar",
-    "QueuedDistinct",
-    "QueuedGroupBy",
-    "QueuedIntersect",
-    "QueuedJoin",
-    "QueuedMinus",
-    "QueuedProject",
-    "QueuedRecipient",
-    "QueuedSelect",
-    "QueuedTableJoin",
-    "QueuedUnion",
-    "Retraction",
-    "RowAggregate",
-    "ServiceTimes",
-    "TemporalAggregate",
-    "TimedRow",
-    "TimedSource",
-    "distinct",
-]
+    "EXPIRY", "KeyedTable", "Maintenance", "OverwritingAggregate", "Pipeline", "QueuedDeltaStar", "QueuedDistinct",
+    "QueuedGroupBy", "QueuedIntersect", "QueuedJoin", "QueuedMinus", "QueuedProject", "QueuedRecipient",
+    "QueuedSelect", "QueuedTableJoin", "QueuedUnion", "Retraction", "RowAggregate", "ServiceTimes",
+    "TemporalAggregate", "TimedRow", "TimedSource", "distinct",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Stream compression (G 3.3): in what one turn of an operator sends, a row and its premature end are one row with an earlier end.
+"""Stream compression (G 3.3): in the messages of one turn, a row and its premature end become one row with an earlier end.
 
     + row [start, end)  ...  - row at t      becomes      + row [start, t)        (nothing, if start = t)
 

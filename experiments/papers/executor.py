@@ -135,7 +135,7 @@ class Pipeline:
 
     @property
     def operators(self) -> dict[str, QueuedOperator]:
-        """Every operator by its name, inputs first; its `counters` say what it did."""
+        """Every operator by its name, inputs first; its `counters` count its work."""
         return {op.name: op for op in self._operators}
 
     def waiting(self, operator: str) -> int:
@@ -265,7 +265,7 @@ class Pipeline:
         return self._worked_us[op.name] + self.maintenance.idle_interval_us
 
     def _tick(self) -> None:
-        """Operators that have had nothing to do for a while end what is due, as far as those below them have come (U 2.3.2)."""
+        """Let operators without work for a while end their due rows, up to the clocks of their inputs (U 2.3.2)."""
         for op in self._operators:
             if self._may_tick(op) and self._tick_time(op) <= self.now_us:
                 self._worked_us[op.name] = self.now_us

@@ -36,7 +36,7 @@ def set_switches(root: PlanNode, expiry: str, maintenance: Maintenance) -> None:
 
 
 def _by_negation(node: PlanNode, told: bool, maintenance: Maintenance, modes: dict[int, Mode], sends: dict[int, bool]) -> None:
-    """Whether the reader of a node is to be told all ends decides what the node and those below do."""
+    """Set the modes of a node and of the nodes below; `told`: its reader must be sent every end."""
     if isinstance(node, TimedSource):
         # a source with several readers sends ends if one of them needs them; the others drop them
         sends[id(node)] = sends.get(id(node), False) or told

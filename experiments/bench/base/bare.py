@@ -12,13 +12,13 @@ its layouts take a batch and return `RowLists`, and the bench divides by the fas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from experiments.bench.base import bare_kernels as kernels
-from experiments.bench.base.bits import SPARE, transpose
+from experiments.bench.base.bitmaps import SPARE, transpose
 from experiments.bench.base.workloads import Batch, Comparison, Workload
 from lineage.bits import BYTE_BITS, FULL
 
@@ -88,6 +88,37 @@ class Attribute:
             kernels.codes_by_grid(values, self.padded, self.starts, self.low, self.scale, codes)
 
 
+class PrefixLists:
+    """Row lists of conjunctions from the codes of rows, by prefix bitmaps of each attribute (`kernels.lists_by_query`)."""
+
+    def __init__(
+        self, n_cuts: Sequence[int], n_rows: int, starts: np.ndarray, attributes: np.ndarray, cuts: np.ndarray, above: np.ndarray
+    ) -> None:
+        n_kept = n_rows // kernels.STEP + 2
+        self._n_cuts = n_cuts
+        self._parts = (starts, attributes, cuts, above)
+        self._kept_all = np.array([n < n_kept for n in n_cuts])
+        self._bitmaps = np.zeros((len(n_cuts), min(max(n_cuts) + 1, n_kept), (n_rows + 63) // 64), np.uint64)
+        self._ranks = np.zeros((len(n_cuts), max(n_cuts) + 1), np.int32)
+        self._orders = np.zeros((len(n_cuts), n_rows), np.int32)
+        self._output = Output(len(starts) - 1, n_rows)
+
+    def lists(self, codes: np.ndarray) -> RowLists:
+        """Row lists of up to `n_rows` rows; `codes[a]` are those of attribute a."""
+        n_rows = codes.shape[1]
+        for a, n_cuts in enumerate(self._n_cuts):
+            if not n_cuts:
+                continue
+            if self._kept_all[a]:
+                kernels.prefix_bitmaps(codes[a], n_cuts, self._bitmaps[a])
+            else:
+                kernels.order_by_code(codes[a], n_cuts, self._ranks[a], self._orders[a])
+                kernels.step_bitmaps(self._orders[a, :n_rows], self._bitmaps[a])
+        out = self._output
+        tables = (self._kept_all, self._bitmaps, self._ranks, self._orders, BYTE_BITS)
+        return out.lists(kernels.lists_by_query(n_rows, *self._parts, *tables, out.queries, out.offsets, out.rows))
+
+
 def _cuts_of(comparison: Comparison) -> list[tuple[int | float, bool]]:
     """A comparison as (cut, above) parts: rows below the cut, or from it on."""
     constant = comparison.constant
@@ -129,15 +160,10 @@ class Conjunctions:
             mine = self.part_attribute == a
             wanted = np.array(found[a], attribute.cuts.dtype)
             self.part_cut[mine] = np.searchsorted(attribute.cuts, wanted)
-        self.starts = np.searchsorted(self.part_query, np.arange(self.n_queries + 1)).astype(np.int64)
-        most = max(attribute.n_cuts for attribute in self.attributes)
-        n_kept = n_rows // kernels.STEP + 2
-        self.kept_all = np.array([attribute.n_cuts < n_kept for attribute in self.attributes])
-        self.bitmaps = np.zeros((len(names), min(most + 1, n_kept), (n_rows + 63) // 64), np.uint64)
+        starts = np.searchsorted(self.part_query, np.arange(self.n_queries + 1)).astype(np.int64)
+        n_cuts = [attribute.n_cuts for attribute in self.attributes]
+        self.prefixes = PrefixLists(n_cuts, n_rows, starts, self.part_attribute, self.part_cut, self.part_above)
         self.codes = np.zeros((len(names), n_rows), np.int32)
-        self.ranks = np.zeros((len(names), most + 1), np.int32)
-        self.orders = np.zeros((len(names), n_rows), np.int32)
-        self.table = BYTE_BITS
         self.output = Output(self.n_queries, n_rows)
         self.regions: np.ndarray | None = None
 
@@ -156,31 +182,7 @@ class Conjunctions:
 
     def by_query(self, batch: Batch) -> RowLists:
         self._encode(batch)
-        for a, attribute in enumerate(self.attributes):
-            if not attribute.n_cuts:
-                continue
-            if self.kept_all[a]:
-                kernels.prefix_bitmaps(self.codes[a], attribute.n_cuts, self.bitmaps[a])
-            else:
-                kernels.order_by_code(self.codes[a], attribute.n_cuts, self.ranks[a], self.orders[a])
-                kernels.step_bitmaps(self.orders[a], self.bitmaps[a])
-        out = self.output
-        n_lists = kernels.lists_by_query(
-            self.n_rows,
-            self.starts,
-            self.part_attribute,
-            self.part_cut,
-            self.part_above,
-            self.kept_all,
-            self.bitmaps,
-            self.ranks,
-            self.orders,
-            self.table,
-            out.queries,
-            out.offsets,
-            out.rows,
-        )
-        return out.lists(n_lists)
+        return self.prefixes.lists(self.codes)
 
     def _build_regions(self) -> np.ndarray:
         words = (self.n_queries + 63) // 64
@@ -203,7 +205,7 @@ class Conjunctions:
         kernels.lineage_by_row(self.codes, self.regions, self.first, self.lineage)
         transpose(self.lineage, self.by_bits)
         out = self.output
-        return out.lists(kernels.lists_of_bitmaps(self.by_bits, self.n_queries, self.table, out.queries, out.offsets, out.rows))
+        return out.lists(kernels.lists_of_bitmaps(self.by_bits, self.n_queries, BYTE_BITS, out.queries, out.offsets, out.rows))
 
 
 class RangeQueries(Conjunctions):
@@ -214,6 +216,8 @@ class RangeQueries(Conjunctions):
         self.narrow = narrow
         self.low = self.part_cut[0::2].copy()
         self.high = self.part_cut[1::2].copy()
+        self.ranks = np.zeros(self.attributes[0].n_cuts + 1, np.int32)
+        self.order = np.zeros(n_rows, np.int32)
 
     def layouts(self) -> dict[str, Layout]:
         # sorting wide slices by insertion would take minutes
@@ -222,9 +226,9 @@ class RangeQueries(Conjunctions):
     def by_slice(self, batch: Batch) -> RowLists:
         (attribute,) = self.attributes
         self._encode(batch)
-        kernels.order_by_code(self.codes[0], attribute.n_cuts, self.ranks[0], self.orders[0])
+        kernels.order_by_code(self.codes[0], attribute.n_cuts, self.ranks, self.order)
         out = self.output
-        n_lists = kernels.lists_of_ranges(self.low, self.high, self.ranks[0], self.orders[0], out.queries, out.offsets, out.rows)
+        n_lists = kernels.lists_of_ranges(self.low, self.high, self.ranks, self.order, out.queries, out.offsets, out.rows)
         return out.lists(n_lists)
 
 
@@ -237,11 +241,12 @@ class Candidates:
         low = np.array([query[1].constant for query in workload.queries])
         high = np.nextafter(np.array([query[2].constant for query in workload.queries]), np.inf)
         keys, inverse = np.unique(ids, return_inverse=True)
-        self.starts = np.concatenate([[0], np.cumsum(np.bincount(inverse))]).astype(np.int64)
-        self.members = np.argsort(inverse, kind="stable").astype(np.int32)
-        self.low, self.high = low[self.members], high[self.members]
-        self.hash, self.positions = kernels.build_hash(keys, 1 << int(2 * len(keys)).bit_length())
-        widest = int(np.diff(self.starts).max())
+        starts = np.concatenate([[0], np.cumsum(np.bincount(inverse))]).astype(np.int64)
+        members = np.argsort(inverse, kind="stable").astype(np.int32)
+        table, positions = kernels.build_hash(keys, 1 << int(2 * len(keys)).bit_length())
+        #: from an id to its queries and their ranges
+        self.index = (table, positions, starts, members, low[members], high[members])
+        widest = int(np.diff(starts).max())
         self.pair_query = np.empty(n_rows * widest + 1, np.int32)
         self.pair_row = np.empty(n_rows * widest + 1, np.int32)
         self.touched = np.zeros((n_queries + 63) // 64, np.uint64)
@@ -252,18 +257,7 @@ class Candidates:
         return {"candidates": self.by_pair}
 
     def by_pair(self, batch: Batch) -> RowLists:
-        n_pairs = kernels.candidate_pairs(
-            batch["id"],
-            batch["x"],
-            self.hash,
-            self.positions,
-            self.starts,
-            self.members,
-            self.low,
-            self.high,
-            self.pair_query,
-            self.pair_row,
-        )
+        n_pairs = kernels.candidate_pairs(batch["id"], batch["x"], *self.index, self.pair_query, self.pair_row)
         out = self.output
         n_lists = kernels.lists_of_pairs(
             self.pair_query, self.pair_row, n_pairs, self.touched, self.cursor, out.queries, out.offsets, out.rows

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.bench.base.bits import emit, kernel
+from experiments.bench.base.bitmaps import emit, kernel
 from lineage.bits import FULL, ONE, U64, trailing_zeros
 
 #: Rows between two kept bitmaps.

@@ -6,7 +6,7 @@ an application would: no Python object per row or query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,21 @@ class EngineDriver:
         now = self.routing()
         return (now["ns"] - before["ns"]) / max(now["total_ns"] - before["total_ns"], 1)
 
-    def module_rows(self) -> dict[str, int]:
-        """Rows taken by every module so far, by the name of the module."""
-        return {name: int(module["rows_in"]) for name, module in self.engine.stats()["modules"].items()}
+    def visits_per_row(self, draw: Callable[[], Batch], n_batches: int) -> float:
+        """Filters that a row visits on average, after a third of the batches went by to learn from."""
+        visits, counted = 0, 0
+        for i in range(n_batches):
+            if i == n_batches // 3:
+                visits, counted = visited(self.engine, STREAM)
+            self.engine.push(STREAM, draw())
+        visits_now, counted_now = visited(self.engine, STREAM)
+        return (visits_now - visits) / (counted_now - counted)
 
-    def counted_rows(self) -> int:
-        """Rows whose visits were counted so far."""
-        return int(self.engine.stats()["streams"][STREAM]["counted"])
+
+def visited(engine: Engine, stream: str) -> tuple[int, int]:
+    """Visits of all modules of an engine so far, and the rows of the stream whose visits were counted."""
+    stats = engine.stats()
+    return sum(module["rows_in"] for module in stats["modules"].values()), stats["streams"][stream]["counted"]
 
 
 def assert_same(engine: RowLists, bare: RowLists) -> None:

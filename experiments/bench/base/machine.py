@@ -20,7 +20,7 @@ _QUERIES = 128
 
 
 class Machine:
-    """Measures the machine now and then; `slowness` is the median of what it saw."""
+    """Measures the machine now and then; `slowness` is the median of these measurements."""
 
     def __init__(self) -> None:
         self._workload = workloads.filters(_QUERIES, _ROWS)

@@ -1,11 +1,11 @@
-"""What a user may set, and the shape of a case: a list of steps, each giving some lines."""
+"""The options of a user, and the shape of a case: a list of steps, each giving some lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.bench.base.report import Line
+from experiments.bench.base.lines import Line
 
 Step = Callable[[], list[Line]]
 

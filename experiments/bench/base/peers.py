@@ -1,4 +1,4 @@
-"""What a user would pick instead: the same filters by polars, numpy and plain Python, row lists out.
+"""The alternatives of a user: the same filters by polars, numpy and plain Python, row lists out.
 
 Rows per CPU-second of the process with one thread, on batches of 4,096 and 65,536 rows; the engine's figure is at its own
 batch size. We aim to be ahead from 16 queries up and five times ahead from 128 up.
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.workloads import Batch, Workload
 
 # polars reads this when first imported: one core each

@@ -75,7 +75,7 @@ def intervals_of(workload: Workload, query: Query) -> dict[str, Intervals]:
 
 
 def keys_of(workload: Workload, batch: Batch) -> list[dict[str, int]]:
-    """The order keys of every row: what a per-tuple filter takes."""
+    """The order keys of every row, the input of a per-tuple filter."""
     columns = []
     for name, declared in workload.columns.items():
         values = batch[name].tolist()

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from api.wire.bodies import ARROW, parse_rows
 from eddy import Engine
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 
 #: Rows of one body.

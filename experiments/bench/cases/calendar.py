@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
+from experiments.bench.base.lines import Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Line, Measure
 from experiments.bench.base.timing import take_turns
 from windows.state.due import Buffer, Calendar, Fifo
 
@@ -53,8 +52,7 @@ class Turnover:
 def _run(n_window: int, options: Options) -> list[Line]:
     runs: dict[str, Turnover] = {"fifo": Turnover(Fifo(), n_window, options.rows, 0.0)}
     runs |= {f"calendar, spread {s:g}": Turnover(Calendar(), n_window, options.rows, s) for s in SPREADS}
-    turns: dict[str, Callable[[int], object]] = {name: run.push for name, run in runs.items()}
-    rounds = take_turns(turns, _N_BATCHES, options.seconds)
+    rounds = take_turns({name: run.push for name, run in runs.items()}, _N_BATCHES, options.seconds)
     lines = []
     for name, run in runs.items():
         measures = {

@@ -16,9 +16,9 @@ from typing import Any
 
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import spread
 from experiments.bench.base.workloads import STREAM
 from experiments.bench.cases.latency import pieces
@@ -41,19 +41,18 @@ def measure_changes(n_queries: int, floats: bool, n_changes: int) -> list[Line]:
     newcomers = workloads.filters(n_changes, 1, seed=11, floats=floats, n_batches=1, n_shapes=SHAPES).queries
     clock = time.thread_time
     machine = Machine()
-    calls: dict[str, list[float]] = {"submit": [], "cancel": []}
-    extra: dict[str, list[float]] = {"submit": [], "cancel": []}
-    wholes: dict[str, list[float]] = {"submit": [], "cancel": []}
-    least: dict[str, list[float]] = {"submit": [], "cancel": []}
+    #: for each query, the seconds of its calls and what the first push after each pays more
+    seen: dict[str, list[list[tuple[float, float]]]] = {"submit": [], "cancel": []}
     for i, query in enumerate(newcomers):
         if not i % 20:
             machine.look()
         rows = batches[i % len(batches)]
         text, params = workloads.sql(query)
-        seen: dict[str, list[tuple[float, float]]] = {"submit": [], "cancel": []}
+        for rounds in seen.values():
+            rounds.append([])
         for _ in range(REPEATS):
             submitted: Any = None
-            for name in calls:
+            for name, rounds in seen.items():
                 start = clock()
                 if name == "submit":
                     submitted = driver.engine.submit(text, params=params)
@@ -64,26 +63,23 @@ def measure_changes(n_queries: int, floats: bool, n_changes: int) -> list[Line]:
                 first = clock()
                 driver.engine.push(STREAM, rows)
                 second = clock()
-                seen[name].append((called - start, (first - called) - (second - first)))
-        for name, found in seen.items():
-            calls[name].extend(call for call, _ in found)
-            extra[name].extend(later for _, later in found)
-            wholes[name].extend(call + max(0.0, later) for call, later in found)
-            least[name].append(min(call + max(0.0, later) for call, later in found))
+                rounds[-1].append((called - start, (first - called) - (second - first)))
     lines = []
-    for name, seconds in calls.items():
-        call = spread(seconds)
-        whole = spread(wholes[name])
+    for name, rounds in seen.items():
+        wholes = [[call + max(0.0, later) for call, later in found] for found in rounds]
+        call = spread([call for found in rounds for call, _ in found])
+        extra = spread([later for found in rounds for _, later in found])
+        whole = spread([seconds for found in wholes for seconds in found])
         measures = {
             "median": Measure(call.median_us, "us"),
             "p99": Measure(call.p99_us, "us"),
-            "next_push_pays": Measure(spread(extra[name]).median_us, "us"),
+            "next_push_pays": Measure(extra.median_us, "us"),
             "whole_p99": Measure(whole.p99_us, "us"),
-            "undisturbed_p99": Measure(spread(least[name]).p99_us, "us"),
+            "undisturbed_p99": Measure(spread([min(found) for found in wholes]).p99_us, "us"),
             "machine": Measure(machine.slowness, "x"),
         }
         work = f"{name} at {n_queries:,} queries, {'float' if floats else 'int'} constants"
-        setting: dict[str, int | str] = {"queries": n_queries, "constants": "float" if floats else "int"}
+        setting = {"queries": n_queries, "constants": "float" if floats else "int"}
         lines.append(Line("churn", work, measures, Bar.at_most(whole.p99_us, BAR, "us"), setting))
     return lines
 

@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from api.commands.files import FilePart, OpenedFile, open_rows
+from api.commands.row_files import FilePart, OpenedFile, open_rows
 from api.core.calls import Call, apply
 from api.core.holdings import Holdings
 from eddy import Engine
 from eddy.client.rows import encode
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 
 #: How many times the CPU time of parquet a CSV may take.
 BAR = 4.0
@@ -55,7 +55,7 @@ def types_of(table: pa.Table) -> dict[str, str]:
 
 
 def write(folder: Path, table: pa.Table) -> dict[str, Path]:
-    """The table in both formats; what is missing in the CSV is NA."""
+    """Write the table in both formats; a missing value of the CSV is NA."""
     paths = {"csv": folder / "rows.csv", "parquet": folder / "rows.parquet"}
     pq.write_table(table, paths["parquet"])
     texts = [pc.cast(column, pa.string()).fill_null("NA") for column in table.columns]
@@ -106,7 +106,7 @@ def measure(n_rows: int, n_turns: int) -> list[Line]:
         "times_parquet": Measure(ratio, "x"),
         "machine": Measure(machine.slowness, "x"),
     }
-    setting: dict[str, int | str] = {"rows": n_rows, "columns": table.num_columns}
+    setting = {"rows": n_rows, "columns": table.num_columns}
     return [Line("csv", f"{n_rows:,} rows of {table.num_columns} columns", measures, Bar.at_most(ratio, BAR, "x"), setting)]
 
 

@@ -6,9 +6,9 @@ from functools import partial
 
 from experiments.bench.base import workloads
 from experiments.bench.base.bare import Conjunctions
+from experiments.bench.base.lines import Line
 from experiments.bench.base.options import Options, Step
 from experiments.bench.base.peers import peers_of
-from experiments.bench.base.report import Line
 from experiments.bench.cases.throughput import measure
 
 #: 65,536 by `--queries`: loading them alone takes longer than the rest.

@@ -15,8 +15,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 
 SENSORS = 5000
 #: Epochs of 30 s; six of seven packets arrive.
@@ -54,7 +54,7 @@ class _Sizes:
 
 
 def _generated(out: Path, epochs: int) -> tuple[dict[str, dict[str, dict[str, int]]], float, float, float]:
-    """Facts, seconds, CPU seconds and bytes of one run; those of Java are in the child's, who waits for it."""
+    """Facts, seconds, CPU seconds and bytes of one run; the child's include those of Java, for which it waits."""
     start = time.perf_counter()
     words = ["--sensors", str(SENSORS), "--hours", str(epochs * 30 / 3600), "--out", str(out), "--json"]
     child = subprocess.Popen([sys.executable, "-m", "pipeline.generate_command", "sensors", *words], stdout=subprocess.PIPE)

@@ -3,7 +3,7 @@
     read           a listener takes the row lists of every commit: all cells that changed, of all queries
     unread         nobody reads: only the sums are kept, and the log of the first few queries
     against one    how many times slower a row is than with one query, both with row lists
-    kernels        speed of the shared sums alone with the list of changed cells (`experiments/bench/base/aggregates.py`)
+    kernels        speed of the shared sums alone with the list of changed cells (`experiments/bench/base/group_by_kernels.py`)
     with --peers   polars: a rolling sum and count a query, over the window and the new rows of each push
 
 `SELECT g, COUNT(*), SUM(x) FROM s [RANGE w] WHERE a < c GROUP BY g`. Before anything is timed the answers of some queries equal
@@ -20,10 +20,10 @@ import numpy as np
 
 from eddy import Engine
 from eddy.matching.commit import Commit
-from experiments.bench.base.aggregates import Shared
+from experiments.bench.base.group_by_kernels import Shared
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
 from experiments.bench.base.peers import is_installed
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 
 COUNTS = (1, 16, 128, 1024, 8192)
@@ -110,7 +110,7 @@ def _line(n_queries: int, n_groups: int, options: Options) -> list[Line]:
     if options.peers and is_installed("polars"):
         measures["polars_rows_per_s"] = Measure(_polars(n_queries, drivers["one"], options.rows), "/s")
     judged = (n_queries, n_groups) == (MANY, BAR_GROUPS)
-    setting: dict[str, int | str] = {"queries": n_queries, "groups": n_groups, "window": WINDOW}
+    setting = {"queries": n_queries, "groups": n_groups, "window": WINDOW}
     work = f"group-by, {n_queries:,} queries, {n_groups:,} groups"
     return [Line("group-by", work, measures, Bar.at_least(against_one, BAR, "%") if judged else None, setting)]
 

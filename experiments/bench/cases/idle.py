@@ -19,8 +19,8 @@ import numpy as np
 from eddy import Engine
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 
 COUNTS = (8192,)
 ROWS = 64
@@ -54,14 +54,14 @@ def bytes_per_query(n_queries: int, floats: bool) -> float:
 def _run(n_queries: int, floats: bool) -> list[Line]:
     found = bytes_per_query(n_queries, floats)
     kind = "distinct float constants" if floats else "int constants"
-    setting: dict[str, int | str] = {"queries": n_queries, "constants": "float" if floats else "int"}
+    setting = {"queries": n_queries, "constants": "float" if floats else "int"}
     return [
         Line("idle", f"{n_queries:,} queries, {kind}", {"a_query": Measure(found, "B")}, Bar.at_most(found, BAR, "B"), setting)
     ]
 
 
 def group_by_bytes(n_pushes: int, n_rows: int) -> tuple[int, int]:
-    """What the engine holds after so many pushes, by its own account and by tracemalloc."""
+    """Bytes of the engine after so many pushes, by its own account and by tracemalloc."""
     engine = Engine()
     engine.create_stream("s", {"k": "int", "v": "float", "ts": "timestamp"}, time="ts")
     gc.collect()
@@ -84,7 +84,7 @@ def group_by_bytes(n_pushes: int, n_rows: int) -> tuple[int, int]:
 def _run_group_by(n_pushes: int, n_rows: int) -> list[Line]:
     held, traced = group_by_bytes(n_pushes, n_rows)
     measures = {"held": Measure(held, "B"), "traced": Measure(traced, "B")}
-    setting: dict[str, int | str] = {"groups": GROUPS, "pushes": n_pushes, "rows": n_rows}
+    setting = {"groups": GROUPS, "pushes": n_pushes, "rows": n_rows}
     name = f"group-by nobody reads, {GROUPS} groups, {n_pushes:,} pushes of {n_rows}"
     return [Line("idle", name, measures, Bar.at_most(held, GROUP_BY_BAR, "B"), setting)]
 

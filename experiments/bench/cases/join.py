@@ -1,4 +1,4 @@
-"""Stocks and articles joined by symbol for many queries `price > c` (`experiments/bench/joins/workload.py`), 4096 rows a push.
+"""Stocks and articles joined by symbol for queries `price > c` (`experiments/bench/joins/join_workload.py`), 4096 rows a push.
 
     of bare        the engine's speed against the bare SteM's, row lists delivered, at several windows and numbers of symbols;
                    beside it against the kernels of the prototypes, from whose speed the bars were taken
@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
-from experiments.bench.joins.bare import LAYOUTS, BareJoin
+from experiments.bench.joins.bare_join import LAYOUTS, BareJoin
 from experiments.bench.joins.dict_loop import DictLoop
-from experiments.bench.joins.driver import JoinDriver
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_peers import constants_lines, functions_lines
+from experiments.bench.joins.join_workload import stocks_and_articles
 from experiments.bench.joins.matches import MatchLists, Pairs, assert_same
-from experiments.bench.joins.peers import constants_lines, functions_lines
 from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn
-from experiments.bench.joins.workload import stocks_and_articles
 
 COUNTS = (1, 128, 1024, 8192)
 KEYS = 10_000
@@ -71,7 +71,7 @@ def check(n_queries: int, n_keys: int = KEYS, window_rows: int = WINDOW, n_strea
         n_windows=n_windows,
     )
     driver, loop = filled(JoinDriver(workload)), filled(DictLoop(workload))
-    found, expected = (Pairs(n_streams, workload.row_numbers) for _ in range(2))
+    found, expected = (Pairs(n_streams) for _ in range(2))
     for _ in range(2 * n_streams):
         driver.push_into(found)
         loop.push_into(expected)
@@ -142,9 +142,8 @@ def _windows(n_queries: int, options: Options) -> list[Line]:
     found = rounds.ratio("1", str(WINDOWS))
     rows = rows_of_turn(drivers["1"].workload)
     measures = {"rows_per_s": Measure(rows / rounds.median(str(WINDOWS)), "/s"), "times_as_long": Measure(found, "x")}
-    setting: dict[str, int | str] = {"queries": n_queries, "windows": WINDOWS}
     work = f"{n_queries:,} queries, {WINDOWS} window lengths against one"
-    return [Line("join", work, measures, Bar.at_most(found, WINDOWS_BAR, "x"), setting)]
+    return [Line("join", work, measures, Bar.at_most(found, WINDOWS_BAR, "x"), {"queries": n_queries, "windows": WINDOWS})]
 
 
 def _derived_key(n_queries: int, options: Options) -> list[Line]:
@@ -183,7 +182,7 @@ def _ways(options: Options) -> list[Line]:
     for name, driver in drivers.items():
         a_row = rounds.median(name) / rows_of_turn(driver.workload)
         measures = {"rows_per_s": Measure(1 / a_row, "/s"), "times_as_long": Measure(a_row / two, "x")}
-        setting: dict[str, int | str] = {"queries": MANY, "streams": driver.workload.n_streams}
+        setting = {"queries": MANY, "streams": driver.workload.n_streams}
         lines.append(Line("join", f"{MANY} queries, {name} streams", measures, None, setting))
     return lines
 

@@ -6,9 +6,9 @@ from functools import partial
 
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import time_calls
 from experiments.bench.base.workloads import STREAM, Batch
 

@@ -1,4 +1,4 @@
-"""What depends on how many queries run, and should not: cancels, submits of windows that count rows, and a deletion by tag.
+"""Costs that should not grow with the number of queries: cancels, submits of windows that count rows, and a deletion by tag.
 
     cancel      CPU time of one among 8,192 queries of a form, as many times that of one among 1,024
     submit      CPU time of one with a `[ROWS n]` of its own while 1,000 others run
@@ -26,8 +26,8 @@ from api.core.core import Core, recover
 from api.core.deletions import delete_tagged
 from api.core.inbox import InboxItem
 from eddy import Engine, Query
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.service.running import MEMORY
 from storage.directory import DataDirectory
 from storage.disk import LocalDisk
@@ -69,10 +69,6 @@ CPU_SECONDS = 3.0
 TURN_MS = 50.0
 
 
-def _setting(n: int) -> dict[str, int | str]:
-    return {"queries": n}
-
-
 def _engine() -> Engine:
     engine = Engine()
     engine.create_stream("a", {"i": "int", "n": "string"})
@@ -105,7 +101,7 @@ def measure_cancel(form: str) -> list[Line]:
     measures = {
         f"among_{FEW}": Measure(few, "us"), f"among_{MANY}": Measure(many, "us"), "ratio": Measure(many / few, "x"),
     }  # fmt: skip
-    return [Line("numbers", f"cancel, {form}", measures, Bar.at_most(many / few, RATIO, "x"), _setting(MANY))]
+    return [Line("numbers", f"cancel, {form}", measures, Bar.at_most(many / few, RATIO, "x"), {"queries": MANY})]
 
 
 def measure_submit(form: str) -> list[Line]:
@@ -124,7 +120,7 @@ def measure_submit(form: str) -> list[Line]:
         engine.cancel(query)
     median = statistics.median(found)
     measures = {"median": Measure(median, "ms"), "most": Measure(max(found), "ms")}
-    return [Line("numbers", f"submit, {form}", measures, Bar.at_most(median, SUBMIT_MS, "ms"), _setting(RUNNING))]
+    return [Line("numbers", f"submit, {form}", measures, Bar.at_most(median, SUBMIT_MS, "ms"), {"queries": RUNNING})]
 
 
 class _Direct:
@@ -177,7 +173,7 @@ def measure_deletion(work: str) -> list[Line]:
     assert n_deleted == DELETED, "all of them are gone"
     longest = 1000 * max(service.turns)
     measures = {"cpu": Measure(seconds, "s"), "longest_turn": Measure(longest, "ms"), "turns": Measure(len(service.turns), "")}
-    name, setting = f"delete {DELETED:,} by tag, {work}", _setting(DELETED)
+    name, setting = f"delete {DELETED:,} by tag, {work}", {"queries": DELETED}
     return [
         Line("numbers", f"{name}: CPU seconds", measures, Bar.at_most(seconds, CPU_SECONDS, "s"), setting),
         Line("numbers", f"{name}: longest turn", measures, Bar.at_most(longest, TURN_MS, "ms"), setting),

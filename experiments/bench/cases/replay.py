@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddy import Engine
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from pipeline.dataset import ARROW_TYPES, COMPRESSION, Dataset
 from pipeline.draft import Declared, Draft, chunk_name
 from pipeline.merged import SLICE_ROWS, Merged, Slice
@@ -144,7 +143,7 @@ def measure(n_rows: int, n_queries: int, slice_rows: int, n_turns: int) -> list[
         "of_memory_cpu": Measure(_share(cpu), "%"),
         "machine": Measure(machine.slowness, "x"),
     }
-    setting: dict[str, int | str] = {"queries": n_queries, "rows": n_rows, "slice_rows": slice_rows}
+    setting = {"queries": n_queries, "rows": n_rows, "slice_rows": slice_rows}
     return [Line("replay", f"{n_rows:,} rows, {n_queries} queries", measures, Bar.at_least(share, BAR, "%"), setting)]
 
 
@@ -154,9 +153,4 @@ def _share(seconds: np.ndarray) -> float:
 
 
 def steps(options: Options) -> list[Step]:
-    return list(_steps(options))
-
-
-def _steps(options: Options) -> Iterator[Step]:
-    for n_queries in options.counts((QUERIES,)):
-        yield partial(measure, ROWS, n_queries, SLICE_ROWS, TURNS)
+    return [partial(measure, ROWS, n_queries, SLICE_ROWS, TURNS) for n_queries in options.counts((QUERIES,))]

@@ -15,10 +15,10 @@ import numpy as np
 
 from experiments.bench.base import workloads
 from experiments.bench.base.driver import EngineDriver
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
-from experiments.bench.base.workloads import DOMAIN, STREAM
+from experiments.bench.base.workloads import DOMAIN
 
 COUNTS = (128, 1024)
 #: Bars: share of the time by rows a push.
@@ -53,17 +53,11 @@ def visits_per_row(policy: str, n_rows: int, n_batches: int) -> float:
     """Filters a row visits on average in the last two thirds of the batches. `fixed` is the best order."""
     workload, thresholds = workloads.nested()
     if policy == "fixed":
-        names = list(EngineDriver(workload).module_rows())
+        names = list(EngineDriver(workload).engine.stats()["modules"])
         policy = "fixed:" + ",".join(module_of(names, column) for column in thresholds)
     driver = EngineDriver(workload, policy=policy, batch_rows=n_rows)
     rng = np.random.default_rng(1)
-    visits, counted = 0, 0
-    learning = n_batches // 3
-    for i in range(n_batches):
-        if i == learning:
-            visits, counted = sum(driver.module_rows().values()), driver.counted_rows()
-        driver.engine.push(STREAM, {column: rng.integers(0, DOMAIN, n_rows) for column in thresholds})
-    return (sum(driver.module_rows().values()) - visits) / (driver.counted_rows() - counted)
+    return driver.visits_per_row(lambda: {column: rng.integers(0, DOMAIN, n_rows) for column in thresholds}, n_batches)
 
 
 def _visits(n_rows: int, n_batches: int) -> list[Line]:

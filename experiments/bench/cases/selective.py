@@ -6,8 +6,8 @@ from functools import partial
 
 from experiments.bench.base import workloads
 from experiments.bench.base.bare import Candidates
+from experiments.bench.base.lines import Line
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Line
 from experiments.bench.cases.throughput import measure
 
 COUNTS = (1024, 8192)

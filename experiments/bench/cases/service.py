@@ -12,9 +12,9 @@ import statistics
 from functools import partial
 from typing import Any
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
-from experiments.bench.service.bodies import FORMATS
+from experiments.bench.service.request_templates import FORMATS
 from experiments.bench.service.running import Running, running
 
 QUERIES = 1000

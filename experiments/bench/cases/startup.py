@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.machine import Machine
 from experiments.bench.base.options import Options, Step
-from experiments.bench.base.report import Bar, Line, Measure
 
 RUNS = 5
 #: Bar, in seconds.

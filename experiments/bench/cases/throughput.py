@@ -1,4 +1,4 @@
-"""What the throughput cases share: check the first batch, then let engine and bare kernels take turns."""
+"""The measurement of the throughput cases: check the first batch, then let engine and bare kernels take turns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Protocol
 
 from experiments.bench.base.bare import Layout, RowLists
 from experiments.bench.base.driver import EngineDriver, assert_same
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options
 from experiments.bench.base.paper import per_tuple_seconds
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 from experiments.bench.base.workloads import Workload
 

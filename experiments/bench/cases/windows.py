@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.options import Options, Step
 from experiments.bench.base.peers import is_installed
-from experiments.bench.base.report import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 from experiments.bench.cases import group_by
-from experiments.bench.windows.driver import WindowDriver
-from experiments.bench.windows.filters import FilterDriver
+from experiments.bench.windows.filter_driver import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause
 from experiments.bench.windows.twins import DictTwin, DuckTwin, PipelineTwin
-from experiments.bench.windows.workload import TEXTS, WORDS, WindowSetting
+from experiments.bench.windows.window_driver import WindowDriver
+from experiments.bench.windows.window_workload import TEXTS, WORDS, WindowSetting
 
 #: What is varied, one at a time, from `WindowSetting`'s own values.
 WINDOWS = (1_000, 10_000, 100_000)
@@ -45,8 +45,7 @@ def settings(operator: str, n_rows: int) -> list[WindowSetting]:
 def _words(setting: WindowSetting, options: Options) -> list[Line]:
     """Every expiry word in one race."""
     drivers = {word: WindowDriver(setting, word) for word in WORDS}
-    turns: dict[str, Callable[[int], object]] = {word: driver.push for word, driver in drivers.items()}
-    rounds = take_turns(turns, setting.n_batches, options.seconds)
+    rounds = take_turns({word: driver.push for word, driver in drivers.items()}, setting.n_batches, options.seconds)
     lines = []
     for word, driver in drivers.items():
         a_row = rounds.median(word) / setting.n_rows
@@ -159,7 +158,7 @@ def _filters(n_queries: int, options: Options) -> list[Line]:
             times = rounds.ratio("1", str(n))
             measures["times_one_length"] = Measure(times, "x")
             bar = Bar.at_most(times, LENGTHS_BAR, "x")
-        setting: dict[str, int | str] = {"queries": n_queries, "lengths": n}
+        setting = {"queries": n_queries, "lengths": n}
         lines.append(Line("windows", f"signed filters, {n_queries:,} queries, {n} lengths", measures, bar, setting))
     return lines
 

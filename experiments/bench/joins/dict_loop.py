@@ -14,8 +14,8 @@ from itertools import product
 import numpy as np
 
 from experiments.bench.base.workloads import Batch
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload
 from experiments.bench.joins.matches import Pairs
-from experiments.bench.joins.workload import TIMES, JoinWorkload
 
 #: (time, row number, price or 0)
 Entry = tuple[int, int, float]

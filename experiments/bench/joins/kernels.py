@@ -19,9 +19,11 @@ from another walk (AMD EPYC, 512 KB of second-level cache):
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from experiments.bench.base.bits import kernel
+from experiments.bench.base.bitmaps import kernel
 from lineage.bits import ONE, U64
 from lineage.memory import prefetch
 
@@ -84,23 +86,29 @@ def find_lows(times: np.ndarray, window: int, stored_times: np.ndarray, low: int
     return low
 
 
+class Walk(NamedTuple):
+    """The buffers of a walk over chains."""
+
+    #: of each probing row: the newest row of the other side with its symbol, and the oldest in the window
+    found: np.ndarray
+    lows: np.ndarray
+    progress: np.ndarray
+    #: probing rows whose chain goes on, and where it stands
+    rows: np.ndarray
+    heads: np.ndarray
+    #: a part of the matches
+    own: np.ndarray
+    other: np.ndarray
+
+
 @kernel
-def walk(
-    found: np.ndarray,
-    lows: np.ndarray,
-    links: np.ndarray,
-    first: int,
-    progress: np.ndarray,
-    rows: np.ndarray,
-    heads: np.ndarray,
-    own: np.ndarray,
-    other: np.ndarray,
-) -> int:
+def walk(found: np.ndarray, lows: np.ndarray, links: np.ndarray, first: int, w: Walk) -> int:
     """The next part of the matches, as many as `own` and `other` hold: positions of the probing row and of the row found.
 
     All rows take a step, then those whose chain goes on take the next: `rows[:left]` with the positions `heads[:left]`, of which
     `done` have taken it and `kept` go on. `progress` is (done, kept, left): -1 at the beginning, and at the end left is 0.
     """
+    progress, rows, heads, own, other = w.progress, w.rows, w.heads, w.own, w.other
     ring = U64(len(links) - 1)
     begin = np.int64(links.ctypes.data)
     done, kept, left = progress[0], progress[1], progress[2]
@@ -303,12 +311,7 @@ def probe_articles(
     article_heads: np.ndarray,
     article_links: np.ndarray,
     article_times: np.ndarray,
-    found: np.ndarray,
-    progress: np.ndarray,
-    rows: np.ndarray,
-    positions: np.ndarray,
-    own: np.ndarray,
-    other: np.ndarray,
+    w: Walk,
     offsets: np.ndarray,
     copies: np.ndarray,
 ) -> int:
@@ -323,24 +326,23 @@ def probe_articles(
         offsets[q] = total
         size = sizes[q]
         for k in range(size):
-            found[k] = article_heads[U64(queued_codes[q, k])]
+            w.found[k] = article_heads[U64(queued_codes[q, k])]
         lows = queued_lows[q, :size]
-        progress[:] = -1
-        while progress[2]:
-            n = walk(found[:size], lows, article_links, tails[q] - size, progress, rows, positions, own, other)
+        w.progress[:] = -1
+        while w.progress[2]:
+            n = walk(w.found[:size], lows, article_links, tails[q] - size, w)
             if total + n <= len(copies):
                 for j in range(n):
-                    at = U64(own[j]) & quote_ring
+                    at = U64(w.own[j]) & quote_ring
                     copies[total + j, 0] = quotes[q, at, 0]
                     copies[total + j, 1] = quotes[q, at, 1]
                     copies[total + j, 2] = quotes[q, at, 2]
-                    copies[total + j, 3] = article_times[U64(other[j]) & article_ring]
+                    copies[total + j, 3] = article_times[U64(w.other[j]) & article_ring]
             total += n
     offsets[len(sizes)] = total
     return total
 
 
-# 17 arguments: the buffers of a walk one by one, as in `probe_articles`, and what every query has of its own
 @kernel
 def probe_quotes(
     codes: np.ndarray,
@@ -351,13 +353,7 @@ def probe_quotes(
     heads: np.ndarray,
     links: np.ndarray,
     quotes: np.ndarray,
-    found: np.ndarray,
-    lows: np.ndarray,
-    progress: np.ndarray,
-    rows: np.ndarray,
-    positions: np.ndarray,
-    own: np.ndarray,
-    other: np.ndarray,
+    w: Walk,
     offsets: np.ndarray,
     copies: np.ndarray,
 ) -> int:
@@ -376,18 +372,18 @@ def probe_quotes(
             low += 1
         lows_of[q] = low
         for i in range(n_rows):
-            lows[i] = low if times[i] > oldest else end
-            found[i] = heads[q, U64(codes[i])]
-        progress[:] = -1
-        while progress[2]:
-            n = walk(found, lows, links[q], 0, progress, rows, positions, own, other)
+            w.lows[i] = low if times[i] > oldest else end
+            w.found[i] = heads[q, U64(codes[i])]
+        w.progress[:] = -1
+        while w.progress[2]:
+            n = walk(w.found, w.lows, links[q], 0, w)
             if total + n <= len(copies):
                 for j in range(n):
-                    at = U64(other[j]) & ring
+                    at = U64(w.other[j]) & ring
                     copies[total + j, 0] = quotes[q, at, 0]
                     copies[total + j, 1] = quotes[q, at, 1]
                     copies[total + j, 2] = quotes[q, at, 2]
-                    copies[total + j, 3] = times[U64(own[j])]
+                    copies[total + j, 3] = times[U64(w.own[j])]
             total += n
     offsets[len(tails)] = total
     return total

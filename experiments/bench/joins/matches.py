@@ -1,4 +1,4 @@
-"""What the contestants of a join give, and one form in which all of it can be compared.
+"""The results of the contestants of a join, and one form in which they can be compared.
 
 A **match** is one row of every stream; the engine and the bare kernel list matches by query, NiagaraCQ's plans copy a joined
 tuple for every query. `Pairs` collects either as rows `(query, row number in stream 0, in stream 1, ..)`.
@@ -41,22 +41,12 @@ def ignore(part: object) -> None:
 class Pairs:
     """Collects results, copied."""
 
-    def __init__(self, n_streams: int, row_numbers: Callable[[np.ndarray], np.ndarray]) -> None:
-        self._row_numbers = row_numbers
+    def __init__(self, n_streams: int) -> None:
         self._found: list[np.ndarray] = [np.zeros((0, 1 + n_streams), np.int64)]
 
     def add(self, queries: np.ndarray, *rows: np.ndarray) -> None:
         """(query, row numbers) pairs, as columns."""
         self._found.append(np.column_stack((queries, *rows)).astype(np.int64))
-
-    def take_lists(self, part: MatchLists) -> None:
-        queries, offsets, matches = part.lists
-        self.add(np.repeat(queries, np.diff(offsets)), *(rows[matches] for rows in part.rows))
-
-    def take_copies(self, part: Copies) -> None:
-        n_queries = len(part.offsets) - 1
-        queries = np.repeat(np.arange(n_queries), np.diff(part.offsets))
-        self.add(queries, self._row_numbers(part.tuples[:, 2]), self._row_numbers(part.tuples[:, 3]))
 
     def sorted(self) -> np.ndarray:
         """All pairs in order, each as often as it was given."""

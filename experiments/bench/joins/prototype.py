@@ -2,7 +2,7 @@
 
 They carry every stored row's query bits, as CACQ does: a symbol becomes a dense code, each side has its own heads and links, a
 row is put in front of its chain with its bits beside it, 16 chains are walked in turn, a match has the bits of both its rows,
-and a transpose makes lists of them. The bare SteM (`bare.py`) does the same work about twice as fast: one look-up for build
+and a transpose makes lists of them. The bare SteM (`bare_join.py`) does the same work about twice as fast: one look-up for build
 and probe, chains breadth first, no bits at all.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.bench.base.bits import kernel
+from experiments.bench.base.bitmaps import kernel
 from experiments.bench.joins import kernels
-from experiments.bench.joins.bare import BitmapLister, Thresholds, region_rows
+from experiments.bench.joins.bare_join import BitmapLister, Thresholds, region_rows
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload
 from experiments.bench.joins.matches import MatchLists, TakeLists, ignore
 from experiments.bench.joins.stem import PART, ring_rows, table_places
-from experiments.bench.joins.workload import TIMES, JoinWorkload
 from lineage.bits import FULL, U64
 
 #: Chains that are walked in turn, so that the loads of one hide behind those of the others.

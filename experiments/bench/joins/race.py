@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Protocol, TypeVar
 
 from experiments.bench.base.timing import Rounds, take_turns
-from experiments.bench.joins.workload import JoinWorkload
+from experiments.bench.joins.join_workload import JoinWorkload
 
 
 class Contestant(Protocol):
@@ -39,6 +39,6 @@ def rows_of_turn(workload: JoinWorkload) -> int:
 
 def race(contestants: Mapping[str, Contestant], seconds: float) -> Rounds:
     """Take turns: CPU seconds a turn."""
-    turns: dict[str, Callable[[int], object]] = {name: partial(take_turn, c) for name, c in contestants.items()}
+    turns = {name: partial(take_turn, contestant) for name, contestant in contestants.items()}
     n_contents = min(len(contestant.workload.contents[0]) for contestant in contestants.values())
     return take_turns(turns, n_contents, seconds)

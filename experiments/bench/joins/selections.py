@@ -1,4 +1,4 @@
-"""What NiagaraCQ's plans put below or above the join: which queries want a quote.
+"""The selections that NiagaraCQ's plans put below or above the join: which queries want a quote.
 
 Constants     `price > c`: the constants of all queries in a table in order, so the queries of a price are a prefix of it
 Functions     a Python function a query, which no index can look into: called for every row and every query
@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from experiments.bench.joins.bare import Thresholds
-from experiments.bench.joins.workload import JoinWorkload
+from experiments.bench.joins.bare_join import Thresholds
+from experiments.bench.joins.join_workload import JoinWorkload
 
 #: Seconds that a function of CACQ's experiment thinks.
 SPIN = (100e-6, 500e-6)

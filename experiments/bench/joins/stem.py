@@ -12,14 +12,14 @@ import numpy as np
 
 from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
-from experiments.bench.joins.workload import TIMES, JoinWorkload
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload
 
 #: Most matches of a part: their bitmaps stay in cache.
 PART = 4096
 
 
 def ring_rows(workload: JoinWorkload) -> int:
-    """Places of a ring: what a window holds, a push more because rows come in bursts, and the push that is being built."""
+    """Places of a ring: the rows of a window, a push more because rows come in bursts, and the push being built."""
     return 1 << (workload.window_rows + 2 * workload.n_rows - 1).bit_length()
 
 
@@ -28,17 +28,11 @@ def table_places(workload: JoinWorkload) -> int:
     return 1 << (2 * workload.n_keys).bit_length()
 
 
-class Walk:
-    """The buffers of chain walks over up to `n_rows` probing rows."""
-
-    def __init__(self, n_rows: int) -> None:
-        self.found = np.zeros(n_rows, np.int32)
-        self.lows = np.zeros(n_rows, np.int32)
-        self.progress = np.zeros(3, np.int64)
-        self.rows = np.zeros(n_rows + 1, np.int32)
-        self.heads = np.zeros(n_rows + 1, np.int32)
-        self.own = np.empty(PART, np.int32)
-        self.other = np.empty(PART, np.int32)
+def make_walk(n_rows: int) -> kernels.Walk:
+    """Buffers for up to `n_rows` probing rows, and parts of `PART` matches."""
+    found, lows, rows, heads = (np.zeros(n, np.int32) for n in (n_rows, n_rows, n_rows + 1, n_rows + 1))
+    own, other = (np.empty(PART, np.int32) for _ in range(2))
+    return kernels.Walk(found, lows, np.zeros(3, np.int64), rows, heads, own, other)
 
 
 class SymmetricStem:
@@ -57,7 +51,7 @@ class SymmetricStem:
         self.ends = [0, 0]
         #: oldest position of each stream that the last probe could reach
         self._lows = [0, 0]
-        self._walk = Walk(workload.n_rows)
+        self._walk = make_walk(workload.n_rows)
 
     def matches(self, side: int, batch: Batch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Build a push, then give its matches in parts: positions of stocks and of articles, until the next part."""
@@ -73,6 +67,6 @@ class SymmetricStem:
         )
         w.progress[:] = -1
         while w.progress[2]:
-            n = kernels.walk(w.found, w.lows, self._links[other], first, w.progress, w.rows, w.heads, w.own, w.other)
+            n = kernels.walk(w.found, w.lows, self._links[other], first, w)
             if n:
                 yield (w.own[:n], w.other[:n]) if side == 0 else (w.other[:n], w.own[:n])

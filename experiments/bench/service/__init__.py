@@ -1,1 +1,1 @@
-"""Load on a real server over loopback: who sends, who listens, and what is measured."""
+"""Load on a real server over loopback: its requests, their sender, and the server process."""

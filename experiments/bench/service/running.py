@@ -65,7 +65,7 @@ class Running:
 
     @contextmanager
     def stalled(self, query: str) -> Iterator[None]:
-        """Somebody who subscribes to a query and never reads."""
+        """A subscriber of a query that never reads."""
         host, port = self.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as reader:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -114,23 +114,12 @@ class Running:
 
 
 @contextmanager
-def running(*flags: str, in_memory: bool = False) -> Iterator[Running]:
+def running(*, in_memory: bool = False) -> Iterator[Running]:
     """A server that is ready; `in_memory`: its files are, if the machine has a place for that."""
     place = MEMORY if in_memory and MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(dir=place) as folder, tempfile.TemporaryFile() as log:
-        words = [
-            sys.executable,
-            "-m",
-            "api.cli",
-            "serve",
-            "--port",
-            "0",
-            "--no-demo",
-            "--data",
-            str(Path(folder) / "data"),
-            *flags,
-        ]
-        with subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT) as process:
+        words = ["-m", "api.cli", "serve", "--port", "0", "--no-demo", "--data", str(Path(folder) / "data")]
+        with subprocess.Popen([sys.executable, *words], stdout=log, stderr=subprocess.STDOUT) as process:
             _keep_to(process.pid, 0)
             try:
                 found = Running(_wait(process, log.fileno()), process)

@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 import uvloop
 
-from experiments.bench.service.bodies import Template, make, mark_of
+from experiments.bench.service.request_templates import Template, make, mark_of
 
 MAX_CONNECTIONS = 400
 CLOSED_CONNECTIONS = 32
@@ -32,7 +32,7 @@ DRAIN = 10.0
 
 @dataclass(slots=True)
 class Seen:
-    """What became of the requests."""
+    """Outcomes and latencies of the requests."""
 
     due: dict[int, float] = field(default_factory=dict)
     accepted: list[float] = field(default_factory=list)

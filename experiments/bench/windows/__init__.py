@@ -1,4 +1,4 @@
-"""What `eddy bench windows` runs: queries with operators over one stream, the engine, and those who do the same by other means.
+"""The parts of `eddy bench windows`: queries with operators over one stream, the engine, and twins of the queries without it.
 
 workload     the stream, its batches, and the text of each operator's query
 driver       the engine, with what its operators held and looked at

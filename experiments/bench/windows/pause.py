@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eddy import Engine
-from experiments.bench.windows.workload import COLUMNS, STREAM, TEXTS
+from experiments.bench.windows.window_workload import COLUMNS, STREAM, TEXTS
 
 #: By name; {w} is the window that holds all rows.
 PAUSES = {

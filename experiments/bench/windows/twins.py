@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from experiments.bench.windows.workload import GAP_US, TEXTS, RotatingRows, WindowSetting
+from experiments.bench.windows.window_workload import GAP_US, TEXTS, RotatingRows, WindowSetting
 from experiments.papers.buffers import Values
 from experiments.papers.executor import Pipeline
-from experiments.papers.machine.aggregates import RowAggregate
 from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.row_aggregates import RowAggregate
 from experiments.papers.machine.timed_source import TimedRow, TimedSource
 from experiments.papers.operators.distinct import QueuedDistinct
 from experiments.papers.operators.group_by import QueuedGroupBy
@@ -79,7 +79,7 @@ def _key(row: Values) -> Values:
 
 
 class DictTwin:
-    """What one would write by hand for one query: dicts of counts and sums, and a deque by which rows leave."""
+    """One query as written by hand: dicts of counts and sums, and a deque by which rows leave."""
 
     def __init__(self, setting: WindowSetting) -> None:
         assert setting.operator in ("distinct", "except", "group-by"), "a join is not written in ten lines"

@@ -15,10 +15,8 @@ end, so it looks through one partition where the paper scans all.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 from lineage.elements import FOREVER
 
 #: Rows a partition above which an adapting buffer has twice as many, and below which half as many.
@@ -26,7 +24,7 @@ MOST_ROWS, FEWEST_ROWS = 16, 2
 
 
 class CalendarBuffer(RowBuffer):
-    kind: ClassVar[str] = "calendar"
+    kind = "calendar"
 
     def __init__(self, key: Key = whole_row, *, partitions: int = 10, adapts: bool = True, by_end: bool = True) -> None:
         super().__init__(key)

@@ -9,14 +9,13 @@ from the back, each row passed counted as touched, so the buffer is right for an
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar
 
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 
 
 class FifoBuffer(RowBuffer):
-    kind: ClassVar[str] = "fifo"
+    kind = "fifo"
 
     def __init__(self, key: Key = whole_row) -> None:
         super().__init__(key)

@@ -7,14 +7,13 @@ used again.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar
 
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 
 
 class GroupArray(RowBuffer):
-    kind: ClassVar[str] = "array"
+    kind = "array"
 
     def __init__(self, key: Key = whole_row) -> None:
         super().__init__(key)

@@ -6,14 +6,13 @@ For the negative tuple approach (U 2.3.1), where every end is told.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 
 
 class HashBuffer(RowBuffer):
-    kind: ClassVar[str] = "hash"
+    kind = "hash"
 
     def __init__(self, key: Key = whole_row) -> None:
         super().__init__(key)

@@ -1,4 +1,4 @@
-"""Rows in the order they came, scanned from one end to the other for those that are due.
+"""Rows in the order of arrival; the whole list is scanned for due rows.
 
 What the papers' baselines keep: the input-triggered approach (N 4.1) and the direct approach (U 2.3.2). It knows nothing of ends,
 so every look for due rows touches all of them.
@@ -6,14 +6,12 @@ so every look for due rows touches all of them.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from experiments.papers.buffers.base import Key, RowBuffer, whole_row
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer, whole_row
 
 
 class ListBuffer(RowBuffer):
-    kind: ClassVar[str] = "list"
+    kind = "list"
 
     def __init__(self, key: Key = whole_row) -> None:
         super().__init__(key)

@@ -10,14 +10,13 @@ maintain.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import ClassVar
 
-from experiments.papers.buffers.base import Key, RowBuffer
 from experiments.papers.buffers.element import Element
+from experiments.papers.buffers.row_buffer import Key, RowBuffer
 
 
 class SharedBuffer(RowBuffer):
-    kind: ClassVar[str] = "shared"
+    kind = "shared"
 
     def __init__(self, owner: RowBuffer, key: Key) -> None:
         super().__init__(key)

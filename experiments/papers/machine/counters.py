@@ -44,11 +44,6 @@ class OperatorCounters:
         """Ends that came in over rows that came in (N Figure 13a, 15)."""
         return self.n_ends / self.received[MessageKind.POSITIVE] if self.received[MessageKind.POSITIVE] else 0.0
 
-    @property
-    def time_per_tuple_us(self) -> float:
-        """Mean service of a message (N Figure 13b)."""
-        return self.busy_us / self.n_received if self.n_received else 0.0
-
 
 @dataclass(slots=True)
 class Delays:

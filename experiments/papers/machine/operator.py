@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer
-from experiments.papers.buffers.base import due_order
+from experiments.papers.buffers.row_buffer import due_order
 from experiments.papers.machine.counters import OperatorCounters
 from experiments.papers.machine.messages import MessageKind, QueueMessage
 from experiments.papers.machine.node import PlanNode, RuleNode
@@ -45,6 +45,10 @@ class QueuedOperator(RuleNode):
     def __init__(self, *inputs: PlanNode) -> None:
         super().__init__(*inputs)
         self.counters = OperatorCounters()
+        #: all buffers it owns
+        self.states: Sequence[RowBuffer] = ()
+        #: the rows it has sent and not ended, where it keeps them: a consumer may read them here
+        self.output_state: RowBuffer | None = None
         self.clock = NEVER
         self._out: list[QueueMessage] = []
         self._flagged = False
@@ -72,16 +76,6 @@ class QueuedOperator(RuleNode):
         return []
 
     @property
-    def states(self) -> Sequence[RowBuffer]:
-        """All buffers it owns."""
-        return ()
-
-    @property
-    def output_state(self) -> RowBuffer | None:
-        """The rows it has sent and not ended, where it keeps them: a consumer may read them here."""
-        return None
-
-    @property
     def touched(self) -> int:
         """Rows looked at to maintain its states."""
         return sum(state.touched for state in self.states)
@@ -92,7 +86,7 @@ class QueuedOperator(RuleNode):
         return sum(len(state) for state in self.states)
 
     def receive(self, message: QueueMessage, port: int) -> list[QueueMessage]:
-        """Process one message; gives what goes out, in order of time."""
+        """Process one message; return the messages sent, in order of time."""
         self._out = []
         self._flagged = message.flag
         self._message_taken = self._message_sent = None
@@ -177,7 +171,7 @@ class QueuedOperator(RuleNode):
             self._end(element, port)
 
     def _end_due(self, upto: int) -> None:
-        """End the rows that are due, each at its own time, also those that come in by the end of another."""
+        """End the due rows, each at its own time, including rows that begin because another one ends."""
         self._sign = "-"
         self._upto = upto
         self._pending = []
@@ -207,7 +201,7 @@ class QueuedOperator(RuleNode):
         heapq.heappush(self._pending, (due_order(element), next(self._ties), port, state, element))
 
     def _keep(self, state: RowBuffer, element: Element, port: int) -> None:
-        """Keep a row in an eager state, also when its end is among those that are being worked off."""
+        """Keep a row in an eager state, also when its end is due in the present look for due rows."""
         if self._pending is not None and element.end <= self._upto:
             state.admit_due(element)
             self._push_due(element, port, state)
@@ -254,3 +248,14 @@ class QueuedOperator(RuleNode):
         self.counters.probes += looked_at
         if self._sign == "-":
             self.counters.probes_of_ends += looked_at
+
+
+class StatelessOperator(QueuedOperator):
+    """An operator that sends each end on as it sent the row."""
+
+    def _end_named(self, element: Element, port: int) -> None:
+        self._end(element, port)
+
+    def _end_all(self, end: int, port: int) -> None:
+        # also where a row of another input has this end: it is due as well
+        self._emit_message(end)

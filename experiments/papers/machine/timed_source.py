@@ -14,7 +14,6 @@ import heapq
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
 from experiments.papers.buffers.element import canonical
@@ -46,7 +45,7 @@ class Retraction:
 class TimedSource(PlanNode):
     """A stream under a window; `key`: the columns by which it has one row at a time."""
 
-    kind: ClassVar[str] = "source"
+    kind = "source"
 
     def __init__(self, name: str, window: WindowSpec, *, key: tuple[int, ...] = (), has_end: bool = False) -> None:
         super().__init__()
@@ -115,7 +114,7 @@ class TimedSource(PlanNode):
         return sent
 
     def take(self, now_us: int) -> list[QueueMessage]:
-        """What has arrived, and before it what a boundary shows."""
+        """Messages of the rows that have arrived, after those of rows that a boundary shows."""
         sent: list[QueueMessage] = []
         while self._fed and self._fed[0].time_us <= now_us:
             row = self._fed.popleft()
@@ -160,7 +159,7 @@ class TimedSource(PlanNode):
         sent.append(QueueMessage(MessageKind.POSITIVE, element.start, element.start, element))
 
     def _show(self, now_us: int, sent: list[QueueMessage]) -> None:
-        """The rows whose boundary is reached, but for those that something ended before it."""
+        """Begin the rows whose boundary is reached, unless they ended before it."""
         while self._waiting and self._waiting[0][0] <= now_us:
             _, number = heapq.heappop(self._waiting)
             element = self._unseen.pop(number, None)

@@ -10,11 +10,8 @@ above a group-by, and here a premature end is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 from experiments.papers.buffers import Element, RowBuffer, Values
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.messages import MessageKind, QueueMessage
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
@@ -23,8 +20,8 @@ from experiments.papers.machine.operator import QueuedOperator
 class QueuedDeltaStar(QueuedOperator):
     """`SELECT DISTINCT` over rows whose ends are known."""
 
-    kind: ClassVar[str] = "delta-star"
-    rule: ClassVar[str] = "distinct"
+    kind = "delta-star"
+    rule = "distinct"
 
     _output: RowBuffer
 
@@ -33,15 +30,8 @@ class QueuedDeltaStar(QueuedOperator):
         self._auxiliary: dict[Values, Element] = {}
 
     def _open_states(self) -> None:
-        self._output = self.mode.make_buffer(self.pattern, whole_row, False)
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return (self._output,)
-
-    @property
-    def output_state(self) -> RowBuffer | None:
-        return self._output
+        self._output = self.output_state = self.mode.make_buffer(self.pattern, whole_row, False)
+        self.states = (self._output,)
 
     @property
     def n_rows(self) -> int:

@@ -13,10 +13,9 @@ the right one goes. Only the output reacts to scheduled ends; dead rows of the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
 
@@ -24,8 +23,8 @@ from experiments.papers.machine.operator import QueuedOperator
 class QueuedDistinct(QueuedOperator):
     """`SELECT DISTINCT`."""
 
-    kind: ClassVar[str] = "distinct"
-    rule: ClassVar[str] = "distinct"
+    kind = "distinct"
+    rule = "distinct"
 
     _rows: RowBuffer
     _output: RowBuffer
@@ -36,15 +35,8 @@ class QueuedDistinct(QueuedOperator):
     def _open_states(self) -> None:
         (child,) = self.inputs
         self._rows = self.mode.make_buffer(child.pattern, whole_row, True)
-        self._output = self.mode.make_buffer(self.pattern, whole_row, False)
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return self._rows, self._output
-
-    @property
-    def output_state(self) -> RowBuffer | None:
-        return self._output
+        self._output = self.output_state = self.mode.make_buffer(self.pattern, whole_row, False)
+        self.states = (self._rows, self._output)
 
     def _eager(self) -> Sequence[tuple[int, RowBuffer]]:
         return ((0, self._output),)

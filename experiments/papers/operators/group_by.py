@@ -11,12 +11,11 @@ enters the state, not only the first of its group (step 14, errata).
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
-from experiments.papers.machine.aggregates import RowAggregate
 from experiments.papers.machine.messages import QueueMessage
 from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.row_aggregates import RowAggregate
 from experiments.papers.operators.grouping import Grouping
 from lineage.elements import FOREVER
 
@@ -24,7 +23,7 @@ from lineage.elements import FOREVER
 class QueuedGroupBy(Grouping):
     """`SELECT keys, aggregates .. GROUP BY keys`; no keys: a scalar aggregate."""
 
-    kind: ClassVar[str] = "group-by"
+    kind = "group-by"
 
     def __init__(self, child: PlanNode, keys: Sequence[int], aggregates: Sequence[RowAggregate]) -> None:
         super().__init__(child, keys, aggregates)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer, Values
-from experiments.papers.machine.aggregates import RowAggregate
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.row_aggregates import RowAggregate
 
 
 class Grouping(QueuedOperator):
     """Rows by the values of their key columns; without keys all rows are one group."""
 
-    rule: ClassVar[str] = "group-by"
+    rule = "group-by"
 
     _rows: RowBuffer
 
@@ -26,10 +25,7 @@ class Grouping(QueuedOperator):
     def _open_states(self) -> None:
         (child,) = self.inputs
         self._rows = self.mode.make_buffer(child.pattern, self._group, False)
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return (self._rows,)
+        self.states = (self._rows,)
 
     def _group(self, values: Values) -> Values:
         return tuple(values[column] for column in self._columns)

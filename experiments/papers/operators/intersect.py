@@ -11,11 +11,11 @@ several free rows the one with the latest end is taken.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Hashable
+from typing import NamedTuple
 
-from experiments.papers.buffers import Element, RowBuffer, Values
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers import Element, Values
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
 
@@ -29,25 +29,20 @@ class _Pair(NamedTuple):
 class QueuedIntersect(QueuedOperator):
     """`left INTERSECT ALL right`, or `INTERSECT` without duplicates."""
 
-    kind: ClassVar[str] = "intersect"
-    rule: ClassVar[str] = "intersect"
+    kind = "intersect"
+    rule = "intersect"
 
     def __init__(self, left: PlanNode, right: PlanNode, *, duplicates: bool = True) -> None:
         super().__init__(left, right)
         self._duplicates = duplicates
-        self._states: list[RowBuffer] = []
         #: (input, row) -> the pair it is in: both rows of a pair lead to it
         self._pairs: dict[tuple[int, Hashable], _Pair] = {}
 
     def _open_states(self) -> None:
-        self._states = [self.mode.make_buffer(node.pattern, whole_row, False) for node in self.inputs]
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return self._states
+        self.states = [self.mode.make_buffer(node.pattern, whole_row, False) for node in self.inputs]
 
     def _begin(self, element: Element, port: int) -> None:
-        self._states[port].insert(element)
+        self.states[port].insert(element)
         self._pair_up(element.values)
 
     def _end(self, element: Element, port: int) -> None:
@@ -60,7 +55,7 @@ class QueuedIntersect(QueuedOperator):
 
     def _pair_up(self, values: Values) -> None:
         """Make a pair of free rows, if there is one on each side."""
-        rows = [state.find(values) for state in self._states]
+        rows = [state.find(values) for state in self.states]
         self._count_probe(sum(map(len, rows)))
         if not self._duplicates and any((0, row.id) in self._pairs for row in rows[0]):
             return

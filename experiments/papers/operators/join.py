@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, Key, RowBuffer, SharedBuffer, Values
 from experiments.papers.machine.node import PlanNode
@@ -34,8 +33,8 @@ def column_key(columns: Sequence[int]) -> Key:
 class QueuedJoin(QueuedOperator):
     """`left JOIN right` on equal columns, and a condition on both rows."""
 
-    kind: ClassVar[str] = "join"
-    rule: ClassVar[str] = "join"
+    kind = "join"
+    rule = "join"
 
     def __init__(
         self,
@@ -48,28 +47,23 @@ class QueuedJoin(QueuedOperator):
         super().__init__(left, right)
         self._keys = (column_key(left_key), column_key(right_key))
         self._condition = condition
-        self._states: list[RowBuffer] = []
         #: for each input, by id: how many pairs end by that row's end
         self.references: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
 
     def _open_states(self) -> None:
         assert not (self.mode.sends_ends and self.mode.trigger is Trigger.CLOCK), "a join that sends ends is told of them"
+        may_share = self.maintenance.shares and not self.mode.sends_ends and self.mode.trigger is Trigger.CLOCK
+        states: list[RowBuffer] = []
         for node, key in zip(self.inputs, self._keys):
-            owner = node.output_state if isinstance(node, QueuedOperator) and self._may_share() else None
-            self._states.append(SharedBuffer(owner, key) if owner is not None else self.mode.make_buffer(node.pattern, key, True))
-
-    def _may_share(self) -> bool:
-        return self.maintenance.shares and not self.mode.sends_ends and self.mode.trigger is Trigger.CLOCK
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return self._states
+            owner = node.output_state if isinstance(node, QueuedOperator) and may_share else None
+            states.append(SharedBuffer(owner, key) if owner is not None else self.mode.make_buffer(node.pattern, key, True))
+        self.states = states
 
     def _eager(self) -> Sequence[tuple[int, RowBuffer]]:
         return ()
 
     def _lazy(self) -> Sequence[tuple[int, RowBuffer]]:
-        return list(enumerate(self._states))
+        return list(enumerate(self.states))
 
     def _discard(self, element: Element, port: int) -> None:
         self.references[port].pop(element.id, None)
@@ -77,7 +71,7 @@ class QueuedJoin(QueuedOperator):
     def _begin(self, element: Element, port: int) -> None:
         if self._keys[port](element.values) is None:
             return
-        self._states[port].insert(element)
+        self.states[port].insert(element)
         for partner, pair in self._pairs(element, port):
             self._emit(pair)
             self._refer(element, partner, port, +1)
@@ -96,7 +90,7 @@ class QueuedJoin(QueuedOperator):
 
     def _pairs(self, element: Element, port: int) -> list[tuple[Element, Element]]:
         """The partners of a row, each with the pair they make."""
-        partners = self._states[1 - port].find(self._keys[port](element.values))
+        partners = self.states[1 - port].find(self._keys[port](element.values))
         self._count_probe(len(partners))
         found = []
         for partner in partners:

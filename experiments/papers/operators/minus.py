@@ -12,11 +12,10 @@ enters, because old rows end by themselves before anything must be taken back.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from collections.abc import Hashable
 
-from experiments.papers.buffers import Element, RowBuffer, Values
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers import Element, Values
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
 
@@ -29,29 +28,24 @@ def age(element: Element) -> tuple[int, int]:
 class QueuedMinus(QueuedOperator):
     """`left EXCEPT ALL right`, or `EXCEPT` without duplicates."""
 
-    kind: ClassVar[str] = "minus"
-    rule: ClassVar[str] = "except"
+    kind = "minus"
+    rule = "except"
 
     def __init__(self, left: PlanNode, right: PlanNode, *, duplicates: bool = True) -> None:
         super().__init__(left, right)
         self._duplicates = duplicates
-        self._states: list[RowBuffer] = []
         #: value -> what is shown of it, by id; no value without a row
         self._output: dict[Values, dict[Hashable, Element]] = {}
 
     def _open_states(self) -> None:
-        self._states = [self.mode.make_buffer(node.pattern, whole_row, False) for node in self.inputs]
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return self._states
+        self.states = [self.mode.make_buffer(node.pattern, whole_row, False) for node in self.inputs]
 
     @property
     def n_rows(self) -> int:
         return super().n_rows + sum(map(len, self._output.values()))
 
     def _begin(self, element: Element, port: int) -> None:
-        self._states[port].insert(element)
+        self.states[port].insert(element)
         self._balance(element.values)
 
     def _end(self, element: Element, port: int) -> None:
@@ -62,7 +56,7 @@ class QueuedMinus(QueuedOperator):
 
     def _balance(self, values: Values) -> None:
         """Show as many rows of a value as the counts ask for."""
-        left, right = ([row for row in state.find(values) if row.end > self.clock] for state in self._states)
+        left, right = ([row for row in state.find(values) if row.end > self.clock] for state in self.states)
         self._count_probe(len(left) + len(right))
         wanted = max(0, len(left) - len(right)) if self._duplicates else int(bool(left) and not right)
         shown = self._output.get(values, {})

@@ -6,8 +6,6 @@ does. Whoever reads it must know the grouping, so only the recipient may stand a
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from experiments.papers.buffers import Element
 from experiments.papers.operators.group_by import QueuedGroupBy
 
@@ -15,7 +13,7 @@ from experiments.papers.operators.group_by import QueuedGroupBy
 class OverwritingAggregate(QueuedGroupBy):
     """Group-by whose results override each other."""
 
-    kind: ClassVar[str] = "overwriting aggregate"
+    kind = "overwriting aggregate"
 
     def _take_back(self, old: Element, *, last: bool) -> None:
         if last and self._columns:

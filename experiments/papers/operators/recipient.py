@@ -6,11 +6,8 @@ That is the delay the papers measure; every change notes when it was due.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 from experiments.papers.buffers import Element, GroupArray, RowBuffer, Values
-from experiments.papers.buffers.base import whole_row
+from experiments.papers.buffers.row_buffer import whole_row
 from experiments.papers.machine.node import PlanNode
 from experiments.papers.machine.operator import QueuedOperator
 from experiments.papers.operators.group_by import QueuedGroupBy
@@ -20,8 +17,8 @@ from experiments.papers.operators.overwriting import OverwritingAggregate
 class QueuedRecipient(QueuedOperator):
     """The root of every plan."""
 
-    kind: ClassVar[str] = "recipient"
-    rule: ClassVar[str] = "select"
+    kind = "recipient"
+    rule = "select"
 
     _answer: RowBuffer
 
@@ -36,10 +33,7 @@ class QueuedRecipient(QueuedOperator):
         (child,) = self.inputs
         by_group = isinstance(child, OverwritingAggregate) or (isinstance(child, QueuedGroupBy) and self.mode.by_pattern)
         self._answer = GroupArray() if by_group else self.mode.make_buffer(child.pattern, whole_row, False)
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return (self._answer,)
+        self.states = (self._answer,)
 
     @property
     def answer(self) -> list[Values]:

@@ -7,18 +7,17 @@ goes on as a null message; a join message always goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
 from experiments.papers.machine.node import PlanNode
-from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.operator import StatelessOperator
 
 
-class QueuedSelect(QueuedOperator):
+class QueuedSelect(StatelessOperator):
     """`WHERE condition(values)`."""
 
-    kind: ClassVar[str] = "select"
-    rule: ClassVar[str] = "select"
+    kind = "select"
+    rule = "select"
 
     def __init__(self, child: PlanNode, condition: Callable[[Values], bool]) -> None:
         super().__init__(child)
@@ -31,9 +30,3 @@ class QueuedSelect(QueuedOperator):
     def _end(self, element: Element, port: int) -> None:
         if self._condition(element.values):
             self._emit_end(element)
-
-    def _end_named(self, element: Element, port: int) -> None:
-        self._end(element, port)
-
-    def _end_all(self, end: int, port: int) -> None:
-        self._emit_message(end)

@@ -10,7 +10,6 @@ remember, and the operator has no state.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, RowBuffer, Values
 from experiments.papers.buffers.element import canonical
@@ -45,8 +44,8 @@ class KeyedTable:
 class QueuedTableJoin(QueuedOperator):
     """`child JOIN table` on equal columns."""
 
-    kind: ClassVar[str] = "table join"
-    rule: ClassVar[str] = "join with a frozen table"
+    kind = "table join"
+    rule = "join with a frozen table"
 
     def __init__(self, child: PlanNode, table: KeyedTable, key: Sequence[int]) -> None:
         super().__init__(child)
@@ -59,10 +58,7 @@ class QueuedTableJoin(QueuedOperator):
         (child,) = self.inputs
         if self.mode.sends_ends or not child.ends_known:
             self._joined = self.mode.make_buffer(child.pattern, lambda values: values, True)
-
-    @property
-    def states(self) -> Sequence[RowBuffer]:
-        return () if self._joined is None else (self._joined,)
+            self.states = (self._joined,)
 
     def _eager(self) -> Sequence[tuple[int, RowBuffer]]:
         return ()

@@ -10,20 +10,19 @@ its own clock is empty, and the results are read as a history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from experiments.papers.buffers import Element, Values
-from experiments.papers.machine.aggregates import RowAggregate
 from experiments.papers.machine.messages import QueueMessage
 from experiments.papers.machine.node import PlanNode
+from experiments.papers.machine.row_aggregates import RowAggregate
 from experiments.papers.operators.grouping import Grouping
 
 
 class TemporalAggregate(Grouping):
     """Group-by over rows whose ends are known, one row behind."""
 
-    kind: ClassVar[str] = "temporal aggregate"
-    looks_always: ClassVar[bool] = True
+    kind = "temporal aggregate"
+    looks_always = True
 
     def __init__(self, child: PlanNode, keys: Sequence[int], aggregates: Sequence[RowAggregate]) -> None:
         super().__init__(child, keys, aggregates)

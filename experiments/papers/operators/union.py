@@ -6,20 +6,18 @@ make a weak output. `UNION` without ALL is a distinct above.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from experiments.papers.buffers import Element
 from experiments.papers.machine.node import PlanNode
-from experiments.papers.machine.operator import QueuedOperator
+from experiments.papers.machine.operator import StatelessOperator
 from experiments.papers.machine.timed_source import TimedSource
 from windows import patterns
 
 
-class QueuedUnion(QueuedOperator):
+class QueuedUnion(StatelessOperator):
     """`left UNION ALL right`."""
 
-    kind: ClassVar[str] = "union"
-    rule: ClassVar[str] = "union"
+    kind = "union"
+    rule = "union"
 
     def __init__(self, left: PlanNode, right: PlanNode) -> None:
         super().__init__(left, right)
@@ -35,10 +33,3 @@ class QueuedUnion(QueuedOperator):
 
     def _end(self, element: Element, port: int) -> None:
         self._emit_end(element._replace(id=(port, element.id)))
-
-    def _end_named(self, element: Element, port: int) -> None:
-        self._end(element, port)
-
-    def _end_all(self, end: int, port: int) -> None:
-        # rows of the other input with this end are due as well
-        self._emit_message(end)

@@ -11,11 +11,11 @@ import pytest
 
 from experiments.bench.base import workloads
 from experiments.bench.base.bare import Candidates, Conjunctions, Layout, RangeQueries
-from experiments.bench.base.bits import SPARE, emit, transpose
+from experiments.bench.base.bitmaps import SPARE, emit, transpose
+from experiments.bench.base.lines import Bar, Line, Measure, table_of
 from experiments.bench.base.options import Options
 from experiments.bench.base.paper import per_tuple_seconds
 from experiments.bench.base.peers import numpy_lists, polars_lists, python_lists
-from experiments.bench.base.report import Bar, Line, Measure, table_of
 from experiments.bench.base.timing import spread, take_turns, time_calls
 from experiments.bench.base.workloads import Batch, Workload, intervals_of, keys_of, sql
 from experiments.bench.cases import CASES, churn, csv, idle, replay, routing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -10,19 +11,31 @@ import pytest
 
 from experiments.bench.base.options import Options
 from experiments.bench.cases import join
-from experiments.bench.joins import peers
-from experiments.bench.joins.bare import LAYOUTS, BareJoin
+from experiments.bench.joins import join_peers as peers
+from experiments.bench.joins.bare_join import LAYOUTS, BareJoin
 from experiments.bench.joins.dict_loop import DictLoop
-from experiments.bench.joins.matches import Pairs, assert_same
-from experiments.bench.joins.niagara import PullUp, PushDown
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload, PriceQuery, sql, stocks_and_articles
+from experiments.bench.joins.matches import Copies, MatchLists, Pairs, assert_same
+from experiments.bench.joins.niagara_plans import PullUp, PushDown
 from experiments.bench.joins.prototype import PrototypeJoin
 from experiments.bench.joins.selections import Constants, Functions, picky_functions
 from experiments.bench.joins.stem import PART
-from experiments.bench.joins.workload import TIMES, JoinWorkload, PriceQuery, sql, stocks_and_articles
 
 
 def pairs_for(workload: JoinWorkload) -> Pairs:
-    return Pairs(workload.n_streams, workload.row_numbers)
+    return Pairs(workload.n_streams)
+
+
+def take_lists(pairs: Pairs, part: MatchLists) -> None:
+    """Collect a part of results that are listed by query."""
+    queries, offsets, matches = part.lists
+    pairs.add(np.repeat(queries, np.diff(offsets)), *(rows[matches] for rows in part.rows))
+
+
+def take_copies(pairs: Pairs, workload: JoinWorkload, part: Copies) -> None:
+    """Collect a part of results that are copied for every query."""
+    queries = np.repeat(np.arange(len(part.offsets) - 1), np.diff(part.offsets))
+    pairs.add(queries, *(workload.row_numbers(part.tuples[:, column]) for column in (2, 3)))
 
 
 def nested_loops(workload: JoinWorkload, n_pushes: int) -> Pairs:
@@ -64,11 +77,11 @@ def plans_of(workload: JoinWorkload) -> dict[str, Callable[[Pairs], object]]:
     ]
     found: dict[str, Callable[[Pairs], object]] = {}
     for name, b in bare.items():
-        found[name] = lambda p, b=b: b.push(p.take_lists)  # type: ignore[misc]  # bound now
+        found[name] = lambda p, b=b: b.push(partial(take_lists, p))  # type: ignore[misc]  # bound now
     prototype = PrototypeJoin(workload)
-    found["prototype"] = lambda p: prototype.push(p.take_lists)
+    found["prototype"] = lambda p: prototype.push(partial(take_lists, p))
     for k, plan in enumerate(niagara):
-        found[f"{type(plan).__name__} {k}"] = lambda p, plan=plan: plan.push(p.take_copies)  # type: ignore[misc]  # bound now
+        found[f"{type(plan).__name__} {k}"] = lambda p, plan=plan: plan.push(partial(take_copies, p, workload))  # type: ignore[misc]  # bound now
     return found
 
 

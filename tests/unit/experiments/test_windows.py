@@ -7,11 +7,11 @@ import pytest
 
 from experiments.bench.base.options import Options
 from experiments.bench.cases import calendar, windows
-from experiments.bench.windows.driver import WindowDriver
-from experiments.bench.windows.filters import FilterDriver
+from experiments.bench.windows.filter_driver import FilterDriver
 from experiments.bench.windows.pause import PAUSES, pause
 from experiments.bench.windows.twins import PipelineTwin
-from experiments.bench.windows.workload import TEXTS, WindowSetting
+from experiments.bench.windows.window_driver import WindowDriver
+from experiments.bench.windows.window_workload import TEXTS, WindowSetting
 from windows.state.due import Calendar, Fifo
 
 QUICK = Options(rows=256, seconds=0.0)

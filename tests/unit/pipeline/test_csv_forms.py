@@ -16,8 +16,8 @@ from lineage.errors import EddyError
 from lineage.schema import Column, Type
 from pipeline import csv_sql
 from pipeline.draft import Draft
-from pipeline.files import naive_times, sources_of
 from pipeline.ingest import ingest
+from pipeline.source_files import naive_times, sources_of
 from tests.reference.csv_styles import ROWS, styled
 
 if TYPE_CHECKING:

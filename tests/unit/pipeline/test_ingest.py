@@ -14,9 +14,9 @@ import pytest
 from lineage.errors import SchemaError
 from pipeline.dataset import Dataset, DatasetError
 from pipeline.draft import Draft
-from pipeline.files import sources_of
 from pipeline.ingest import IngestedStream, ingest
 from pipeline.session import SparkError
+from pipeline.source_files import sources_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from api.arrow.arrow_files import file_batches, stream_batches
 from api.arrow.buffers import ByteBudget
-from api.arrow.files import file_batches, stream_batches
 from api.arrow.flatbuffer import FormatError
 from api.arrow.stream import read_stream
 from api.base.refusals import TooLargeError

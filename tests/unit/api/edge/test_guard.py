@@ -13,8 +13,8 @@ import pytest
 from api.base.limits import Limits
 from api.core.inbox import BusyError
 from api.edge.access_tokens import ApiRoute, Tokens, add_token
+from api.edge.body_reader import STEP
 from api.edge.guard import SMALL, Guard
-from api.edge.reading import STEP
 from tests.reference.asgi import Answer, ask
 
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})

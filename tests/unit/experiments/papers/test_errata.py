@@ -101,7 +101,7 @@ class AlgorithmTwo(QueuedMinus):
     """N Algorithm 2, step by step, with step 14 corrected: H_S and H_R are the states, O_S the output."""
 
     def _begin(self, element: Element, port: int) -> None:
-        self._states[port].insert(element)
+        self.states[port].insert(element)
         n, m = self._counts(element.values)
         if port == 0 and n > m:  # steps 16 to 20
             self._show(element)
@@ -121,7 +121,7 @@ class AlgorithmTwo(QueuedMinus):
 
     def _counts(self, values: Values) -> tuple[int, int]:
         """Their frequencies, F_S and F_R."""
-        left, right = (len(state.find(values)) for state in self._states)
+        left, right = (len(state.find(values)) for state in self.states)
         return left, right
 
     def _show(self, row: Element) -> None:
@@ -129,14 +129,14 @@ class AlgorithmTwo(QueuedMinus):
 
     def _retrieved(self, values: Values) -> Element:
         shown = self._output.get(values, {})
-        return next(row for row in self._states[0].find(values) if row.id not in shown)
+        return next(row for row in self.states[0].find(values) if row.id not in shown)
 
 
 class AnyRowMinus(AlgorithmTwo):
     """N Algorithm 2, step 14: retrieve a row with the same value, which may be in the output already."""
 
     def _retrieved(self, values: Values) -> Element:
-        return self._states[0].find(values)[0]
+        return self.states[0].find(values)[0]
 
 
 def _apart(seed: int) -> dict[str, Feed]:
@@ -312,6 +312,7 @@ class StartOrderedDistinct(QueuedDistinct):
     def _open_states(self) -> None:
         super()._open_states()
         self._output = StartOrderedBuffer()
+        self.states = (self._rows, self._output)
 
 
 class TakingBackDistinct(QueuedDistinct):
@@ -460,7 +461,7 @@ class OldestLeavesMinus(QueuedMinus):
     """U 2.1: the oldest result leaves, and the youngest row that is not shown enters."""
 
     def _balance(self, values: Values) -> None:
-        left, right = ([row for row in state.find(values) if row.end > self.clock] for state in self._states)
+        left, right = ([row for row in state.find(values) if row.end > self.clock] for state in self.states)
         wanted = max(0, len(left) - len(right))
         shown = self._output.get(values, {})
         while len(shown) > wanted:

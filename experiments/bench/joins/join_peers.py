@@ -8,32 +8,30 @@ quote meets its articles before and after it: twice `articles` matches a quote o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
-from experiments.bench.base.report import Bar, Line, Measure
+from experiments.bench.base.lines import Bar, Line, Measure
 from experiments.bench.base.timing import take_turns
 from experiments.bench.joins.dict_loop import DictLoop
-from experiments.bench.joins.driver import JoinDriver
-from experiments.bench.joins.niagara import PullUp, PushDown
+from experiments.bench.joins.join_driver import JoinDriver
+from experiments.bench.joins.join_workload import JoinWorkload, stocks_and_articles
+from experiments.bench.joins.niagara_plans import PullUp, PushDown
 from experiments.bench.joins.race import Contestant, filled, race, rows_of_turn, take_turn
 from experiments.bench.joins.selections import Constants, Functions, Picky, picky_functions
 from experiments.bench.joins.stem import PART
-from experiments.bench.joins.workload import JoinWorkload, stocks_and_articles
 
 #: Queries that are functions, rows a push and symbols: so few that a turn ends within a second.
 FUNCTIONS = 4
-_FUNCTION_ROWS = 8
-_FUNCTION_KEYS = 16
+FUNCTION_ROWS = 8
+FUNCTION_KEYS = 16
 
 Thinking = dict[str, tuple[Contestant, list[Picky]]]
 
 
-def baselines(workload: JoinWorkload) -> dict[str, Contestant]:
-    """All that do the work of the engine, windows full."""
+def plans(workload: JoinWorkload) -> dict[str, Contestant]:
+    """NiagaraCQ's plans, windows full."""
     constants = workload.constants
     return {
-        "python loop": filled(DictLoop(workload)),
         "PushDown": filled(PushDown(workload, Constants(constants, workload.n_rows))),
         "PullUp": filled(PullUp(workload, Constants(constants, PART))),
     }
@@ -61,12 +59,14 @@ def compare(contestants: dict[str, Contestant], seconds: float) -> list[Line]:
 
 def constants_lines(n_queries: int, n_rows: int, seconds: float) -> list[Line]:
     workload = stocks_and_articles(n_queries, n_rows=n_rows)
-    return compare({"engine": filled(JoinDriver(workload)), **baselines(workload)}, seconds)
+    engine, loop = filled(JoinDriver(workload)), filled(DictLoop(workload))
+    return compare({"engine": engine, "python loop": loop, **plans(workload)}, seconds)
 
 
-def thinking_workload(articles: int) -> JoinWorkload:
-    n_keys = _FUNCTION_KEYS
-    return stocks_and_articles(FUNCTIONS, n_rows=_FUNCTION_ROWS, n_keys=n_keys, window_rows=n_keys * articles, quiet=True)
+def thinking_workload(articles: int, seed: int = 9) -> JoinWorkload:
+    return stocks_and_articles(
+        FUNCTIONS, n_rows=FUNCTION_ROWS, n_keys=FUNCTION_KEYS, window_rows=FUNCTION_KEYS * articles, quiet=True, seed=seed
+    )
 
 
 def thinking_baselines(workload: JoinWorkload) -> Thinking:
@@ -90,16 +90,14 @@ def compare_thinking(articles: int, contestants: Thinking, seconds: float) -> li
         filled(contestant)
         for function in functions:
             function.thinks, function.n_calls = True, 0
-    turns: dict[str, Callable[[int], object]] = {name: partial(turn, name) for name in contestants}
-    rounds = take_turns(turns, 2, seconds)
+    rounds = take_turns({name: partial(turn, name) for name in contestants}, 2, seconds)
     lines = []
     for name, (contestant, functions) in contestants.items():
         n_quotes = contestant.workload.n_rows
         calls = sum(function.n_calls for function in functions) / (n_turns[name] * n_quotes)
         measures = {"a_quote": Measure(rounds.median(name) / n_quotes * 1e6, "us"), "calls_a_quote": Measure(calls, "")}
-        setting: dict[str, int | str] = {"queries": len(functions), "articles": articles, "peer": name}
         work = f"{len(functions)} functions, {articles} articles a quote, {name}"
-        lines.append(Line("join", work, measures, None, setting))
+        lines.append(Line("join", work, measures, None, {"queries": len(functions), "articles": articles, "peer": name}))
     return lines
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from eddy import Engine
 from eddy.operators.operation import Operation, OperatorStage
 from eddy.operators.tree_query import TreeQuery
-from experiments.bench.windows.workload import COLUMNS, STREAM, RotatingRows, WindowSetting
+from experiments.bench.windows.window_workload import COLUMNS, STREAM, RotatingRows, WindowSetting
 from windows.state.buffer import Buffer
 
 

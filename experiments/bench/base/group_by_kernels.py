@@ -1,4 +1,4 @@
-"""`python -m experiments.bench.base.aggregates`: group-by kernels alone, without an engine around them.
+"""`python -m experiments.bench.base.group_by_kernels`: group-by kernels alone, without an engine around them.
 
 Shared: queries `SELECT g, count(*), sum(x) .. WHERE a < c GROUP BY g` with a constant each, a window of 100,000 rows, every query
 with a reader; a commit is its arrivals, as many ends, and the list of all cells that changed. Own: one query's operator.
@@ -84,7 +84,7 @@ class Shared:
         self.changed = len(self._shared.changes(self._ranges))
 
     def list_rows(self, batch: int) -> None:
-        """What a commit of listed queries spends on its bits, which an engine has anyway."""
+        """Make the bits of a commit of listed queries, which an engine has anyway: this time is subtracted."""
         self._bits(self._ranks[[batch % N_BATCHES, 0]].reshape(-1))
 
     def _bits(self, ranks: Array) -> Listed:

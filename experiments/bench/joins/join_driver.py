@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from eddy import Engine
+from experiments.bench.joins.join_workload import STREAMS, TIMES, JoinWorkload, sql
 from experiments.bench.joins.matches import Pairs
 from experiments.bench.joins.selections import Picky
-from experiments.bench.joins.workload import STREAMS, TIMES, JoinWorkload, sql
 
 
 class JoinDriver:

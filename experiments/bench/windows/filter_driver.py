@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eddy import Engine
-from experiments.bench.windows.workload import COLUMNS, GAP_US, STREAM, RotatingRows, WindowSetting
+from experiments.bench.windows.window_workload import COLUMNS, GAP_US, STREAM, RotatingRows, WindowSetting
 
 _WINDOW = 10_000
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from experiments.bench.base.workloads import Batch
 from experiments.bench.joins import kernels
+from experiments.bench.joins.join_workload import TIMES, JoinWorkload
 from experiments.bench.joins.matches import Copies, TakeCopies, ignore
 from experiments.bench.joins.selections import PriceSelection
-from experiments.bench.joins.stem import PART, SymmetricStem, Walk, ring_rows, table_places
-from experiments.bench.joins.workload import TIMES, JoinWorkload
+from experiments.bench.joins.stem import PART, SymmetricStem, make_walk, ring_rows, table_places
 
 
 class PullUp:
@@ -81,7 +81,7 @@ class PushDown:
         self._sizes = np.zeros(n_queries, np.int64)
         self._queued_codes = np.zeros((n_queries, n_rows), np.int32)
         self._queued_lows = np.zeros((n_queries, n_rows), np.int32)
-        self._walk = Walk(n_rows)
+        self._walk = make_walk(n_rows)
         self._offsets = np.zeros(n_queries + 1, np.int64)
         self._copies = np.empty((n_queries * n_rows, 4), np.int64)
 
@@ -105,61 +105,19 @@ class PushDown:
         self._article_low = kernels.find_lows(
             times, self.workload.window_us, self._article_times, self._article_low, int(self._n_articles[0]), lows
         )
-        starts, ends, members = self._selection.apply(batch["price"])
         kernels.split_quotes(
-            batch["symbol"],
-            batch["price"].view(np.int64),
-            times,
-            self._codes,
-            lows,
-            starts,
-            ends,
-            members,
-            self._tails,
-            self._sizes,
-            self._quotes,
-            self._queued_codes,
-            self._queued_lows,
-        )
+            batch["symbol"], batch["price"].view(np.int64), times, self._codes, lows, *self._selection.apply(batch["price"]),
+            self._tails, self._sizes, self._quotes, self._queued_codes, self._queued_lows,
+        )  # fmt: skip
         kernels.build_quotes(self._sizes, self._queued_codes, self._tails, self._heads, self._links)
 
     def _probe(self, stream: int, batch: Batch) -> int:
-        w = self._walk
         if stream == 0:
             return kernels.probe_articles(
-                self._sizes,
-                self._queued_codes,
-                self._queued_lows,
-                self._tails,
-                self._quotes,
-                self._article_heads[0],
-                self._article_links[0],
-                self._article_times,
-                w.found,
-                w.progress,
-                w.rows,
-                w.heads,
-                w.own,
-                w.other,
-                self._offsets,
-                self._copies,
-            )
+                self._sizes, self._queued_codes, self._queued_lows, self._tails, self._quotes,
+                self._article_heads[0], self._article_links[0], self._article_times, self._walk, self._offsets, self._copies,
+            )  # fmt: skip
         return kernels.probe_quotes(
-            self._codes,
-            batch[TIMES[1]],
-            self.workload.window_us,
-            self._lows,
-            self._tails,
-            self._heads,
-            self._links,
-            self._quotes,
-            w.found,
-            w.lows,
-            w.progress,
-            w.rows,
-            w.heads,
-            w.own,
-            w.other,
-            self._offsets,
-            self._copies,
-        )
+            self._codes, batch[TIMES[1]], self.workload.window_us, self._lows, self._tails, self._heads, self._links,
+            self._quotes, self._walk, self._offsets, self._copies,
+        )  # fmt: skip

@@ -131,7 +131,7 @@ def _gathered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 def _arrow_parts(source: IO[bytes]) -> Iterator[FilePart]:
     import pyarrow as pa
 
-    from api.arrow.files import MAGIC, file_batches, stream_batches
+    from api.arrow.arrow_files import MAGIC, file_batches, stream_batches
     from api.arrow.flatbuffer import FormatError
 
     assert isinstance(source, io.BufferedReader)

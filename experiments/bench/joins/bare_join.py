@@ -15,12 +15,12 @@ from typing import Protocol
 import numpy as np
 
 from experiments.bench.base import bare_kernels
-from experiments.bench.base.bare import Attribute, Output, RowLists
-from experiments.bench.base.bits import transpose
+from experiments.bench.base.bare import Attribute, Output, PrefixLists, RowLists
+from experiments.bench.base.bitmaps import transpose
 from experiments.bench.joins import kernels
+from experiments.bench.joins.join_workload import JoinWorkload
 from experiments.bench.joins.matches import MatchLists, TakeLists, ignore
 from experiments.bench.joins.stem import PART, SymmetricStem, ring_rows
-from experiments.bench.joins.workload import JoinWorkload
 from lineage.bits import BYTE_BITS, FULL
 
 #: Rows that `transpose` takes at a time.
@@ -46,42 +46,12 @@ class Prefixes:
     """Row lists of matches from prefix bitmaps of their codes."""
 
     def __init__(self, thresholds: Thresholds) -> None:
-        n_queries, self._n_cuts = thresholds.n_queries, thresholds.attribute.n_cuts
-        n_kept = PART // bare_kernels.STEP + 2
-        self._kept_all = np.array([self._n_cuts < n_kept])
-        self._bitmaps = np.zeros((1, min(self._n_cuts + 1, n_kept), PART // 64), np.uint64)
-        self._ranks = np.zeros((1, self._n_cuts + 1), np.int32)
-        self._orders = np.zeros((1, PART), np.int32)
-        self._starts = np.arange(n_queries + 1)
-        self._attributes = np.zeros(n_queries, np.int32)
-        self._cuts = thresholds.cut_of
-        self._above = np.ones(n_queries, np.bool_)
-        self._output = Output(n_queries, PART)
+        n = thresholds.n_queries
+        starts, attributes, above = np.arange(n + 1), np.zeros(n, np.int32), np.ones(n, np.bool_)
+        self._prefixes = PrefixLists([thresholds.attribute.n_cuts], PART, starts, attributes, thresholds.cut_of, above)
 
     def lists(self, codes: np.ndarray) -> RowLists:
-        n = len(codes)
-        if self._kept_all[0]:
-            bare_kernels.prefix_bitmaps(codes, self._n_cuts, self._bitmaps[0])
-        else:
-            bare_kernels.order_by_code(codes, self._n_cuts, self._ranks[0], self._orders[0])
-            bare_kernels.step_bitmaps(self._orders[0, :n], self._bitmaps[0])
-        out = self._output
-        n_lists = bare_kernels.lists_by_query(
-            n,
-            self._starts,
-            self._attributes,
-            self._cuts,
-            self._above,
-            self._kept_all,
-            self._bitmaps,
-            self._ranks,
-            self._orders,
-            BYTE_BITS,
-            out.queries,
-            out.offsets,
-            out.rows,
-        )
-        return out.lists(n_lists)
+        return self._prefixes.lists(codes[None, :])
 
 
 def region_rows(thresholds: Thresholds) -> np.ndarray:

@@ -6,7 +6,7 @@ filters  8192 queries   rows/s 0.71 M   pairs/s 1.4 G   of bare 68 %   times pap
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -59,7 +59,7 @@ class Line:
     measures: dict[str, Measure]
     bar: Bar | None = None
     #: the setting as numbers, for machines
-    setting: dict[str, int | str] = field(default_factory=dict)
+    setting: Mapping[str, int | str] = field(default_factory=dict)
 
     def as_json(self) -> str:
         bar = {} if self.bar is None else {"bar": self.bar.text, "met": self.bar.met}

@@ -11,7 +11,7 @@ import pytest
 
 from lineage.errors import EddyError, SchemaError
 from pipeline.dataset import DatasetError
-from pipeline.files import sources_of
+from pipeline.source_files import sources_of
 
 INTEL = "2004-02-28 00:59:16.02785 3 1 19.9884 37.0933 45.08 2.69964\n"
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from api.commands import files
-from api.commands.files import FileError, FilePart, open_rows, schema_of
+from api.commands import row_files
+from api.commands.row_files import FileError, FilePart, open_rows, schema_of
 from api.wire.bodies import parse_csv, parse_rows
 from eddy import EddyError
 from eddy.csv import CsvForm
@@ -21,14 +21,14 @@ from eddy.csv import CsvForm
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PART_BYTES", 40)
-    monkeypatch.setattr(files, "PART_ROWS", 7)
+    monkeypatch.setattr(row_files, "PART_BYTES", 40)
+    monkeypatch.setattr(row_files, "PART_ROWS", 7)
 
 
 def rows_of(parts: Any, columns: dict[str, str]) -> list[dict[str, Any]]:
     found = []
     for part in parts:
-        if part.media == files.CSV:
+        if part.media == row_files.CSV:
             table = parse_csv(part.body, columns, CsvForm(), skip=False).table
         else:
             table = part.table if part.table is not None else pa.Table.from_pylist(parse_rows(part.body, part.media))
@@ -100,7 +100,7 @@ def test_arrow_and_parquet_are_read_by_batches(tmp_path: Path, kind: str) -> Non
     ],
 )
 def test_the_format_of_standard_input_is_seen_at_its_beginning(head: bytes, kind: str) -> None:
-    assert files._sniffed(io.BufferedReader(io.BytesIO(head))) == kind  # type: ignore[arg-type]
+    assert row_files._sniffed(io.BufferedReader(io.BytesIO(head))) == kind  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_file_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(
     ("body", "media", "time", "columns"),
     [
-        (b'{"a": 1, "s": "x"}\n{"a": 2.5, "b": false, "n": null}\n', files.NDJSON, None,
+        (b'{"a": 1, "s": "x"}\n{"a": 2.5, "b": false, "n": null}\n', row_files.NDJSON, None,
          {"a": "float", "s": "string", "b": "bool", "n": "string"}),
-        (b'{"t": "2024-01-01T00:00:00Z"}\n', files.NDJSON, "t", {"t": "timestamp"}),
+        (b'{"t": "2024-01-01T00:00:00Z"}\n', row_files.NDJSON, "t", {"t": "timestamp"}),
     ],
 )  # fmt: skip
 def test_columns_are_what_the_first_rows_look_like(body: bytes, media: str, time: str | None, columns: dict[str, str]) -> None:
@@ -144,4 +144,4 @@ def test_columns_of_arrow_are_those_of_its_schema() -> None:
 
 def test_a_time_column_that_is_not_there_is_refused() -> None:
     with pytest.raises(FileError, match='no column "ts"'):
-        schema_of(FilePart(1, 1, b'{"a": 1}\n', files.NDJSON), "ts")
+        schema_of(FilePart(1, 1, b'{"a": 1}\n', row_files.NDJSON), "ts")
