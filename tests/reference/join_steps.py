@@ -100,7 +100,7 @@ class JoinStepMaker:
         rows = random_table_rows(self.rng, table.key, self.rng.choice([0, 1, 1, 2, 3]))
         return Delete(table.name, [tuple(row[column] for column in table.key) for row in rows])
 
-    def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+    def draw_spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
         """A query of this size or one that may replace `like`; now and then one that was there before."""
         fitting = [s for s in self.made if like is None or (s.is_stream, s.types) == (like.is_stream, like.types)]
         if n_inputs is None and fitting and self.rng.random() < 0.15:
@@ -114,7 +114,7 @@ class JoinStepMaker:
             return self.act(["cancel"])
         label = self._n_queries
         self._n_queries += 1
-        self.specs[label] = self._spec(n_inputs)
+        self.specs[label] = self.draw_spec(n_inputs)
         return Submit(label, self.specs[label], self.rng.choice(["new", "window"]))
 
     def replace(self) -> Step:
@@ -122,7 +122,7 @@ class JoinStepMaker:
         if not running:
             return self.submit()
         label = self.rng.choice(running)
-        self.specs[label] = self._spec(like=self.specs[label])
+        self.specs[label] = self.draw_spec(like=self.specs[label])
         return Replace(label, self.specs[label])
 
     def act(self, verbs: list[str] | None = None) -> Step:

@@ -15,10 +15,10 @@ from tests.reference.workload import Spec
 class StreamJoinMaker(JoinStepMaker):
     """Draws queries of every size."""
 
-    def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+    def draw_spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
         if n_inputs is None and self.rng.random() < 0.85:
             n_inputs = self.rng.choice([1, 2, 2, 2, 3, 3, 4, 5])
-        return super()._spec(n_inputs, like)
+        return super().draw_spec(n_inputs, like)
 
 
 class TableJoinMaker(StreamJoinMaker):
@@ -29,9 +29,9 @@ class TableJoinMaker(StreamJoinMaker):
         self._windows_only = windows_only
         self._names = {table.name for table in tables}
 
-    def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+    def draw_spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
         while True:
-            spec = super()._spec(n_inputs, like)
+            spec = super().draw_spec(n_inputs, like)
             read = {item.source for item in spec.meaning.inputs}
             mixed = bool(read & self._names) and bool(read - self._names)
             if not (spec.is_stream and self._windows_only) and (

@@ -19,7 +19,7 @@ class QueuedProject(QueuedOperator):
 
     def __init__(self, child: PlanNode, columns: Callable[[Values], Values]) -> None:
         super().__init__(child)
-        self._columns = columns
+        self.columns = columns
 
     def _begin(self, element: Element, port: int) -> None:
         self._emit(self._projected(element))
@@ -34,4 +34,4 @@ class QueuedProject(QueuedOperator):
         self._emit_message(end)
 
     def _projected(self, element: Element) -> Element:
-        return element._replace(values=canonical(self._columns(element.values)))
+        return element._replace(values=canonical(self.columns(element.values)))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from eddy import Engine
-from eddy.history import retention
 from eddy.inspect import trace_rows
 from eddy.state.state import dump_state, load_state
+from tests.reference.limits import log_commits
 from tests.unit.eddy.digest import at
 
 HOT = "WHERE temp > 20"
@@ -155,7 +155,7 @@ def test_a_row_that_later_ones_displaced_at_its_instant_was_there_if_a_commit_sh
 
 
 def test_what_the_log_has_forgotten_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MAX_COMMITS", 2)
+    log_commits(monkeypatch, 2)
     engine = Engine()
     engine.create_stream("readings", {"room": "string", "ts": "timestamp"}, time="ts", keep=3_600_000)
     engine.submit("SELECT COUNT(*) FROM readings [ROWS 1]", name="q")
