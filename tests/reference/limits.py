@@ -66,3 +66,8 @@ def log_commits(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 def wait_for_few(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Make room for so many rows that wait for stragglers."""
     monkeypatch.setattr("eddy.streams.timeline.MAX_WAITING", most)
+
+
+def trace_few(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let a trace read so many rows, of all queries together."""
+    monkeypatch.setattr("eddy.inspect.trace_rows.LOOKED_AT", most)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import eddy.streams.timeline as timeline
 from eddy.base.compile import ensure
 from eddy.streams.timeline import Intake, Rows, Timeline, merge
 from lineage.elements import BEGINNING
