@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.model.mutants import ClosedWindow, WindowFromStart
-from tests.reference.breaking import Breaks
+from tests.reference.breaking import Breaks, leave_it_to_the_answers
 from tests.reference.changes import Change, net
 from tests.reference.comparison import Mismatch
 from tests.reference.driver import replay, subject
@@ -378,7 +378,7 @@ def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
 def _dirty_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     bank = module("filters.index.bank").FilterBank
     monkeypatch.setattr(bank, "remove", lambda self, slot, position, *rest: self.index(position))
-    _without_check(monkeypatch)
+    leave_it_to_the_answers(monkeypatch)
 
 
 @breaks("a candidate index still finds cancelled queries")
@@ -386,13 +386,7 @@ def _dirty_index(monkeypatch: pytest.MonkeyPatch) -> None:
     index = module("filters.index.candidates").CandidateIndex
     make_small(monkeypatch, {"MIN_CANDIDATES"})
     monkeypatch.setattr(index, "remove", lambda self, *args: None)
-    _without_check(monkeypatch)
-
-
-def _without_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave it to the answers: `check` would find this at once."""
-    engine = module("eddy").Engine
-    monkeypatch.setattr(engine, "check", lambda self: None)
+    leave_it_to_the_answers(monkeypatch)
 
 
 @pytest.mark.slow

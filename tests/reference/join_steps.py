@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from tests.reference.functions import FUNCTIONS
-from tests.reference.join_workload import TABLE_KEYS, Source, random_join, random_row, random_table_rows
+from tests.reference.join_workload import ANY_EDGES, TABLE_KEYS, Source, random_join, random_row, random_table_rows
 from tests.reference.script import (
     Act,
     Advance,
@@ -46,6 +46,7 @@ class JoinStepMaker:
 
     def __init__(self, rng: random.Random, streams: list[StreamPlan], tables: list[TablePlan]) -> None:
         self.rng = rng
+        self.edges = ANY_EDGES
         self.tables = tables
         self.sources = [Source(stream.name, stream.columns, False) for stream in streams]
         # a table twice: else most queries would be over streams alone
@@ -106,7 +107,7 @@ class JoinStepMaker:
         if n_inputs is None and fitting and self.rng.random() < 0.15:
             return self.rng.choice(fitting)
         instants = [center + self.rng.choice([0, MS, -MS]) for center in self.center.values()]
-        self.made.append(random_join(self.rng, self.sources, instants, n_inputs, like))
+        self.made.append(random_join(self.rng, self.sources, instants, n_inputs, like, self.edges))
         return self.made[-1]
 
     def submit(self, n_inputs: int | None = None) -> Step:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.reference.functions import FUNCTIONS
 from tests.reference.join_steps import POLICIES, JoinStepMaker, random_sources
+from tests.reference.join_workload import ANY_EDGES, Edges
 from tests.reference.script import Script, Step, StreamPlan, Submit, TablePlan
 from tests.reference.steps import BATCH_ROWS
 from tests.reference.workload import Spec
@@ -48,13 +49,15 @@ def make_stream_join_script(seed: int, n_steps: int) -> Script:
     return _script(StreamJoinMaker(rng, streams, []), streams, [], n_steps)
 
 
-def make_table_script(seed: int, n_steps: int, windows_only: bool = False) -> Script:
+def make_table_script(seed: int, n_steps: int, windows_only: bool = False, edges: Edges = ANY_EDGES) -> Script:
     """The same with one or two tables; `windows_only`: no query gives a stream."""
     rng = random.Random(seed)
     streams, tables = [], []
     while not tables:
         streams, tables = random_sources(rng)
-    return _script(TableJoinMaker(rng, streams, tables, windows_only), streams, tables, n_steps)
+    maker = TableJoinMaker(rng, streams, tables, windows_only)
+    maker.edges = edges
+    return _script(maker, streams, tables, n_steps)
 
 
 def _script(maker: StreamJoinMaker, streams: list[StreamPlan], tables: list[TablePlan], n_steps: int) -> Script:

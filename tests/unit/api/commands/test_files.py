@@ -240,10 +240,15 @@ def test_a_file_is_sorted_by_time_ties_as_they_stood_and_what_has_none_last() ->
     assert [row["n"] for row in rows] == [1, 6, 5, 0, 3, 2, 4] and rows[3]["s"] == "two\nlines"
 
 
-def test_a_file_too_large_to_sort_is_refused_with_what_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_files, "SORT_BYTES", 100)
+def test_a_file_too_large_to_sort_is_refused_with_what_can() -> None:
+    def sort(n_bytes: int) -> int:
+        """Sort a file of two parts, which say that they are so long together."""
+        parts = iter([(1, n_bytes - 1, b"ts,n\n1000,1\n"), (1, 1, b"ts,n\n1000,2\n")])
+        return sum(part.n_rows for part in in_order(parts, CsvForm(), {"ts": "timestamp", "n": "int"}, "ts", 1 << 20, 3))
+
+    assert sort(csv_files.SORT_BYTES) == 2
     with pytest.raises(CsvError) as caught:
-        ordered(b"ts,n\n" + b"1000,1\n" * 100)
+        sort(csv_files.SORT_BYTES + 1)
     assert caught.value.code == "too_large_to_sort" and "eddy generate from" in caught.value.hint
 
 
