@@ -1,4 +1,4 @@
-"""Times and durations as users give them."""
+"""Times and durations as users give them, one by one and in whole columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataset is read in order, and whatever is wrong with it is said with the file's name."""
+"""A dataset appears whole or not at all, is read in order, and whatever is wrong with it is said with the file's name."""
 
 from __future__ import annotations
 

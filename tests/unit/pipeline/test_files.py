@@ -1,4 +1,4 @@
-"""Files that cannot be used are refused before Spark starts, by name."""
+"""Files are refused by name before Spark starts, or become the rows that `eddy push` would take."""
 
 from __future__ import annotations
 

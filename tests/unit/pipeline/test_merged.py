@@ -1,4 +1,4 @@
-"""Slices of several streams are cuts of one order, wherever the cuts are."""
+"""Slices of several streams are cuts of one order, wherever the cuts are; rows of several kinds fit one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark starts quietly, on whatever Java there is, and leaves nothing behind."""
+"""Spark starts quietly, on the Java that is found, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of probing rows in the form of the stored column, against equality of values."""
+"""Keys of probing rows in the form of the stored column, against equality and comparison of values."""
 
 from __future__ import annotations
 

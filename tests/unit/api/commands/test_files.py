@@ -1,4 +1,4 @@
-"""Files of rows in parts, and what columns they have."""
+"""Files of rows in parts, and what columns they have; CSV files sorted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eddy top` on terminals of different widths: sizes are always there, and nothing is wider than the terminal."""
+"""What `eddy top`, `eddy trace` and `eddy push` print, on terminals of any width."""
 
 from __future__ import annotations
 

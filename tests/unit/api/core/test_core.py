@@ -1,4 +1,4 @@
-"""The engine's thread: calls in order, nothing told before it is durable, failures."""
+"""The engine's thread and the queue before it: calls in order, nothing told before it is durable, failures, rates."""
 
 from __future__ import annotations
 

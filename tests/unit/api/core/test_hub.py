@@ -1,4 +1,4 @@
-"""Subscriptions: what each reader has yet to be sent, and what happens to slow ones."""
+"""Subscriptions: what each reader has yet to be sent, what happens to slow ones, and what is read for them."""
 
 from __future__ import annotations
 

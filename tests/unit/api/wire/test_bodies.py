@@ -1,4 +1,4 @@
-"""Rows as clients send them."""
+"""Rows as clients send them, and answers in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One grouped filter: cuts, ranks and region ids, step by step."""
+"""Grouped filters: cuts, ranks and region ids, step by step."""
 
 from __future__ import annotations
 
