@@ -24,6 +24,7 @@ import pytest
 from hypothesis import settings
 
 from eddy.base.compile import ensure
+from eddy.client import exchange
 from tests.reference.seeds import LONG, QUICK_SEEDS
 from tests.reference.tally import Tally
 
@@ -58,6 +59,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.slow)
             else:
                 known.add(seed)
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client waits a millisecond before its second try, and never longer than ten."""
+    monkeypatch.setattr(exchange, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(exchange, "MAX_DELAY", 0.01)
 
 
 @pytest.fixture(scope="session")

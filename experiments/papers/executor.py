@@ -78,7 +78,7 @@ class Pipeline:
         name_nodes(nodes)
         check_plan(self.recipient, expiry, compresses)
         set_switches(self.recipient, expiry, self.maintenance)
-        self._sources = [node for node in nodes if isinstance(node, TimedSource)]
+        self.sources = [node for node in nodes if isinstance(node, TimedSource)]
         self._operators = [node for node in nodes if isinstance(node, QueuedOperator)]
         self._queues = {op.name: Queue(piggybacks=expiry == "piggyback") for op in self._operators}
         self._services = _services(self._operators, service)
@@ -157,7 +157,7 @@ class Pipeline:
     # virtual time
 
     def _next_time(self) -> int | None:
-        times = [time for source in self._sources if (time := source.next_time()) is not None]
+        times = [time for source in self.sources if (time := source.next_time()) is not None]
         times += [turn.ends_us for turn in self._turns.values()]
         if self._free_operator() is not None:
             times.append(self.now_us)
@@ -166,9 +166,9 @@ class Pipeline:
 
     def _from_sources(self) -> None:
         """Scheduled ends of the instant first, then arrivals, sources in the order of the plan."""
-        for source in self._sources:
+        for source in self.sources:
             self._deliver(source, source.end_due(self.now_us))
-        for source in self._sources:
+        for source in self.sources:
             self._deliver(source, source.take(self.now_us))
 
     def _begin_turns(self) -> None:

@@ -99,6 +99,14 @@ class ReferenceFilter:
             if not index[key]:
                 del index[key]
 
+    def check(self) -> None:
+        """Assert that every index holds predicates of the slots that have one, and nothing else."""
+        places = {(id(index), key, slot) for slot, held in self._intervals.items() for index, key in self._places(held)}
+        indexes = (self._from, self._below, self._ranges, self._points, self._but, self._unions)
+        assert all(slots for index in indexes for slots in index.values()), "a constant without a slot"
+        assert {(id(index), key, slot) for index in indexes for key, slots in index.items() for slot in slots} == places
+        assert [slot for slot, without in enumerate(self._without) if not without] == sorted(self._intervals)
+
     def _places(self, intervals: Intervals) -> Iterator[tuple[_Index, Key]]:
         """Where a predicate is kept: index and key, none for everything and nothing."""
         spans = intervals.spans

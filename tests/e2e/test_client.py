@@ -6,17 +6,19 @@ import asyncio
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from eddy import ConflictError, EddyError, GoneError, InUseError, NotFoundError, QueryError, RowError, SchemaError
-from eddy.client import AsyncClient, Change, Client, LiveTable, UnreachableError, exchange
+from eddy.client import AsyncClient, Change, Client, LiveTable, UnreachableError
 from tests.e2e.cutting import cutting
 from tests.e2e.serving import Server, serving, until
 
@@ -32,11 +34,8 @@ def server() -> Iterator[Server]:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries follow each other soon: connections are cut all the time here."""
-    monkeypatch.setattr(exchange, "FIRST_DELAY", 0.01)
-    monkeypatch.setattr(exchange, "MAX_DELAY", 0.1)
+#: Connections are cut all the time here.
+pytestmark = pytest.mark.usefixtures("short_waits")
 
 
 @pytest.fixture
@@ -261,20 +260,27 @@ def test_the_asynchronous_client_does_the_same(server: Server, client: Client, s
 # ---- limits and roles
 
 
+class Counting(httpx.HTTPTransport):
+    """Counts replies by their status."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.statuses: Counter[int] = Counter()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        reply = super().handle_request(request)
+        self.statuses[reply.status_code] += 1
+        return reply
+
+
 @pytest.mark.slow
 def test_a_client_that_is_told_to_wait_waits_and_nothing_is_doubled() -> None:
     with serving("--ephemeral", "--limit", "requests_per_second=5") as strict:
-        refused = 0
-
-        def count(response: Any) -> None:
-            nonlocal refused
-            refused += response.status_code == 429
-
-        with Client(strict.url, patience=PATIENCE) as client:
-            client._http.event_hooks["response"].append(count)
+        transport = Counting()
+        with Client(strict.url, patience=PATIENCE, transport=transport) as client:
             client.create_stream("s", {"a": "int"})
             numbers = [client.push("s", [{"a": n}]).first_row for n in range(20)]
-    assert refused and numbers == list(range(20))
+    assert transport.statuses[429] and numbers == list(range(20))
 
 
 # ---- changes over a bad network
@@ -326,12 +332,12 @@ def test_rows_that_are_pushed_through_a_network_that_cuts_are_taken_once(server:
     assert cuts >= 10 and numbers == list(range(60))
 
 
-def test_one_reader_follows_many_queries_by_tag(client: Client, stream: str) -> None:
+def test_one_reader_follows_many_queries_by_tag(server: Server, client: Client, stream: str) -> None:
     seen: list[tuple[str, int]] = []
     first = client.submit(f"SELECT a, ts FROM {stream} WHERE a = 1", name=f"one_{stream}", tags=[stream])
 
     def read() -> None:
-        with Client(str(client._http.base_url)) as other:
+        with Client(server.url) as other:
             for change in other.changes(tags=[stream], since="now", follow=True):
                 seen.append((change.query, change.row["a"]))
                 assert change.row["ts"].tzinfo is not None
@@ -466,11 +472,12 @@ def test_a_live_table_that_is_wrong_notices_and_starts_again(client: Client, str
 
 def test_a_live_table_ends_quickly_and_tells_why_it_has_ended(client: Client, stream: str) -> None:
     query = client.submit(f"SELECT a FROM {stream} [RANGE 1 HOUR]")
+    before = set(threading.enumerate())
     live = LiveTable(client, query)
-    assert live.rows() == []
+    assert live.rows() == [] and set(threading.enumerate()) > before
     began = time.monotonic()
     live.close()
-    assert not live._thread.is_alive() and time.monotonic() - began < 5
+    assert set(threading.enumerate()) <= before and time.monotonic() - began < 5
     with LiveTable(client, query) as other:
         assert len(other) == 0
         client.cancel(query)

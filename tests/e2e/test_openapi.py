@@ -15,14 +15,13 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS, load_all_checks
 
-from api.app import make_app
-from api.base.limits import Limits
-from api.core.service import Service
 from tests.e2e.serving import serving
+from tests.reference.in_process import in_process
 from tests.reference.seeds import amount
 
 load_all_checks()
-DOCUMENT = make_app(Service(None, Limits())).openapi()
+with in_process() as _service:
+    DOCUMENT = _service.get("/openapi.json").json()
 CHOSEN = CHECKS.get_by_names(
     ["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
      "response_schema_conformance"]

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from api.edge.access_tokens import add_token, drop_token
+from api.cli import app
 from tests.e2e.serving import SLACK, STOP, Server, serving, until
 
 HERE = Path(__file__).parent
@@ -157,7 +158,17 @@ def test_settings_come_from_the_environment_and_a_flag_wins() -> None:
 
 def test_with_tokens_roles_hold_and_a_dropped_one_is_refused_without_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
-    secrets = {role: add_token(path, role, role) for role in ("device", "reader", "writer")}
+
+    def token(*words: str) -> str:
+        done = CliRunner().invoke(app, ["token", *words, "--token-file", str(path)])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    def add(role: str) -> str:
+        secret: str = json.loads(token("add", role, "--role", role, "--json"))["secret"]
+        return secret
+
+    secrets = {role: add(role) for role in ("device", "reader", "writer")}
     with serving("--ephemeral", "--token-file", str(path), "--log-level", "debug") as server:
         url = server.url
 
@@ -183,9 +194,9 @@ def test_with_tokens_roles_hold_and_a_dropped_one_is_refused_without_a_restart(t
             assert json.loads(socket_.recv())["error"]["code"] == "forbidden"
         with pytest.raises(Exception, match="401"):
             connect(f"{url.replace('http', 'ws')}/v1/ws")
-        drop_token(path, "reader")
+        token("drop", "reader")
         until(lambda: status("GET", "/v1/streams", "reader") == 401, 30, "the token is refused")
-        secrets["reader"] = add_token(path, "reader", "reader")
+        secrets["reader"] = add("reader")
         until(lambda: status("GET", "/v1/streams", "reader") == 200, 30, "the new one is taken")
         assert server.stop() == 0
         assert "answered" in server.log and not any(secret in server.log for secret in secrets.values())

@@ -11,7 +11,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.opening import curls
 from tests.e2e.serving import Server, serving, until
 from tests.e2e.test_readme import found_blocks
 
@@ -68,8 +67,17 @@ def test_the_first_three_show_an_answer_changes_and_a_query_of_ones_own(server: 
     assert found["rows"] and all(row["celsius"] > 20 for row in found["rows"])
 
 
-@pytest.mark.parametrize("demo", [True, False])
+def printed(server: Server) -> list[str]:
+    """The commands that a start prints."""
+    until(lambda: server.log.count("  curl ") == 3, 60, "it says what to paste")
+    return [line for line in server.log.splitlines() if line.startswith("  curl ")]
+
+
 @pytest.mark.slow
-def test_what_a_start_prints_can_be_pasted_and_again(server: Server, demo: bool) -> None:
-    for line in curls(server.url, demo=demo, tokens=False) * 2:
-        paste(server, line)
+def test_what_a_start_prints_can_be_pasted_and_again(server: Server) -> None:
+    with serving("--ephemeral") as without_demo:
+        commands = {each: printed(each) for each in (server, without_demo)}
+        assert ["demo_rooms" in found[0] for found in commands.values()] == [True, False]
+        for each, found in commands.items():
+            for line in found * 2:
+                paste(each, line)

@@ -68,12 +68,16 @@ class CatalogTrial(Trial[Expected]):
             timeline.note(disk, replace(expected, n_must=number))
 
 
+def with_pragmas(monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
+    """Catalogs are opened with other settings: the last one that is given counts."""
+    given = (*storage.definition_catalog._PRAGMAS, *(f"PRAGMA {pragma}" for pragma in more))
+    monkeypatch.setattr(storage.definition_catalog, "_PRAGMAS", given)
+
+
 @pytest.fixture
 def small_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is folded into the database every few transactions, as it is in years of use."""
-    monkeypatch.setattr(
-        storage.definition_catalog, "_PRAGMAS", (*storage.definition_catalog._PRAGMAS, "PRAGMA wal_autocheckpoint = 6")
-    )
+    with_pragmas(monkeypatch, "wal_autocheckpoint = 6")
 
 
 @pytest.mark.parametrize(("kept", "n_steps"), kept_seeds("fault", "catalog"))
@@ -110,15 +114,12 @@ def caught() -> str:
 
 
 def test_a_catalog_that_does_not_sync_is_caught(monkeypatch: pytest.MonkeyPatch, small_log: None) -> None:
-    pragmas = [pragma.replace("synchronous = full", "synchronous = off") for pragma in storage.definition_catalog._PRAGMAS]
-    assert pragmas != list(storage.definition_catalog._PRAGMAS)
-    monkeypatch.setattr(storage.definition_catalog, "_PRAGMAS", pragmas)
+    with_pragmas(monkeypatch, "synchronous = off")
     assert caught()
 
 
 def test_a_catalog_that_syncs_only_now_and_then_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    pragmas = [pragma.replace("synchronous = full", "synchronous = normal") for pragma in storage.definition_catalog._PRAGMAS]
-    monkeypatch.setattr(storage.definition_catalog, "_PRAGMAS", pragmas)
+    with_pragmas(monkeypatch, "synchronous = normal")
     assert "was acknowledged" in caught()
 
 

@@ -69,12 +69,12 @@ class HistoryIsNew(Naive):
 class NoPairWithItself(Naive):
     """(x, x) is missing from a self-join."""
 
-    def _results(self, query: Query) -> list[Result]:
+    def results_of(self, query: Query) -> list[Result]:
         def once(result: Result) -> bool:
             seen = [(query.meaning.inputs[k].source, result.parts[k].number) for k in query.streams]
             return len(seen) == len(set(seen))
 
-        return [result for result in super()._results(query) if once(result)]
+        return [result for result in super().results_of(query) if once(result)]
 
 
 class NullJoinsNull(Naive):
@@ -172,8 +172,8 @@ class DeleteIsIgnored(Naive):
 class TableChangesAreLate(Naive):
     """A version takes effect one microsecond after the clock."""
 
-    def _version(self, query: Query, version: Version) -> Part:
-        part = super()._version(query, version)
+    def version_part(self, query: Query, version: Version) -> Part:
+        part = super().version_part(query, version)
         part.start += 1
         return part
 
@@ -189,9 +189,9 @@ class ReplaceIsSilent(Naive):
 class ReplaceStartsEmpty(Naive):
     """A replaced query sees no row from before its replace."""
 
-    def _open_in_commit(self, number: int, query: Query, before: list[tuple[object, ...]]) -> None:
+    def open_in_commit(self, number: int, query: Query, before: list[tuple[object, ...]]) -> None:
         query.born = self.seq
-        super()._open_in_commit(number, query, before)
+        super().open_in_commit(number, query, before)
 
 
 class ResumeTakesNothingBack(Naive):
@@ -212,8 +212,8 @@ class EndsAreLeftOver(Naive):
 class PlusBeforeMinus(Naive):
     """+ comes before -."""
 
-    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
-        return sorted(super()._net(pluses, minuses), key=lambda change: (-change.sign, change.time))
+    def net_changes(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+        return sorted(super().net_changes(pluses, minuses), key=lambda change: (-change.sign, change.time))
 
 
 MUTANTS: list[type[Naive]] = [

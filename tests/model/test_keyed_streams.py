@@ -18,11 +18,11 @@ import eddy.lives.window_rows
 import eddy.streams.retractions
 from eddy import Engine
 from stems.own_ends import OwnEnds
-from tests.reference.breaking import Breaks
+from tests.reference.breaking import Breaks, leave_it_to_the_answers
 from tests.reference.comparison import Mismatch
 from tests.reference.driver import replay, subject
 from tests.reference.keyed_steps import make_keyed_script
-from tests.reference.limits import make_small
+from tests.reference.limits import make_small, settle_always
 from tests.reference.player import Player
 from tests.reference.script import Replace, Retract, Script, Submit, with_events
 from tests.reference.seeds import seeds
@@ -47,8 +47,6 @@ def test_a_seed_of_keyed_streams_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_a_seed_of_keyed_streams_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.joins.join_group.PART_ROWS", 64)
-    monkeypatch.setattr("eddy.lives.early_ends._PART_ROWS", 2)
     script = make_keyed_script(seed, 40)
     assert any(isinstance(step, Submit) for step in script.steps)
     replay(script, subject, use_duckdb=False)
@@ -57,7 +55,7 @@ def test_a_seed_of_keyed_streams_passes_when_every_limit_is_small(seed: int, mon
 @pytest.mark.parametrize("seed", range(200, 210))
 def test_a_seed_of_keyed_streams_passes_when_the_log_holds_hardly_a_commit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then rows are forgotten as soon as no window holds them."""
-    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
+    settle_always(monkeypatch)
     script = without_streams(make_keyed_script(seed, 40))
     assert any(isinstance(step, Submit) for step in script.steps)
     replay(script, functools.partial(Engine, log_rows=1 + seed % 5, log_bytes=1 + seed % 3 * 200), use_duckdb=False)
@@ -148,8 +146,8 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("what", MUTANTS)
 def test_random_keyed_streams_notice_what_is_broken(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[what](monkeypatch)
-    monkeypatch.setattr(Engine, "check", lambda self: None)
-    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
+    leave_it_to_the_answers(monkeypatch)
+    settle_always(monkeypatch)
     for seed in range(20):
         try:
             replay(make_keyed_script(seed, 40), Engine, use_duckdb=False)

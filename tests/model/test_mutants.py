@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.model.mutants import ClosedWindow, WindowFromStart
-from tests.reference.breaking import Breaks
+from tests.reference.breaking import Breaks, leave_it_to_the_answers
 from tests.reference.changes import Change, net
 from tests.reference.comparison import Mismatch
 from tests.reference.driver import replay, subject
@@ -112,14 +112,14 @@ class NullPasses(Naive):
 class NoNetting(Naive):
     """Changes of equal value stand side by side."""
 
-    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+    def net_changes(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
         return sorted(minuses + pluses, key=lambda c: (c.sign, c.time))
 
 
 class EarliestRemain(Naive):
     """Of changes that net, the earliest remain."""
 
-    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+    def net_changes(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
         def turned(changes: list[Change]) -> list[Change]:
             return [Change(c.sign, -c.time, c.value) for c in changes]
 
@@ -129,7 +129,7 @@ class EarliestRemain(Naive):
 class PlusBeforeMinus(Naive):
     """+ comes before -."""
 
-    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+    def net_changes(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
         return sorted(net(pluses, minuses), key=lambda c: (-c.sign, c.time))
 
 
@@ -156,10 +156,10 @@ class AdvanceGoesBack(Naive):
 class LatenessJudgedRowByRow(Naive):
     """A row is late against the rows before it in the same push."""
 
-    def _accept(self, stream: Stream, rows: list[Row]) -> Receipt:
+    def accept_rows(self, stream: Stream, rows: list[Row]) -> Receipt:
         first, late = stream.n_accepted, 0
         for row in rows:
-            late += super()._accept(stream, [row]).late
+            late += super().accept_rows(stream, [row]).late
             if stream.lateness == 0 and stream.waiting:
                 stream.released = max(t for t, _, _ in stream.waiting)
         accepted = stream.n_accepted - first
@@ -208,12 +208,12 @@ class KeepsAllResults(Naive):
 class StreamRowsExpire(Naive):
     """A row that lags does not count for a stream query."""
 
-    def _results(self, query: Query) -> list[Result]:
+    def results_of(self, query: Query) -> list[Result]:
         def lags(result: Result) -> bool:
             taken = self.streams[query.meaning.inputs[0].source].taken[result.parts[0].number]
             return taken.t < taken.start
 
-        return [result for result in super()._results(query) if not (query.is_stream and lags(result))]
+        return [result for result in super().results_of(query) if not (query.is_stream and lags(result))]
 
 
 MODEL_MUTANTS: list[type[Naive]] = [
@@ -378,7 +378,7 @@ def _silent_resume(monkeypatch: pytest.MonkeyPatch) -> None:
 def _dirty_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     bank = module("filters.index.bank").FilterBank
     monkeypatch.setattr(bank, "remove", lambda self, slot, position, *rest: self.index(position))
-    _without_check(monkeypatch)
+    leave_it_to_the_answers(monkeypatch)
 
 
 @breaks("a candidate index still finds cancelled queries")
@@ -386,13 +386,7 @@ def _dirty_index(monkeypatch: pytest.MonkeyPatch) -> None:
     index = module("filters.index.candidates").CandidateIndex
     make_small(monkeypatch, {"MIN_CANDIDATES"})
     monkeypatch.setattr(index, "remove", lambda self, *args: None)
-    _without_check(monkeypatch)
-
-
-def _without_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave it to the answers: `check` would find this at once."""
-    engine = module("eddy").Engine
-    monkeypatch.setattr(engine, "check", lambda self: None)
+    leave_it_to_the_answers(monkeypatch)
 
 
 @pytest.mark.slow

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.commit.ends as ends
 from eddy import Engine
+from tests.reference.limits import cut_ends
 from tests.reference.script import Advance
 from tests.reference.seeds import seeds
 from tests.reference.window_harness import WindowHarness
 from tests.reference.window_steps import EXPIRIES, make_window_script
 
 MINUTE = 60_000_000
+#: Ends of a commit, where a call is cut as the engine ships.
+STEP = 4_096
 
 #: Over a stream s with an `end` column in some, whose rows end in one way or another; the last reads the first by its name.
 QUERIES = [
@@ -74,8 +76,7 @@ def test_a_pause_is_as_many_commits_as_its_ends_ask_for_and_each_is_as_if_called
         engines.append(engine)
     cut, whole = engines
     before = cut.stats()["seq"]
-    monkeypatch.setattr(ends, "MAX_ENDS", 20)
-    monkeypatch.setattr(ends, "STEP_ENDS", 6)
+    cut_ends(monkeypatch, 20, 6)
     cut.advance(np.datetime64(3 * MINUTE, "us"))
     monkeypatch.undo()
     made = clocks(cut, before)
@@ -91,8 +92,7 @@ def test_a_pause_is_as_many_commits_as_its_ends_ask_for_and_each_is_as_if_called
 @pytest.mark.parametrize("own_ends", [False, True])
 def test_the_cuts_are_the_same_under_every_strategy(own_ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
-    monkeypatch.setattr(ends, "MAX_ENDS", 50)
-    monkeypatch.setattr(ends, "STEP_ENDS", 20)
+    cut_ends(monkeypatch, 50, 20)
     for expiry in EXPIRIES:
         engine = Engine(expiry=expiry)
         create(engine, **({"end": "until"} if own_ends else {}))
@@ -113,8 +113,7 @@ def test_random_queries_are_right_at_every_cut(seed: int, monkeypatch: pytest.Mo
     for step in script.steps:
         harness.do(step)
     engine, before = harness.engine, harness.engine.stats()["seq"]
-    monkeypatch.setattr(ends, "MAX_ENDS", 8)
-    monkeypatch.setattr(ends, "STEP_ENDS", 4)
+    cut_ends(monkeypatch, 8, 4)
     engine.advance(np.datetime64(int(harness.model.now) + 10 * MINUTE, "us"))
     made = clocks(engine, before)
     relations = {label: query for label, query in harness.followed.items() if not query.tree.is_stream}
@@ -134,8 +133,7 @@ def test_random_queries_are_right_at_every_cut(seed: int, monkeypatch: pytest.Mo
 def test_memory_does_not_double_and_no_commit_ends_more_than_a_step(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an instant ends is not parted: rows that HOP shows at a boundary, matches of one row."""
     n_rows, step = 40_000, 1000
-    monkeypatch.setattr(ends, "MAX_ENDS", 10 * step)
-    monkeypatch.setattr(ends, "STEP_ENDS", step)
+    cut_ends(monkeypatch, 10 * step, step)
     engine = Engine(log_rows=step)
     create(engine)
     query = engine.submit(sql.replace("SLIDE 1 SECOND", "SLIDE 50 MILLISECONDS"))
@@ -255,10 +253,10 @@ def test_a_million_ends_after_a_pause_are_commits_cut_at_instants_each_exact_at_
         engine.on_commit(listen)
         engine.advance(np.datetime64(3 * MINUTE, "us"))
         made = clocks(engine, before)
-        assert len(made) > 1_000_000 // ends.STEP_ENDS and checked == made
+        assert len(made) > 1_000_000 // STEP and checked == made
         assert sorted({clock for _, clock in made}) == [clock for _, clock in made]
         # an instant is never parted: so many rows more
-        assert max(sizes.values()) <= ends.STEP_ENDS + np.bincount(times // 5).max()
+        assert max(sizes.values()) <= STEP + np.bincount(times // 5).max()
         assert sum(sizes.values()) == n_rows and not any(told.any() for told in shown.values())
         engine.check()
 

@@ -20,8 +20,9 @@ from eddy.lives.window_rows import WindowRows
 from lineage.elements import Elements
 from stems.partition_table import PartitionTable
 from stems.row_ends import RowEnds
-from tests.reference.breaking import Breaks
+from tests.reference.breaking import Breaks, leave_it_to_the_answers
 from tests.reference.driver import replay
+from tests.reference.limits import settle_always
 from tests.reference.stream_joins import make_relation_join_script
 
 pytestmark = pytest.mark.slow
@@ -108,8 +109,8 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("what", MUTANTS)
 def test_random_joins_notice_a_broken_window_that_counts_rows(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[what](monkeypatch)
-    monkeypatch.setattr(Engine, "check", lambda self: None)
-    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
+    leave_it_to_the_answers(monkeypatch)
+    settle_always(monkeypatch)
     for seed in range(N_SEEDS):
         try:
             replay(make_relation_join_script(seed, N_STEPS), functools.partial(Engine, log_rows=1), use_duckdb=False)

@@ -11,7 +11,7 @@ import pytest
 from eddy import Engine
 from tests.reference.driver import replay, subject
 from tests.reference.history_steps import submits
-from tests.reference.limits import make_small
+from tests.reference.limits import make_small, settle_always
 from tests.reference.lives import UNBOUNDED
 from tests.reference.row_steps import make_row_script
 from tests.reference.script import Crowd, Replace, Submit
@@ -28,7 +28,6 @@ def test_a_seed_of_windows_that_count_rows_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_a_seed_of_windows_that_count_rows_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.joins.join_group.PART_ROWS", 64)
     script = make_row_script(seed, 40)
     assert submits(script)
     replay(script, subject, use_duckdb=False)
@@ -39,7 +38,7 @@ def test_a_seed_of_windows_that_count_rows_passes_when_the_log_holds_hardly_a_co
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then rows are forgotten as soon as no window holds them."""
-    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
+    settle_always(monkeypatch)
     script = make_row_script(seed, 40)
     # the answer of a stream query reaches no further back than the log
     kept = [

@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eddy import Engine
-from eddy.matching.commit import Commit
-from eddy.operators.shared_operation import SharedOperation
-from eddy.operators.tree_query import TreeQuery
+from eddy import Commit, Engine
 from tests.reference.seeds import seeds
 from tests.reference.shared_steps import make_shared_script
 from tests.reference.window_harness import WindowHarness
@@ -76,9 +73,7 @@ class Pair:
         # what nobody reads is not logged for long
         self.each("changes", name, since="now")
         self.live.append(name)
-        query = self.engines[0].queries[name]
-        assert isinstance(query, TreeQuery)
-        self.n_shared += isinstance(query.operation, SharedOperation)
+        self.n_shared += "shared" in self.engines[0].explain(name)
 
     def push(self) -> None:
         rng = self.rng
@@ -199,8 +194,7 @@ def run(seed: int, n_steps: int, use_duckdb: bool = False) -> Counter[str]:
         for step in script.steps:
             harness.do(step)
             for query in harness.followed.values():
-                operation = query.handle.operation
-                paths[operation.path if isinstance(operation, SharedOperation) else "own"] += 1
+                paths[harness.engine.explain(query.handle).get("shared", "own")] += 1
         if use_duckdb:
             harness.ask_duckdb()
     except AssertionError as error:

@@ -18,7 +18,7 @@ from tests.reference.frozen_steps import make_frozen_script
 from tests.reference.history_steps import make_history_script
 from tests.reference.join_steps import POLICIES
 from tests.reference.keyed_steps import make_keyed_script
-from tests.reference.limits import make_small
+from tests.reference.limits import make_small, settle_always
 from tests.reference.reloading import ReloadedEngine, Reloading
 from tests.reference.row_steps import make_row_script
 from tests.reference.script import Script, with_events, without_functions
@@ -76,7 +76,6 @@ def test_a_seed_passes_on_an_engine_that_is_loaded_between_calls(kind: str, seed
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_seed_passes_when_every_limit_is_small(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.joins.join_group.PART_ROWS", 64)
     script = MAKERS[kind](5_100, 40)
     assert replay(script, 1) > 0
 
@@ -89,7 +88,7 @@ def test_joins_pass_under_every_policy(policy: str) -> None:
 
 @pytest.mark.parametrize("seed", range(5_300, 5_303))
 def test_joins_pass_when_the_log_holds_hardly_a_commit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
+    settle_always(monkeypatch)
     script = make_table_script(seed, 30, windows_only=True)
     assert replay(script, seed, functools.partial(Engine, log_rows=1 + seed % 3, log_bytes=1 + seed % 2 * 1000)) > 0
 

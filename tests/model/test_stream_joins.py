@@ -10,7 +10,7 @@ import pytest
 from eddy import Engine
 from tests.reference.driver import replay, subject
 from tests.reference.join_steps import POLICIES
-from tests.reference.limits import make_small
+from tests.reference.limits import make_small, settle_always
 from tests.reference.lives import UNBOUNDED
 from tests.reference.script import Replace, Submit
 from tests.reference.seeds import seeds
@@ -27,7 +27,6 @@ def test_a_seed_of_joins_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 108))
 def test_a_seed_of_joins_passes_when_every_limit_is_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.joins.join_group.PART_ROWS", 64)
     script = make_stream_join_script(seed, 40)
     assert script.steps
     replay(script, subject, use_duckdb=False)
@@ -44,7 +43,7 @@ def test_a_script_of_joins_passes_under_every_policy_and_batch_size(policy: str,
 @pytest.mark.parametrize("seed", range(200, 208))
 def test_a_seed_of_joins_passes_when_the_log_holds_hardly_a_commit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then rows are forgotten as soon as no window holds them."""
-    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
+    settle_always(monkeypatch)
     script = make_relation_join_script(seed, 40)
     assert any(isinstance(step, Submit) for step in script.steps)
     replay(script, functools.partial(Engine, log_rows=1 + seed % 5, log_bytes=1 + seed % 3 * 200), use_duckdb=False)

@@ -18,7 +18,7 @@ from eddy.reading.table_reader import TableReader
 from eddy.streams.marks import Marks
 from stems.table import Versions
 from tests.reference.driver import replay, subject
-from tests.reference.limits import make_small
+from tests.reference.limits import log_commits, make_small
 from tests.reference.script import Script, Submit
 from tests.reference.seeds import seeds
 from tests.reference.stream_joins import make_table_script
@@ -31,8 +31,7 @@ N_STEPS = 30
 def forget_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is cut after almost every commit, so versions go as soon as no row of a stream asks for them."""
     make_small(monkeypatch)
-    monkeypatch.setattr("eddy.reading.table_reader.PART_ROWS", 64)
-    monkeypatch.setattr("eddy.history.retention.MAX_COMMITS", 2)
+    log_commits(monkeypatch, 2)
 
 
 @pytest.mark.parametrize("seed", seeds(range(16), 6))

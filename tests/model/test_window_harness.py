@@ -42,11 +42,11 @@ class NothingRetracted(WindowModel):
 class NotNet(WindowModel):
     """emit="commit" tells every event."""
 
-    def _changes(self, number: int, steps: list[tuple[float, Counter[Value]]]) -> list[Change]:
+    def changes_of(self, number: int, steps: list[tuple[float, Counter[Value]]]) -> list[Change]:
         query = self.queries[number]
         self.queries[number] = replace(query, emit="event")
         try:
-            return super()._changes(number, steps)
+            return super().changes_of(number, steps)
         finally:
             self.queries[number] = query
 
@@ -54,8 +54,8 @@ class NotNet(WindowModel):
 class AllAtTheEnd(WindowModel):
     """emit="event" tells the time of the commit."""
 
-    def _changes(self, number: int, steps: list[tuple[float, Counter[Value]]]) -> list[Change]:
-        return [replace(change, time=int(self.now)) for change in super()._changes(number, steps)]
+    def changes_of(self, number: int, steps: list[tuple[float, Counter[Value]]]) -> list[Change]:
+        return [replace(change, time=int(self.now)) for change in super().changes_of(number, steps)]
 
 
 class OneTooFew(WindowTwin):

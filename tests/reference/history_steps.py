@@ -38,10 +38,10 @@ class HistoryStepMaker(StepMaker):
         if not running:
             return self.submit()
         label = self.rng.choice(running)
-        self.texts[label] = self._instead_of(self.texts[label])
+        self.texts[label] = self.instead_of(self.texts[label])
         return Replace(label, self.texts[label])
 
-    def _instead_of(self, old: QuerySpec) -> QuerySpec:
+    def instead_of(self, old: QuerySpec) -> QuerySpec:
         """A text with the columns of `old`: itself, or with another window, condition or stream."""
         rng = self.rng
         kind = rng.choice(["same", "window", "window", "condition", "condition", "condition"])

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from tests.reference.functions import FUNCTIONS
-from tests.reference.join_workload import TABLE_KEYS, Source, random_join, random_row, random_table_rows
+from tests.reference.join_workload import ANY_EDGES, TABLE_KEYS, Source, random_join, random_row, random_table_rows
 from tests.reference.script import (
     Act,
     Advance,
@@ -46,6 +46,7 @@ class JoinStepMaker:
 
     def __init__(self, rng: random.Random, streams: list[StreamPlan], tables: list[TablePlan]) -> None:
         self.rng = rng
+        self.edges = ANY_EDGES
         self.tables = tables
         self.sources = [Source(stream.name, stream.columns, False) for stream in streams]
         # a table twice: else most queries would be over streams alone
@@ -100,13 +101,13 @@ class JoinStepMaker:
         rows = random_table_rows(self.rng, table.key, self.rng.choice([0, 1, 1, 2, 3]))
         return Delete(table.name, [tuple(row[column] for column in table.key) for row in rows])
 
-    def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+    def draw_spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
         """A query of this size or one that may replace `like`; now and then one that was there before."""
         fitting = [s for s in self.made if like is None or (s.is_stream, s.types) == (like.is_stream, like.types)]
         if n_inputs is None and fitting and self.rng.random() < 0.15:
             return self.rng.choice(fitting)
         instants = [center + self.rng.choice([0, MS, -MS]) for center in self.center.values()]
-        self.made.append(random_join(self.rng, self.sources, instants, n_inputs, like))
+        self.made.append(random_join(self.rng, self.sources, instants, n_inputs, like, self.edges))
         return self.made[-1]
 
     def submit(self, n_inputs: int | None = None) -> Step:
@@ -114,7 +115,7 @@ class JoinStepMaker:
             return self.act(["cancel"])
         label = self._n_queries
         self._n_queries += 1
-        self.specs[label] = self._spec(n_inputs)
+        self.specs[label] = self.draw_spec(n_inputs)
         return Submit(label, self.specs[label], self.rng.choice(["new", "window"]))
 
     def replace(self) -> Step:
@@ -122,7 +123,7 @@ class JoinStepMaker:
         if not running:
             return self.submit()
         label = self.rng.choice(running)
-        self.specs[label] = self._spec(like=self.specs[label])
+        self.specs[label] = self.draw_spec(like=self.specs[label])
         return Replace(label, self.specs[label])
 
     def act(self, verbs: list[str] | None = None) -> Step:

@@ -77,11 +77,20 @@ WINDOWS: list[list[tuple[str, Window]]] = [
 ]
 #: Which sizes a query has, by its number of inputs: weights of the lists above.
 SIZES = {1: (2, 2, 2, 2), 2: (2, 2, 3, 3), 3: (1, 3, 3, 0), 4: (1, 5, 1, 0), 5: (1, 6, 0, 0)}
-#: How the inputs of a query hang together.
-SHAPES = ["chain", "star", "cycle", "tree", "tree"]
-#: How often the key of an equality is an expression.
-DERIVED = 0.5
 UNBOUNDED_WINDOW = ("[RANGE UNBOUNDED]", Window())
+
+
+@dataclass(frozen=True)
+class Edges:
+    """How the inputs of a query hang together, and how often the key of an equality is an expression."""
+
+    shapes: Sequence[str]
+    derived: float
+
+
+ANY_EDGES = Edges(("chain", "star", "cycle", "tree", "tree"), 0.5)
+#: Equalities of expressions, in circles: one of them has to be checked of what the others find.
+DERIVED_CYCLES = Edges(("cycle",), 1.0)
 
 
 def random_row(rng: random.Random, time: int | None = None) -> Row:
@@ -100,8 +109,11 @@ def random_table_rows(rng: random.Random, key: Sequence[str], n: int) -> list[Ro
 class JoinExpressions(Expressions):
     """Random expressions over the columns of several FROM items, of which `over` chooses the ones in play."""
 
-    def __init__(self, rng: random.Random, items: Sequence[tuple[str, dict[str, str]]], instants: list[int]) -> None:
+    def __init__(
+        self, rng: random.Random, items: Sequence[tuple[str, dict[str, str]]], instants: list[int], derived: float
+    ) -> None:  # fmt: skip
         super().__init__(rng, {}, instants, use_params=rng.random() < 0.5)
+        self._derived = derived
         self._items = items
         self.over(*range(len(items)))
 
@@ -136,7 +148,7 @@ class JoinExpressions(Expressions):
             return combine("bool", "{} = {}", [left, added], lambda a, b: compare("=", a, b))
         if column == "s" and self.rng.random() < 0.3:
             left, right = self.called("folded", left), self.called("folded", right)
-        elif self.rng.random() < DERIVED:
+        elif self.rng.random() < self._derived:
             computed = self.rng.choice([(True, False), (False, True), (True, True)])
             left, right = (
                 self.derived(k, column) if computes else node for k, computes, node in zip((i, j), computed, (left, right))
@@ -220,8 +232,8 @@ class JoinExpressions(Expressions):
         return self.rng.choices([maker for _, maker in makers], [weight for weight, _ in makers])[0](i, j)
 
 
-def _edges(rng: random.Random, n: int) -> list[tuple[int, int]]:
-    shape = rng.choice(SHAPES)
+def _edges(rng: random.Random, n: int, shapes: Sequence[str]) -> list[tuple[int, int]]:
+    shape = rng.choice(shapes)
     if n <= 2 and rng.random() < 0.1:
         return []  # a product
     if shape == "star":
@@ -241,15 +253,18 @@ class Source:
 
 
 def random_join(
-    rng: random.Random, sources: Sequence[Source], instants: list[int], n_inputs: int | None = None, like: Spec | None = None
-) -> Spec:
+    rng: random.Random, sources: Sequence[Source], instants: list[int], n_inputs: int | None = None, like: Spec | None = None,
+    edges: Edges = ANY_EDGES,
+) -> Spec:  # fmt: skip
     """A query over 1 to 5 FROM items; one that may replace `like` has its columns and gives a stream if that does."""
     chosen = _random_items(rng, sources, n_inputs, like.is_stream if like else rng.random() < 0.12)
     n = len(chosen)
     plain = len({source.name for source, _, _ in chosen}) == n and rng.random() < 0.3
     aliases = [source.name if plain else "abcde"[k] for k, (source, _, _) in enumerate(chosen)]
-    made = JoinExpressions(rng, [(alias, source.columns) for alias, (source, _, _) in zip(aliases, chosen)], instants)
-    conditions = [(frozenset(edge), made.edge(*edge)) for edge in _edges(rng, n)]
+    made = JoinExpressions(
+        rng, [(alias, source.columns) for alias, (source, _, _) in zip(aliases, chosen)], instants, edges.derived
+    )
+    conditions = [(frozenset(edge), made.edge(*edge)) for edge in _edges(rng, n, edges.shapes)]
     for _ in range(rng.choice([0, 0, 1, 1, 2] if n <= 2 else [0, 0, 0, 1])):
         uses = rng.sample(range(n), min(n, rng.choice([1, 1, 2, 2, 3])))
         conditions.append((frozenset(uses), made.over(*uses).condition(rng.choice([0, 0, 1, 2]))))

@@ -218,17 +218,17 @@ class LeafModel(WindowModel):
         #: by stream: the rows by their number
         self.numbered: dict[str, dict[int, Row]] = {}
 
-    def _accept(self, stream: Stream, rows: list[Row]) -> Receipt:
+    def accept_rows(self, stream: Stream, rows: list[Row]) -> Receipt:
         first = stream.n_accepted
-        receipt = super()._accept(stream, rows)
+        receipt = super().accept_rows(stream, rows)
         found = {int(order): row for _, order, row in stream.waiting if order >= first}
         self.numbered.setdefault(stream.name, {}).update(found)
         return receipt
 
-    def _event(self, kind: str) -> Event:
+    def make_event(self, kind: str) -> Event:
         if self._last != (self.seq, self.now):
             self.look()
-        event = super()._event(kind)
+        event = super().make_event(kind)
         self._last = (self.seq, self.now)
         for leaf in itertools.chain.from_iterable(self._all().values()):
             if leaf.by_event:

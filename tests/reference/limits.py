@@ -34,6 +34,8 @@ SMALL_LIMITS: list[tuple[str, str, object]] = [
     ("filters.expressions.predicate", "MAX_CLAUSES", 3),
     ("lineage.dictionary lineage.ingest lineage.ingest_columns lineage.ingest_types", "SMALL", 2),
     ("eddy.routing.greedy", "REFRESH", 2),
+    ("eddy.joins.join_group eddy.reading.table_reader", "PART_ROWS", 64),
+    ("eddy.lives.early_ends", "_PART_ROWS", 2),
 ]
 
 
@@ -43,3 +45,29 @@ def make_small(monkeypatch: pytest.MonkeyPatch, names: set[str] | None = None) -
         if names is None or name in names:
             for module in modules.split():
                 monkeypatch.setattr(importlib.import_module(module), name, value)
+
+
+def settle_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget after every commit what no window and no log needs, and not after every 64th."""
+    monkeypatch.setattr("eddy.commit.committer._SETTLE_EVERY", 1)
+
+
+def cut_ends(monkeypatch: pytest.MonkeyPatch, most: int, step: int = 4096) -> None:
+    """Cut calls that end more than `most` rows into commits of about `step` ends."""
+    monkeypatch.setattr("eddy.commit.ends.MAX_ENDS", most)
+    monkeypatch.setattr("eddy.commit.ends.STEP_ENDS", step)
+
+
+def log_commits(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Keep so many commits in the log, however few rows they have."""
+    monkeypatch.setattr("eddy.history.retention.MAX_COMMITS", most)
+
+
+def wait_for_few(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Make room for so many rows that wait for stragglers."""
+    monkeypatch.setattr("eddy.streams.timeline.MAX_WAITING", most)
+
+
+def trace_few(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let a trace read so many rows, of all queries together."""
+    monkeypatch.setattr("eddy.inspect.trace_rows.LOOKED_AT", most)

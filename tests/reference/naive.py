@@ -109,7 +109,7 @@ class Naive(Timelines):
         return self.push_many({name: rows})[name]
 
     def push_many(self, batches: Mapping[str, list[Row]]) -> dict[str, Receipt]:
-        receipts = {name: self._accept(self.streams[name], rows) for name, rows in batches.items()}
+        receipts = {name: self.accept_rows(self.streams[name], rows) for name, rows in batches.items()}
         self._commit(self._releasable(batches))
         return receipts
 
@@ -164,7 +164,7 @@ class Naive(Timelines):
         """What this commit does to one query: + of results just come, - of ends up to T."""
         for k in range(len(query.meaning.inputs)):
             self._arrive(query, k)
-        came = self._results(query)
+        came = self.results_of(query)
         query.results += came
         pluses = [Change(1, _at(result.start), result.value) for result in came]
         if query.is_stream:
@@ -194,7 +194,7 @@ class Naive(Timelines):
             for part in query.parts[k]:
                 if versions[part.number].closed == self.seq:
                     part.end = now
-            query.parts[k] += [self._version(query, version) for version in versions if version.opened == self.seq]
+            query.parts[k] += [self.version_part(query, version) for version in versions if version.opened == self.seq]
 
     def _remaining(self, query: Query, k: int, parts: list[Part], now: float) -> list[Part]:
         """What lives, and of a keyed stream in a window that counts rows all: who was retracted leaves its place empty."""
@@ -219,10 +219,10 @@ class Naive(Timelines):
     def _displace(self, window: Window, parts: list[Part]) -> None:
         displace(window, parts)
 
-    def _version(self, query: Query, version: Version) -> Part:
+    def version_part(self, query: Query, version: Version) -> Part:
         return Part(version.number, version.row, self.seq, self._now(query.timeline), UNBOUNDED)
 
-    def _results(self, query: Query) -> list[Result]:
+    def results_of(self, query: Query) -> list[Result]:
         """The results with a part that came in this commit."""
         found = []
         before = self.clocks[-1].get(query.timeline, -math.inf)
@@ -240,13 +240,13 @@ class Naive(Timelines):
     def _emitted(self, query: Query, pluses: list[Change], minuses: list[Change]) -> list[Change]:
         """The changes of a commit as the query wants them: net over all of it, or instant by instant."""
         if query.emit == "commit":
-            return self._net(pluses, minuses)
+            return self.net_changes(pluses, minuses)
         found = []
         for time in sorted({change.time for change in pluses + minuses}):
-            found += self._net([c for c in pluses if c.time == time], [c for c in minuses if c.time == time])
+            found += self.net_changes([c for c in pluses if c.time == time], [c for c in minuses if c.time == time])
         return found
 
-    def _net(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
+    def net_changes(self, pluses: list[Change], minuses: list[Change]) -> list[Change]:
         return net(pluses, minuses)
 
     # -- queries -------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class Naive(Timelines):
         self._next_query += 1
         self.queries[number] = query
         if history == "window" or not query.streams:
-            self._open_in_commit(number, query, [])
+            self.open_in_commit(number, query, [])
         else:
             self._open(query)
         return number
@@ -272,7 +272,7 @@ class Naive(Timelines):
         new.emit = old.emit
         before = self.answer(number)
         self.queries[number] = new
-        self._open_in_commit(number, new, before)
+        self.open_in_commit(number, new, before)
 
     def cancel(self, number: int) -> None:
         del self.queries[number]
@@ -284,7 +284,7 @@ class Naive(Timelines):
         query = self.queries[number]
         kept, query.kept = query.kept, None
         query.born = self.seq
-        self._open_in_commit(number, query, kept or [])
+        self.open_in_commit(number, query, kept or [])
 
     def bind(self, meaning: Meaning, history: str, born: int) -> Query:
         """A query with what its names stand for; refuses what the language refuses."""
@@ -302,7 +302,7 @@ class Naive(Timelines):
         frozen = {k: table for k, table in tables.items() if streams and (is_stream or not table.retroactive)}
         return Query(meaning, streams, frozen, is_stream, timelines.pop(), history, born)
 
-    def _open_in_commit(self, number: int, query: Query, before: list[Value]) -> None:
+    def open_in_commit(self, number: int, query: Query, before: list[Value]) -> None:
         """A commit that takes the answer `before` to what the query sees at once."""
         self.seq += 1
         self._open(query)
@@ -332,8 +332,8 @@ class Naive(Timelines):
                     part.start = now
             elif k not in query.streams and k not in query.frozen:
                 versions = self.tables[item.source].at(self.seq)
-                query.parts[k] = [self._version(query, version) for version in versions]
-        query.results = self._results(query)
+                query.parts[k] = [self.version_part(query, version) for version in versions]
+        query.results = self.results_of(query)
         query.complete_since = self._complete_since(query)
 
     def _first_seen(self, query: Query, stream: Stream) -> int:

@@ -15,6 +15,16 @@ from eddy import Engine, Query
 from eddy.state.dump import dump_state, load_state
 
 
+def state_bytes(engine: Engine) -> list[bytes]:
+    """All that an engine holds, as a service writes it."""
+    return [bytes(part) for part in dump_state(engine)]
+
+
+def reloaded(engine: Engine) -> Engine:
+    """An engine with the state of another one, as after a restart."""
+    return load_state(state_bytes(engine))
+
+
 class Handle:
     """A query of whatever engine there is now; of the same class as that query."""
 
@@ -63,7 +73,7 @@ class ReloadedEngine:
 
     def reload(self) -> None:
         clock = self.engine._clock
-        parts = [bytes(part) for part in dump_state(self.engine)]
+        parts = state_bytes(self.engine)
         # whatever of it was not copied is gone
         self.engine.close()
         self.engine = load_state(parts, clock=clock)

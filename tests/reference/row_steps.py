@@ -38,8 +38,8 @@ class RowStepMaker(HistoryStepMaker):
         spec = self.specs[-1] = self.texts[step.label] = self._counting(self.specs[-1])
         return replace(step, spec=spec)
 
-    def _instead_of(self, old: QuerySpec) -> QuerySpec:
-        return self._counting(super()._instead_of(old))
+    def instead_of(self, old: QuerySpec) -> QuerySpec:
+        return self._counting(super().instead_of(old))
 
 
 def make_row_script(seed: int, n_steps: int) -> Script:

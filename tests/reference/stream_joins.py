@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.reference.functions import FUNCTIONS
 from tests.reference.join_steps import POLICIES, JoinStepMaker, random_sources
+from tests.reference.join_workload import ANY_EDGES, Edges
 from tests.reference.script import Script, Step, StreamPlan, Submit, TablePlan
 from tests.reference.steps import BATCH_ROWS
 from tests.reference.workload import Spec
@@ -15,10 +16,10 @@ from tests.reference.workload import Spec
 class StreamJoinMaker(JoinStepMaker):
     """Draws queries of every size."""
 
-    def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+    def draw_spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
         if n_inputs is None and self.rng.random() < 0.85:
             n_inputs = self.rng.choice([1, 2, 2, 2, 3, 3, 4, 5])
-        return super()._spec(n_inputs, like)
+        return super().draw_spec(n_inputs, like)
 
 
 class TableJoinMaker(StreamJoinMaker):
@@ -29,9 +30,9 @@ class TableJoinMaker(StreamJoinMaker):
         self._windows_only = windows_only
         self._names = {table.name for table in tables}
 
-    def _spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
+    def draw_spec(self, n_inputs: int | None = None, like: Spec | None = None) -> Spec:
         while True:
-            spec = super()._spec(n_inputs, like)
+            spec = super().draw_spec(n_inputs, like)
             read = {item.source for item in spec.meaning.inputs}
             mixed = bool(read & self._names) and bool(read - self._names)
             if not (spec.is_stream and self._windows_only) and (
@@ -48,13 +49,15 @@ def make_stream_join_script(seed: int, n_steps: int) -> Script:
     return _script(StreamJoinMaker(rng, streams, []), streams, [], n_steps)
 
 
-def make_table_script(seed: int, n_steps: int, windows_only: bool = False) -> Script:
+def make_table_script(seed: int, n_steps: int, windows_only: bool = False, edges: Edges = ANY_EDGES) -> Script:
     """The same with one or two tables; `windows_only`: no query gives a stream."""
     rng = random.Random(seed)
     streams, tables = [], []
     while not tables:
         streams, tables = random_sources(rng)
-    return _script(TableJoinMaker(rng, streams, tables, windows_only), streams, tables, n_steps)
+    maker = TableJoinMaker(rng, streams, tables, windows_only)
+    maker.edges = edges
+    return _script(maker, streams, tables, n_steps)
 
 
 def _script(maker: StreamJoinMaker, streams: list[StreamPlan], tables: list[TablePlan], n_steps: int) -> Script:

@@ -153,7 +153,7 @@ class Timelines:
     def front(self, stream: Stream) -> int | None:
         return _latest(stream.released, self.advanced.get(stream.timeline))
 
-    def _accept(self, stream: Stream, rows: list[Row]) -> Receipt:
+    def accept_rows(self, stream: Stream, rows: list[Row]) -> Receipt:
         """Put rows into the stream's buffer, late ones at its front or not at all."""
         front = self.front(stream)
         now = self.clock()

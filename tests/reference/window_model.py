@@ -119,7 +119,7 @@ class WindowModel(Timelines):
         return self.push_many({name: rows})[name]
 
     def push_many(self, batches: Mapping[str, list[Row]]) -> dict[str, Receipt]:
-        receipts = {name: self._accept(self.streams[name], rows) for name, rows in batches.items()}
+        receipts = {name: self.accept_rows(self.streams[name], rows) for name, rows in batches.items()}
         self._commit(self._releasable(batches))
         return receipts
 
@@ -159,11 +159,11 @@ class WindowModel(Timelines):
             self._move("main", advanced)
             self._pass(advanced)
         if table:
-            self._event("table")
+            self.make_event("table")
         self._finish()
 
     def _finish(self) -> None:
-        changed = {number: self._changes(number, steps) for number, steps in self._steps.items()}
+        changed = {number: self.changes_of(number, steps) for number, steps in self._steps.items()}
         self.commits[self.seq] = {number: changes for number, changes in changed.items() if changes}
         self._steps.clear()
 
@@ -185,11 +185,11 @@ class WindowModel(Timelines):
             running = [query.opening.root for query in self.queries.values() if query.opening and query.opening.root]
             due = min((root.due(self.now) for root in running), default=math.inf)
             if min(due, time) > self.now and not self._closed:
-                self._event("close")
+                self.make_event("close")
                 self._closed = True
             elif due <= time:
                 self.now = due
-                self._event("ends")
+                self.make_event("ends")
             else:
                 self.now = max(self.now, time)
                 return
@@ -205,7 +205,7 @@ class WindowModel(Timelines):
             self._end(keyed.live.get(key))
             keyed.live[key] = arrived
         keyed.arrived.append(arrived)
-        self._event("arrival")
+        self.make_event("arrival")
 
     def _retract(self, stream: Stream, key: Retraction) -> None:
         keyed = self.keyed[stream.name]
@@ -213,13 +213,13 @@ class WindowModel(Timelines):
         keyed.n_unknown += found is None or found.until <= self.now
         keyed.retracted.append((dict(key), len(self.events)))
         self._end(found)
-        self._event("retraction")
+        self.make_event("retraction")
 
     def _end(self, row: Arrived | None) -> None:
         if row is not None:
             row.gone = True
 
-    def _event(self, kind: str) -> Event:
+    def make_event(self, kind: str) -> Event:
         event = Event(len(self.events), kind, self.now, self.seq)
         self.events.append(event)
         self._closed = kind == "close"
@@ -247,7 +247,7 @@ class WindowModel(Timelines):
                 opening.answers.append((event.number, after))
                 self._steps[number].append((event.time, difference))
 
-    def _changes(self, number: int, steps: list[tuple[float, Counter[Value]]]) -> list[Change]:
+    def changes_of(self, number: int, steps: list[tuple[float, Counter[Value]]]) -> list[Change]:
         """The changes of a commit from those of its events."""
         if self.queries[number].emit == "commit" and not self.queries[number].tree.is_stream:
             return _netted(steps)
@@ -317,7 +317,7 @@ class WindowModel(Timelines):
         binder = Binder(opening, self.tables, lambda name: self.keyed[name].arrived, lambda name: self._first_seen(query, name))
         opening.root = binder.bind(query.tree)
         # the event steps all queries, this one by itself: its answer is no change of an event
-        event = self._event("open")
+        event = self.make_event("open")
         opening.root.step(event)
         query.opening = opening
         self.openings.append(opening)

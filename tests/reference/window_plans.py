@@ -43,7 +43,7 @@ def lives(source: TimedSource, feed: Feed) -> list[tuple[Values, int, int]]:
     for item in feed:
         if isinstance(item, Retraction):
             for row in rows:
-                if tuple(row[0][c] for c in source._key) == item.key and row[2] > item.time_us:
+                if tuple(row[0][c] for c in source.key) == item.key and row[2] > item.time_us:
                     row[2] = item.time_us
             continue
         start, end = item.time_us, item.time_us + source.window.width_us
@@ -56,7 +56,7 @@ def lives(source: TimedSource, feed: Feed) -> list[tuple[Values, int, int]]:
         if end <= start:
             continue
         for row in rows:
-            same_key = source._key and all(row[0][c] == item.values[c] for c in source._key)
+            same_key = source.key and all(row[0][c] == item.values[c] for c in source.key)
             if same_key and row[2] > item.time_us:
                 row[2] = item.time_us
         rows.append([canonical(item.values), start, end])
@@ -77,23 +77,23 @@ def answer_at(node: PlanNode, feeds: dict[str, Feed], at_us: int) -> Bag:
         case QueuedRecipient():
             return inputs[0]
         case QueuedSelect():
-            return Counter({values: n for values, n in inputs[0].items() if node._condition(values)})
+            return Counter({values: n for values, n in inputs[0].items() if node.condition(values)})
         case QueuedProject():
-            return _mapped(inputs[0], lambda values: canonical(node._columns(values)))
+            return _mapped(inputs[0], lambda values: canonical(node.columns(values)))
         case QueuedUnion():
             return inputs[0] + inputs[1]
         case QueuedJoin():
             return _joined(node, *inputs)
         case QueuedTableJoin():
-            return Counter({left + row: n for left, n in inputs[0].items() for _, row in node._table.find(node._key(left))})
+            return Counter({left + row: n for left, n in inputs[0].items() for _, row in node.table.find(node.key(left))})
         case QueuedDistinct() | QueuedDeltaStar():
             return Counter(dict.fromkeys(inputs[0], 1))
         case QueuedMinus():
-            if node._duplicates:
+            if node.duplicates:
                 return inputs[0] - inputs[1]
             return Counter({values: 1 for values in inputs[0] if not inputs[1][values]})
         case QueuedIntersect():
-            return inputs[0] & inputs[1] if node._duplicates else Counter({v: 1 for v in inputs[0] if inputs[1][v]})
+            return inputs[0] & inputs[1] if node.duplicates else Counter({v: 1 for v in inputs[0] if inputs[1][v]})
         case QueuedGroupBy():
             return _grouped(node, inputs[0])
     raise AssertionError(node)
@@ -110,17 +110,17 @@ def _joined(node: QueuedJoin, left: Bag, right: Bag) -> Bag:
     found: Bag = Counter()
     for l, n in left.items():
         for r, m in right.items():
-            key = node._keys[0](l)
-            if key is not None and key == node._keys[1](r) and (node._condition is None or node._condition(l, r)):
+            key = node.keys[0](l)
+            if key is not None and key == node.keys[1](r) and (node.condition is None or node.condition(l, r)):
                 found[l + r] += n * m
     return found
 
 
 def _grouped(node: QueuedGroupBy, bag: Bag) -> Bag:
-    groups: dict[Values, list[Values]] = {} if node._columns else {(): []}
+    groups: dict[Values, list[Values]] = {} if node.columns else {(): []}
     for values, n in bag.items():
-        groups.setdefault(tuple(values[c] for c in node._columns), []).extend([values] * n)
-    return Counter(group + tuple(aggregate.of(rows) for aggregate in node._aggregates) for group, rows in groups.items())
+        groups.setdefault(tuple(values[c] for c in node.columns), []).extend([values] * n)
+    return Counter(group + tuple(aggregate.of(rows) for aggregate in node.aggregates) for group, rows in groups.items())
 
 
 ALL_AGGREGATES = (
@@ -272,9 +272,9 @@ def _random_feed(source: TimedSource, rng: random.Random, n_rows: int, span_us: 
     feed: list[TimedRow | Retraction] = []
     for time in sorted(rng.randrange(span_us) for _ in range(n_rows)):
         values = (rng.choice([1, 1, 2, 2, 3, None]), rng.choice([1, 2, 3, None]))
-        if source._key and rng.random() < 0.2:
+        if source.key and rng.random() < 0.2:
             feed.append(Retraction(time, (values[1],)))
         else:
-            end = time + rng.randrange(10) if source._has_end and rng.random() < 0.7 else FOREVER
+            end = time + rng.randrange(10) if source.has_end and rng.random() < 0.7 else FOREVER
             feed.append(TimedRow(time, values, end))
     return feed

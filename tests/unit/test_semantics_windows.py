@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {
     32: ["tests/unit/experiments/papers/test_errata.py::test_a_flag_speaks_for_scheduled_ends_only",
          "tests/unit/experiments/papers/test_errata.py::test_a_premature_end_is_not_a_join_message",
-         "tests/unit/experiments/papers/test_cases.py::test_premature_ends_travel_under_every_strategy"],
+         "tests/unit/experiments/papers/test_exactness.py::test_premature_ends_travel_under_every_strategy"],
     33: ["tests/unit/experiments/papers/test_update_patterns_figures.py::test_query_4_keeps_the_results_of_distinct_once"],
 }  # fmt: skip
 

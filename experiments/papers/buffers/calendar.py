@@ -30,7 +30,7 @@ class CalendarBuffer(RowBuffer):
         super().__init__(key)
         self._fewest = partitions
         self._adapts = adapts
-        self._by_end = by_end
+        self.by_end = by_end
         #: how many partitions the span of ends is meant to fill
         self.partitions = partitions
         self._width = 1
@@ -51,7 +51,7 @@ class CalendarBuffer(RowBuffer):
         super().check()
         for number, part in self._parts.items():
             assert part and all(row.end // self._width == number for row in part), (number, part)
-            if self._by_end:
+            if self.by_end:
                 assert part == sorted(part, key=lambda row: row.end), part
         assert len(self._parts) <= 2 * self.partitions, (len(self._parts), self.partitions)
 
@@ -68,7 +68,7 @@ class CalendarBuffer(RowBuffer):
     def _put(self, element: Element) -> None:
         part = self._parts.setdefault(element.end // self._width, [])
         place = len(part)
-        while self._by_end and place and part[place - 1].end > element.end:
+        while self.by_end and place and part[place - 1].end > element.end:
             place -= 1
         self.touched += len(part) - place
         part.insert(place, element)
@@ -94,7 +94,7 @@ class CalendarBuffer(RowBuffer):
             part = self._parts.pop(number)
             due = [row for row in part if row.end <= upto]
             # in order of end the look stops at the first row that is not due
-            self.touched += min(len(part), len(due) + 1) if self._by_end else len(part)
+            self.touched += min(len(part), len(due) + 1) if self.by_end else len(part)
             taken += due
             if len(due) < len(part):
                 self._parts[number] = [row for row in part if row.end > upto]

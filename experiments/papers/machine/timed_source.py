@@ -51,8 +51,8 @@ class TimedSource(PlanNode):
         super().__init__()
         self.name = name
         self.window = window
-        self._key = key
-        self._has_end = has_end
+        self.key = key
+        self.has_end = has_end
         self._fed: deque[TimedRow | Retraction] = deque()
         self._last_fed_us = -FOREVER
         self._n_rows = 0
@@ -72,7 +72,7 @@ class TimedSource(PlanNode):
 
     @property
     def pattern(self) -> str:
-        return patterns.window_pattern(self.window, bool(self._key), self._has_end)
+        return patterns.window_pattern(self.window, bool(self.key), self.has_end)
 
     @property
     def ends_known(self) -> bool:
@@ -88,7 +88,7 @@ class TimedSource(PlanNode):
                 raise EddyError(
                     f'a row of "{self.name}" is older than the one before it', code="bad_rows", hint="feed rows in order of time"
                 )
-            if isinstance(row, Retraction) and not self._key:
+            if isinstance(row, Retraction) and not self.key:
                 raise EddyError(f'"{self.name}" has no key to retract by', code="bad_rows", hint="Source(..., key=(0,))")
             self._last_fed_us = row.time_us
             self._fed.append(row)
@@ -152,7 +152,7 @@ class TimedSource(PlanNode):
         return start, min(end, row.end_us, FOREVER)
 
     def _begin(self, element: Element, number: int, sent: list[QueueMessage]) -> None:
-        if self._sends_ends or self._key or self.window.rows:
+        if self._sends_ends or self.key or self.window.rows:
             self._live[number] = element
             if element.end < FOREVER:
                 heapq.heappush(self._ends, (element.end, number))
@@ -168,8 +168,8 @@ class TimedSource(PlanNode):
 
     def _replace(self, element: Element, number: int, time_us: int, sent: list[QueueMessage]) -> None:
         """End the live row with the same key."""
-        if self._key:
-            key = self._pick(element.values, self._key)
+        if self.key:
+            key = self._pick(element.values, self.key)
             older = self._by_key.get(key)
             if older is not None:
                 self._end_early(older, time_us, sent)

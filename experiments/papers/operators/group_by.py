@@ -37,7 +37,7 @@ class QueuedGroupBy(Grouping):
     def start(self, time: int) -> list[QueueMessage]:
         self._out = []
         self.clock = self._due_us = time
-        if not self._columns:
+        if not self.columns:
             self._show(())
         return self._out
 
@@ -55,7 +55,7 @@ class QueuedGroupBy(Grouping):
         old = self._results.pop(group, None)
         if old is not None:
             self._take_back(old, last=not rows)
-        if rows or not self._columns:
+        if rows or not self.columns:
             end = max((row.end for row in rows), default=FOREVER)
             self._results[group] = self._emit(Element(group, self._result(group, rows), self.clock, end))
 

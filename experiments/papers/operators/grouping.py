@@ -19,8 +19,8 @@ class Grouping(QueuedOperator):
 
     def __init__(self, child: PlanNode, keys: Sequence[int], aggregates: Sequence[RowAggregate]) -> None:
         super().__init__(child)
-        self._columns = tuple(keys)
-        self._aggregates = tuple(aggregates)
+        self.columns = tuple(keys)
+        self.aggregates = tuple(aggregates)
 
     def _open_states(self) -> None:
         (child,) = self.inputs
@@ -28,9 +28,9 @@ class Grouping(QueuedOperator):
         self.states = (self._rows,)
 
     def _group(self, values: Values) -> Values:
-        return tuple(values[column] for column in self._columns)
+        return tuple(values[column] for column in self.columns)
 
     def _result(self, group: Values, rows: list[Element]) -> Values:
         """Keys and aggregates of a group with these rows."""
         values = [row.values for row in sorted(rows, key=lambda row: row.start)]
-        return group + tuple(aggregate.of(values) for aggregate in self._aggregates)
+        return group + tuple(aggregate.of(values) for aggregate in self.aggregates)

@@ -34,7 +34,7 @@ class QueuedIntersect(QueuedOperator):
 
     def __init__(self, left: PlanNode, right: PlanNode, *, duplicates: bool = True) -> None:
         super().__init__(left, right)
-        self._duplicates = duplicates
+        self.duplicates = duplicates
         #: (input, row) -> the pair it is in: both rows of a pair lead to it
         self._pairs: dict[tuple[int, Hashable], _Pair] = {}
 
@@ -57,7 +57,7 @@ class QueuedIntersect(QueuedOperator):
         """Make a pair of free rows, if there is one on each side."""
         rows = [state.find(values) for state in self.states]
         self._count_probe(sum(map(len, rows)))
-        if not self._duplicates and any((0, row.id) in self._pairs for row in rows[0]):
+        if not self.duplicates and any((0, row.id) in self._pairs for row in rows[0]):
             return
         free = [[row for row in rows[port] if row.end > self.clock and (port, row.id) not in self._pairs] for port in range(2)]
         if not (free[0] and free[1]):

@@ -45,8 +45,8 @@ class QueuedJoin(QueuedOperator):
         condition: Callable[[Values, Values], bool] | None = None,
     ) -> None:
         super().__init__(left, right)
-        self._keys = (column_key(left_key), column_key(right_key))
-        self._condition = condition
+        self.keys = (column_key(left_key), column_key(right_key))
+        self.condition = condition
         #: for each input, by id: how many pairs end by that row's end
         self.references: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
 
@@ -54,7 +54,7 @@ class QueuedJoin(QueuedOperator):
         assert not (self.mode.sends_ends and self.mode.trigger is Trigger.CLOCK), "a join that sends ends is told of them"
         may_share = self.maintenance.shares and not self.mode.sends_ends and self.mode.trigger is Trigger.CLOCK
         states: list[RowBuffer] = []
-        for node, key in zip(self.inputs, self._keys):
+        for node, key in zip(self.inputs, self.keys):
             owner = node.output_state if isinstance(node, QueuedOperator) and may_share else None
             states.append(SharedBuffer(owner, key) if owner is not None else self.mode.make_buffer(node.pattern, key, True))
         self.states = states
@@ -69,7 +69,7 @@ class QueuedJoin(QueuedOperator):
         self.references[port].pop(element.id, None)
 
     def _begin(self, element: Element, port: int) -> None:
-        if self._keys[port](element.values) is None:
+        if self.keys[port](element.values) is None:
             return
         self.states[port].insert(element)
         for partner, pair in self._pairs(element, port):
@@ -90,13 +90,13 @@ class QueuedJoin(QueuedOperator):
 
     def _pairs(self, element: Element, port: int) -> list[tuple[Element, Element]]:
         """The partners of a row, each with the pair they make."""
-        partners = self.states[1 - port].find(self._keys[port](element.values))
+        partners = self.states[1 - port].find(self.keys[port](element.values))
         self._count_probe(len(partners))
         found = []
         for partner in partners:
             left, right = (element, partner) if port == 0 else (partner, element)
             start, end = max(left.start, right.start), min(left.end, right.end)
-            if start < end and (self._condition is None or self._condition(left.values, right.values)):
+            if start < end and (self.condition is None or self.condition(left.values, right.values)):
                 found.append((partner, Element((left.id, right.id), left.values + right.values, start, end)))
         return found
 

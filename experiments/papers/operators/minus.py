@@ -33,7 +33,7 @@ class QueuedMinus(QueuedOperator):
 
     def __init__(self, left: PlanNode, right: PlanNode, *, duplicates: bool = True) -> None:
         super().__init__(left, right)
-        self._duplicates = duplicates
+        self.duplicates = duplicates
         #: value -> what is shown of it, by id; no value without a row
         self._output: dict[Values, dict[Hashable, Element]] = {}
 
@@ -58,7 +58,7 @@ class QueuedMinus(QueuedOperator):
         """Show as many rows of a value as the counts ask for."""
         left, right = ([row for row in state.find(values) if row.end > self.clock] for state in self.states)
         self._count_probe(len(left) + len(right))
-        wanted = max(0, len(left) - len(right)) if self._duplicates else int(bool(left) and not right)
+        wanted = max(0, len(left) - len(right)) if self.duplicates else int(bool(left) and not right)
         shown = self._output.get(values, {})
         # rows that are over go first: their own ends, which may still be under way, then find nothing
         for row in sorted(shown.values(), key=lambda row: (row.end <= self.clock, age(row)))[wanted:]:

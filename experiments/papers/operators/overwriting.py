@@ -16,5 +16,5 @@ class OverwritingAggregate(QueuedGroupBy):
     kind = "overwriting aggregate"
 
     def _take_back(self, old: Element, *, last: bool) -> None:
-        if last and self._columns:
+        if last and self.columns:
             self._emit_end(old)

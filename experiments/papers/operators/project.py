@@ -18,7 +18,7 @@ class QueuedProject(StatelessOperator):
 
     def __init__(self, child: PlanNode, columns: Callable[[Values], Values]) -> None:
         super().__init__(child)
-        self._columns = columns
+        self.columns = columns
 
     def _begin(self, element: Element, port: int) -> None:
         self._emit(self._projected(element))
@@ -27,4 +27,4 @@ class QueuedProject(StatelessOperator):
         self._emit_end(self._projected(element))
 
     def _projected(self, element: Element) -> Element:
-        return element._replace(values=canonical(self._columns(element.values)))
+        return element._replace(values=canonical(self.columns(element.values)))

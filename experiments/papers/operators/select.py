@@ -21,12 +21,12 @@ class QueuedSelect(StatelessOperator):
 
     def __init__(self, child: PlanNode, condition: Callable[[Values], bool]) -> None:
         super().__init__(child)
-        self._condition = condition
+        self.condition = condition
 
     def _begin(self, element: Element, port: int) -> None:
-        if self._condition(element.values):
+        if self.condition(element.values):
             self._emit(element)
 
     def _end(self, element: Element, port: int) -> None:
-        if self._condition(element.values):
+        if self.condition(element.values):
             self._emit_end(element)

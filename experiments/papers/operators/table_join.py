@@ -22,7 +22,7 @@ class KeyedTable:
     """Rows of a table that is not retroactive: a change counts for rows that come after it."""
 
     def __init__(self, key: Sequence[int], rows: Sequence[Values] = ()) -> None:
-        self._key = column_key(key)
+        self.key = column_key(key)
         self._rows: dict[Hashable, dict[int, Values]] = {}
         self._number = 0
         for row in rows:
@@ -30,7 +30,7 @@ class KeyedTable:
 
     def insert(self, row: Values) -> None:
         self._number += 1
-        self._rows.setdefault(self._key(row), {})[self._number] = canonical(row)
+        self._rows.setdefault(self.key(row), {})[self._number] = canonical(row)
 
     def delete(self, key: Values) -> None:
         """Take out all rows with this key."""
@@ -49,8 +49,8 @@ class QueuedTableJoin(QueuedOperator):
 
     def __init__(self, child: PlanNode, table: KeyedTable, key: Sequence[int]) -> None:
         super().__init__(child)
-        self._table = table
-        self._key = column_key(key)
+        self.table = table
+        self.key = column_key(key)
         self._joined: RowBuffer | None = None
         self._results: dict[Hashable, list[Element]] = {}
 
@@ -70,7 +70,7 @@ class QueuedTableJoin(QueuedOperator):
         del self._results[element.id]
 
     def _begin(self, element: Element, port: int) -> None:
-        matches = self._table.find(self._key(element.values))
+        matches = self.table.find(self.key(element.values))
         self._count_probe(len(matches))
         results = [
             self._emit(Element((element.id, number), element.values + row, element.start, element.end)) for number, row in matches

@@ -16,19 +16,19 @@ RECEIPT = {"accepted": 1, "late": 0, "rejected": 0, "first_row": 0, "last_row": 
 Outcome = httpx.Response | Exception
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "FIRST_DELAY", 0.001)
+pytestmark = pytest.mark.usefixtures("short_waits")
 
 
 class Script:
-    """A service that does one thing after the other, and remembers what it was asked."""
+    """A service that is ready, does one thing after the other, and remembers what it was asked."""
 
     def __init__(self, *outcomes: Outcome) -> None:
         self.outcomes = list(outcomes)
         self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/readyz":
+            return httpx.Response(200)
         self.requests.append(request)
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, Exception):
@@ -47,7 +47,8 @@ def closed(code: str) -> httpx.Response:
 
 def client(script: Script, met: bool = True, patience: float = 5.0) -> Client:
     found = Client(transport=httpx.MockTransport(script), patience=patience)
-    found._patience.met = met
+    if met:
+        found.wait_ready()
     return found
 
 
@@ -147,7 +148,7 @@ def test_the_asynchronous_client_tries_again_too() -> None:
 
     async def go() -> int:
         async with AsyncClient(transport=httpx.MockTransport(script)) as found:
-            found._patience.met = True
+            await found.wait_ready()
             return (await found.push("s", [{"a": 1}])).accepted
 
     assert asyncio.run(go()) == 1 and len(script.requests) == 3

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import eddy.streams.timeline
 from eddy import ConflictError, EddyError, Engine, LimitError, NotFoundError, QueryError, RowError, SchemaError
+from tests.reference.limits import wait_for_few
 from tests.unit.eddy.digest import READINGS, assert_refused, digest, row
 
 
@@ -309,12 +309,12 @@ def test_a_row_that_does_not_fit_in_the_last_column_leaves_no_string_of_an_earli
         given = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     if form == "arrow":
         given = pa.table({**columns, "z": [str(z) for z in columns["z"]]})
-    before = digest(engine)
+    before, texts = digest(engine), engine.stats()["streams"]["s"]["bytes"]["strings"]
     with pytest.raises(RowError) as error:
         engine.push("s", given)
     assert (error.value.column, error.value.row) == ("z", 0 if form == "arrow" else n - 1)
     assert digest(engine) == before
-    assert engine._catalog.sources["s"].dictionaries[0].strings == ["old"]
+    assert engine.stats()["streams"]["s"]["bytes"]["strings"] == texts
 
 
 def test_push_many_with_one_bad_stream_leaves_no_string_of_the_good_one() -> None:
@@ -330,7 +330,7 @@ def test_push_many_with_one_bad_stream_leaves_no_string_of_the_good_one() -> Non
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for few rows that wait for stragglers."""
-    monkeypatch.setattr(eddy.streams.timeline, "MAX_WAITING", 5)
+    wait_for_few(monkeypatch, 5)
 
 
 def test_too_many_waiting_rows_are_refused_and_nothing_of_the_push_is_taken(little_room: None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eddy import Engine
-from eddy.state.dump import dump_state, load_state
+from tests.reference.reloading import reloaded
 from tests.unit.eddy.digest import digest
 
 COLUMNS = {"k": "int", "x": "float", "s": "string", "ts": "timestamp"}
@@ -273,7 +273,7 @@ def test_a_loaded_engine_goes_on_with_its_derived_columns() -> None:
     engine.submit("SELECT a.s AS one, b.s AS two FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE LOWER(a.s) = b.s", name="texts")
     push(engine, "a", {"k": 17, "s": "AB"}, {"k": None, "s": None})
     push(engine, "b", {"k": 7, "s": "ab"})
-    loaded = load_state([bytes(part) for part in dump_state(engine)])
+    loaded = reloaded(engine)
     for each in (engine, loaded):
         push(each, "b", {"k": 7, "s": "cd"})
         push(each, "a", {"k": 27, "s": "CD"})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eddy import Engine
-from eddy.state.dump import dump_state, load_state
+from tests.reference.reloading import reloaded
 
 SECOND = 1000
 
@@ -108,7 +108,7 @@ def test_a_saved_engine_goes_on_counting() -> None:
     engine.submit("SELECT v FROM b [RANGE 10 SECONDS]")
     push(engine, "a", 1000)
     push(engine, "b", 1, 2)
-    other = load_state([bytes(part) for part in dump_state(engine)])
+    other = reloaded(engine)
     assert push(other, "b", 3) == 1 and other.stats()["streams"]["b"]["expired"] == 3
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from eddy import Engine
-from eddy.operators.operation import OperatorStage
-from eddy.preparing import EXPIRY
+from tests.reference.window_steps import EXPIRIES
 
 T0 = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 
@@ -101,12 +100,15 @@ def test_a_row_of_a_window_that_slides_meets_the_table_as_it_was_when_it_arrived
 
 def test_versions_that_no_row_can_ask_for_are_let_go_of() -> None:
     made = engine()
-    query = made.submit("SELECT r.k, t.n FROM TUMBLE(s, INTERVAL '1' SECONDS) AS r, t WHERE r.k = t.k")
+    text = "SELECT r.k, t.n FROM TUMBLE(s, INTERVAL '{}' SECONDS) AS r, t WHERE r.k = t.k"
+    short, long = (made.submit(text.format(seconds)) for seconds in (1, 3600))
+    sizes = []
     for second in range(1, 400):
         push(made, second, 1)
         made.upsert("t", [{"k": 1, "n": second}])
-    figures = [stage.operator.stats() for stage in query.operation.root.stages() if isinstance(stage, OperatorStage)]
-    assert max(found["rows"] for found in figures if "met" in found) < 10
+        sizes.append([query.explain()["storage"]["bytes"] for query in (short, long)])
+    assert {size for size, _ in sizes[10:]} == {sizes[10][0]}, "those of a second, whatever came before"
+    assert sizes[-1][1] > 4 * sizes[10][1], "an hour keeps them all"
 
 
 def test_tables_alone_count_as_they_are() -> None:
@@ -141,7 +143,7 @@ def test_rows_from_before_the_submit_meet_the_table_as_it_is_at_the_submit() -> 
     assert answer(query) == [(1, 11)]
 
 
-@pytest.mark.parametrize("expiry", EXPIRY)
+@pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize("named", [False, True])
 def test_a_value_that_is_handed_over_keeps_its_version_under_every_strategy(expiry: str, named: bool) -> None:
     made = engine()

@@ -183,11 +183,11 @@ def test_the_indexes_of_a_replaced_join_go_with_the_log() -> None:
     engine.push_many({name: {"k": [1], "v": [1], "ts": [1000]} for name in ("a", "b")})
     engine.replace(query, "SELECT v FROM a [RANGE 1 SECOND]")
     assert signed(query.changes(0)) == [(1000, 1, 1)], "the log reads the join still"
-    assert engine._catalog.sources["b"].stems.n_indexes == 1
+    assert list(engine.stats()["streams"]["b"]["stems"]) == ["k"]
     for k in range(10):
         engine.push("a", {"k": [1] * 10, "v": [2] * 10, "ts": [2000 + 1000 * k] * 10})
     engine.advance(20_000)
-    assert query.earlier == () and engine._catalog.sources["b"].stems.stats() == {}
+    assert query.earlier == () and engine.stats()["streams"]["b"]["stems"] == {}
     engine.check()
 
 
@@ -198,7 +198,7 @@ def test_the_indexes_of_all_texts_go_with_a_cancel() -> None:
     engine.replace(query, "SELECT a.v FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.v = b.v")
     engine.push("a", {"k": [1], "v": [1], "ts": [1000]})
     query.cancel()
-    assert all(source.stems.stats() == {} for source in engine._catalog.sources.values())
+    assert all(stream["stems"] == {} for stream in engine.stats()["streams"].values())
     engine.advance(10_000_000)
     engine.check()
 
@@ -222,8 +222,9 @@ def test_replacing_for_ever_leaves_nothing_behind() -> None:
 
     first = turn(0)
     assert turn(330) == turn(660) == first
-    source = engine._catalog.sources["readings"]
-    assert len(source.placement.legs) == 2 and not source.modules.by_text and len(query.earlier) <= 2
+    stats = engine.stats()
+    assert stats["streams"]["readings"]["legs"] == 2 and list(stats["modules"]) == ["filter:readings.temp"]
+    assert len(query.earlier) <= 2
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------

@@ -76,14 +76,14 @@ def test_explain_says_what_it_says_of_any_query_over_one_stream(engine: Engine) 
 def test_queries_of_one_count_share_one_column_of_ends_and_cancel_frees_it(engine: Engine) -> None:
     queries = [engine.submit(f"SELECT v FROM s [PARTITION BY k ROWS 2] WHERE v > {low}") for low in range(100)]
     push(engine, *((ts, ts % 7, ts) for ts in range(1000)))
-    assert len(engine._committer.joiner.groups) == 1
+    assert engine.explain(queries[0])["shared_with"] == 99
     one = engine.stats()["streams"]["s"]["bytes"]["row_ends"]
     assert one > 0 and held(queries[-1]) == list(range(986, 1000))
     queries.append(engine.submit("SELECT k FROM s [PARTITION BY k ROWS 2]", history="window"))
     assert engine.stats()["streams"]["s"]["bytes"]["row_ends"] == one
     for query in queries:
         query.cancel()
-    assert engine.stats()["streams"]["s"]["bytes"]["row_ends"] == 0 and not engine._committer.joiner.groups
+    assert engine.stats()["streams"]["s"]["bytes"]["row_ends"] == 0 and not engine.stats()["modules"]
 
 
 def test_rows_that_were_displaced_are_forgotten_with_the_log() -> None:

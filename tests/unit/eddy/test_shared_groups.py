@@ -236,19 +236,18 @@ def test_too_many_groups_give_every_member_operators_of_its_own_within_the_commi
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(eddy.operators.shared_group, "_ROOM", 2000)
-    monkeypatch.setattr(eddy.operators.shared_group, "_ROOM_A_MEMBER", 0)
     twin = engine.submit(TEXT, params={"c": 9}, expiry="direct")
     query = engine.submit(TEXT, params={"c": 9})
     push(engine, ("u", 1, 1, 0), ("v", 1, 1, 1))
     assert isinstance(operation(query), SharedOperation)
-    push(engine, ("u", 1, 5, 2), *((f"{k}", 1, k, 4) for k in range(400)), ("v", 1, 5, 10))
+    push(engine, ("u", 1, 5, 2), *((f"{k}", 1, k, 4) for k in range(2500)), ("v", 1, 5, 10))
     assert isinstance(operation(query), Operation) and not groups(engine)
     assert rows(query.answer()) == rows(twin.answer())
     logs = [
         sorted((change.seq, change.time, change.sign, *change.row.values()) for change in each.changes(since=0))
         for each in (query, twin)
     ]
-    assert logs[0] == logs[1] and len(logs[0]) > 400
+    assert logs[0] == logs[1] and len(logs[0]) > 2500
     engine.check()
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eddy import Engine, InUseError, RowError
+from tests.reference.limits import make_small
 from tests.unit.eddy.test_joins import held, push, signed
 
 STREAM = {"k": "int", "v": "int", "ts": "timestamp"}
@@ -64,10 +65,11 @@ def test_a_key_of_several_columns_is_deleted_by_tuples_in_the_declared_order() -
     rows = {"a": ["x", "y", "x", "x"], "b": [1.0, 1.0, float("nan"), -0.0], "c": [1, 2, 3, 4]}
     assert engine.upsert("t", pa.table(rows)).inserted == 4
     assert engine.upsert("t", [{"a": "x", "b": 0.0, "c": 5}, {"a": "x", "b": float("nan"), "c": 6}]).updated == 2
+    texts = engine.stats()["tables"]["t"]["bytes"]["strings"]
     assert engine.delete("t", [(1.0, "x"), [1.0, "new text"], (float("nan"), "x"), (7.0, "x")]) == (0, 0, 2, 2)
     engine.check()
     assert held(query) == [(2,), (5,)]
-    assert engine._catalog.tables["t"].dictionaries[0].strings == ["x", "y"], "a text of a delete is not remembered"
+    assert engine.stats()["tables"]["t"]["bytes"]["strings"] == texts, "a text of a delete is not remembered"
 
 
 def test_keys_are_deleted_from_arrays_too() -> None:
@@ -333,7 +335,7 @@ def test_a_table_in_use_is_not_dropped_and_cancelling_leaves_nothing() -> None:
 @pytest.fixture
 def soon_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Versions are given up after few changes."""
-    monkeypatch.setattr("stems.table.MIN_FORGOTTEN", 64)
+    make_small(monkeypatch, {"MIN_FORGOTTEN"})
 
 
 @pytest.mark.parametrize("text", [JOINED, "SELECT k, name FROM t", "SELECT s.v, t.name FROM s, t WHERE s.k = t.k", None])

@@ -1,4 +1,4 @@
-"""Slices of several streams are cuts of one order, wherever the cuts are."""
+"""Slices of several streams are cuts of one order, wherever the cuts are; rows of several kinds fit one table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.dataset import Dataset, times_of
 from pipeline.merged import Merged, Slice
+from pipeline.wide import Wide
 from tests.unit.pipeline.streams import market, write_market
 
 
@@ -70,3 +71,36 @@ def test_rows_are_whole(tmp_path: Path) -> None:
 
 def test_no_rows_are_no_slices(tmp_path: Path) -> None:
     assert list(Merged(write_market(tmp_path / "d", market(1, 0, 0)))) == []
+
+
+# -- Rows of several kinds in one table come back as they were ---------------------------------------------------------
+
+
+KINDS = {
+    "a": {"x": "int", "y": "string", "Z": "bool"},
+    "b": {"x": "float", "y": "string", "row": "int"},
+    "c": {"X": "int", "z": "bool", "x_int": "string"},
+}
+
+
+def test_every_column_of_every_kind_has_a_place_and_none_has_two_types() -> None:
+    wide = Wide("stream", {"row": "int"}, KINDS)
+    assert wide.columns == {
+        "stream": "string", "row": "int", "x_int_": "int", "y": "string", "Z": "bool", "x_float": "float", "row_int": "int",
+        "x_int": "string",
+    }  # fmt: skip
+
+
+def test_rows_come_back_from_the_wide_table_as_they_were() -> None:
+    wide = Wide("stream", {"row": "int"}, KINDS)
+    given = {
+        "a": pa.table({"x": [1, None], "y": ["p", None], "Z": [True, None]}),
+        "b": pa.table({"x": [1.5, None], "y": [None, "q"], "row": [7, 8]}),
+        "c": pa.table({"X": [5], "z": [False], "x_int": ["s"]}),
+    }
+    tables = [wide.widen(kind, rows, {"row": pa.array(range(rows.num_rows))}) for kind, rows in given.items()]
+    assert {table.schema for table in tables} == {wide.schema}
+    for (kind, rows), table in zip(given.items(), tables):
+        assert wide.narrow(kind, table).equals(rows)
+        assert table.column("stream").to_pylist() == [kind] * rows.num_rows
+        assert table.column("row").to_pylist() == list(range(rows.num_rows))

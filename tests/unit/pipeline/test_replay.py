@@ -8,10 +8,12 @@ import pyarrow as pa
 import pytest
 
 from eddy import Engine
+from lineage.errors import EddyError
 from pipeline.dataset import Dataset, DatasetError
-from pipeline.merged import Position, Slice
-from pipeline.pace import ReplayPace
+from pipeline.merged import Merged, Position, Slice
+from pipeline.pace import ReplayPace, parse_speed
 from pipeline.replay import Moved, ReplayProgress, replay
+from pipeline.replay_steps import ReplaySteps
 from pipeline.targets import EngineTarget
 from tests.unit.pipeline.streams import BEGIN_US, SECOND, market, write_market
 
@@ -162,3 +164,119 @@ def test_a_truncated_chunk_stops_the_replay_with_its_name_and_what_came_before_i
     assert progress.position == {"trades": 200, "quotes": 0}
     assert engine.stats()["streams"]["trades"]["rows"] == 200
     assert progress.time_us is not None and progress.time_us >= BEGIN_US
+
+
+# -- Micro-batches go as far as the clock and the number of rows allow, through the whole dataset ----------------------
+
+
+END = {"trades": 400, "quotes": 250}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    return write_market(tmp_path / "d", market(6, **{f"n_{name}": rows for name, rows in END.items()}))
+
+
+def places(dataset: Dataset) -> list[Position]:
+    """Every position of the merged order."""
+    return [dict.fromkeys(END, 0), *(some.end for some in Merged(dataset, slice_rows=1))]
+
+
+@pytest.mark.parametrize("max_rows", [1, 7, 64, 10_000])
+def test_steps_lead_through_the_dataset_in_the_merged_order(dataset: Dataset, max_rows: int) -> None:
+    steps = ReplaySteps(dataset, max_rows, None)
+    at = steps.begin()
+    known = [sum(place.values()) for place in places(dataset)]
+    while (after := steps.next(at, max_rows)) != at:
+        n_rows = sum(after.values()) - sum(at.values())
+        # one row of each stream at least
+        assert 0 < n_rows <= max(max_rows, len(END))
+        assert sum(after.values()) in known or max_rows > 1
+        at = after
+    assert at == END == steps.end()
+
+
+def test_a_step_from_another_place_goes_on_from_there(dataset: Dataset) -> None:
+    steps = ReplaySteps(dataset, 50, None)
+    first = steps.next(steps.begin(), 50)
+    steps.next(first, 50)
+    assert steps.next(first, 50) == ReplaySteps(dataset, 50, None).next(first, 50)
+
+
+def test_without_a_bound_the_next_step_is_the_end(dataset: Dataset) -> None:
+    steps = ReplaySteps(dataset, 10, None)
+    assert steps.next(steps.begin(), None) == END
+
+
+def test_with_a_speed_only_what_is_due_is_given(dataset: Dataset) -> None:
+    now = 50.0
+    steps = ReplaySteps(dataset, 1000, 10.0, clock=lambda: now)
+    at = steps.begin()
+    first_us = min(stored.first or 0 for stored in dataset.streams.values())
+    rows = list(Merged(dataset, slice_rows=1))
+    for _ in range(30):
+        at = steps.next(at, 1000)
+        rest = next(Merged(dataset, start=at, slice_rows=1), None)
+        due_us = first_us + (now - 50.0) * 10 * SECOND
+        if rest is not None:
+            # what is left is not due, or shares a slice of the walk with a row that is not
+            assert rest.first_us > due_us - 6 * SECOND
+        assert all(some.last_us <= due_us for some in rows if sum(some.end.values()) <= sum(at.values()))
+        now += 0.25
+    assert at == END
+
+
+# -- Rows are due by the clock, and nothing adds up --------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that only sleeping and `now +=` move."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        # as a machine's does, a little too long
+        self.now += seconds + 0.001
+
+
+def test_rows_are_due_at_their_distance_from_the_first_over_the_speed() -> None:
+    clock = Clock()
+    pace = ReplayPace(60.0, clock=clock, sleep=clock.sleep)
+    pace.begin(5_000_000)
+    for second in range(0, 6000, 7):
+        pace.wait(5_000_000 + second * 1_000_000)
+        # a thousand sleeps, and never more than one of them too late
+        assert 0 <= clock.now - (100.0 + second / 60) <= 0.0011
+
+
+def test_a_replay_that_was_slow_catches_up_and_says_how_far_it_was_behind() -> None:
+    clock = Clock()
+    pace = ReplayPace(1.0, clock=clock, sleep=clock.sleep)
+    pace.begin(0)
+    pace.wait(1_000_000)
+    clock.now += 10
+    pace.wait(2_000_000)
+    assert pace.lag == pytest.approx(9.001)
+    pace.wait(50_000_000)
+    assert pace.lag == pytest.approx(0.001)
+    assert pace.max_lag == pytest.approx(9.001)
+    assert clock.now == pytest.approx(150.001)
+
+
+def test_without_a_speed_nothing_waits() -> None:
+    clock = Clock()
+    pace = ReplayPace(None, clock=clock, sleep=clock.sleep)
+    pace.begin(0)
+    pace.wait(10**15)
+    assert (clock.now, pace.lag) == (100.0, 0.0)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "0", "0x", "-1x", "60 x", "1e9", "x", "1000000000000x"])
+def test_what_is_no_speed_is_refused(text: str) -> None:
+    with pytest.raises(EddyError, match="is no speed"):
+        parse_speed(text)

@@ -13,6 +13,7 @@ from storage.disk import LocalDisk
 from storage.guarded_disk import GuardedDisk
 from storage.journal import Journal
 from storage.records import MAX_PAYLOAD, RECORD_HEADER_SIZE, SEGMENT_HEADER_SIZE, SegmentHeader
+from tests.reference.simulated_disk import SimulatedDisk
 
 
 def open_journal(path: Path, **options: int) -> Journal:
@@ -71,15 +72,15 @@ def test_a_record_is_durable_only_after_sync(tmp_path: Path) -> None:
     assert journal.durable == 2
 
 
-def test_a_group_of_appends_is_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = open_journal(tmp_path)
-    syncs: list[int] = []
-    monkeypatch.setattr(os, "fdatasync", syncs.append)
+def test_a_group_of_appends_is_one_sync() -> None:
+    disk = SimulatedDisk(recording=True)
+    journal = Journal(GuardedDisk(disk))
+    opened = len(disk.points)
     for _ in range(1000):
         journal.append(1, b"x")
     journal.sync()
     journal.sync()
-    assert len(syncs) == 1
+    assert [state.operation for state in disk.points[opened:] if state.operation != "write"] == ["sync"]
 
 
 def test_reading_starts_after_any_number(tmp_path: Path) -> None:

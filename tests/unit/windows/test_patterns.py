@@ -11,7 +11,7 @@ from queries.nodes import GroupBy, JoinNode, Node, Select, SetOperation
 from queries.parser import parse
 from queries.tree import walk
 from windows.patterns import MONOTONIC, OPERATORS, PATTERNS, STRICT, WEAK, WEAKEST, ends_known, window_cases, window_pattern
-from windows.spec import WindowSpec
+from windows.spec import FOREVER, WindowSpec
 
 LINK = Schema.parse({"source": "string", "protocol": "string", "size": "int", "ts": "timestamp", "until": "timestamp"}, "link")
 KNOWN = {
@@ -259,3 +259,37 @@ def test_what_stands_above_groups_does_not_count_on_their_ends() -> None:
     groups = next(part for part in walk(node) if isinstance(part, GroupBy))
     assert (groups.update_pattern, groups.ends_known) == (WEAK, False)
     assert (node.update_pattern, node.ends_known) == (WEAK, False)
+
+
+# -- Window specifications: what they promise the engine ---------------------------------------------------------------
+
+
+MINUTE = 60_000_000
+#: spec, text, is_stream, ends, update pattern, width
+SPECS = [
+    (WindowSpec.none(), "no window", True, False, "monotonic", 0),
+    (WindowSpec.now(), "[NOW]", False, True, "weakest", 1),
+    (WindowSpec.unbounded(), "[RANGE UNBOUNDED]", False, False, "monotonic", FOREVER),
+    (WindowSpec.range(5 * MINUTE), "[RANGE 5 MINUTES]", False, True, "weakest", 5 * MINUTE),
+    (WindowSpec.range(7), "[RANGE 7 MICROSECONDS]", False, True, "weakest", 7),
+    (WindowSpec.newest(10), "[ROWS 10]", False, True, "strict", FOREVER),
+    (WindowSpec.newest(10, width_us=MINUTE), "[ROWS 10 RANGE 1 MINUTE]", False, True, "strict", MINUTE),
+    (WindowSpec.newest(3, [2, 0]), "[PARTITION BY #0, #2 ROWS 3]", False, True, "strict", FOREVER),
+    (WindowSpec.newest(3, [1], 1000), "[PARTITION BY #1 ROWS 3 RANGE 1 MILLISECOND]", False, True, "strict", 1000),
+]
+
+
+@pytest.mark.parametrize("row", SPECS, ids=[row[1] for row in SPECS])
+def test_a_window_says_what_it_is(row: tuple[WindowSpec, str, bool, bool, str, int]) -> None:
+    spec = row[0]
+    assert (str(spec), spec.is_stream, spec.ends, spec.update_pattern, spec.width_us) == row[1:]
+
+
+def test_windows_with_the_same_rows_are_one_key() -> None:
+    assert WindowSpec.newest(3, [2, 0]) == WindowSpec.newest(3, [0, 2, 2])
+    assert len({spec for spec, *_ in SPECS} | {WindowSpec.newest(3, (0, 2)), WindowSpec.newest(10)}) == len(SPECS)
+
+
+def test_key_columns_are_said_by_name() -> None:
+    assert WindowSpec.newest(3, [2, 0]).say(["a", "b", "c"]) == "[PARTITION BY a, c ROWS 3]"
+    assert WindowSpec.now().say(["a"]) == "[NOW]"

@@ -235,7 +235,7 @@ def fed(spec: Spec, history: History, word: str, premature: bool) -> Pipeline:
     edges: list[PlanNode] = [QueuedProject(source, lambda row: row[:2]) for source in sources]
     pipeline = Pipeline(twin(spec, edges), word)
     for edge, source in enumerate(sources):
-        if source not in pipeline._sources:
+        if source not in pipeline.sources:
             continue
         feed: list[TimedRow | Retraction] = []
         for time, changes in history.arrivals:

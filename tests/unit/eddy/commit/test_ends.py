@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.commit.ends as ends
 from eddy import Engine
+from tests.reference.limits import cut_ends
 
 SECOND = 1_000_000
 
@@ -34,7 +34,7 @@ def push(engine: Engine, times: list[int]) -> None:
 @pytest.fixture
 def cut_after(monkeypatch: pytest.MonkeyPatch) -> CutAfter:
     """Cut commits after so many ends."""
-    return lambda n: monkeypatch.setattr(ends, "MAX_ENDS", n)
+    return lambda n: cut_ends(monkeypatch, n)
 
 
 def test_an_advance_over_too_many_ends_is_cut_at_instants(cut_after: CutAfter) -> None:

@@ -15,7 +15,7 @@ from eddy.base.change_log import size_of
 from eddy.base.result_log import UNREAD_BYTES
 from eddy.history.retention import bytes_kept
 from eddy.operators.tree_query import TreeQuery
-from eddy.state.dump import dump_state, load_state
+from tests.reference.reloading import reloaded, state_bytes
 
 MB = 1_000_000
 AGGREGATES = {
@@ -77,7 +77,7 @@ def log_bytes(engine: Engine) -> int:
 
 
 def dumped(engine: Engine) -> int:
-    return sum(memoryview(part).nbytes for part in dump_state(engine))
+    return sum(map(len, state_bytes(engine)))
 
 
 # ---- who is not read
@@ -261,7 +261,7 @@ def test_rows_that_left_a_window_long_after_they_came_count_as_well() -> None:
 def test_the_bytes_are_the_same_after_a_dump(kind: str) -> None:
     (engine, query), _ = both(kind, 60_000)
     feed(engine, 0, 2500, 50, names=True)
-    loaded = load_state([bytes(part) for part in dump_state(engine)])
+    loaded = reloaded(engine)
     for at in range(2500, 4000, 50):
         for each in (engine, loaded):
             feed(each, at, at + 50, 50, names=True)
@@ -274,7 +274,7 @@ def test_an_unread_log_is_given_up_at_the_same_commit_after_a_dump() -> None:
     engine = make_engine()
     name = engine.submit(AGGREGATES["its own"]).name
     feed(engine, 0, 500, 50)
-    loaded = load_state([bytes(part) for part in dump_state(engine)])
+    loaded = reloaded(engine)
     given_up = []
     for each in (engine, loaded):
         timeline = each._catalog.timelines["main"]

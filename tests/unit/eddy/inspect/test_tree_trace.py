@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from eddy import Engine
-from eddy.history import retention
-from eddy.inspect import trace_rows
-from eddy.state.dump import dump_state, load_state
+from tests.reference.limits import log_commits, trace_few
+from tests.reference.reloading import reloaded, state_bytes
 from tests.unit.eddy.digest import at
 
 HOT = "WHERE temp > 20"
@@ -82,10 +81,10 @@ def test_where_refuses_a_row_in_every_form(engine: Engine, form: str) -> None:
 def test_a_trace_changes_nothing(engine: Engine, form: str) -> None:
     engine.submit(FORMS[form], name="q")
     engine.push("readings", [row(1000), row(1500, 15.0)])
-    before, seq = [bytes(part) for part in dump_state(engine)], engine.seq
+    before, seq = state_bytes(engine), engine.seq
     for subject in (0, 1, row(3000, room="a new text"), row(3000, 15.0, "another"), row(3000, sensor=9)):
         engine.trace("readings", subject)
-    assert [bytes(part) for part in dump_state(engine)] == before and engine.seq == seq
+    assert state_bytes(engine) == before and engine.seq == seq
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_a_row_that_later_ones_displaced_at_its_instant_was_there_if_a_commit_sh
 
 
 def test_what_the_log_has_forgotten_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MAX_COMMITS", 2)
+    log_commits(monkeypatch, 2)
     engine = Engine()
     engine.create_stream("readings", {"room": "string", "ts": "timestamp"}, time="ts", keep=3_600_000)
     engine.submit("SELECT COUNT(*) FROM readings [ROWS 1]", name="q")
@@ -308,7 +307,7 @@ def test_a_loaded_engine_gives_the_same_traces(engine: Engine) -> None:
         engine.submit(sql, name=name.replace(" ", "_").replace("-", "_"))
     engine.submit("SELECT room FROM group_by", name="reader")
     engine.push("readings", [row(1000), row(1500, 15.0), row(2000, 30.0, "hall", 2)])
-    loaded = load_state(dump_state(engine))
+    loaded = reloaded(engine)
     for subject in (0, 1, 2, row(3000), row(3000, 5.0)):
         assert loaded.trace("readings", subject) == engine.trace("readings", subject)
 
@@ -327,7 +326,7 @@ def test_a_trace_reads_a_bounded_number_of_rows_and_says_so(engine: Engine, monk
     for number in range(3):
         engine.submit(FORMS["group by"], name=f"q{number}")
     engine.push("readings", [row(1000 + k) for k in range(40)])
-    monkeypatch.setattr(trace_rows, "LOOKED_AT", 100)
+    trace_few(monkeypatch, 100)
     rows = [above(engine, 0, f"q{number}")[0]["row"] for number in range(3)]
     assert rows[:2] == [{"room": "lab", "COUNT(*)": 40}] * 2
     assert rows[2] == "not looked up: a trace reads at most 250,000 rows, of all queries together"

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import eddy.streams.timeline as timeline
 from eddy.base.compile import ensure
 from eddy.streams.timeline import Intake, Rows, Timeline, merge
 from lineage.elements import BEGINNING
 from lineage.errors import LimitError
+from tests.reference.limits import wait_for_few
 
 ensure()
 
@@ -202,7 +202,7 @@ def test_runs_stay_few_however_many_pushes_wait() -> None:
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for few rows that wait for stragglers."""
-    monkeypatch.setattr(timeline, "MAX_WAITING", 3)
+    wait_for_few(monkeypatch, 3)
 
 
 def test_too_many_waiting_rows_are_refused_before_anything_changes(little_room: None) -> None:

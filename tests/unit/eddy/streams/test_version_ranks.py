@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from eddy import Engine
+from tests.reference.limits import make_small
 from tests.unit.eddy.test_tables import JOINED, make, upsert
 
 
@@ -35,7 +36,7 @@ def test_ranks_follow_predicates_and_new_versions() -> None:
 
 
 def test_ranks_follow_versions_that_close_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stems.table.MIN_FORGOTTEN", 4)
+    make_small(monkeypatch, {"MIN_FORGOTTEN"})
     engine = make(log_rows=1)
     engine.submit("SELECT name FROM t WHERE k < 5")
     upsert(engine, (1, "a"), (6, "b"), (2, "c"))

@@ -222,7 +222,7 @@ def test_a_scalar_aggregate_has_a_result_from_the_start() -> None:
     pipeline = Pipeline(QueuedGroupBy(_s(), [], [RowAggregate("COUNT"), RowAggregate("SUM", 0)]), "direct", start_us=70)
     pipeline.run(70)
     assert pipeline.answer == [(0, None)]
-    assert [row.start for row in pipeline.recipient._answer] == [70]
+    assert [row.start for row in pipeline.recipient.states[0]] == [70]
 
 
 def test_a_row_older_than_the_pipeline_is_refused() -> None:

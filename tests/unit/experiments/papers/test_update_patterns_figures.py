@@ -51,7 +51,7 @@ def test_figure_2_a_newer_x_takes_the_place_of_the_one_that_expires(make: type[Q
     pipeline.settle()
     assert plain(heard)[2:] == [(11, "+", ("x",))]
     # y was sent before the newer x and ends after it: the order is not that of generation
-    assert [row.end for row in pipeline.recipient._answer] == [14, 13]
+    assert [row.end for row in pipeline.recipient.states[0]] == [14, 13]
 
 
 @pytest.mark.parametrize(("expiry", "ends_into_result"), [("negative", 2), ("direct", 0), ("update-pattern", 0)])
@@ -108,9 +108,9 @@ def test_figure_5_a_result_that_came_later_ends_first() -> None:
     pipeline.feed(first, [TimedRow(1, ("u",)), TimedRow(4, ("t",))])
     pipeline.feed(second, [TimedRow(5, ("t",)), TimedRow(6, ("u",))])
     pipeline.run(8)
-    rows = sorted(pipeline.recipient._answer, key=lambda row: row.start)
+    rows = sorted(pipeline.recipient.states[0], key=lambda row: row.start)
     assert [(row.values[0], row.end) for row in rows] == [("t", 14), ("u", 11)]
-    assert join.pattern == "weak" and isinstance(pipeline.recipient._answer, CalendarBuffer)
+    assert join.pattern == "weak" and isinstance(pipeline.recipient.states[0], CalendarBuffer)
 
 
 def test_states_are_kept_in_the_structure_of_their_pattern() -> None:
@@ -122,7 +122,7 @@ def test_states_are_kept_in_the_structure_of_their_pattern() -> None:
     assert [type(state) for state in minus.states] == [CalendarBuffer, FifoBuffer]
     assert [type(state) for state in outer.states] == [CalendarBuffer, FifoBuffer]
     groups = Pipeline(QueuedGroupBy(_window("a"), [0], [RowAggregate("COUNT")]), "update-pattern")
-    assert isinstance(groups.recipient._answer, GroupArray)
+    assert isinstance(groups.recipient.states[0], GroupArray)
     for expiry, kind in (("direct", ListBuffer), ("input", ListBuffer), ("negative", HashBuffer), ("piggyback", CalendarBuffer)):
         pipeline = Pipeline(QueuedJoin(_window("a"), _window("b"), [0], [0]), expiry)
         assert all(type(state) is kind for state in pipeline.operators["join"].states)
@@ -132,8 +132,8 @@ def test_states_that_react_to_ends_are_ordered_by_end_and_lazy_ones_by_insertion
     weak = TimedSource("a", WindowSpec.range(10), has_end=True)
     pipeline = Pipeline(QueuedJoin(QueuedDistinct(weak), weak, [0], [0]), "update-pattern", maintenance=Maintenance(shares=False))
     rows, output = pipeline.operators["distinct"].states
-    assert (rows._by_end, output._by_end) == (False, True)
-    assert pipeline.operators["join"].states[1]._by_end is False
+    assert (rows.by_end, output.by_end) == (False, True)
+    assert pipeline.operators["join"].states[1].by_end is False
 
 
 def test_lazy_maintenance_touches_less_and_keeps_more() -> None:
@@ -225,4 +225,4 @@ def test_with_frequent_premature_ends_what_is_above_the_negation_is_told_all_end
     assert modes["join"] == modes["join#2"] == ("clock", False)
     assert modes["minus"] == ("clock", True)
     assert modes["join#3"] == modes["join#4"] == modes["recipient"] == ("message", True)
-    assert isinstance(pipeline.recipient._answer, HashBuffer)
+    assert isinstance(pipeline.recipient.states[0], HashBuffer)

@@ -1,14 +1,111 @@
-"""What a push says beside its counts: never more than is known."""
+"""What `eddy top`, `eddy trace` and `eddy push` print, on terminals of any width."""
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from api.commands.push_hints import StreamState, Totals, hints, stream_state
-from eddy import EddyError, Stream
+from api.commands.top import screen
+from api.commands.trace import lines
+from eddy import EddyError, Engine, Stream
 from eddy.client import Receipt
+
+LOOK: dict[str, Any] = {
+    "seq": 123_456,
+    "commits_per_s": 12.5,
+    "queue": {"calls": 3, "bytes": 2048},
+    "bytes": 5 << 30,
+    "n_queries": 284,
+    "streams": [
+        {"name": "demo_temperature_of_the_whole_building_and_its_garden", "rows_per_s": 1234.5, "rows": 123_456_789,
+         "late": 77_777, "expired": 66_666, "held": 55_555_555, "queries": 284, "bytes": 987_654_321},
+        {"name": "7", "rows_per_s": 0.0, "rows": 9, "late": 0, "expired": 0, "held": 9, "queries": 1, "bytes": 700},
+    ],
+    "largest": [
+        {"name": "a_query_with_quite_a_long_name_indeed", "own_bytes": 123_456_789, "sql": "SELECT [x] FROM s " * 20},
+        {"name": "b", "own_bytes": 480, "sql": "SELECT 1"},
+    ],
+}  # fmt: skip
+
+
+def drawn(width: int, look: dict[str, Any] = LOOK) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=True, color_system=None).print(screen(look, width))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_sizes_are_there_at_every_width(width: int) -> None:
+    shown = drawn(width)
+    for size in ("941.9 MB", "700 B", "117.7 MB", "480 B", "123.5 M", "1234.5", "284"):
+        assert size in shown, size
+    assert all(len(line) <= width for line in shown.splitlines())
+    assert "demo_temp" in shown and "a_query" in shown and "SELECT [x]" in shown
+
+
+def test_a_wide_terminal_has_every_count() -> None:
+    for count in ("77.8 k", "66.7 k", "55.6 M"):
+        assert count in drawn(80) and count not in drawn(60)
+
+
+def test_an_empty_service_can_be_looked_at() -> None:
+    shown = drawn(60, LOOK | {"streams": [], "largest": []})
+    assert "stream" in shown and "query" in shown
+
+
+# -- What `eddy trace` prints ------------------------------------------------------------------------------------------
+
+
+def make_engine() -> Engine:
+    engine = Engine()
+    engine.create_stream("readings", {"room": "string", "temp": "float", "ts": "timestamp"}, time="ts")
+    return engine
+
+
+def test_what_stands_above_a_leaf_is_told_below_the_query_that_matched() -> None:
+    engine = make_engine()
+    engine.submit(
+        "SELECT room, COUNT(*) AS n FROM readings [RANGE 1 MINUTE] WHERE temp > 20 GROUP BY room HAVING COUNT(*) > 1", name="busy"
+    )
+    engine.submit("SELECT room FROM busy WHERE n > 5", name="very_busy")
+    engine.submit("SELECT DISTINCT room FROM readings [RANGE 1 MINUTE] WHERE temp > 30", name="hot")
+    engine.push("readings", {"room": ["lab"], "temp": [25.0], "ts": [1000]})
+    assert lines(engine.trace("readings", 0))[2:] == [
+        "✓ busy",
+        "    in readings [RANGE 1 MINUTE]",
+        "    group room=lab: room=lab  COUNT(*)=1",
+        "    having: COUNT(*) > 1 is not true, COUNT(*) is 1",
+        "✓ very_busy",
+        "    in readings [RANGE 1 MINUTE], through busy",
+        "    group room=lab: room=lab  COUNT(*)=1",
+        "    having: COUNT(*) > 1 is not true, COUNT(*) is 1",
+        "✗ hot: temp > 30.0 is not true, temp is 25.0",
+    ]
+
+
+def test_a_row_that_has_left_and_a_group_without_rows_are_told() -> None:
+    engine = make_engine()
+    engine.submit("SELECT room, COUNT(*) FROM readings [RANGE 1 SECOND] GROUP BY room", name="rooms")
+    engine.submit("SELECT COUNT(*) FROM readings [RANGE 1 SECOND]", name="all")
+    engine.push("readings", {"room": [None], "temp": [25.0], "ts": [1000]})
+    engine.advance(5000)
+    assert lines(engine.trace("readings", 0))[2:] == [
+        "✓ rooms",
+        "    in readings [RANGE 1 SECOND]; it left at 1970-01-01T00:00:02Z",
+        "    group room=NULL: it has no rows now",
+        "✓ all",
+        "    in readings [RANGE 1 SECOND]; it left at 1970-01-01T00:00:02Z",
+        "    all rows: COUNT(*)=0",
+    ]
+
+
+# -- What a push says beside its counts: never more than is known ------------------------------------------------------
+
 
 NOW = datetime(2024, 12, 31, tzinfo=UTC)
 OLD = datetime(2013, 1, 31, 12, tzinfo=UTC)
