@@ -10,12 +10,16 @@ it draws new ones.
 Tests marked `spark` share one local session: starting one takes ten seconds. Their Java compiles once and quickly, not again and
 better: it ends before that pays, and takes half the CPU.
 
+What was loaded before the first test stays to the end, so the garbage collector is told to leave it alone: it would look through
+half a million objects again and again, a sixth of the time of the tests.
+
 Of a test over many seeds the first `QUICK_SEEDS` are for every run, the others are marked `slow`; tests marked `long` are for
 long runs alone: `tests/reference/seeds.py`.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -66,6 +70,11 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client waits a millisecond before its second try, and never longer than ten."""
     monkeypatch.setattr(exchange, "FIRST_DELAY", 0.001)
     monkeypatch.setattr(exchange, "MAX_DELAY", 0.01)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

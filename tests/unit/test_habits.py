@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGES = {"lineage", "filters", "stems", "windows", "queries", "eddy", "storage", "api", "pipeline", "experiments"}
@@ -23,45 +25,58 @@ MOST_REPLACED = 182
 MOST_PRIVATE = 182
 
 
-def trees(pattern: str) -> Iterator[ast.Module]:
-    for path in sorted(TESTS.rglob(pattern)):
-        yield ast.parse(path.read_text(encoding="utf-8"))
+class Facts(NamedTuple):
+    """What a file imports and which attributes it names."""
+
+    file: str
+    imported: frozenset[str]
+    #: the name before the dot, empty if it is none; the name after it
+    attributes: list[tuple[str, str]]
 
 
-def inside(module: str) -> bool:
-    return module.split(".")[0] in PACKAGES and module != "eddy" and not module.startswith(PUBLIC)
+@cache
+def facts() -> list[Facts]:
+    """Those of every file of the tests: each is read once for all tests here, and its syntax tree let go of."""
+    return [_read(path) for path in sorted(TESTS.rglob("*.py"))]
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _read(path: Path) -> Facts:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    attributes = [
+        (node.value.id if isinstance(node.value, ast.Name) else "", node.attr)
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+    ]
+    return Facts(path.name, frozenset(_imported(nodes)), attributes)
+
+
+def _imported(nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
 
 
-def attributes(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """(the name before the dot, empty if it is none; the name after it) of every attribute."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            yield node.value.id if isinstance(node.value, ast.Name) else "", node.attr
+def inside(module: str) -> bool:
+    return module.split(".")[0] in PACKAGES and module != "eddy" and not module.startswith(PUBLIC)
 
 
 def test_few_test_files_import_internals() -> None:
-    found = [any(map(inside, imported(tree))) for tree in trees("test_*.py")]
+    found = [any(map(inside, one.imported)) for one in facts() if one.file.startswith("test_")]
     assert 100 * sum(found) <= MOST_INSIDE * len(found), f"{sum(found)} of {len(found)}"
 
 
 def test_few_tests_replace_parts_of_the_engine() -> None:
-    found = [pair for tree in trees("*.py") for pair in attributes(tree) if pair == ("monkeypatch", "setattr")]
+    found = [pair for one in facts() for pair in one.attributes if pair == ("monkeypatch", "setattr")]
     assert len(found) <= MOST_REPLACED
 
 
 def test_few_tests_read_what_is_private() -> None:
     found = [
         attribute
-        for tree in trees("*.py")
-        for owner, attribute in attributes(tree)
+        for one in facts()
+        for owner, attribute in one.attributes
         if attribute.startswith("_") and not attribute.startswith("__")
         if owner not in ("self", "cls", "monkeypatch") and attribute not in NOT_PRIVATE
     ]

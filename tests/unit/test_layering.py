@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -86,8 +87,35 @@ WALL_CLOCK_FILES = ("eddy/engine.py",)
 SEEDED = {"random": {"Random"}, "numpy.random": {"Generator", "PCG64", "SeedSequence", "BitGenerator", "default_rng"}}
 
 
-#: The syntax tree of a text; several tests read the same files.
-parsed = cache(ast.parse)
+class Facts(NamedTuple):
+    """What a text imports and reads; of names their dotted form."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    #: modules that a call imports
+    called: list[tuple[int, str]]
+    read: list[tuple[int, str]]
+    #: functions that are called without arguments
+    bare: list[tuple[int, str]]
+
+
+@cache
+def facts(source: str) -> Facts:
+    """Those of a text, with their lines; several tests read the same files, and none holds their syntax trees."""
+    found = Facts([], [], [], [])
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.imports.append(node)
+        elif isinstance(node, (ast.Attribute, ast.Name)):
+            if isinstance(node.ctx, ast.Load) and (name := _dotted(node)):
+                found.read.append((node.lineno, name))
+        elif isinstance(node, ast.Call):
+            name, first = _dotted(node.func), node.args[0] if node.args else None
+            if name in ("__import__", "import_module", "importlib.import_module"):
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    found.called.append((node.lineno, first.value))
+            elif first is None and not node.keywords:
+                found.bare.append((node.lineno, name))
+    return found
 
 
 def python_files(package: str) -> list[Path]:
@@ -101,23 +129,20 @@ def python_files(package: str) -> list[Path]:
     )
 
 
-def imported_modules(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
+def imported_modules(source: str, package: str) -> Iterator[tuple[int, str]]:
     """Line and full name of every module that is imported, wherever the statement stands."""
-    for node in ast.walk(tree):
+    for node in facts(source).imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom):
+        else:
             yield node.lineno, f"{package}.{node.module or ''}" if node.level else node.module or ""
-        elif isinstance(node, ast.Call) and _dotted(node.func) in ("__import__", "import_module", "importlib.import_module"):
-            first = node.args[0] if node.args else None
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                yield node.lineno, first.value
+    yield from facts(source).called
 
 
 def wrong_arrows(source: str, package: str) -> list[str]:
     found = []
-    for line, module in imported_modules(parsed(source), package):
+    for line, module in imported_modules(source, package):
         top = module.split(".")[0]
         if top in OURS and not _allowed(module, package):
             found.append(f"line {line}: {package} may not import {module}")
@@ -152,7 +177,7 @@ def arrows_up(source: str, file: str) -> list[str]:
     own = _place(package, name)
     return [
         f"line {line}: {file} imports {module} above it"
-        for line, module in module_names(parsed(source))
+        for line, module in module_names(source)
         if module.startswith(f"{package}.") and _place(package, module.split(".")[1]) > own
     ]
 
@@ -162,12 +187,12 @@ def _place(package: str, name: str) -> int:
     return next((place for place, item in enumerate(ORDER[package]) if name in item.split()), len(ORDER[package]))
 
 
-def module_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def module_names(source: str) -> Iterator[tuple[int, str]]:
     """Line and full name of everything that is imported from one of our packages, module or member."""
-    for node in ast.walk(tree):
+    for node in facts(source).imports:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
+        elif not node.level:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
@@ -175,7 +200,7 @@ def import_graph(sources: dict[str, str]) -> dict[str, set[str]]:
     """The modules that each module imports, of modules and their texts by full name."""
     graph: dict[str, set[str]] = {}
     for module, source in sources.items():
-        names = [name for _, name in module_names(parsed(source))]
+        names = [name for _, name in module_names(source)]
         graph[module] = {name if name in sources else name.rpartition(".")[0] for name in names} & (sources.keys() - {module})
     return graph
 
@@ -198,14 +223,14 @@ def cycles(graph: dict[str, set[str]]) -> list[set[str]]:
     return found
 
 
-def _aliases(tree: ast.AST) -> dict[str, str]:
+def _aliases(source: str) -> dict[str, str]:
     """Local name -> full name, for what the file imports."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in facts(source).imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 names[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else alias.name.split(".")[0]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif node.module and not node.level:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     return names
@@ -229,21 +254,19 @@ def _banned(name: str, file: str) -> bool:
 
 def hidden_inputs(source: str, file: str) -> list[str]:
     """Uses of the wall clock, of cost clocks outside their files, and of global random numbers."""
-    tree = parsed(source)
-    names = _aliases(tree)
+    names = _aliases(source)
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
-            head, _, rest = _dotted(node).partition(".")
-            if head in names:
-                full = names[head] + (f".{rest}" if rest else "")
-                if _banned(full, file):
-                    found.append(f"line {node.lineno}: {full}")
-        if isinstance(node, ast.Call) and not node.args and not node.keywords:
-            head, _, rest = _dotted(node.func).partition(".")
-            full = names.get(head, head) + (f".{rest}" if rest else "")
-            if full in ("random.Random", "numpy.random.default_rng", "numpy.random.PCG64", "numpy.random.SeedSequence"):
-                found.append(f"line {node.lineno}: {full}() without a seed")
+    for line, name in facts(source).read:
+        head, _, rest = name.partition(".")
+        if head in names:
+            full = names[head] + (f".{rest}" if rest else "")
+            if _banned(full, file):
+                found.append(f"line {line}: {full}")
+    for line, name in facts(source).bare:
+        head, _, rest = name.partition(".")
+        full = names.get(head, head) + (f".{rest}" if rest else "")
+        if full in ("random.Random", "numpy.random.default_rng", "numpy.random.PCG64", "numpy.random.SeedSequence"):
+            found.append(f"line {line}: {full}() without a seed")
     return sorted(set(found))
 
 

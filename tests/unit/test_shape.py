@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -56,21 +57,11 @@ def full_folders(files: Iterable[str]) -> list[str]:
 
 def large_classes(source: str) -> list[str]:
     """Classes with too many methods or attributes; an attribute is a field, or is set on `self`."""
-    found = []
-    for node in _classes(source):
-        methods = [part for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)}
-        fields |= {
-            part.attr
-            for part in ast.walk(node)
-            if isinstance(part, ast.Attribute)
-            and isinstance(part.ctx, ast.Store)
-            and isinstance(part.value, ast.Name)
-            and part.value.id == "self"
-        }
-        if node.name not in LARGE and (len(methods) > MAX_METHODS or len(fields) > MAX_ATTRIBUTES):
-            found.append(f"{node.name}: {len(methods)} methods, {len(fields)} attributes")
-    return found
+    return [
+        f"{one.name}: {one.n_methods} methods, {one.n_attributes} attributes"
+        for one in _classes(source)
+        if one.name not in LARGE and (one.n_methods > MAX_METHODS or one.n_attributes > MAX_ATTRIBUTES)
+    ]
 
 
 def names_with_two_meanings(texts: dict[str, str]) -> list[str]:
@@ -91,9 +82,31 @@ def homes(texts: dict[str, str]) -> dict[str, list[str]]:
     return found
 
 
+class Class(NamedTuple):
+    """A class of a file."""
+
+    name: str
+    n_methods: int
+    n_attributes: int
+
+
 @cache
-def _classes(source: str) -> list[ast.ClassDef]:
-    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+def _classes(source: str) -> list[Class]:
+    return [_class(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+
+
+def _class(node: ast.ClassDef) -> Class:
+    methods = [part for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)}
+    fields |= {
+        part.attr
+        for part in ast.walk(node)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.ctx, ast.Store)
+        and isinstance(part.value, ast.Name)
+        and part.value.id == "self"
+    }
+    return Class(node.name, len(methods), len(fields))
 
 
 def python_texts(folders: Iterable[str]) -> dict[str, str]:

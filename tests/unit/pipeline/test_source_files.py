@@ -19,8 +19,8 @@ from lineage.schema import Column, Type
 from pipeline import csv_sql
 from pipeline.dataset import DatasetError
 from pipeline.draft import Draft
-from pipeline.source_files import naive_times, sources_of
 from pipeline.ingest import ingest
+from pipeline.source_files import naive_times, sources_of
 from tests.reference.csv_styles import ROWS, styled
 
 INTEL = "2004-02-28 00:59:16.02785 3 1 19.9884 37.0933 45.08 2.69964\n"
