@@ -33,7 +33,7 @@ from eddy.catalog.planner import Planner
 from eddy.changes import Changes
 from eddy.commit.committer import Committer
 from eddy.commit.invariants import check_engine
-from eddy.commit.state_cap import STATE_BYTES, StateCap
+from eddy.commit.state_cap import STATE_BYTES, StateCap, check_state_bytes
 from eddy.inspect import statistics
 from eddy.inspect import trace as tracing
 from eddy.inspect.explained import explained_plan, explained_query
@@ -78,8 +78,7 @@ class Engine:
             raise EddyError(f"batch_rows is {batch_rows!r}", code="bad_option", hint="a whole number from 1 to 65536")
         bounds = LogBounds(log_rows, log_bytes)
         bounds.check()
-        if not isinstance(state_bytes, int) or isinstance(state_bytes, bool) or state_bytes < 1 << 20:
-            raise EddyError(f"state_bytes is {state_bytes!r}", code="bad_option", hint="a whole number from 2**20 on")
+        check_state_bytes(state_bytes)
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise EddyError(f"seed is {seed!r}", code="bad_option", hint="a whole number")
         #: how far past the clock the time of a row may be; None: as far as it likes
@@ -572,7 +571,7 @@ class Engine:
     def limit(
         self, *, state_bytes: int | None = None, max_ahead: Any = None, log_rows: int | None = None, log_bytes: int | None = None
     ) -> None:  # fmt: skip
-        """Set new bounds, as for a new engine; bytes and rows keep theirs if none are given.
+        """Set new bounds, as for a new engine; rows and bytes that are not given stay, `max_ahead` has no bound then.
 
         A log is cut back to its bounds with its next commits.
         """
@@ -580,9 +579,11 @@ class Engine:
             held = self._committer.retention.bounds
             bounds = LogBounds(held.rows if log_rows is None else log_rows, held.bytes if log_bytes is None else log_bytes)
             bounds.check()
-            held.rows, held.bytes = bounds.rows, bounds.bytes
-            self._cap.limit = self._cap.limit if state_bytes is None else state_bytes
+            state_bytes = self._cap.limit if state_bytes is None else state_bytes
+            check_state_bytes(state_bytes)
             self._max_ahead_us = None if max_ahead is None else duration_us(max_ahead)
+            held.rows, held.bytes = bounds.rows, bounds.bytes
+            self._cap.set_limit(state_bytes)
 
     def check(self) -> None:
         """Raise AssertionError if any internal invariant is broken."""

@@ -46,7 +46,6 @@ GROUP_BY_ALL = never("GROUP BY ALL", "list the keys: GROUP BY a, b")
 BY_NAME = never("BY NAME", "columns are matched by their place: list them in the same order")
 MANY_STATEMENTS = never("more than one statement", "submit each query on its own")
 ARRAYS = never("an array or subscript")
-_INNER_ONLY = "write a JOIN b ON a.x = b.x, which keeps matching rows only"
 USING = never("USING", "name the columns: a JOIN b ON a.x = b.x")
 _SAMPLE = never("TABLESAMPLE")
 #: What makes a stream of a relation.
@@ -80,12 +79,12 @@ CLAUSES = {
     "FETCH": later("FETCH"),
     "MINUS": never("MINUS", "write EXCEPT"),
     "LEFT": later("LEFT JOIN"),
-    "RIGHT": never("RIGHT JOIN", _INNER_ONLY),
-    "FULL": never("FULL JOIN", _INNER_ONLY),
-    "OUTER": never("OUTER JOIN", _INNER_ONLY),
+    "RIGHT": later("RIGHT JOIN"),
+    "FULL": later("FULL JOIN"),
+    "OUTER": never("OUTER JOIN", "write a JOIN b ON a.x = b.x, which keeps matching rows only"),
     "CROSS": never("CROSS JOIN", "write a comma: FROM a [RANGE 5 MINUTES], b [RANGE 5 MINUTES]"),
     "NATURAL": never("NATURAL JOIN", "name the columns: a JOIN b ON a.x = b.x"),
-    "ASOF": never("ASOF JOIN"),
+    "ASOF": later("ASOF JOIN"),
     "SEMI": never("SEMI JOIN"),
     "ANTI": never("ANTI JOIN"),
     "POSITIONAL": never("POSITIONAL JOIN"),
@@ -140,7 +139,7 @@ AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "MEDIAN
 _OTHER_AGGREGATES = "STDDEV_SAMP STDDEV_POP VAR_SAMP VAR_POP MEAN ANY_VALUE BOOL_AND BOOL_OR MODE ARG_MIN ARG_MAX STRING_AGG CORR"
 _NESTED = "ARRAY_AGG LIST LIST_VALUE STRUCT_PACK ROW MAP UNNEST ARRAY STRUCT JSON JSON_EXTRACT LIST_FILTER LIST_TRANSFORM"
 _SETS_OF_KEYS = "GROUPING SETS,ROLLUP,CUBE,GROUPING,GROUPING_ID"
-_RANKS = "ROW_NUMBER RANK DENSE_RANK NTILE LAG LEAD FIRST_VALUE LAST_VALUE NTH_VALUE PERCENT_RANK CUME_DIST"
+_RANKS = "DENSE_RANK NTILE FIRST_VALUE LAST_VALUE NTH_VALUE PERCENT_RANK CUME_DIST"
 
 #: Windows written as functions in FROM, and how.
 SLIDE_FUNCTIONS = {
@@ -159,14 +158,15 @@ FUNCTIONS = (
     | _STREAM_OPERATORS
     | {word: never(f"{word} (nested types)") for word in _NESTED.split()}
     | {word: never(f"the window function {word}", _WINDOW_FUNCTION.hint) for word in _RANKS.split()}
+    | {word: later(f"the window function {word}") for word in ("LAG", "LEAD", "ROW_NUMBER", "RANK")}
     | {word: never(f"{word}()", _CLOCK_HINT) for word in (_CLOCKS + " NOW TODAY GETDATE GET_CURRENT_TIMESTAMP").split()}
     | {"EXISTS": OPERANDS["EXISTS"]}
-    | {word: later(f"{word} (query)") for word in ("ANY", "SOME")}
+    | {word: later(f"{word} (query)") for word in ("ANY", "SOME", "ALL")}
     | {word: never(f"{word}()", "a random value has no exact answer") for word in ("RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID")}
 )
 
 #: Table functions in FROM.
-SOURCES = {"SESSION": later("SESSION"), "LATERAL": CLAUSES["LATERAL"]}
+SOURCES = {"SESSION": later("SESSION"), "LMERGE": later("LMERGE"), "LATERAL": CLAUSES["LATERAL"]}
 
 #: Words in the brackets of a window that `queries/windows.py` does not read.
 WINDOWS = {

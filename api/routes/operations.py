@@ -92,7 +92,7 @@ async def trace(service: Served, body: TraceRequest) -> Response:
 async def eddy(
     service: Served, brief: bool = Query(False, description="only counts and rates: cheap enough to ask every second")
 ) -> Response:
-    """Modules, tickets, routes and rates."""
+    """Modules, tickets and rates."""
 
     def look(core: Any) -> dict[str, Any]:
         pace: dict[str, Any] = core.pace() | {"demo": runner.state(service, core)}

@@ -86,12 +86,13 @@ async def validate(service: Served, text: QueryText) -> Any:
 @router.put("/v1/queries/{query}", response_model=QueryFacts, responses={201: {"model": QueryFacts}, **problems(404, 409)})
 async def put_query(service: Served, query: Name, definition: QueryOptions, response: Response) -> Any:
     """Create a query, or give it another text in one commit. The same text changes nothing."""
-    done = await service.ask(
+    created, view = await service.ask(
         Call("put_query", {"name": query, "definition": given(definition)}),
         lambda done: (done["created"], query_view(service.core.holdings, done["query"])),
     )
-    response.status_code = 201 if done[0] else 200
-    return done[1]
+    if created:
+        response.status_code, response.headers["Location"] = 201, f"/v1/queries/{query}"
+    return view
 
 
 @router.get("/v1/queries", response_model=Limited, responses=problems())

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from eddy.base.checking import changing
 from eddy.operators.operations import Operations
 from eddy.streams.source import Source
-from lineage.errors import LimitError
+from lineage.errors import EddyError, LimitError
 
 #: Bytes that an engine may hold unless told otherwise.
 STATE_BYTES = 8 << 30
@@ -30,6 +30,12 @@ _INDEX_BYTES = 72
 _ROW_BYTES = 1024
 #: What a query is charged.
 _QUERY_BYTES = 4096
+
+
+def check_state_bytes(limit: int) -> None:
+    """Raise unless a limit of bytes is a whole number in its range."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1 << 20:
+        raise EddyError(f"state_bytes is {limit!r}", code="bad_option", hint="a whole number from 2**20 on")
 
 
 class StateCap:
@@ -49,6 +55,10 @@ class StateCap:
         self._forget = forget
         #: what may be taken before the bytes are counted again
         self._left = 0
+
+    def set_limit(self, limit: int) -> None:
+        """Hold the engine to another limit from the next charge on."""
+        self.limit, self._left = limit, 0
 
     def charge_rows(self, source: Source, n_rows: int) -> None:
         """Admit rows of a stream, or raise and change nothing."""

@@ -84,8 +84,15 @@ def explain_join(plan: JoinPlan, catalog: Catalog, policy: Policy, group: JoinGr
             "rows_held": {source.name: source.store.end - source.store.watermark for source in sources},
             "bytes": {source.name: source.store.bytes() + source.stems.bytes() for source in sources},
         },
-        "defaults": list(plan.defaults),
+        "defaults": [*plan.defaults, *_lagging(streams)],
     }
+
+
+def _lagging(streams: list[Source]) -> list[str]:
+    """A remark on each stream that always lags: it waits longer for late rows than another input (semantics 2)."""
+    least = min((source.intake.lateness_us for source in streams), default=0)
+    waiting = dict.fromkeys(source.name for source in streams if source.intake.lateness_us > least)
+    return [f"{name} has more lateness than another input: its rows always lag" for name in waiting]
 
 
 def _explain_alone(plan: JoinPlan, source: Source, policy: Policy, group: JoinGroup | None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from eddy.base.plans import JoinPlan, TreePlan
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.explain import explain_join, explain_plan
-from eddy.operators.operation import Operation
+from eddy.operators.operation import Operation, OperatorStage
 from eddy.operators.replanning import Replanner, ReplanPace, first_choice, fixed_reason
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
@@ -119,6 +119,9 @@ class _Shown:
         if not operator:
             return found
         found["as"] = operator
+        stage = None if self._replanner is None else self._replanner.built.stages.get(node)
+        if isinstance(stage, OperatorStage):
+            found["holds"] = stage.operator.stats()
         found["cost_ns"] = round(node_ns(node, self.choice, self._flows))
         paper = "intersect" if operator == "intersect-star" else operator
         if paper in OPERATORS:

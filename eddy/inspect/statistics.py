@@ -146,7 +146,6 @@ def _module(ledger: Ledger, number: int) -> dict[str, Any]:
         "cleared": int(ledger.cleared[number]),
         "tickets": float(ledger.tickets[number]),
         "cost_ns": float(ledger.cost_ns[number]),
-        "queue": 0,
         "errors": 0,
     }
 

@@ -68,6 +68,14 @@ def test_point_02_streams_of_a_timeline_share_one_clock_and_lagging_rows_start_a
     assert [held(queries[name]) for name in "abc"] == [[5], [2, 6], [1]]
 
 
+def test_point_02_explain_says_which_stream_of_a_join_always_lags() -> None:
+    engine = make(a={"lateness": 100}, b={})
+    for sql in ("SELECT a.v FROM a [NOW], b [NOW]", "SELECT COUNT(*) AS n FROM a [NOW], b [NOW]"):
+        found = engine.explain(sql)
+        assert found.get("blocks", {"": found}).popitem()[1]["defaults"][-1].startswith("a has more lateness")
+    assert not any("lag" in remark for remark in engine.explain("SELECT x.v FROM a [NOW] x, a [NOW] y")["defaults"])
+
+
 def test_point_03_push_many_is_one_commit_merged_by_time_so_the_cutting_does_not_matter() -> None:
     rows = [("a", 1, 1), ("b", 2, 2), ("a", 3, 3), ("b", 4, 4), ("b", 7, 5), ("a", 7, 6), ("a", 12, 7)]
     answers = set()

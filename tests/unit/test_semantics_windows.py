@@ -56,6 +56,10 @@ def test_point_07_an_extent_holds_the_rows_before_its_boundary_and_is_shown_from
     assert held(query) == []
     engine.advance(130)
     assert held(query) == [5]
+    missed = {"slide 0": 1, "slide 1": 1}  # the boundary at 125, of the window in brackets and of the tumbling one
+    for shown in (query.explain(), tumble.explain()):
+        found = {entry["name"]: entry["holds"]["missed"] for entry in shown["operators"] if "missed" in entry.get("holds", {})}
+        assert found and found.items() <= missed.items()
 
 
 def test_point_10_rows_that_queries_share_end_for_each_by_its_own_windows() -> None:
@@ -204,6 +208,37 @@ def test_point_24_expiry_and_emit_belong_to_a_query_with_the_engine_s_default() 
         with pytest.raises(EddyError) as error:
             call()
         assert error.value.code == "bad_option" and "update-pattern" in f"{error.value.fact} {error.value.hint}"
+
+
+def test_point_23_stems_and_tables_have_the_same_names_in_stats_explain_and_fixed() -> None:
+    def rows_in(first: str) -> dict[str, int]:
+        engine = Engine(policy=f"fixed:{first}")
+        for name in "ab":
+            engine.create_stream(name, V, time="ts")
+        engine.create_table("t", {"k": "int"}, key="k")
+        query = engine.submit("SELECT a.v FROM a [NOW], b [NOW], t WHERE a.v = b.v AND a.v = t.k")
+        engine.push_many({name: {"v": range(n), "ts": [1] * n} for name, n in (("a", 4), ("b", 2))})
+        modules = engine.stats()["modules"]
+        assert set(modules) == set(query.explain()["modules"])
+        return {name: module["rows_in"] for name, module in modules.items()}
+
+    by_stem, by_table = rows_in("stem:b.v,table:t.k"), rows_in("table:t.k,stem:b.v")
+    assert {"stem:a.v", "stem:b.v", "table:t.k"} == set(by_stem) and by_stem["stem:b.v"] == 4
+    assert (by_table["table:t.k"], by_table["stem:b.v"]) == (6, 0)  # the table is empty
+
+
+def test_point_26_at_most_eight_functions_of_a_stream_wait_for_a_partner() -> None:
+    engine = Engine(policy="fixed:stem:b.v")
+    for name in "ab":
+        engine.create_stream(name, V, time="ts")
+    called: Counter[str] = Counter()
+    for k in range(9):
+        engine.register(f"f{k}", lambda v, k=k: bool(called.update([f"f{k}"])) or True, returns="bool", cost=500.0)
+    asked = " AND ".join(f"f{k}(a.v)" for k in range(9))
+    query = engine.submit(f"SELECT a.v FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.v = b.v AND {asked}")
+    push(engine, "b", (1, 1))
+    push(engine, "a", (1, 1), (1, 2), (1, 3))
+    assert held(query) == [1] and sorted(called.values()) == [1] * 8 + [3]
 
 
 def test_point_26_a_match_counts_when_its_life_is_not_empty() -> None:

@@ -368,7 +368,8 @@ def subscription_bytes(limit: int, n: int) -> bool:
 def state_bytes(limit: int, n: int) -> bool:
     """A query is charged 4,096 bytes: the limit is set so that it makes `n`, relative to `limit`."""
     engine = Engine()
-    engine.create_stream("s", COLUMNS, time="ts")
+    engine.create_stream("s", COLUMNS, time="ts", keep=1)
+    engine.push("s", {"a": range(1 << 16), "ts": [0] * (1 << 16)})  # a limit is a megabyte at least
     held = engine.totals()["bytes"]
     engine.limit(state_bytes=held + 4096 - (n - limit), max_ahead=None, log_rows=1000, log_bytes=1 << 20)
     try:

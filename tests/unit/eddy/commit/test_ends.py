@@ -23,7 +23,7 @@ def make(windows: list[str], batch_rows: int = 4096, policy: str = "auto") -> tu
     engine = Engine(batch_rows=batch_rows, policy=policy)
     engine.create_stream("s", {"v": "int", "ts": "timestamp[us]"}, time="ts")
     seen: Seen = []
-    engine.on_commit(lambda part: seen.append((part.seq, int(part.sign[0]), int(part.counts()[1].sum()))))
+    engine.on_commit(lambda part: seen.append((part.seq, 1 if part.added else -1, int(part.counts()[1].sum()))))
     return engine, [engine.submit(f"SELECT v, ts FROM s {window} WHERE v >= 0") for window in windows], seen
 
 
@@ -48,6 +48,15 @@ def test_an_advance_over_too_many_ends_is_cut_at_instants(cut_after: CutAfter) -
     assert engine.answer(query).num_rows == 0 and engine.stats()["seq"] == 4
     times = [(change.seq, change.sign, change.time.microsecond) for change in engine.changes(query, since=1)]
     assert times == [(2, -1, 0), (2, -1, 1), (2, -1, 2), (3, -1, 3), (3, -1, 4), (3, -1, 5), (4, -1, 6)]
+
+
+def test_rows_that_a_count_displaces_do_not_cut_a_call(cut_after: CutAfter) -> None:
+    cut_after(3)
+    engine, _, _ = make([])
+    query = engine.submit("SELECT v FROM s [ROWS 1]")
+    push(engine, list(range(20)))
+    push(engine, list(range(20, 40)))
+    assert engine.stats()["seq"] == 2 and engine.answer(query).num_rows == 1
 
 
 def test_ends_of_one_instant_stay_in_one_commit(cut_after: CutAfter) -> None:

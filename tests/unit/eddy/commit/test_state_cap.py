@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from eddy import Engine, GoneError, LimitError
+from eddy import EddyError, Engine, GoneError, LimitError
 from tests.unit.eddy.digest import digest
 
 MIB = 1 << 20
@@ -95,6 +97,23 @@ def test_a_cap_is_a_whole_number() -> None:
         with pytest.raises(Exception) as error:
             Engine(state_bytes=wrong)  # type: ignore[arg-type]  # that is the mistake
         assert getattr(error.value, "code", None) == "bad_option"
+
+
+@pytest.mark.parametrize("wrong", [{"state_bytes": -5}, {"max_ahead": "soon"}, {"log_bytes": 0}])
+def test_a_call_with_a_limit_that_is_none_sets_none_of_its_limits(wrong: dict[str, Any]) -> None:
+    engine = make_engine(2 * MIB)
+    with pytest.raises(EddyError):
+        engine.limit(**{"log_rows": 7, "max_ahead": 1, "state_bytes": 64 * MIB, **wrong})
+    assert (engine._committer.retention.bounds.rows, engine._max_ahead_us, engine._cap.limit) == (1, None, 2 * MIB)
+
+
+def test_a_lower_limit_holds_from_the_next_rows_on() -> None:
+    engine = make_engine(64 * MIB)
+    engine.submit("SELECT price FROM ticks [RANGE 1 HOUR]")
+    engine.push("ticks", rows(0, 1000))
+    engine.limit(state_bytes=2 * MIB)
+    taken, _ = push_until_refused(engine)
+    assert taken < 100 and engine.totals()["bytes"] <= 2 * MIB
 
 
 def test_rows_of_a_table_are_counted_and_refused_too() -> None:

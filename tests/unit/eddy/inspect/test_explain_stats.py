@@ -96,7 +96,7 @@ def test_stats_count_rows_results_late_rows_and_time() -> None:
     assert (entry["id"], entry["state"], entry["results"], entry["errors"]) == (query.id, "running", 3, 0)
     module = stats["modules"]["filter:readings.temp"]
     assert (module["predicates"], module["rows_in"], module["rows_out"], module["selectivity"]) == (1, 4, 3, 0.75)
-    assert {"tickets", "cost_ns", "queue", "visits", "cleared"} <= set(module)
+    assert {"tickets", "cost_ns", "visits", "cleared"} <= set(module)
 
 
 def test_modules_are_named_by_stream_and_column_function_and_number() -> None:
