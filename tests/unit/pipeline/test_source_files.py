@@ -23,6 +23,9 @@ from pipeline.ingest import ingest
 from pipeline.source_files import naive_times, sources_of
 from tests.reference.csv_styles import ROWS, styled
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 INTEL = "2004-02-28 00:59:16.02785 3 1 19.9884 37.0933 45.08 2.69964\n"
 
 
@@ -108,11 +111,6 @@ def test_a_format_that_does_not_exist_is_refused() -> None:
 # -- CSV files in all forms become the rows that `eddy push` would take: Spark's cells are those of `lineage/csv_cells.py` ---
 
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
-
 FORMS: dict[str, tuple[dict[str, Any], str | None]] = {
     "weather.csv": ({"time": "ts=year,month,day,hour"}, None),
     "air.csv": ({"time": "ts=year,month,day,hour", "rename": ["PM2.5=pm25"], "tz": "Asia/Shanghai"}, None),
@@ -130,6 +128,7 @@ FORMS: dict[str, tuple[dict[str, Any], str | None]] = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", [name if name == "trips.csv" else pytest.param(name, marks=pytest.mark.slow) for name in FORMS])
 def test_a_styled_file_gives_the_rows_that_a_push_takes(name: str, spark: SparkSession, tmp_path: Path) -> None:
     texts, time = FORMS[name]
@@ -187,6 +186,7 @@ def _read(texts: list[str], column: Column, form: CsvForm) -> list[Any]:
     return found
 
 
+@pytest.mark.spark
 def test_a_cell_means_in_spark_what_it_means_to_a_push(spark: SparkSession) -> None:
     forms = [CsvForm.parse(**texts) for texts in FORMS_OF_CELLS]
     values = [f"{_sql(column, form)} AS {column.name}{n}" for n, form in enumerate(forms) for column in COLUMNS]
@@ -205,6 +205,7 @@ FORMATS = [
 ]  # fmt: skip
 
 
+@pytest.mark.spark
 def test_a_format_reads_in_spark_what_it_reads_in_a_push(spark: SparkSession) -> None:
     moment = COLUMNS[4]
     forms = [CsvForm.parse(time_format=format_) for format_, _ in FORMATS]
@@ -215,6 +216,7 @@ def test_a_format_reads_in_spark_what_it_reads_in_a_push(spark: SparkSession) ->
         assert row[f"t{n}"] == _read([text], moment, form)[0], text
 
 
+@pytest.mark.spark
 def test_what_makes_no_sense_is_refused_before_spark_starts(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("a;b\n1;2\n")
     assert sources_of([f"{tmp_path}/s.csv"], None)[0].stored == {"a": "text", "b": "text"}
@@ -227,6 +229,7 @@ def test_what_makes_no_sense_is_refused_before_spark_starts(tmp_path: Path) -> N
             sources_of([f"{tmp_path}/s.csv"], None, texts)
 
 
+@pytest.mark.spark
 def test_times_without_a_zone_are_seen_before_spark_starts(tmp_path: Path) -> None:
     for name, (texts, _) in FORMS.items():
         (tmp_path / name).write_bytes(styled(name))
