@@ -58,7 +58,7 @@ class CommitSpans:
         self.put(slice(len(before[0])), *before)
 
     def fit(self, capacity: int) -> None:
-        """Make room for the numbers below `capacity`; what is beyond goes."""
+        """Change the capacity; versions with numbers beyond it are dropped."""
         if capacity != self.capacity:
             self.keep(slice(capacity), capacity)
 

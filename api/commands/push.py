@@ -116,7 +116,7 @@ class _Pushed:
 
 
 def _summary(stream: str, pushed: _Pushed, csv: bool, json: bool) -> None:
-    """Print what was pushed."""
+    """Print the numbers of rows that were pushed, late and expired."""
     totals = pushed.totals
     if json:
         print_json({"stream": stream, **totals._asdict(), **({"nulls": pushed.nulls} if csv else {})})

@@ -153,7 +153,7 @@ async def cancel_tag(service: Served, tag: str) -> Any:
 
 @router.get("/v1/queries/{query}", response_model=QueryFacts, responses=problems(404))
 async def get_query(service: Served, query: Name) -> Any:
-    """What a query is."""
+    """The definition and state of a query."""
     return await service.read(lambda core: query_view(core.holdings, core.engine.query(query)))
 
 

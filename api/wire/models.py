@@ -149,7 +149,7 @@ class TableReceipt(BaseModel):
 
 
 class BatchItem(BaseModel):
-    """What became of one query of a batch: started, or refused and why."""
+    """The outcome of one query of a batch: started, or refused and why."""
 
     status: int
     id: int | None = None
@@ -223,7 +223,7 @@ class Cancelled(BaseModel):
 
 
 class Limited(BaseModel):
-    """What a listing gives: some items, and where to go on."""
+    """A page of a listing: some items, and where to go on."""
 
     items: list[Any]
     next_cursor: str | None

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def _awaited(call: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], Awaitable[T]]:
-    """Return a method that executes a call."""
+    """Return a method of the asynchronous client that makes a call."""
 
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(performed(call(*args, **kwargs), self._patience))

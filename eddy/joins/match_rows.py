@@ -1,4 +1,4 @@
-"""The part of a commit made of matches, and the matches of it that each query has, as CSR lists."""
+"""The part of a commit made of matches, with the matches of each query as CSR lists."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class WindowRows:
         return kept
 
     def first_staying(self, at: CommitPoint) -> int:
-        """A position from which on no row had ended; if rows leave in order, every row before it had."""
+        """A position with no ended row at or after it; if rows leave in order, all rows before it have ended."""
         scattered = self._ends is not None and not self._ends.in_order
         return at.taken if scattered else self.first_alive(at)
 

@@ -229,7 +229,7 @@ class Eddy:
         modules.count_rows(n_rows, self.policy)
 
     def _take_sample(self, source: Source, page: Page, route: Route, count_visits: bool) -> None:
-        """Send the newest rows of a page through the filters, only to see what each filter costs and clears.
+        """Send the newest rows of a page through the filters, only to measure the cost and selectivity of each.
 
         As in A-Greedy: all filters are tried on the same rows, the best one is applied, the others are tried on what it
         left, and so on, so a filter's gain is known for the place it deserves. Beyond `MAX_PROFILED` filters, or with very

@@ -1,4 +1,4 @@
-"""The part of a commit made of rows that leave windows, and the rows of it that each query has."""
+"""The part of a commit made of rows that leave windows, with the rows of each query."""
 
 from __future__ import annotations
 

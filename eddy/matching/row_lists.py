@@ -138,7 +138,7 @@ class ListBuffers:
 
 
 class PartRows(Protocol):
-    """The rows of a part of a commit, and the rows of it that each query has."""
+    """The rows of a part of a commit, with the rows of each query."""
 
     @property
     def n_rows(self) -> int: ...

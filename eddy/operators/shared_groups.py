@@ -59,7 +59,7 @@ class SharedGroups:
             del self._groups[timeline]
 
     def run(self, timeline: Timeline, record: LoggedCommit, before_seq: int, listening: bool) -> Iterator[Part]:
-        """Apply a commit that was just logged; yields the parts for listeners, and writes the members' logs."""
+        """Apply a logged commit to all shared aggregates; yields the parts for listeners, and writes the members' logs."""
         for group in list(self._groups.get(timeline, {}).values()):
             if not group.admit(record):
                 assert self.make_own is not None, "somebody starts queries"

@@ -229,7 +229,7 @@ class JoinReader:
         return found
 
     def there(self, found: Combinations, at: list[CommitPoint]) -> np.ndarray:
-        """For each match, whether all its rows are older than the commit.
+        """Return for each match of a join whether all its rows are older than the commit read.
 
         Such a match was alive after the previous commit. If it began at the clock and a row displaces it at the same instant, its
         life in event time is empty now, but it was shown.

@@ -120,7 +120,7 @@ class Modules:
         self._count_predicate(module.number, 1)
 
     def _count_predicate(self, module: int, by: int) -> None:
-        """Count a predicate of a module up or down; the first and the last change what rows visit."""
+        """Count a predicate of a module up or down; the first one adds the module to routes, the last one removes it."""
         predicates = self.ledger.predicates
         n = int(predicates[module]) + by
         predicates[module] = n
@@ -199,7 +199,7 @@ class Modules:
         return route
 
     def runs(self, route: np.ndarray, later: set[int]) -> list[np.ndarray | PredicateModule]:
-        """A route cut into runs of filters and single predicate modules, without those that come later."""
+        """The route cut into runs of filters and single predicate modules, without deferred modules."""
         runs: list[np.ndarray | PredicateModule] = []
         filters: list[int] = []
         for number in route.tolist():

@@ -34,7 +34,7 @@ class StreamLog:
 
     @property
     def read(self) -> bool:
-        """Whether anybody can ask the log what became of rows."""
+        """Whether some query, running or paused, derives its changes from the log."""
         placement = self._placement
         return bool(placement.legs or placement.n_logged_joins or self.paused)
 

@@ -96,9 +96,6 @@ class PredicateModule:
         if has_bit(self.interested, slot):
             self.remove(slot)
 
-    def stats(self) -> dict[str, int]:
-        return {"predicates": len(self.slots), "errors": self.errors}
-
     def check(self, placed: set[int]) -> None:
         """`placed` are the slots that have the expression."""
         assert set(self.slots.tolist()) == placed == set(slots_of(self.interested).tolist()), f"interest in {self.name}"

@@ -408,9 +408,6 @@ class CandidateIndex:
     def resize(self, n_words: int) -> None:
         """Do nothing: entries hold slot numbers, and no array here has the width of the slots."""
 
-    def stats(self) -> dict[str, int]:
-        return {"entries": self.n_entries, "values": self.n_values}
-
     def bytes(self) -> int:
         return self.n_entries * 8 * (4 + 3 * (MAX_CHECKS - 1)) + self.n_values * 16
 

@@ -310,7 +310,7 @@ def narrow_filter(slot: Number, route: Number, bounds: Number, batch: Number) ->
 def sort_rows(
     order: np.ndarray, start: Number, stop: Number, first: Number, last: Number, shift: Number, rows: np.ndarray, at: Number
 ) -> Number:
-    """Append those of `order[start:stop]` that lie in first..last to `rows[at:]`, ascending, with `shift` added.
+    """Append the rows of `order[start:stop]` within first..last to `rows[at:]`, ascending, with `shift` added.
 
     Returns the new `at`.
     """

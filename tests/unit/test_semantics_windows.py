@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -301,3 +302,11 @@ def test_every_point_of_the_semantics_has_a_test() -> None:
         path, _, test = named.partition("::")
         assert f"def {test}(" in (ROOT / path).read_text(), named
     assert sorted(found | set(ELSEWHERE)) == list(range(1, 35))
+
+
+def test_points_of_later_work_say_that_they_are_not_built_yet() -> None:
+    text = (ROOT / "docs" / "semantics.md").read_text()
+    points = dict(re.findall(r"^(\d+)\. (.*?)(?=^\d+\. |^## )", text, re.MULTILINE | re.DOTALL))
+    assert all("not built yet" in points[str(n)].lower() for n in range(35, 40))
+    built = {n for n, point in points.items() if "not built yet" not in point.lower()}
+    assert built == {str(n) for n in range(1, 35)} - {"2", "9"}  # which name one part each that comes later

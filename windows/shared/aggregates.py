@@ -138,7 +138,7 @@ class SharedAggregates:
         return self._regions.n_groups
 
     def restart(self, watermark: int, n_groups: int) -> None:
-        """Forget every row and keep what is shown; the caller applies the rows from `watermark` on again.
+        """Forget every row and keep the shown results; the caller applies the rows from `watermark` on again.
 
         The planes cover all of them, for what is shown can be told anew only while the sums are whole.
         There is room for `n_groups` groups from then on; of those above nothing is shown.
@@ -196,7 +196,7 @@ class SharedAggregates:
     # ---- a commit
 
     def apply(self, rows: MovedRows, ranges: AttributeRanges, listed: Listed | None = None) -> None:
-        """Add the rows that come to the sums, and subtract those that go."""
+        """Add arriving rows to the sums, and subtract leaving rows."""
         if len(rows) == 0:
             return
         self._hold(int(rows.groups.max()) + 1, len(ranges.rank_of))
@@ -233,7 +233,7 @@ class SharedAggregates:
         self.shown.hold(self._regions.n_groups // LANES)
 
     def cover(self, values: Sequence[tuple[Array, Array]], ranges: AttributeRanges) -> None:
-        """Extend the planes for cells and null bytes of rows; if the measures change, compute again what is shown."""
+        """Extend the planes for cells and null bytes of rows; if the measures change, recompute the shown results."""
         n_measures = self.planes.n_measures
         origins = self.planes.cover(values)
         if origins is not None:

@@ -221,7 +221,7 @@ class RegionExtremes:
     def apply(
         self, positions: Array, groups: Array, regions: Array, signs: Array, values: Sequence[tuple[Array, Array]]
     ) -> Array:  # fmt: skip
-        """Put in the rows that come, take out those that go; return their keys `[extreme, row]`. Groups and regions have room."""
+        """Insert arriving rows and remove leaving rows; return their keys `[extreme, row]`. Groups and regions have room."""
         keys = np.empty((self.n, len(groups)), np.int64)
         if not self.n:
             return keys

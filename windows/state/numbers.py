@@ -48,7 +48,7 @@ def take_back(number: Number, free: Number, header: Number) -> None:
 
 
 class Numbers:
-    """A pool of numbers; the owner knows which number belongs to what."""
+    """A pool of numbers that are handed out and given back; the owner knows what each stands for."""
 
     __slots__ = ("capacity", "free", "header", "_until_look")
 

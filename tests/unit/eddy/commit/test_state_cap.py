@@ -104,7 +104,9 @@ def test_a_call_with_a_limit_that_is_none_sets_none_of_its_limits(wrong: dict[st
     engine = make_engine(2 * MIB)
     with pytest.raises(EddyError):
         engine.limit(**{"log_rows": 7, "max_ahead": 1, "state_bytes": 64 * MIB, **wrong})
-    assert (engine._committer.retention.bounds.rows, engine._max_ahead_us, engine._cap.limit) == (1, None, 2 * MIB)
+    engine.push("ticks", {"symbol": [1], "ts": ["2999-01-01"]})  # no time is too far ahead
+    _, error = push_until_refused(engine, 1 << 17)
+    assert "2,097,152" in error.fact
 
 
 def test_a_lower_limit_holds_from_the_next_rows_on() -> None:
