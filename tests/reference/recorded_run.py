@@ -4,7 +4,8 @@
 
 The service is asked without sockets, stops and starts again from its snapshot, and once from what a kill would leave. The file
 holds one line for each thing that was given out: its name, the digest of its bytes and, of what is compared by meaning, the
-text. Nothing in it depends on the clock, the machine, the order of a set or a path.
+text. Plans are not in it: `explain` may say more than it did. Nothing depends on the clock, the machine, the order of a set or a
+path.
 """
 
 from __future__ import annotations
@@ -66,8 +67,6 @@ MEDIA = {
 }  # fmt: skip
 #: The kind of digests that do not depend on the order within a commit.
 BAG = "bag"
-#: Of a plan: what is measured, or counts bytes.
-_MEASURED = {"bytes", "own_bytes", "cost_ns", "routes", "virtual_sources", "storage"}
 
 
 class Recording:
@@ -127,15 +126,6 @@ def meaning(name: str, text: str) -> Any:
     if kind == "answer":
         found["rows"] = Counter(map(str, found["rows"]))
     return found
-
-
-def plain(plan: Any) -> Any:
-    """A plan without what is measured, and without where functions of the user are in memory."""
-    if isinstance(plan, dict):
-        return {name: plain(value) for name, value in plan.items() if name not in _MEASURED}
-    if isinstance(plan, list):
-        return [plain(value) for value in plan]
-    return re.sub("@[0-9a-f]{6,}", "", plan) if isinstance(plan, str) else plan
 
 
 def _ipc(table: pa.Table) -> bytes:
@@ -356,8 +346,6 @@ class _Served(_Run):
                     self.digest(form, name, found.content)
             if formats:
                 self._told("GET", f"/v1/queries/{name}")
-                plan = self._service.get(f"/v1/queries/{name}/plan").content
-                self.digest("plan", name, to_json(plain(orjson.loads(plan))))
 
 
 class _Embedded(_Run):
@@ -439,7 +427,6 @@ class _Embedded(_Run):
             self._cursors[name] = changes.seq
         for name in self.looked_at(formats):
             self.digest("answer", name, _ipc(self._engine.answer(name)))
-            self.digest("plan", name, to_json(plain(self._engine.explain(self._engine.query(name)))))
 
 
 if __name__ == "__main__":
