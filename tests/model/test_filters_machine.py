@@ -116,6 +116,7 @@ def _run(max_examples: int, steps: int, derandomize: bool) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_engine_equals_the_model_and_duckdb_after_every_step() -> None:
     _run(max_examples=amount(20, long=30), steps=25, derandomize=True)
 

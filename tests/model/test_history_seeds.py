@@ -134,6 +134,7 @@ def _run(max_examples: int, steps: int, derandomize: bool) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_engine_equals_the_model_and_duckdb_with_history_after_every_step() -> None:
     _run(max_examples=amount(8, long=20), steps=25, derandomize=True)
 

@@ -73,6 +73,7 @@ def test_a_seed_passes_on_an_engine_that_is_loaded_between_calls(kind: str, seed
     assert replay(with_events(script) if seed % 2 else script, seed) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_seed_passes_when_every_limit_is_small(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
@@ -80,6 +81,7 @@ def test_a_seed_passes_when_every_limit_is_small(kind: str, monkeypatch: pytest.
     assert replay(script, 1) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_joins_pass_under_every_policy(policy: str) -> None:
     script = replace(make_stream_join_script(5_200, 30), policy=policy, batch_rows=7)

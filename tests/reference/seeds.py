@@ -18,7 +18,7 @@ from pathlib import Path
 #: Whether this is a long run; `./check --long` sets the variable, and so may whoever calls pytest.
 LONG = bool(os.environ.get("CHECK_LONG"))
 #: Seeds of one test that a quick run takes.
-QUICK_SEEDS = 2
+QUICK_SEEDS = 1
 
 
 def seeds(every: range, few: int) -> range:

@@ -102,10 +102,14 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def assert_refused(
-    engine: Engine, call: Callable[[Engine], Any], kind: type[EddyError], code: str, place: dict[str, Any], hint: str
-) -> None:
-    """The call raises this error, at this place and with this hint, and has changed nothing; a code of "" is any."""
-    before = digest(engine)
+    engine: Engine, call: Callable[[Engine], Any], kind: type[EddyError], code: str, place: dict[str, Any], hint: str,
+    before: dict[str, str] | None = None,
+) -> None:  # fmt: skip
+    """The call raises this error, at this place and with this hint, and has changed nothing; a code of "" is any.
+
+    `before` is the engine's digest, where it is known.
+    """
+    before = before or digest(engine)
     with pytest.raises(kind) as error:
         call(engine)
     assert code in ("", error.value.code)
