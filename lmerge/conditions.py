@@ -43,7 +43,7 @@ class Breach(NamedTuple):
     why: str
 
 
-class _Said(NamedTuple):
+class _Claim(NamedTuple):
     """What an input says of one payload and start."""
 
     end: int
@@ -57,7 +57,7 @@ def find_breach(inputs: Sequence[Presented], output: Presented) -> Breach | None
         return Breach("C1", None, f"the output is stable up to {output.stable}, no input is")
     for key in sorted({key for one in (*inputs, output) for key in one.events}):
         said = [
-            _Said(end, one.stable, freeze_state(key[0], end, one.stable))
+            _Claim(end, one.stable, freeze_state(key[0], end, one.stable))
             for one in inputs
             for end in one.events.get(key, _NOTHING)
         ]
@@ -71,7 +71,7 @@ def find_breach(inputs: Sequence[Presented], output: Presented) -> Breach | None
     return None
 
 
-def _unsupported(key: EventKey, said: Sequence[_Said], end: int | None, stable: int) -> Breach | None:
+def _unsupported(key: EventKey, said: Sequence[_Claim], end: int | None, stable: int) -> Breach | None:
     """C2: what the output holds must have the support of an input."""
     state = None if end is None else freeze_state(key[0], end, stable)
     if state == HALF_FROZEN and not any(
@@ -83,7 +83,7 @@ def _unsupported(key: EventKey, said: Sequence[_Said], end: int | None, stable: 
     return None
 
 
-def _lacking(key: EventKey, said: Sequence[_Said], end: int | None, stable: int) -> Breach | None:
+def _lacking(key: EventKey, said: Sequence[_Claim], end: int | None, stable: int) -> Breach | None:
     """C3: what inputs have frozen must be in the output, or it must still be possible to get there."""
     start = key[0]
     if stable <= start:

@@ -42,11 +42,12 @@ class MergePlay:
                 self.merge.detach(self._numbers.pop(step.stream))
             else:
                 for element in step.elements:
-                    self._push(step.stream, element)
+                    self.push(step.stream, element)
                     after(self)
         return self
 
-    def _push(self, stream: int, element: PhysicalElement) -> None:
+    def push(self, stream: int, element: PhysicalElement) -> None:
+        """Take one element of an input, told by its place in the order of attaching."""
         self.inputs[stream].take(element)
         outcome, out = self.merge.push(self._numbers[stream], element)
         self.taken[element.kind] += 1

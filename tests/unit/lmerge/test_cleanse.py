@@ -7,19 +7,20 @@ from random import Random
 import numpy as np
 import pytest
 
-from experiments.papers.lmerge import SlowCleanse, adjust, batch_of, elements_of, insert, stable
+from experiments.papers.lmerge import SlowCleanse, adjust, batch_of, elements_of, insert, make_slow_merge, stable
 from lineage.elements import FOREVER
 from lmerge.cleanse import Cleanse
 from lmerge.elements import ElementBatch
 from lmerge.table import find_fault, reconstitute
 from tests.reference.comparison import same
-from tests.reference.presentations import present, random_table
+from tests.reference.merge_play import MergePlay
+from tests.reference.presentations import present, random_table, shuffle
 from tests.reference.seeds import seeds
 
 A, B, C = 1, 2, 3
 
 
-@pytest.mark.parametrize("seed", seeds(range(600), 30))
+@pytest.mark.parametrize("seed", seeds(range(300), 30))
 @pytest.mark.parametrize("key", [True, False])
 def test_cleanse_and_its_twin_agree_after_every_element(seed: int, key: bool) -> None:
     rng = Random(seed)
@@ -45,6 +46,16 @@ def test_what_comes_out_is_the_same_table_in_order(seed: int) -> None:
     same("table", sorted(reconstitute([out]).events().elements()), sorted(table))
     starts = out.starts[out.kinds == 0]
     assert (np.diff(starts) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", seeds(range(200), 15))
+@pytest.mark.parametrize("key", [True, False])
+def test_cleansed_inputs_are_merged_by_r1(seed: int, key: bool) -> None:
+    rng = Random(seed)
+    table = random_table(rng, 12, key=key)
+    cleansed = [Cleanse().push(batch_of(present(rng, table, key=key))) for _ in range(3)]
+    done = MergePlay(make_slow_merge("R1"), key=key).run(shuffle(rng, [list(elements_of(one)) for one in cleansed], kill=0.02))
+    same("table", done.output.events(), sorted(table))
 
 
 def test_an_event_that_is_frozen_waits_for_one_that_started_before_it_and_is_not() -> None:

@@ -21,6 +21,7 @@ from experiments.papers.lmerge import (
     SlowR2,
     SlowR3,
     SlowR4,
+    Taken,
     adjust,
     elements_of,
     insert,
@@ -178,11 +179,13 @@ def test_no_output_adjusts_below_its_own_stable_point_where_inputs_lack_events()
 class Unguarded(SlowOrdered):
     """R0 to R2 as printed: no insert is held against the stable point."""
 
-    def _insert(self, number: int, element: PhysicalElement) -> int:
+    def push(self, number: int, element: PhysicalElement) -> Taken:
+        if element.kind != INSERT:
+            return super().push(number, element)
         point, self.stable = self.stable, BEGINNING
-        outcome = super()._insert(number, element)
+        taken = super().push(number, element)
         self.stable = point
-        return outcome
+        return taken
 
 
 class PrintedR0(Unguarded, SlowR0):
@@ -210,8 +213,8 @@ def test_no_insert_goes_out_below_the_stable_point(printed: type[SlowOrdered], u
 class PrintedCounts(SlowR1):
     """Algorithm R1: every input is counted from the first element on that it sends."""
 
-    def _entered(self, number: int, *, late: bool) -> None:
-        super()._entered(number, late=False)
+    def attach(self, since: int | None = None) -> int:
+        return super().attach()
 
 
 @pytest.mark.parametrize(
@@ -234,12 +237,8 @@ def test_a_joiner_of_r1_counts_from_the_next_start_on(make: type[SlowR1], out: l
 class PrintedJoin(SlowR3):
     """A joining input, whose stables are as good as any other's."""
 
-    def joined(self, number: int) -> bool:
-        return True
-
-    def _stable(self, number: int, point: int) -> int:
-        self._joined.add(number)
-        return super()._stable(number, point)
+    def attach(self, since: int | None = None) -> int:
+        return super().attach()
 
 
 @pytest.mark.parametrize(("make", "right"), [(PrintedJoin, False), (SlowR3, True)])

@@ -95,7 +95,7 @@ def test_the_third_output_of_section_3d_is_wrong_for_both_of_its_reasons() -> No
     ]
 
 
-@pytest.mark.parametrize("seed", seeds(range(1_000), 30))
+@pytest.mark.parametrize("seed", seeds(range(400), 30))
 def test_theorem_1_inserts_and_adjusts_out_are_at_most_those_in(seed: int) -> None:
     rng = Random(seed)
     table = random_table(rng, 6)
