@@ -20,6 +20,8 @@ from lineage.errors import EddyError
 from pipeline.dataset import Dataset
 from pipeline.pace import ReplayPace, parse_speed
 from pipeline.replay import ReplayProgress, Target, replay
+from pipeline.session import spark_session
+from pipeline.stream_job import MAX_ROWS, run_job
 
 if TYPE_CHECKING:
     from eddy import Engine
@@ -40,18 +42,27 @@ _Url = Annotated[
 ]
 _Token = Annotated[str | None, typer.Option(envvar="EDDY_TOKEN", help="The secret that `eddy token add` printed.")]
 _Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+_Master = Annotated[
+    str | None, typer.Option(help="Spark's master, such as local[2]: replay as a job of Spark's Structured Streaming.")
+]
+_Out = Annotated[Path | None, typer.Option(help="With --master: where results, state and checkpoint go.")]
+_MaxRows = Annotated[int, typer.Option(min=1, help="With --master: rows of a micro-batch, at most.")]
 
 
 def command(
     folder: _Folder, speed: _Speed = "max", queries: _Queries = None, timeline: _Timeline = "replay",
     url: _Url = None, token: _Token = None, json: _Json = False,
+    master: _Master = None, out: _Out = None, max_rows: _MaxRows = MAX_ROWS,
 ) -> None:  # fmt: skip
     """Replay a dataset: its streams merged in the order of event time, at a steady pace against the clock.
 
-    Into a service it goes on where the one before stopped, whatever stopped it, without loss or duplicate.
+    Into a service or as a job of Spark it goes on where the one before stopped, whatever stopped it, without loss or duplicate.
 
     eddy replay data/sensors --speed 60x --url http://127.0.0.1:8000
     """
+    if master is not None or out is not None:
+        _as_job(folder, speed, queries, url, json, master, out, max_rows)
+        return
     progress = ReplayProgress(0)
     try:
         pace = ReplayPace(parse_speed(speed))
@@ -82,6 +93,28 @@ def _named(file: Path) -> list[dict[str, Any]]:
 
     rules = read_rules(file, {"tags": ["replay"]})
     return [{"name": f"replay_{n}"} | rule.definition for n, rule in enumerate(rules, 1)]
+
+
+def _as_job(
+    folder: Path, speed: str, queries: Path | None, url: str | None, json: bool, master: str | None, out: Path | None,
+    max_rows: int,
+) -> None:  # fmt: skip
+    """Replay as a job of Spark, with one file of results for each micro-batch."""
+    try:
+        if master is None or out is None or queries is None or url is not None:
+            raise EddyError("a job of Spark takes --master, --queries and --out, and no --url", code="bad_option")
+        parse_speed(speed)
+        dataset, rules = Dataset.open(folder), _named(queries)
+        with spark_session(out.absolute() / "spark", master=master) as spark:
+            n_batches = run_job(spark, dataset, rules, out, speed=speed, max_rows=max_rows)
+    except EddyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+    results = out / "results"
+    print(jsons.dumps({"batches": n_batches, "results": str(results)}) if json else f"{n_batches} batches, results in {results}")
 
 
 def _into_engine(

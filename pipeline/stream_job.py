@@ -1,4 +1,4 @@
-"""A dataset through the engine as a job of Spark's Structured Streaming, for `python -m pipeline.stream_job`.
+"""A dataset through the engine as a job of Spark's Structured Streaming, for `eddy replay --master`.
 
 The source (`pipeline/spark_source.py`) cuts the dataset into micro-batches, Spark notes the rows of each one in its checkpoint,
 and the engine in the driver takes them as Arrow tables and writes one file of results for each (`pipeline/batch_engine.py`).
@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
-
-import typer
+from typing import TYPE_CHECKING, Any, Self
 
 from lineage.errors import EddyError
 from pipeline.batch_engine import BatchEngine
 from pipeline.dataset import Dataset, DatasetError
 from pipeline.pace import parse_speed
-from pipeline.session import LOCAL, spark_session, telling_spark
+from pipeline.session import telling_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,44 +116,3 @@ def _told(text: str) -> DatasetError | None:
     """Return the `DatasetError` of the file reader that a long text of Spark contains, if any."""
     found = re.search(r"^pipeline\.dataset\.DatasetError: (.+)$", text, re.MULTILINE)
     return None if found is None else DatasetError(found[1])
-
-
-_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, as eddy generate writes it.")]
-_Queries = Annotated[Path, typer.Option(help="The queries: .ndjson, .csv or .sql.", exists=True, dir_okay=False)]
-_Out = Annotated[Path, typer.Option(help="Where results, state and checkpoint go.")]
-_Speed = Annotated[str, typer.Option(help="60x plays a minute in a second; max does not wait.")]
-_MaxRows = Annotated[int, typer.Option(min=1, help="Rows of a micro-batch, at most.")]
-_Master = Annotated[str, typer.Option(help="Spark's master.")]
-
-
-def command(
-    folder: _Folder, queries: _Queries, out: _Out, speed: _Speed = "max", max_rows: _MaxRows = MAX_ROWS,
-    master: _Master = LOCAL,
-) -> None:  # fmt: skip
-    """Run queries over a dataset as a Structured Streaming job that can be killed and started again."""
-    from queries.rules import read_rules
-
-    try:
-        parse_speed(speed)
-        dataset = Dataset.open(folder)
-        rules = read_rules(queries, {"tags": []})
-        named = [{"name": f"replay_{n}"} | rule.definition for n, rule in enumerate(rules, 1)]
-        with spark_session(out.absolute() / "spark", master=master) as spark:
-            n_batches = run_job(spark, dataset, named, out, speed=speed, max_rows=max_rows)
-    except EddyError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(130) from None
-    print(f"{n_batches} batches, results in {out / 'results'}")
-
-
-def main() -> None:
-    app = typer.Typer(add_completion=False)
-    app.command()(command)
-    app(prog_name="python -m pipeline.stream_job")
-
-
-if __name__ == "__main__":
-    main()

@@ -220,6 +220,8 @@ def test_a_paced_replay_keeps_to_the_clock(dataset: Dataset) -> None:
         (("--speed", "quick"), '"quick" is no speed'),
         (("--url", "http://127.0.0.1:9"), "the service cannot be reached"),
         (("--queries", "{bad}"), 'query "replay_1": column "nope" does not exist'),
+        (("--master", "local[1]"), "takes --master, --queries and --out"),
+        (("--out", "somewhere"), "takes --master, --queries and --out"),
     ],
 )
 def test_mistakes_are_told_in_a_few_lines(dataset: Dataset, tmp_path: Path, args: tuple[str, str], words: str) -> None:

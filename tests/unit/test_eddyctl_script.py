@@ -32,6 +32,7 @@ def checkout(tmp_path: Path) -> Checkout:
         ),
         ("bench generate", "[spark]", "500 MB to download"),
         ("bench", "[spark]", "500 MB to download"),
+        ("replay d --master local[1] --out o", "[spark]", "500 MB to download"),
         ("experiment run --all --quick", "[experiments]", "matplotlib is among the packages: 25 MB to download and 100 MB"),
         ("experiment compare DIR", "[experiments]", "25 MB to download"),
     ],

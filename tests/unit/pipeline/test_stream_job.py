@@ -110,7 +110,7 @@ def test_a_job_that_is_killed_and_started_again_leaves_the_same_files(tmp_path: 
     dataset = write_market(tmp_path / "d", market(11, 3000, 2000), chunk_rows=700)
     rules, out = tmp_path / "rules.ndjson", tmp_path / "out"
     rules.write_text("".join(json.dumps(rule) + "\n" for rule in RULES))
-    words = [sys.executable, "-m", "pipeline.stream_job", str(dataset.path), "--queries", str(rules), "--out", str(out)]
+    words = [sys.executable, "-m", "pipeline.replay_command", str(dataset.path), "--queries", str(rules), "--out", str(out)]
     words += ["--max-rows", "400", "--master", "local[1]"]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as job:
         deadline = time.monotonic() + PATIENCE
