@@ -24,13 +24,13 @@ from eddy.operators.shared_form import Face, SharedForm
 from eddy.streams.source import Source
 from filters.values.vector import DTYPES, Array, Vector
 from lineage.bits import words
+from lineage.growth import LEAST, fitted, room_for
 from lineage.schema import Type
 from stems.frame import PageFrame, condition_rows
 from windows.shared.aggregates import AttributeRanges, Listed, MovedRows, SharedAggregates
 from windows.shared.collecting import Collected
 from windows.shared.measures import finish
 from windows.shared.touching import Touches
-from windows.state.growth import LEAST, fitted, room_for
 from windows.state.values import ValueCodes
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted
 from lineage.kernels import kernel
 from windows.aggregates.aggregate import AggregateKind
 from windows.aggregates.operands import Operand
 from windows.aggregates.part import AggregatePart
 from windows.aggregates.steps import AggregateSteps
-from windows.state.growth import LEAST, fitted
 
 _NEXT, _PREV = 0, 1
 _HEAD, _TAIL = 0, 1

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array, Vector
+from lineage.growth import LEAST, fitted
 from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.aggregates.aggregate import AggregateKind
 from windows.aggregates.operands import Operand
 from windows.aggregates.part import AggregatePart
 from windows.aggregates.steps import AggregateSteps
-from windows.state.growth import LEAST, fitted
 from windows.state.values import ValueCodes
 
 

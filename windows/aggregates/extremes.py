@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted
 from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.aggregates.aggregate import AggregateKind
@@ -20,7 +21,6 @@ from windows.aggregates.heaps import push, remove
 from windows.aggregates.operands import Operand
 from windows.aggregates.part import AggregatePart
 from windows.aggregates.steps import AggregateSteps
-from windows.state.growth import LEAST, fitted
 
 _LOWER, _UPPER = 0, 1
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import DTYPES, Array, Vector
+from lineage.growth import LEAST, fitted
 from lineage.kernels import kernel
 from lineage.order_keys import order_key
 from lineage.schema import Type
 from windows.aggregates.text_order import TextOrder
-from windows.state.growth import LEAST, fitted
 from windows.state.texts import Texts
 
 #: Texts that nobody uses are thrown out when they are more than the live rows and this many.

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from filters.values.vector import DTYPES, Array, Vector
+from lineage.growth import LEAST
 from lineage.schema import Type
 from windows.aggregates.aggregate import AggregateKind, AggregateSpec
 from windows.aggregates.chains import Chains
@@ -17,7 +18,6 @@ from windows.aggregates.operands import Operand, OperandColumn
 from windows.aggregates.part import AggregatePart
 from windows.aggregates.steps import AggregateSteps
 from windows.aggregates.sums import Counts, FloatSums, IntSums, Variances
-from windows.state.growth import LEAST
 
 T = TypeVar("T")
 

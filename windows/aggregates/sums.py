@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted
 from lineage.kernels import Number, inline, kernel
 from windows.aggregates.aggregate import AggregateKind
 from windows.aggregates.operands import Operand
@@ -33,7 +34,6 @@ from windows.state.exact_sums import (
     quotient,
     variance,
 )  # fmt: skip
-from windows.state.growth import LEAST, fitted
 
 #: Words of `counts` by group: all rows that count, and among them those whose value has no digits.
 _ALL, _NAN, _PLUS, _MINUS = 0, 1, 2, 3

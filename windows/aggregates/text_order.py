@@ -12,7 +12,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from windows.state.growth import LEAST, fitted, room_for
+from lineage.growth import LEAST, fitted, room_for
 
 #: Labels are spread over twice this, and new ones at either end lie this much further out.
 _WIDTH = 1 << 61

@@ -18,13 +18,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from lineage.elements import FOREVER
+from lineage.growth import LEAST, fitted
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Plus, no_minus
 from windows.operators.operator import Child, Operator
 from windows.operators.set_operation import UNION, SetOperator, standing
 from windows.state.due import Buffer
-from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows
 from windows.state.values import ValueCodes
 

@@ -21,7 +21,9 @@ import numpy as np
 from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import Expression
 from filters.values.vector import Array, Frame, Vector, end_to_end
+from lineage.growth import LEAST, fitted
 from lineage.kernels import kernel
+from lineage.numbers import Numbers
 from lineage.schema import Type
 from stems.commit_spans import OPEN
 from windows.delta import Delta, Minus, Plus, empty, no_minus
@@ -30,8 +32,6 @@ from windows.operators.operator import Child, Operator
 from windows.operators.versions import KeyedVersions
 from windows.state.cells import Cells
 from windows.state.due import Fifo
-from windows.state.growth import LEAST, fitted
-from windows.state.numbers import Numbers
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes

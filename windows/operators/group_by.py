@@ -21,6 +21,7 @@ import numpy as np
 
 from filters.values.vector import Array, Vector
 from lineage.elements import FOREVER
+from lineage.growth import LEAST, fitted
 from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.aggregates.aggregate import AggregateSpec
@@ -28,7 +29,6 @@ from windows.aggregates.state import AggregateState
 from windows.aggregates.steps import AggregateSteps, number_readings
 from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.operators.operator import Child, Operator
-from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.value_order import ordered
 from windows.state.values import ValueCodes

@@ -19,13 +19,13 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.elements import FOREVER
+from lineage.growth import LEAST, fitted
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Plus, merged_order, no_minus
 from windows.operators.operator import Child, Operator
 from windows.operators.set_operation import standing
 from windows.state.due import Buffer
-from windows.state.growth import LEAST, fitted
 from windows.state.values import ValueCodes
 
 #: What stands for "nothing shown" and "nothing came": before every end.

@@ -21,13 +21,13 @@ import numpy as np
 from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import Expression, user_functions_of
 from filters.values.vector import Array, Frame, Vector
+from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus, merged_order, no_minus
 from windows.operators.frozen_join import FrozenJoin, Stamps
 from windows.operators.join_keys import KeyPair, key_columns, key_types
 from windows.operators.operator import Child, Operator
 from windows.operators.pair_walk import BEGUN, ENDED, EVENT, PART_PAIRS, list_pairs, walk_pairs
-from windows.state.growth import LEAST, fitted, fitted_rows
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes

@@ -19,13 +19,13 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.elements import FOREVER
+from lineage.growth import LEAST, fitted_rows
 from lineage.kernels import Number, inline, kernel
+from lineage.numbers import Numbers, hand_out, take_back
 from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus
 from windows.operators.operator import Child, Operator
 from windows.state.coded import CodedRows
-from windows.state.growth import LEAST, fitted_rows
-from windows.state.numbers import Numbers, hand_out, take_back
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.values import ValueCodes
 

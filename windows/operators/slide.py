@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from filters.values.vector import Array, Vector
+from lineage.growth import LEAST, fitted
 from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.operators.operator import Child, TimedOperator
 from windows.state.due import Calendar
-from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.elements import BEGINNING, FOREVER
+from lineage.growth import LEAST, fitted_rows
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
 from windows.delta import Delta, Plus, concatenated, empty, no_minus
 from windows.operators.operator import Child, Operator
 from windows.state.coded import CodedRows
-from windows.state.growth import LEAST, fitted_rows
 from windows.state.netting import Netting, group_stops
 from windows.state.rows import LiveRows
 from windows.state.value_order import in_order

@@ -8,12 +8,12 @@ import numpy as np
 
 from filters.expressions.expression import Expression
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted
 from lineage.schema import Type
 from stems.commit_spans import CommitSpans
 from windows.delta import Delta
 from windows.operators.join_keys import key_columns
 from windows.operators.pair_walk import BEGUN, EVENT, PART_PAIRS, list_pairs, walk_pairs
-from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes

@@ -16,13 +16,13 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.elements import FOREVER
+from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.delta import Delta, Minus, Plus, no_minus
 from windows.operators.operator import Child, TimedOperator
 from windows.spec import MAX_ROWS, WindowKind, WindowSpec
 from windows.state.due import Fifo
-from windows.state.growth import LEAST, fitted, fitted_rows
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes

@@ -21,13 +21,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, room_for
 from lineage.kernels import Number, inline, kernel
 from lineage.lanes import LANES, copy_lanes, keep_lanes, least_lanes
 from lineage.order_keys import order_key
 from lineage.schema import KEY_MAX, Type
 from windows.aggregates.heaps import push, remove
 from windows.shared.planes import Planes
-from windows.state.growth import LEAST, room_for
 
 #: The best of no values; a value may have this key, and then its count is not 0.
 NONE = KEY_MAX

@@ -13,10 +13,10 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.bits import ONE, trailing_zeros
+from lineage.growth import LEAST
 from lineage.kernels import kernel
 from lineage.lanes import LANES
 from windows.shared.extremes import NONE
-from windows.state.growth import LEAST
 
 
 @kernel(

@@ -12,13 +12,13 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.bits import ONE, trailing_zeros, words
+from lineage.growth import LEAST, room_for
 from lineage.kernels import kernel
 from lineage.lanes import LANES, add_four
 from windows.shared.pair_extremes import PairExtremes
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
 from windows.shared.shown import ShownMeasures
-from windows.state.growth import LEAST, room_for
 
 U64 = np.uint64
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted, room_for
 from lineage.kernels import Number, inline, kernel
 from lineage.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
 from lineage.memory import address_of, prefetch
@@ -30,7 +31,6 @@ from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
 from windows.shared.planes import Planes
 from windows.shared.reading import read_measures
 from windows.shared.shown import ShownMeasures
-from windows.state.growth import LEAST, fitted, room_for
 
 #: Rows between asking for a cell and adding to it.
 _AHEAD = 8

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, room_for
 from lineage.lanes import LANES
-from windows.state.growth import LEAST, room_for
 
 
 class ShownMeasures:

@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted, fitted_rows, room_for
 from lineage.kernels import Number, inline, kernel
 from windows.state.buffer import Buffer
-from windows.state.growth import LEAST, fitted, fitted_rows, room_for
 
 PAGE = 32
 _NONE = -1

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from filters.values.vector import DTYPES, Array, Vector
+from lineage.growth import LEAST, fitted
 from lineage.schema import Type
-from windows.state.growth import LEAST, fitted
 from windows.state.texts import Texts
 
 #: Texts that nobody uses are thrown out when they are more than the live rows and this many.

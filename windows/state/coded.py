@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array, Vector
+from lineage.growth import LEAST, fitted
 from windows.delta import Delta
-from windows.state.growth import LEAST, fitted
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.values import ValueCodes
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.kernels import kernel
 from windows.state.buffer import Buffer as Buffer
 from windows.state.calendar import Calendar as Calendar
-from windows.state.growth import LEAST, fitted, fitted_rows
 
 #: What ends a list.
 _NONE = -1

@@ -26,9 +26,9 @@ import math
 import numpy as np
 
 from lineage.bits import leading_zeros, trailing_zeros
+from lineage.growth import fitted_rows
 from lineage.kernels import Number, called, inline, kernel
 from lineage.memory import float_of
-from windows.state.growth import fitted_rows
 
 U64 = np.uint64
 

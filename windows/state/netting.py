@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from filters.values.vector import Array, Vector, merged_texts
+from lineage.growth import LEAST
 from lineage.kernels import kernel
 from lineage.schema import Type
-from windows.state.growth import LEAST
 from windows.state.values import ValueCodes
 
 

@@ -6,7 +6,7 @@
 `apply` gives the + rows of a delta slots and walks explicit changes and due ends together in event order: an id leads to the row
 that has it at that event, an end of a row that is gone is dropped. Slots of rows that ended are used again only after `settle`:
 what an operator keeps for a row can be read until the whole commit is done. Capacity follows the number of live rows
-(`windows/state/numbers.py`).
+(`lineage/numbers.py`).
 
 Ids are looked up in a hash table, which an input that never ends a row explicitly does without (`by_id=False`).
 """
@@ -19,13 +19,13 @@ import numpy as np
 
 from filters.values.vector import Array
 from lineage.elements import FOREVER
+from lineage.growth import LEAST, fitted
+from lineage.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
+from lineage.numbers import Numbers
 from stems.keys import mix
 from windows.delta import SCHEDULED, Delta, merged_order
 from windows.state.due import Buffer
-from windows.state.growth import LEAST, fitted
-from windows.state.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
-from windows.state.numbers import Numbers
 
 U64 = np.uint64
 

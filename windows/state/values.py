@@ -4,9 +4,9 @@
 
 Codes are dense: counts, groups and ranks of values are plain arrays by code. Each `encode` takes one reference for each of its
 rows; `release` gives references back, and a code without any is free for another value. Until then its value can be read back.
-Capacity follows the number of live values (`windows/state/numbers.py`).
+Capacity follows the number of live values (`lineage/numbers.py`).
 
-    table    from the hash of a value to its code (`windows/state/hashing.py`)
+    table    from the hash of a value to its code (`lineage/hashing.py`)
     cells    the values by code (`windows/state/cells.py`), floats in one form
 """
 
@@ -17,14 +17,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from filters.values.vector import Array, Vector
+from lineage.growth import LEAST, fitted
+from lineage.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import prefetch
+from lineage.numbers import Numbers, hand_out, take_back
 from lineage.schema import Type
 from stems.keys import mix
 from windows.state.cells import Cells
-from windows.state.growth import LEAST, fitted
-from windows.state.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
-from windows.state.numbers import Numbers, hand_out, take_back
 
 U64 = np.uint64
 _HASH = U64(0x9E3779B97F4A7C15)

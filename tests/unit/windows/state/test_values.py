@@ -12,9 +12,9 @@ import pytest
 from eddy.base.compile import ensure
 from filters.values.vector import Vector, strings_array
 from lineage.dictionary import Dictionary
+from lineage.growth import LEAST
 from lineage.schema import Type
 from tests.reference.dictionaries import encode_list
-from windows.state.growth import LEAST
 from windows.state.texts import Texts
 from windows.state.values import ValueCodes
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.values.vector import Array
-
 #: Capacity of what is empty.
 LEAST = 16
 
@@ -18,7 +16,7 @@ def room_for(needed: int, capacity: int) -> int:
     return capacity
 
 
-def fitted(array: Array, capacity: int, fill: int = 0) -> Array:
+def fitted(array: np.ndarray, capacity: int, fill: int = 0) -> np.ndarray:
     """Return the array, or a copy whose last axis has that capacity; new places hold `fill`."""
     have = array.shape[-1]
     if have == capacity:
@@ -31,7 +29,7 @@ def fitted(array: Array, capacity: int, fill: int = 0) -> Array:
     return copy
 
 
-def fitted_rows(array: Array, capacity: int, fill: int = 0) -> Array:
+def fitted_rows(array: np.ndarray, capacity: int, fill: int = 0) -> np.ndarray:
     """Return the array, or a copy whose first axis has that capacity; new places hold `fill`."""
     have = len(array)
     if have == capacity:

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from filters.values.vector import Array
+from lineage.growth import LEAST, fitted, room_for
 from lineage.kernels import Number, inline
-from windows.state.growth import LEAST, fitted, room_for
 
 #: A capacity up to this does not fall before nothing is alive.
 _SMALL = 1024
@@ -63,7 +62,7 @@ class Numbers:
         high, n_free, limit = self.header.tolist()
         return n_free + limit - high  # type: ignore[no-any-return]  # numpy has no types for lists
 
-    def reserve(self, n: int, alive: Array) -> bool:
+    def reserve(self, n: int, alive: np.ndarray) -> bool:
         """Make sure of `n` free numbers; returns whether the capacity grew."""
         if n <= self._available:
             return False
@@ -77,13 +76,13 @@ class Numbers:
         self.header[_LIMIT] = self.capacity
         return True
 
-    def _open(self, limit: int, alive: Array) -> None:
+    def _open(self, limit: int, alive: np.ndarray) -> None:
         """Put the numbers below `limit` that are not alive on the stack, the lowest on top."""
         free = np.flatnonzero(alive[:limit] == 0)[::-1]
         self.free[: len(free)] = free
         self.header[:] = limit, len(free), limit
 
-    def take(self, n: int) -> Array:
+    def take(self, n: int) -> np.ndarray:
         """Return numbers for new things; they are reserved before."""
         high, n_free, _ = self.header.tolist()
         reused = min(n, n_free)
@@ -91,14 +90,14 @@ class Numbers:
         self.header[_N_FREE] = n_free - reused
         return np.concatenate([self.free[n_free - reused : n_free][::-1], np.arange(high, high + n - reused)])
 
-    def give(self, numbers: Array) -> None:
+    def give(self, numbers: np.ndarray) -> None:
         """Take back the numbers of things that are gone."""
         numbers = numbers[numbers < self.header[_LIMIT]]
         n_free = int(self.header[_N_FREE])
         self.free[n_free : n_free + len(numbers)] = numbers
         self.header[_N_FREE] = n_free + len(numbers)
 
-    def shrink(self, n_freed: int, alive: Array, n_alive: int) -> bool:
+    def shrink(self, n_freed: int, alive: np.ndarray, n_alive: int) -> bool:
         """Shrink, if it is time, after `n_freed` numbers were taken back; returns whether the capacity fell."""
         self._until_look -= 8 * n_freed + self.capacity // 16 + 1
         if self._until_look > 0:
@@ -120,7 +119,7 @@ class Numbers:
     def bytes(self) -> int:
         return self.free.nbytes
 
-    def check(self, alive: Array) -> None:
+    def check(self, alive: np.ndarray) -> None:
         """Assert that every number is alive, free once, or not yet handed out."""
         high, n_free, limit = self.header.tolist()
         free = self.free[:n_free].tolist()

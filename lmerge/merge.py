@@ -1,0 +1,86 @@
+"""Merges: one logical stream out of physically different presentations of it, by the case that their properties allow.
+
+    R0        starts rise strictly                                         lmerge/r0.py
+    R1        equal starts come in one order                               lmerge/r1.py
+    R2        equal starts in any order, (payload, start) is a key         lmerge/r2.py
+    R2-bag    the same without the key                                     lmerge/r2.py
+    R3        any order, adjusts, (payload, start) is a key                lmerge/r3.py
+    R4        the same without the key                                     lmerge/r4.py
+
+Invariant of all: after every element the output is a valid stream that can still become what the inputs that have a say become.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lineage.errors import EddyError
+from lmerge.elements import ElementBatch
+from lmerge.inputs import Counters as Counters
+from lmerge.merged import Merged as Merged
+from lmerge.policies import FIRST, LAZY, parse_policies
+from lmerge.r3 import R3Merge
+
+
+class Merge(Protocol):
+    """A merge of some inputs."""
+
+    #: "R0" .. "R4"
+    case: str
+
+    @property
+    def stable(self) -> int:
+        """The merge's own point; BEGINNING before the first."""
+
+    @property
+    def leader(self) -> int:
+        """The input that last moved the point; -1 before, and once it has left."""
+
+    @property
+    def n_live(self) -> int:
+        """Nodes: events that are not over."""
+
+    @property
+    def capacity(self) -> int:
+        """Every number of a node is below it."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of state."""
+
+    @property
+    def counters(self) -> Counters:
+        """What all inputs that there have been gave, and what came of it."""
+
+    def counters_of(self, number: int) -> Counters:
+        """What one input gave, and what came of it."""
+
+    @property
+    def work(self) -> dict[str, int]:
+        """How much was looked at, in all."""
+
+    def attach(self, since: int | None = None) -> int:
+        """Return the number of a new input, which joins when the point reaches `since`; at once without, or if none is joined."""
+
+    def detach(self, number: int) -> None:
+        """Let an input leave: it has no say any more."""
+
+    def joined(self, number: int) -> bool:
+        """Whether an input has a say."""
+
+    def point(self, number: int) -> int:
+        """The last stable point of an input."""
+
+    def push(self, number: int, batch: ElementBatch) -> Merged:
+        """Merge elements of an input."""
+
+    def check(self) -> None:
+        """Assert the invariants of the state."""
+
+
+def make_merge(case: str, *, insert: str = "first", adjust: str = "lazy", missing: str = "leader", lag: int = 0) -> Merge:
+    """Return a merge without inputs; `lmerge/policies.py` says what the words mean."""
+    policies = parse_policies(insert, adjust, missing, lag)
+    if case == "R3":
+        return R3Merge(policies)
+    raise EddyError(f'"{case}" is no case of a merge', code="unknown_case", hint="one of R0, R1, R2, R2-bag, R3, R4")

@@ -1,0 +1,44 @@
+"""What one push into a merge gives: output elements, and what became of each element that was pushed.
+
+A node is the record of one event, and in R4 of all events of one payload and start. Its number is below the merge's capacity, and
+is handed out again only after the push that let go of it has returned. R0-R2 keep no records: there the node of an output is the
+index of the pushed element that became it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lmerge.elements import ElementBatch
+
+#: What became of an element: the first to tell of its event, told by another input or by this one already, below the merge's
+#: point; an adjust that was taken or that finds no event; a stable that moved the merge's point, or not; an empty life is ignored.
+NEW, KNOWN, REPEATED, SETTLED, CHANGED, UNKNOWN, MOVED, IGNORED = range(8)
+N_OUTCOMES = 8
+
+
+class Merged(NamedTuple):
+    """The outcome of a push."""
+
+    elements: ElementBatch
+    #: node of each output element, -1 for a stable
+    nodes: np.ndarray
+    #: int8, one for each pushed element
+    outcomes: np.ndarray
+    #: node of each pushed element, -1 if it has none (R3, R4)
+    taken: np.ndarray
+    #: nodes that this push let go of (R3, R4)
+    freed: np.ndarray
+
+
+#: Rows of the array that a kernel writes outputs to; the first five are the columns of an `ElementBatch`.
+OUT_KIND, OUT_START, OUT_PAYLOAD, OUT_OLD, OUT_END, OUT_NODE = range(6)
+N_OUT_ROWS = 6
+
+
+def as_merged(out: np.ndarray, n_out: int, outcomes: np.ndarray, taken: np.ndarray, freed: np.ndarray) -> Merged:
+    """Return the first `n_out` columns of what a kernel wrote, and what it said about each pushed element."""
+    kinds, starts, payloads, olds, ends, nodes = out[:, :n_out]
+    return Merged(ElementBatch(kinds, starts, payloads, olds, ends), nodes, outcomes, taken, freed)
