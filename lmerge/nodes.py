@@ -101,6 +101,14 @@ def list_nodes(nodes: np.ndarray, head: int, found: np.ndarray) -> None:
         head = nodes[head, NEXT]
 
 
+@kernel("void(int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def find_nodes(nodes: np.ndarray, table: np.ndarray, starts: np.ndarray, payloads: np.ndarray, found: np.ndarray) -> None:
+    """Write the node of each event, -1 where there is none."""
+    shift = table_shift(table)
+    for i in range(len(starts)):
+        found[i] = number_of(table[find_event(nodes, table, shift, hash_event(starts[i], payloads[i]), starts[i], payloads[i])])
+
+
 class NodeMerge:
     """What R3 and R4 share: nodes, inputs and the calendar."""
 
@@ -211,6 +219,19 @@ class NodeMerge:
         self._adapt()
         return as_merged(out, int(header[N_OUT]), outcomes, taken, freed)
 
+    def holds(
+        self, number: int, starts: np.ndarray, payloads: np.ndarray, olds: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Whether an input has told of each event, in a bag with that old end; and whether there is a record of the event."""
+        found = np.empty(len(starts), np.int64)
+        find_nodes(self._nodes, self._table, starts, payloads, found)
+        known = found >= 0
+        return known & self._told(number, np.maximum(found, 0), olds), known
+
+    def _told(self, number: int, nodes: np.ndarray, olds: np.ndarray) -> np.ndarray:
+        """Whether an input has told of the event of each node; overridden by each case."""
+        raise NotImplementedError
+
     def _merge(
         self, number: int, done: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray
     ) -> int:  # fmt: skip
@@ -271,7 +292,9 @@ class NodeMerge:
         assert (places == live).all(), "the table has every node once"
         due = nodes[live, DUE]
         assert (due >= self.stable).all(), "nothing that is due is behind the point"
-        assert sorted(linked(nodes, self._buckets, int(header[SHIFT]))) == live[due < 2**62].tolist(), "every due node is in a bucket"
+        assert sorted(linked(nodes, self._buckets, int(header[SHIFT]))) == live[due < 2**62].tolist(), (
+            "every due node is in a bucket"
+        )
         assert (due <= self._latest_due(live)).all(), "no node is due too late"
         assert header[PENDING] == NO_NODE and header[PHASE] == IDLE, "nothing waits between pushes"
         free = self._inputs.rows[:, STATE] == FREE

@@ -61,7 +61,9 @@ def parse_policies(insert: str, adjust: str, missing: str, lag: int) -> Policies
     else:
         code = _one_of(_INSERTS, "insert", insert, ', or "fraction:" and a number')
     if lag < 0:
-        raise EddyError(f"a lag of {lag} is negative", code="bad_policy", hint="a merge's point is behind its inputs, or with them")
+        raise EddyError(
+            f"a lag of {lag} is negative", code="bad_policy", hint="a merge's point is behind its inputs, or with them"
+        )
     kind = _one_of(_ADJUSTS, "adjust", adjust)
     return Policies(code, kind, _one_of(_MISSING, "missing", missing), lag, part.numerator, part.denominator)
 

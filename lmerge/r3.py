@@ -282,7 +282,9 @@ def recount_unfrozen(nodes: Number, high: Number, inputs: Number) -> None:
 
 
 @called
-def begin_stable(nodes: Number, buckets: Number, high: Number, number: Number, inputs: Number, header: Number, time: Number) -> None:
+def begin_stable(
+    nodes: Number, buckets: Number, high: Number, number: Number, inputs: Number, header: Number, time: Number
+) -> None:
     """Let an input's point move, and say in the header to which point the merge's moves and in which phase that is."""
     time = min(time, FOREVER)
     inputs[number, POINT] = max(inputs[number, POINT], time)
@@ -479,6 +481,10 @@ class R3Merge(NodeMerge):
             told = (ends != NONE) & (self._nodes[:, ORDER] != 0)
             self._nodes[told, LEFT] = ends[told]
         ends[:] = NONE
+
+    def _told(self, number: int, nodes: np.ndarray, olds: np.ndarray) -> np.ndarray:
+        told: np.ndarray = self._nodes[nodes, FIELDS + number] != NONE
+        return told
 
     def _latest_due(self, live: np.ndarray) -> np.ndarray:
         nodes = self._nodes[live]

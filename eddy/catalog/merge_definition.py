@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from eddy.base.description import MergedStream
@@ -57,7 +57,7 @@ def merge_definition(
         raise SchemaError(fact, code="bad_option", hint="leave out lateness, or order")
     declared = Declared(order, identity is not None, stream.end is not None, policy)
     return MergedStream(
-        **asdict(stream) | {"columns": stream.columns},
+        **{one.name: getattr(stream, one.name) for one in fields(stream)},
         inputs=_inputs(name, inputs), unique=identity, missing=missing, case=_case(case, declared), policy=policy, order=order,
         lag_us=duration_us(lag),
     )  # fmt: skip

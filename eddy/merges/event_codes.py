@@ -33,7 +33,11 @@ class EventCodes:
         if not self.columns:
             return np.zeros(n_rows, np.int64)
         given = [
-            Vector(type_, np.asarray(column, np.float64 if type_ is Type.FLOAT else np.int64), None if null is None else null.view(np.bool_))
+            Vector(
+                type_,
+                np.asarray(column, np.float64 if type_ is Type.FLOAT else np.int64),
+                None if null is None else null.view(np.bool_),
+            )
             for type_, column, null in zip(self._types, cells, nulls, strict=True)
         ]
         return self._values.encode(given, n_rows)

@@ -1,11 +1,9 @@
 """One copy of the row of every event that a merge has a record of, by the number of that record, its node.
 
-    cells, nulls     the columns as the first input gave them
-    payload          the code of the identity (`eddy/merges/event_codes.py`)
-    receipt          when it came first: rows pushed into the merge are numbered
-    position         the row of the stream that it became; -1 while it waits
-
-What is at the number of no record has no meaning.
+cells, nulls     the columns as the first input gave them
+payload          the code of the identity (`eddy/merges/event_codes.py`)
+receipt          when it came first: rows pushed into the merge are numbered
+position         the row of the stream that it became; -1 while it waits, -2 where there is no record
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from lineage.elements import FOREVER
 from lineage.growth import LEAST, fitted
 from lineage.schema import Schema, Type
 
-#: Stands for the position of a row that waits.
-WAITS = -1
+#: Stand for the position of a row that waits, and of no row.
+WAITS, GONE = -1, -2
 
 _PAYLOAD, _RECEIPT, _POSITION = range(3)
 
@@ -35,12 +33,13 @@ class EventRows:
         self._cells = np.zeros((len(schema), LEAST), np.int64)
         self._nulls = np.zeros((len(schema), LEAST), np.uint8)
         #: payloads, receipts, positions
-        self._facts = np.zeros((3, LEAST), np.int64)
+        self._facts = np.full((3, LEAST), GONE)
         self.n_waiting = 0
 
     def fit(self, capacity: int) -> None:
         """Follow the number of records."""
-        self._cells, self._nulls, self._facts = (fitted(part, capacity) for part in (self._cells, self._nulls, self._facts))
+        self._cells, self._nulls = fitted(self._cells, capacity), fitted(self._nulls, capacity)
+        self._facts = fitted(self._facts, capacity, GONE)
 
     @property
     def capacity(self) -> int:
@@ -84,8 +83,13 @@ class EventRows:
     def leave(self, nodes: np.ndarray) -> None:
         """The records of these nodes are gone."""
         self.n_waiting -= int(np.count_nonzero(self._facts[_POSITION, nodes] == WAITS))
+        self._facts[_POSITION, nodes] = GONE
 
     # ---- out
+
+    def live(self) -> np.ndarray:
+        """The nodes that have a record, ascending."""
+        return np.flatnonzero(self._facts[_POSITION] != GONE)
 
     def payloads(self, nodes: np.ndarray) -> np.ndarray:
         return self._facts[_PAYLOAD, nodes]
@@ -116,12 +120,13 @@ class EventRows:
 
     # ---- upkeep
 
-    def used_codes(self, column: int, live: np.ndarray) -> np.ndarray:
-        """Codes of a string column among the rows of live nodes."""
-        return self._cells[column, live]
+    def used_codes(self, column: int) -> np.ndarray:
+        """Codes of a string column among the rows kept."""
+        return self._cells[column, self.live()]
 
-    def recode(self, column: int, live: np.ndarray, new_code: np.ndarray) -> None:
+    def recode(self, column: int, new_code: np.ndarray) -> None:
         """The dictionary of a string column was compacted."""
+        live = self.live()
         self._cells[column, live] = np.maximum(new_code[self._cells[column, live]], 0)
 
     def row_bytes(self) -> int:
@@ -132,9 +137,9 @@ class EventRows:
     def bytes(self) -> int:
         return self._cells.nbytes + self._nulls.nbytes + self._facts.nbytes
 
-    def check(self, live: np.ndarray, next_row: int) -> None:
-        """Assert that live nodes have a place, and positions of rows that there are."""
-        positions = self._facts[_POSITION, live]
-        assert not len(live) or int(live.max()) < self.capacity, "every record has room for its row"
+    def check(self, n_live: int, next_row: int) -> None:
+        """Assert that there is a row for each record, and that positions are those of rows that there are."""
+        positions = self._facts[_POSITION, self.live()]
+        assert len(positions) == n_live, "every record has its row"
         assert int(np.count_nonzero(positions == WAITS)) == self.n_waiting, "rows that wait are counted"
         assert (positions < next_row).all(), "a row that entered has a number"

@@ -19,7 +19,7 @@ from eddy.streams.timeline import ascending
 from lineage.elements import BEGINNING
 from lineage.errors import ConflictError, EddyError, NotFoundError, RowError, did_you_mean
 from lineage.schema import check_name
-from lineage.times import to_iso
+from lineage.times import MIN_US, to_iso
 from lmerge.merge import Merge
 from lmerge.merged import CHANGED, IGNORED, KNOWN, N_OUTCOMES, NEW, REPEATED, SETTLED
 
@@ -129,7 +129,9 @@ class MergeInputs:
             fact = f'input "{checked}" of merge "{self._stream.name}" is attached'
             raise ConflictError(fact, code="attached", hint="detach it first: attached again it is a new input")
         if len(self.attached) + len(self.detached) >= MAX_INPUTS and checked.lower() not in self.detached:
-            raise EddyError(f"a merge has {MAX_INPUTS} inputs at most", code="too_many_inputs", hint="name an input as it was named")
+            raise EddyError(
+                f"a merge has {MAX_INPUTS} inputs at most", code="too_many_inputs", hint="name an input as it was named"
+            )
         return checked
 
     def attach(self, name: str, since: int | None) -> None:
@@ -180,7 +182,7 @@ class MergeInputs:
             "settled": counts[SETTLED] + counts[IGNORED],
             "adjusted": counts[CHANGED],
             "contradictions": one.contradictions,
-            "stable": None if one.point == BEGINNING else to_iso(one.point),
+            "stable": None if one.point < MIN_US else to_iso(one.point),
             "stable_lag_us": None if one.point == BEGINNING else newest - one.point,
             "leads": one.led_us / led if led else 0.0,
         }

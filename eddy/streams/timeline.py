@@ -129,6 +129,11 @@ class Intake:
     _waiting: list[Rows] = field(default_factory=list)
 
     @property
+    def takes_back(self) -> bool:
+        """Whether single rows may be taken back: none, but for a merged stream."""
+        return False
+
+    @property
     def n_waiting(self) -> int:
         return sum(run.n_rows for run in self._waiting)
 
