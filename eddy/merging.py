@@ -121,9 +121,8 @@ class MergeCalls:
             with checking:
                 source, intake = self._catalog.merge(name)
                 checked = intake.inputs.check_attach(input)
-                since_us = None if since is None else to_us(since)
-                if since_us is not None:
-                    self._check_ahead(since_us, source.timeline)
+                since_us = intake.largest if since is None else to_us(since)
+                self._check_ahead(since_us, source.timeline)
             with changing:
                 intake.inputs.attach(checked, since_us)
 

@@ -5,7 +5,8 @@
     joined     its stables move the merge's point, and it decides what they freeze
 
 An input that is attached when none is joined joins at once; what lies between the merge's point and its `since` is then a gap, which
-nobody will tell about. The number of an input that left is free as soon as nothing of it is left (L9).
+nobody will tell about. One that waits goes on waiting when the last joined one leaves. What an input gave is cleared when it leaves, so
+its number is free (L9).
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ from lineage.errors import EddyError
 from lineage.growth import fitted_rows
 from lineage.kernels import Number, inline
 from lmerge.elements import ADJUST, INSERT, STABLE
-from lmerge.merged import IGNORED, KNOWN, N_OUTCOMES, REPEATED, SETTLED, UNKNOWN
+from lmerge.outcomes import KNOWN, OUTCOMES, REPEATED, SETTLED, UNKNOWN
 
 FREE, WAITING, JOINED = range(3)
 
-#: Fields of an input: its state, since when it is right, its last stable, the last that counted, the largest start it gave, how many
-#: events it has that are not below its own point (kept for one policy), position within a start (R1); then counters.
-STATE, SINCE, POINT, COUNTED, TOP, N_UNFROZEN, PLACE, ROUND = range(8)
+#: Fields of an input: its state, since when it is right, its last stable, the largest start it gave and how many events it has that
+#: are not below its own point (both for one policy each), the start up to which its position is not known and its position (R1);
+#: then counters.
+STATE, SINCE, POINT, TOP, N_UNFROZEN, BAR, POSITION, ROUND = range(8)
 #: elements in and out, by kind; outcomes; events taken back; gaps
 IN = 8
 OUT = IN + 3
 OUTCOME = OUT + 3
-REMOVED = OUTCOME + N_OUTCOMES
+REMOVED = OUTCOME + len(OUTCOMES)
 GAPS = REMOVED + 1
 N_INPUT_FIELDS = GAPS + 1
 
@@ -73,13 +75,13 @@ def join_waiting(inputs: Number, stable: Number) -> None:
 
 
 @inline
-def leading(inputs: Number, field: Number) -> Number:
-    """Return the joined input with the most in a field, the lowest number of equal ones; -1 if none is joined."""
-    best = np.int64(-1)
-    for number in range(len(inputs)):
-        if inputs[number, STATE] == JOINED and (best < 0 or inputs[number, field] > inputs[best, field]):
-            best = np.int64(number)
-    return best
+def has_most(inputs: Number, number: Number, field: Number) -> Number:
+    """Whether no joined input has more in a field."""
+    most = True
+    for other in range(len(inputs)):
+        if inputs[other, STATE] == JOINED and inputs[other, field] > inputs[number, field]:
+            most = False
+    return most
 
 
 class Inputs:
@@ -100,7 +102,7 @@ class Inputs:
             self.rows = fitted_rows(self.rows, number + 1)
         row = self.rows[number]
         row[:] = 0
-        row[[POINT, COUNTED, TOP]] = BEGINNING
+        row[[POINT, TOP, BAR]] = BEGINNING
         row[SINCE] = BEGINNING if since is None else since
         late = row[SINCE] > stable
         row[STATE] = WAITING if late and self.n_joined else JOINED
@@ -146,5 +148,3 @@ class Inputs:
         rows = self.rows[self.rows[:, STATE] != FREE]
         assert (rows[:, IN:OUT].sum(1) == rows[:, OUTCOME:REMOVED].sum(1)).all(), "every element has an outcome"
         assert (rows[rows[:, STATE] == WAITING][:, SINCE] > stable).all(), "an input joins when the point has reached it"
-        assert (rows[:, COUNTED] <= rows[:, POINT]).all(), "no stable counts before it is said"
-        assert (rows[:, OUTCOME + IGNORED] <= rows[:, IN:OUT].sum(1)).all()

@@ -20,7 +20,7 @@ from lineage.errors import EddyError
 from lmerge.elements import ElementBatch
 from lmerge.inputs import Counters as Counters
 from lmerge.merged import Merged as Merged
-from lmerge.policies import FIRST, LAZY, parse_policies
+from lmerge.policies import parse_policies
 from lmerge.r3 import R3Merge
 
 

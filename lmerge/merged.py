@@ -13,11 +13,6 @@ import numpy as np
 
 from lmerge.elements import ElementBatch
 
-#: What became of an element: the first to tell of its event, told by another input or by this one already, below the merge's
-#: point; an adjust that was taken or that finds no event; a stable that moved the merge's point, or not; an empty life is ignored.
-NEW, KNOWN, REPEATED, SETTLED, CHANGED, UNKNOWN, MOVED, IGNORED = range(8)
-N_OUTCOMES = 8
-
 
 class Merged(NamedTuple):
     """The outcome of a push."""
@@ -25,7 +20,7 @@ class Merged(NamedTuple):
     elements: ElementBatch
     #: node of each output element, -1 for a stable
     nodes: np.ndarray
-    #: int8, one for each pushed element
+    #: int8, one for each pushed element (`lmerge/outcomes.py`)
     outcomes: np.ndarray
     #: node of each pushed element, -1 if it has none (R3, R4)
     taken: np.ndarray

@@ -1,21 +1,20 @@
 """When a merge gives out what it knows (the paper's §V-A): words, and the numbers that kernels read.
 
     insert   "first"        when the first input gives the event
-             "leader"       when the joined input with the largest point gives it
-             "highest"      when the joined input with the largest start gives it
-             "unfrozen"     when the joined input with most events not below its own point gives it
-             "half-frozen"  when it is below the point of a joined input that has it
-             "fraction:f"   when that part of the joined inputs has it
+             "leader"       when the input that last moved the merge's point gives it
+             "highest"      when an input gives it that has given as large a start as any
+             "unfrozen"     when an input gives it that has as many events not below its own point as any
+             "half-frozen"  when it is below the point of an input that has it
+             "fraction:f"   when that part of the inputs has it
              "stable"       when the merge's point passes its start, so it is never taken back
     adjust   "lazy"         when the merge's point would freeze a wrong end
              "every"        also whenever an input gives another end
-             "leader"       also whenever the joined input with the largest point does
+             "leader"       also whenever the input that last moved the merge's point does
     missing  "leader"       what the deciding input lacks when the point passes its start goes
-             "any"          what a joined input has then stays; the deciding input has the first word on its end
+             "any"          what an input has then stays; the deciding input has the first word on its end, then the furthest one
     lag      how far the merge's point stays behind the largest of its inputs
 
-Whatever the words, an event is out when the point passes its start, if it is one by then. Of inputs that are equal the lowest
-number counts.
+Inputs are joined ones here, but for "first". Whatever the words, an event is out once the point has passed its start.
 """
 
 from __future__ import annotations

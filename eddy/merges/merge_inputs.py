@@ -21,7 +21,7 @@ from lineage.errors import ConflictError, EddyError, NotFoundError, RowError, di
 from lineage.schema import check_name
 from lineage.times import MIN_US, to_iso
 from lmerge.merge import Merge
-from lmerge.merged import CHANGED, IGNORED, KNOWN, N_OUTCOMES, NEW, REPEATED, SETTLED
+from lmerge.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
 
 #: Inputs that a merge remembers at most, those that were detached with them.
 MAX_INPUTS = 1024
@@ -40,7 +40,7 @@ class MergeInput:
     largest: int = BEGINNING
     last: int = BEGINNING
     #: rows by what became of them
-    outcomes: np.ndarray = field(default_factory=lambda: np.zeros(N_OUTCOMES, np.int64))
+    outcomes: np.ndarray = field(default_factory=lambda: np.zeros(len(OUTCOMES), np.int64))
     contradictions: int = 0
     #: how far it moved the merge's point, in all
     led_us: int = 0
@@ -86,7 +86,7 @@ class MergeInput:
 
     def count(self, outcomes: np.ndarray) -> np.ndarray:
         """Count what became of some rows; returns those counts."""
-        found = np.bincount(outcomes, minlength=N_OUTCOMES)
+        found = np.bincount(outcomes, minlength=len(OUTCOMES))
         self.outcomes += found
         return found
 
@@ -134,11 +134,9 @@ class MergeInputs:
             )
         return checked
 
-    def attach(self, name: str, since: int | None) -> None:
-        """Attach an input that is right from a time on: by default from the largest that any input gave."""
+    def attach(self, name: str, since: int) -> None:
+        """Attach an input that is right from a time on."""
         merge = self._merge
-        if since is None:
-            since = max((one.largest for one in self.attached.values()), default=merge.stable)
         waits = any(map(self.joined, self.attached.values()))
         if not waits and BEGINNING < merge.stable < since:
             self.gaps = [*self.gaps[-9:], (merge.stable, since)]

@@ -38,9 +38,10 @@ from lineage.schema import Schema
 from lineage.times import MIN_US, to_datetime, to_iso
 from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
 from lmerge.merge import make_merge
-from lmerge.merged import CHANGED, IGNORED, KNOWN, N_OUTCOMES, NEW, REPEATED, SETTLED, Merged
+from lmerge.merged import Merged
+from lmerge.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
 
-_NO_COUNTS = np.zeros(N_OUTCOMES, np.int64)
+_NO_COUNTS = np.zeros(len(OUTCOMES), np.int64)
 
 
 class Given(NamedTuple):

@@ -1,0 +1,104 @@
+"""How a stable point is taken, in phases: R3 and R4 differ in what they decide about a node.
+
+    freezing    nodes that are due before the new point give out what it would freeze wrongly
+    entering    under "half-frozen" and a lag, events that the input's point has passed and the merge's has not go out
+    ended       the point moves, and inputs that waited for it join
+
+A phase may stop for lack of room. Nodes with something to give out then stay listed, and the kernel goes on with them when it is called
+again.
+"""
+
+from __future__ import annotations
+
+from lineage.elements import FOREVER
+from lineage.kernels import Number, called
+from lmerge.due import DUE, NEXT, NO_NODE, ORDER, link, unlink
+from lmerge.elements import STABLE
+from lmerge.inputs import JOINED, OUT, POINT, STATE, join_waiting
+from lmerge.merged import OUT_END, OUT_KIND, OUT_NODE
+from lmerge.nodes import (
+    INSERTS,
+    LAG,
+    LEAD,
+    LOOKED,
+    MOVED_BY,
+    N_MOVES,
+    N_OUT,
+    PASSED,
+    PHASE,
+    POINT_OUT,
+    SHIFT,
+    TARGET,
+)
+from lmerge.policies import HALF_FROZEN
+
+IDLE, FREEZING, ENTERING, ENDED = range(4)
+
+
+@called
+def begin_stable(inputs: Number, number: Number, header: Number, time: Number) -> None:
+    """Let an input's point move; the header says to where the merge's does and in which phase that is, idle if nothing happens."""
+    time = min(time, FOREVER)
+    inputs[number, POINT] = max(inputs[number, POINT], time)
+    if inputs[number, STATE] == JOINED:
+        header[TARGET] = time - header[LAG] if time < FOREVER else time
+        if header[TARGET] > header[POINT_OUT]:
+            header[PHASE] = FREEZING
+        elif header[INSERTS] == HALF_FROZEN and header[LAG] > 0:
+            header[PHASE] = ENTERING
+
+
+@called
+def take_due(nodes: Number, buckets: Number, high: Number, header: Number) -> Number:
+    """Take the nodes that are due before the new point out of the calendar; returns the head of a list of them.
+
+    They are found by the calendar, or one by one where that is less to look at.
+    """
+    point = header[TARGET]
+    shift = header[SHIFT]
+    first = header[POINT_OUT] >> shift
+    n_buckets = min(((point - 1) >> shift) - first, len(buckets) - 1) + 1
+    head = NO_NODE
+    if n_buckets > high:
+        header[LOOKED] += high
+        for node in range(high):
+            if nodes[node, ORDER] != 0 and nodes[node, DUE] < point:
+                unlink(nodes, buckets, shift, node)
+                nodes[node, NEXT] = head
+                head = node
+    else:
+        header[PASSED] += n_buckets
+        for step in range(n_buckets):
+            bucket = (first + step) & (len(buckets) - 1)
+            node = buckets[bucket]
+            buckets[bucket] = NO_NODE
+            while node >= 0:
+                after = nodes[node, NEXT]
+                due = nodes[node, DUE]
+                header[LOOKED] += 1
+                if due >= point:
+                    link(nodes, buckets, shift, node, due)
+                else:
+                    nodes[node, NEXT] = head
+                    head = node
+                node = after
+    return head
+
+
+@called
+def end_stable(out: Number, header: Number, inputs: Number, number: Number) -> None:
+    """Move the merge's point, give out the stable, and let those join who waited for it; there is room."""
+    n = header[N_OUT]
+    for row in range(len(out)):
+        out[row, n] = 0
+    out[OUT_KIND, n] = STABLE
+    out[OUT_END, n] = header[TARGET]
+    out[OUT_NODE, n] = NO_NODE
+    header[N_OUT] = n + 1
+    inputs[number, OUT + STABLE] += 1
+    if header[N_MOVES] > 0 and header[TARGET] < FOREVER:
+        header[MOVED_BY] += header[TARGET] - header[POINT_OUT]
+    header[N_MOVES] += 1
+    header[POINT_OUT] = header[TARGET]
+    header[LEAD] = number
+    join_waiting(inputs, header[POINT_OUT])
