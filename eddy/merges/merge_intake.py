@@ -139,20 +139,36 @@ class MergeIntake(Intake):
         if not n:
             return None, self.receipt()
         times = np.ascontiguousarray(checked.cells[self.time_column], np.int64)
-        payloads = self.codes.of_rows(checked.cells, checked.nulls, n)
-        given = Given(checked.cells, checked.nulls, times, payloads, np.arange(self._receipts, self._receipts + n))
-        self._receipts += n
         implied = of.imply(times, self.stream.order, self.stream.lateness_us)
         self.largest = max(self.largest, of.largest)
+        given, n_settled = self._given(checked, times)
+        n = len(given.times)
         batch = np.zeros((5, n + (implied is not None)), np.int64)
-        batch[0, :n], batch[1, :n], batch[2, :n] = INSERT, times, payloads
-        batch[4, :n] = self._ends(checked.cells, checked.nulls, times)
+        batch[0, :n], batch[1, :n], batch[2, :n] = INSERT, given.times, given.payloads
+        batch[4, :n] = self._ends(given.cells, given.nulls, given.times)
         if implied is not None:
             batch[0, n], batch[4, n] = STABLE, implied
         entering, counts = self._push(of, batch, given)
+        of.outcomes[SETTLED] += n_settled
+        counts[SETTLED] += n_settled
         if entering is not None and entering.time_at(0) <= over:
             self.expired_rows += entering.count_until(over)
         return entering, self.receipt(counts)
+
+    def _given(self, checked: Ingested, times: np.ndarray) -> tuple[Given, int]:
+        """Rows as the merge takes them, and the number of those left out because they are settled beyond doubt."""
+        cells, nulls = checked.cells, checked.nulls
+        receipts = np.arange(self._receipts, self._receipts + checked.n_rows)
+        self._receipts += checked.n_rows
+        if self._events is not None and self.end_column is None:
+            # an event of one instant is let go of as soon as the point is past its end
+            open_ = times >= self._merge.stable - 1
+            if not open_.all():
+                rows = np.flatnonzero(open_)
+                cells, nulls = [column[rows] for column in cells], [None if null is None else null[rows] for null in nulls]
+                times, receipts = times[rows], receipts[rows]
+        payloads = self.codes.of_rows(cells, nulls, len(times))
+        return Given(cells, nulls, times, payloads, receipts), checked.n_rows - len(times)
 
     def change(self, of: MergeInput, adjusts: np.ndarray) -> tuple[Rows | None, MergeReceipt]:
         """Take adjusts of an input: times, payloads, old and new ends. Gives back the references of the payloads."""

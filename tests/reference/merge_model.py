@@ -38,8 +38,10 @@ class Input:
     said: int = BEGINNING
     point: int = BEGINNING
     largest: int = BEGINNING
-    #: the largest time that it gave and the merge took
+    #: the largest time that it gave, and the newest
     top: int = BEGINNING
+    last: int = BEGINNING
+    contradictions: int = 0
 
 
 @dataclass(eq=False)
@@ -67,8 +69,15 @@ class Options:
     lag: int = 0
 
 
+def _value(value: Any) -> str:
+    """Equal for equal values."""
+    return "0" if value == 0 else repr(value)
+
+
 class MergeModel:
     """Case R3: events that can be told apart, in any order, with adjusts."""
+
+    counts_contradictions = True
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -79,7 +88,6 @@ class MergeModel:
         self.front = BEGINNING
         self.n_receipts = self.n_events = self.n_rows = 0
         self.largest = BEGINNING
-        self.contradictions: Counter[str] = Counter()
         self.gaps: list[tuple[int, int]] = []
         self._new: list[tuple[Event, int]] = []
         self._ends: list[End] = []
@@ -117,7 +125,7 @@ class MergeModel:
         below = [i for i, row in enumerate(rows) if row[self.options.time] < of.said]
         if below:
             return below[0]
-        last = getattr(of, "last", BEGINNING)
+        last = of.last
         for i, row in enumerate(rows):
             time = row[self.options.time]
             if (order == "strict" and time <= last) or (order == "ordered" and time < last):
@@ -132,7 +140,7 @@ class MergeModel:
             time = row[options.time]
             of.largest = max(of.largest, time)
             self.largest = max(self.largest, time)
-            of.last = time  # type: ignore[attr-defined]
+            of.last = time
             counts[self._insert(of, row)] += 1
             self.n_receipts += 1
         if rows:
@@ -153,11 +161,14 @@ class MergeModel:
             found += self.say(of.name, time)
         return found
 
-    def holds(self, name: str, identity: dict[str, Any], time: int) -> bool:
+    def can_adjust(self, name: str, identity: dict[str, Any], time: int, old: int | None) -> bool:
+        """Whether the input has the event, or nobody can say any more."""
         event = self.events.get((time, self.key(identity)))
-        return event is not None and self.inputs[name] in event.told
+        return time < self.stable if event is None else self.inputs[name] in event.told
 
-    def adjust(self, name: str, identity: dict[str, Any], time: int, end: int) -> tuple[list[Enter | End], str]:
+    def adjust(
+        self, name: str, identity: dict[str, Any], time: int, old: int | None, end: int
+    ) -> tuple[list[Enter | End], str]:
         of = self.inputs[name]
         event = self.events.get((time, self.key(identity)))
         if event is None:
@@ -174,8 +185,9 @@ class MergeModel:
 
     def key(self, row: dict[str, Any]) -> Any:
         options = self.options
-        names = [name for name in row if name not in (options.time, options.end)] if options.unique is None else options.unique
-        return tuple((name, repr(row[name]) if row[name] != 0 else "0.0") for name in sorted(names))
+        apart = (options.time, options.end, f"old_{options.end}")
+        names = [name for name in row if name not in apart] if options.unique is None else options.unique
+        return tuple((name, _value(row[name])) for name in sorted(names))
 
     def _insert(self, of: Input, row: dict[str, Any]) -> str:
         time = row[self.options.time]
@@ -196,7 +208,7 @@ class MergeModel:
             outcome = "repeated"
         if outcome != "new":
             others = [name for name in row if name not in (self.options.time, self.options.end)]
-            self.contradictions[of.name] += any(repr(row[name]) != repr(event.row[name]) for name in others)
+            of.contradictions += any(_value(row[name]) != _value(event.row[name]) for name in others)
         if outcome != "repeated":
             event.told[of] = end
             if event.out is None and self._goes_out(of, event):
