@@ -53,8 +53,6 @@ class Manner:
 COMPLETE = Manner()
 #: As gateways are.
 SLOPPY = Manner(repeated=0.1, missing=0.12, spurious=0.0)
-#: What never changes and comes in any order, as readings do.
-STEADY = Manner(revised=0.0, wavering=0.0, spurious=0.0)
 
 
 def random_table(rng: Random, n: int, *, key: bool = True, span: int = 12, payloads: int = 3, life: int = 8) -> list[TableEvent]:

@@ -11,7 +11,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "papers.md"
 FOLDERS = {"P/": "tests/unit/experiments/papers/", "E/": "tests/unit/eddy/"}
 #: Files whose every test is about a line of the page.
-WHOLE = ("tests/unit/experiments/papers/test_errata.py", "tests/unit/eddy/test_paper_examples.py")
+WHOLE = (
+    "tests/unit/experiments/papers/test_errata.py",
+    "tests/unit/experiments/papers/test_lmerge_errata.py",
+    "tests/unit/experiments/papers/test_lmerge_examples.py",
+    "tests/unit/eddy/test_paper_examples.py",
+)
 
 _NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
 

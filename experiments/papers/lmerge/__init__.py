@@ -16,6 +16,7 @@ adjust(7, 6, 10, 15) stable(11)
 
 from __future__ import annotations
 
+from experiments.papers.lmerge.cleanse import SlowCleanse
 from experiments.papers.lmerge.elements import PhysicalElement, adjust, batch_of, elements_of, insert, stable
 from experiments.papers.lmerge.in2t import SlowR3
 from experiments.papers.lmerge.in3t import SlowR4
@@ -37,6 +38,7 @@ def make_slow_merge(
 
 __all__ = [
     "PhysicalElement",
+    "SlowCleanse",
     "SlowMerge",
     "SlowR0",
     "SlowR1",

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from experiments.papers.lmerge.elements import PhysicalElement, elements_of, stable
+from experiments.papers.lmerge.elements import PhysicalElement, stable
 from lineage.elements import BEGINNING, FOREVER
-from lmerge.elements import ADJUST, INSERT, ElementBatch
+from lmerge.elements import ADJUST, INSERT
 from lmerge.outcomes import IGNORED, MOVED
 
 
@@ -82,10 +82,6 @@ class SlowMerge:
         else:
             outcome = self._stable(number, element.end)
         return Taken(outcome, self._out)
-
-    def push_batch(self, number: int, batch: ElementBatch) -> list[Taken]:
-        """Take a batch, element by element."""
-        return [self.push(number, element) for element in elements_of(batch)]
 
     def _stable(self, number: int, point: int) -> int:
         self._points[number] = max(point, self._points[number])

@@ -17,6 +17,7 @@ or those of the `leader`.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 from lineage.errors import EddyError
@@ -31,7 +32,7 @@ class SlowPolicy(NamedTuple):
 
     insert: str = "first"
     #: Of `fraction:f`.
-    fraction: float = 1.0
+    fraction: Fraction = Fraction(1)
     adjust: str = "lazy"
     missing: str = "leader"
 
@@ -46,4 +47,4 @@ def policy_of(insert: str, adjust: str, missing: str) -> SlowPolicy:
     ):
         if given not in words:
             raise EddyError(f'unknown word "{given}" for {name}', code="bad_policy", hint=f"One of {', '.join(words)}.")
-    return SlowPolicy(word, float(part) if part else 1.0, adjust, missing)
+    return SlowPolicy(word, Fraction(part) if part else Fraction(1), adjust, missing)
