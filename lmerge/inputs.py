@@ -60,9 +60,35 @@ class Counters(NamedTuple):
     gaps: int
 
 
+#: A tally counts up to 64 elements in one number: 7 bits for each outcome, and how many are adjusts. It is emptied whenever these
+#: bits of the number of elements are 0.
+TALLY_MASK = 63
+_TALLY_BITS = 7
+
+
 @inline
-def count_element(inputs: Number, number: Number, kind: Number, outcome: Number) -> None:
-    inputs[number, IN + kind] += 1
+def tallied(kind: Number, outcome: Number) -> Number:
+    """Return what an insert or adjust adds to a tally."""
+    return (np.int64(1) << (_TALLY_BITS * outcome)) + (kind << 56)
+
+
+@inline
+def count_tally(inputs: Number, number: Number, tally: Number) -> Number:
+    """Count the elements of a tally; returns an empty one."""
+    n = np.int64(0)
+    for outcome in range(len(OUTCOMES)):
+        part = (tally >> (_TALLY_BITS * outcome)) & 127
+        inputs[number, OUTCOME + outcome] += part
+        n += part
+    n_adjusts = tally >> 56
+    inputs[number, IN + INSERT] += n - n_adjusts
+    inputs[number, IN + ADJUST] += n_adjusts
+    return np.int64(0)
+
+
+@inline
+def count_stable(inputs: Number, number: Number, outcome: Number) -> None:
+    inputs[number, IN + STABLE] += 1
     inputs[number, OUTCOME + outcome] += 1
 
 

@@ -18,12 +18,12 @@ from lineage.numbers import Numbers
 from lmerge.due import DUE, NO_NODE, ORDER, PAYLOAD, START, fitting, lay_out, linked
 from lmerge.elements import ElementBatch
 from lmerge.inputs import FREE, STATE, Counters, Inputs
+from lmerge.lookup import find_nodes
 from lmerge.merged import N_OUT_ROWS, Merged, as_merged
 from lmerge.nodes import (
     DECIDED,
     DENOMINATOR,
     FIELDS,
-    FREED,
     INSERTS,
     LACKS,
     LEAD,
@@ -42,9 +42,7 @@ from lmerge.nodes import (
     PROBED,
     ROOM,
     SHIFT,
-    find_nodes,
     let_go_of_all,
-    list_nodes,
 )
 from lmerge.points import IDLE
 from lmerge.policies import Policies
@@ -69,7 +67,7 @@ class NodeMerge:
         self._nodes = np.zeros((self._numbers.capacity, FIELDS), np.int64)
         self._table = np.zeros(2 * self._numbers.capacity, np.int64)
         self._header = np.zeros(N_HEADER, np.int64)
-        self._header[[POINT_OUT, LEAD, PENDING, FREED]] = BEGINNING, -1, NO_NODE, NO_NODE
+        self._header[[POINT_OUT, LEAD, PENDING]] = BEGINNING, -1, NO_NODE
         self._header[INSERTS : DENOMINATOR + 1] = policies
         self._buckets = np.zeros(0, np.int64)
         #: what the counters of work said when the calendar last was as good as it can be
@@ -119,7 +117,7 @@ class NodeMerge:
         if self.leader == number:
             self._header[LEAD] = -1
         self._fit_inputs()
-        let_go_of_all(self._nodes, self._table, self._buckets, self._header, int(self._numbers.header[0]), self.absent)
+        let_go_of_all(self._state, self._header, self.absent)
 
     def _clear(self, number: int) -> None:
         """Forget what an input has."""
@@ -141,13 +139,20 @@ class NodeMerge:
         outcomes, taken = np.empty(n, np.int8), np.empty(n, np.int64)
         header = self._header
         header[N_OUT] = 0
+        #: nodes let go of before a kernel stopped for lack of room
+        before: list[np.ndarray] = []
         done = 0
         while (done := self._merge(number, done, batch, out, outcomes, taken)) < n:
             if header[LACKS] == ROOM:
                 out = fitted(out, 2 * out.shape[1])
             else:
+                before.append(self._take_freed())
                 self._make_room(int(header[LACKS]))
         freed = self._take_freed()
+        if before:
+            freed = np.concatenate([*before, freed])
+        if len(freed):
+            self._give_back(freed)
         self._adapt()
         return as_merged(out, int(header[N_OUT]), outcomes, taken, freed)
 
@@ -181,17 +186,17 @@ class NodeMerge:
             self._fit_nodes()
 
     def _take_freed(self) -> np.ndarray:
-        """Return the nodes that this push, or an input that left before it, let go of; their numbers are free from now on."""
-        header = self._header
-        freed = np.empty(int(header[N_FREED]), np.int64)
-        if len(freed):
-            list_nodes(self._nodes, int(header[FREED]), freed)
-            header[[FREED, N_FREED]] = NO_NODE, 0
-            self._numbers.give(freed)
-            if self._numbers.shrink(len(freed), self._nodes[:, ORDER], self.n_live):
-                self._fit_nodes()
-                self._arrange()
-        return freed
+        """Return the nodes that were let go of and are not free yet."""
+        n_freed = int(self._header[N_FREED])
+        self._header[N_FREED] = 0
+        return self._numbers.free[self.capacity - n_freed :].copy()
+
+    def _give_back(self, freed: np.ndarray) -> None:
+        """Free the numbers of nodes that were let go of."""
+        self._numbers.give(freed)
+        if self._numbers.shrink(len(freed), self._nodes[:, ORDER], self.n_live):
+            self._fit_nodes()
+            self._arrange()
 
     def _fit_nodes(self) -> None:
         """Let the arrays follow the capacity."""
@@ -228,10 +233,8 @@ class NodeMerge:
         live = np.flatnonzero(nodes[:, ORDER])
         assert len(live) == self.n_live, "every node is counted"
         assert len(np.unique(nodes[live][:, [START, PAYLOAD]], axis=0)) == len(live), "an event has one node"
-        waiting = np.zeros(int(header[N_FREED]), np.int64)
-        list_nodes(nodes, int(header[FREED]), waiting)
         used = nodes[:, ORDER].copy()
-        used[waiting] = 1
+        used[self._numbers.free[self.capacity - int(header[N_FREED]) :]] = 1
         self._numbers.check(used)
         self._inputs.check(self.stable)
         assert nodes.shape[1] == FIELDS + len(self._inputs.rows), "every input has a field"

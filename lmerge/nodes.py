@@ -27,10 +27,10 @@ SHOWN, FIELDS = 6, 7
 #: come: nodes with something to give out, the new point, the phase; nodes let go of; outputs written; what is lacking; policies;
 #: work: places of the table and nodes looked at, nodes that were due, buckets passed; steps of the point, and how far they were.
 (
-    POINT_OUT, LEAD, N_LIVE, LAST_ORDER, SHIFT, PENDING, TARGET, PHASE, FREED, N_FREED, N_OUT, LACKS,
+    POINT_OUT, LEAD, N_LIVE, LAST_ORDER, SHIFT, PENDING, TARGET, PHASE, N_FREED, N_OUT, LACKS,
     INSERTS, ADJUSTS, KEEP_ANY, LAG, NUMERATOR, DENOMINATOR, PROBED, LOOKED, DECIDED, PASSED, N_MOVES, MOVED_BY,
-) = range(24)  # fmt: skip
-N_HEADER = 24
+) = range(23)  # fmt: skip
+N_HEADER = 23
 
 #: What a kernel lacks.
 NODES, ROOM, ENTRIES = range(3)
@@ -46,22 +46,25 @@ def hash_event(start: Number, payload: Number) -> Number:
 
 
 @inline
-def find_event(
-    nodes: Number, table: Number, shift: Number, header: Number, h: Number, start: Number, payload: Number
-) -> Number:  # fmt: skip
+def find_event(nodes: Number, table: Number, shift: Number, h: Number, start: Number, payload: Number) -> Number:
     """Return the place of an event's node in the table, or the free place where it would be."""
     mask = np.int64(len(table) - 1)
     at = h >> shift
-    header[PROBED] += 1
-    while table[at] != 0:
-        entry = table[at]
+    entry = table[at]
+    while entry != 0:
         if hash_of(entry) == h:
             node = number_of(entry)
             if nodes[node, START] == start and nodes[node, PAYLOAD] == payload:
                 break
         at = (at + 1) & mask
-        header[PROBED] += 1
+        entry = table[at]
     return at
+
+
+@inline
+def n_probes(table: Number, shift: Number, h: Number, at: Number) -> Number:
+    """Return how many places were looked at to find one."""
+    return ((at - (h >> shift)) & (len(table) - 1)) + 1
 
 
 @inline
@@ -102,8 +105,9 @@ def make_node(
 
 
 @inline
-def forget_node(nodes: Number, table: Number, header: Number, node: Number) -> None:
-    """Take a node out of the table and list it as let go of; it is in no bucket any more."""
+def forget_node(nodes: Number, table: Number, free: Number, header: Number, node: Number) -> None:
+    """Take a node out of the table; it is in no bucket any more. Until the push is over it stands at the far end of the stack of
+    free numbers."""
     shift = table_shift(table)
     mask = np.int64(len(table) - 1)
     at = hash_event(nodes[node, START], nodes[node, PAYLOAD]) >> shift
@@ -111,48 +115,31 @@ def forget_node(nodes: Number, table: Number, header: Number, node: Number) -> N
         at = (at + 1) & mask
     delete_entry(table, at, shift)
     nodes[node, ORDER] = 0
-    nodes[node, NEXT] = header[FREED]
-    header[FREED] = node
     header[N_FREED] += 1
+    free[len(free) - header[N_FREED]] = node
     header[N_LIVE] -= 1
 
 
 @inline
-def let_go(nodes: Number, table: Number, buckets: Number, header: Number, node: Number, absent: Number) -> None:
+def let_go(
+    nodes: Number, table: Number, buckets: Number, free: Number, header: Number, node: Number, absent: Number
+) -> None:  # fmt: skip
     """Let go of a node if nothing of it is out and no input has it."""
     held = False
     for field in range(SHOWN, nodes.shape[1]):
         held |= nodes[node, field] != absent
     if not held:
         unlink(nodes, buckets, header[SHIFT], node)
-        forget_node(nodes, table, header, node)
+        forget_node(nodes, table, free, header, node)
 
 
-@kernel("void(int64[:,::1], int64[::1], int64[::1], int64[::1], int64, int64)")
-def let_go_of_all(nodes: np.ndarray, table: np.ndarray, buckets: np.ndarray, header: np.ndarray, high: int, absent: int) -> None:
+@kernel("void(Tuple((int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1])), int64[::1], int64)")
+def let_go_of_all(state: tuple[np.ndarray, ...], header: np.ndarray, absent: int) -> None:
     """Let go of all nodes of which nothing is out and that no input has."""
-    for node in range(high):
+    nodes, table, buckets, free, pool = state
+    for node in range(pool[0]):
         if nodes[node, ORDER] != 0:
-            let_go(nodes, table, buckets, header, node, absent)
-
-
-@kernel("void(int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
-def find_nodes(
-    nodes: np.ndarray, table: np.ndarray, header: np.ndarray, starts: np.ndarray, payloads: np.ndarray, found: np.ndarray
-) -> None:  # fmt: skip
-    """Write the node of each event, -1 where there is none."""
-    bits = table_shift(table)
-    for i in range(len(starts)):
-        h = hash_event(starts[i], payloads[i])
-        found[i] = number_of(table[find_event(nodes, table, bits, header, h, starts[i], payloads[i])])
-
-
-@kernel("void(int64[:,::1], int64, int64[::1])")
-def list_nodes(nodes: np.ndarray, head: int, found: np.ndarray) -> None:
-    """List as many nodes as fit, along their links."""
-    for k in range(len(found)):
-        found[k] = head
-        head = nodes[head, NEXT]
+            let_go(nodes, table, buckets, free, header, node, absent)
 
 
 @inline

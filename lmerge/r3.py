@@ -23,7 +23,7 @@ from lineage.hashing import number_of, table_shift
 from lineage.kernels import Number, called, inline, kernel
 from lmerge.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
 from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
-from lmerge.inputs import JOINED, N_UNFROZEN, POINT, STATE, TOP, count_element
+from lmerge.inputs import JOINED, N_UNFROZEN, POINT, STATE, TALLY_MASK, TOP, count_stable, count_tally, tallied
 from lmerge.node_merge import NodeMerge
 from lmerge.nodes import (
     ADJUSTS,
@@ -38,6 +38,7 @@ from lmerge.nodes import (
     PENDING,
     PHASE,
     POINT_OUT,
+    PROBED,
     SHIFT,
     SHOWN,
     TARGET,
@@ -51,9 +52,10 @@ from lmerge.nodes import (
     hash_event,
     let_go,
     make_node,
+    n_probes,
     write_output,
 )
-from lmerge.outcomes import CHANGED, IGNORED, KNOWN, MOVED, NEW, REPEATED, SETTLED, UNKNOWN
+from lmerge.outcomes import IGNORED, KNOWN, MOVED, NEW, SETTLED, UNKNOWN
 from lmerge.pending import sort_pending
 from lmerge.points import ENDED, ENTERING, FREEZING, IDLE, begin_stable, end_stable, take_due
 from lmerge.policies import FIRST, FRACTION, HALF_FROZEN, LAZY, UNFROZEN
@@ -74,7 +76,7 @@ def show(
 @called
 def respond(out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, had: Number) -> None:
     """Give out, under the policies that do, what an input has just told about an event; `had` is the end it told before."""
-    nodes, table, buckets, _, _ = state
+    nodes, table, buckets, free, _ = state
     start = nodes[node, START]
     now = nodes[node, FIELDS + number]
     if (had == ABSENT) != (now == ABSENT) and start >= inputs[number, POINT]:
@@ -98,7 +100,7 @@ def respond(out: Number, header: Number, inputs: Number, number: Number, state: 
         if end != shown and end >= header[POINT_OUT]:
             show(out, header, inputs, number, nodes, node, ADJUST, end)
     if now == ABSENT:
-        let_go(nodes, table, buckets, header, node, ABSENT)
+        let_go(nodes, table, buckets, free, header, node, ABSENT)
 
 
 @called
@@ -140,8 +142,9 @@ def keep_node(nodes: Number, node: Number, buckets: Number, header: Number) -> N
 
 
 @called
-def decide(nodes: Number, table: Number, buckets: Number, number: Number, inputs: Number, header: Number, node: Number) -> None:
+def decide(state: Number, number: Number, inputs: Number, header: Number, node: Number) -> None:
     """Decide about a list of nodes that are due: each has something to give out, is kept, or is let go of."""
+    nodes, table, buckets, free, _ = state
     point = header[TARGET]
     while node >= 0:
         after = nodes[node, NEXT]
@@ -154,7 +157,7 @@ def decide(nodes: Number, table: Number, buckets: Number, number: Number, inputs
         if changes:
             be_listed(nodes, node, header)
         elif end < point:
-            forget_node(nodes, table, header, node)
+            forget_node(nodes, table, free, header, node)
         else:
             keep_node(nodes, node, buckets, header)
         node = after
@@ -175,10 +178,9 @@ def list_half_frozen(nodes: Number, buckets: Number, high: Number, number: Numbe
 
 
 @called
-def give_listed(
-    out: Number, header: Number, inputs: Number, number: Number, nodes: Number, table: Number, buckets: Number
-) -> Number:  # fmt: skip
+def give_listed(out: Number, header: Number, inputs: Number, number: Number, state: Number) -> Number:
     """Give out what the listed nodes have to, in order; returns whether there was room."""
+    nodes, table, buckets, free, _ = state
     while header[PENDING] >= 0:
         if not has_room(out, header):
             return False
@@ -191,7 +193,7 @@ def give_listed(
             end = decided_end(nodes, node, number, inputs, header)
             show(out, header, inputs, number, nodes, node, INSERT if nodes[node, SHOWN] == ABSENT else ADJUST, end)
             if end < header[TARGET]:
-                forget_node(nodes, table, header, node)
+                forget_node(nodes, table, free, header, node)
             else:
                 keep_node(nodes, node, buckets, header)
     return True
@@ -212,24 +214,24 @@ def recount_unfrozen(nodes: Number, high: Number, inputs: Number) -> None:
 @called
 def take_stable(out: Number, header: Number, inputs: Number, number: Number, state: Number, time: Number) -> Number:
     """Take a stable point, or go on with it where room was lacking; returns the outcome, or -1 if room is lacking."""
-    nodes, table, buckets, _, pool = state
+    nodes, _, buckets, _, pool = state
     high = pool[0]
     outcome = IGNORED
     if header[PHASE] == IDLE:
         begin_stable(inputs, number, header, time)
         if header[PHASE] == FREEZING:
-            decide(nodes, table, buckets, number, inputs, header, take_due(nodes, buckets, high, header))
+            decide(state, number, inputs, header, take_due(nodes, buckets, high, header))
         elif header[PHASE] == ENTERING:
             list_half_frozen(nodes, buckets, high, number, header, time)
     if header[PHASE] == FREEZING:
-        if not give_listed(out, header, inputs, number, nodes, table, buckets):
+        if not give_listed(out, header, inputs, number, state):
             return -1
         header[PHASE] = ENDED
         if header[INSERTS] == HALF_FROZEN and header[LAG] > 0:
             header[PHASE] = ENTERING
             list_half_frozen(nodes, buckets, high, number, header, time)
     if header[PHASE] == ENTERING:
-        if not give_listed(out, header, inputs, number, nodes, table, buckets):
+        if not give_listed(out, header, inputs, number, state):
             return -1
         header[PHASE] = ENDED if header[TARGET] > header[POINT_OUT] else IDLE
     if header[PHASE] == ENDED:
@@ -243,6 +245,73 @@ def take_stable(out: Number, header: Number, inputs: Number, number: Number, sta
     return outcome
 
 
+@called
+def take_events(
+    number: Number, i: Number, batch: Number, out: Number, outcomes: Number, taken: Number, state: Number, inputs: Number,
+    header: Number,
+) -> Number:  # fmt: skip
+    """Merge the elements from the i-th to the next stable; returns how many are done, fewer where the header says what is lacking."""
+    kinds, starts, payloads, _, ends = batch
+    nodes, table, buckets, free, pool = state
+    bits = table_shift(table)
+    plain = header[INSERTS] == FIRST and header[ADJUSTS] == LAZY
+    field = FIELDS + number
+    point = header[POINT_OUT]
+    probed = np.int64(0)
+    tally = np.int64(0)
+    while i < len(kinds) and kinds[i] != STABLE:
+        kind = kinds[i]
+        start = starts[i]
+        end = ends[i]
+        if not plain:
+            if not has_room(out, header):
+                break
+            if kind == INSERT:
+                inputs[number, TOP] = max(inputs[number, TOP], start)
+        h = hash_event(start, payloads[i])
+        at = find_event(nodes, table, bits, h, start, payloads[i])
+        node = number_of(table[at])
+        if node >= 0:
+            # what most elements of most inputs are: decided without jumps
+            had = nodes[node, field]
+            has = np.int64(had != ABSENT)
+            outcome = KNOWN + has if kind == INSERT else UNKNOWN - has
+            told = end if end > start else ABSENT
+            takes = (has == kind) & ((told != ABSENT) | (kind == ADJUST))
+            nodes[node, field] = told if takes else had
+            if takes and start < point and point <= end < nodes[node, DUE]:
+                unlink(nodes, buckets, header[SHIFT], node)
+                link(nodes, buckets, header[SHIFT], node, end)
+            if takes and not plain:
+                respond(out, header, inputs, number, state, node, had)
+        elif start < point:
+            outcome = SETTLED
+        elif kind == ADJUST:
+            outcome = UNKNOWN
+        elif end <= start:
+            outcome = IGNORED
+        else:
+            if not has_room(out, header) or not has_node(pool, header):
+                break
+            node = make_node(nodes, table, buckets, free, pool, header, at, h, start, payloads[i], ABSENT)
+            nodes[node, field] = end
+            if plain:
+                show(out, header, inputs, number, nodes, node, INSERT, end)
+            else:
+                respond(out, header, inputs, number, state, node, ABSENT)
+            outcome = NEW
+        probed += n_probes(table, bits, h, at)
+        taken[i] = node
+        outcomes[i] = outcome
+        tally += tallied(kind, outcome)
+        i += 1
+        if i & TALLY_MASK == 0:
+            tally = count_tally(inputs, number, tally)
+    count_tally(inputs, number, tally)
+    header[PROBED] += probed
+    return i
+
+
 @kernel(
     "int64(int64, int64, UniTuple(int64[::1], 5), int64[:,::1], int8[::1], int64[::1], "
     "Tuple((int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1])), int64[:,::1], int64[::1])"
@@ -251,62 +320,21 @@ def merge_r3(
     number: int, done: int, batch: tuple[np.ndarray, ...], out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray,
     state: tuple[np.ndarray, ...], inputs: np.ndarray, header: np.ndarray,
 ) -> int:  # fmt: skip
-    """Merge the elements `done ..` of an input; returns how many are done, fewer than all where the header says what is lacking."""
-    kinds, starts, payloads, _, ends = batch
-    nodes, table, buckets, free, pool = state
-    bits = table_shift(table)
-    plain = header[INSERTS] == FIRST and header[ADJUSTS] == LAZY
-    field = FIELDS + number
-    for i in range(done, len(kinds)):
-        kind = kinds[i]
-        if kind == STABLE:
-            outcome = take_stable(out, header, inputs, number, state, ends[i])
-            if outcome < 0:
-                return i
-            node = np.int64(NO_NODE)
-        else:
-            if not has_room(out, header):
-                return i
-            start = starts[i]
-            end = ends[i]
-            if kind == INSERT and not plain:
-                inputs[number, TOP] = max(inputs[number, TOP], start)
-            h = hash_event(start, payloads[i])
-            at = find_event(nodes, table, bits, header, h, start, payloads[i])
-            node = number_of(table[at])
-            if kind == INSERT and end <= start:
-                outcome = IGNORED
-            elif node >= 0:
-                had = nodes[node, field]
-                if kind == INSERT:
-                    outcome = KNOWN if had == ABSENT else REPEATED
-                else:
-                    outcome = UNKNOWN if had == ABSENT else CHANGED
-                if outcome == KNOWN or outcome == CHANGED:
-                    nodes[node, field] = end if end > start else ABSENT
-                    if start < header[POINT_OUT] and header[POINT_OUT] <= end < nodes[node, DUE]:
-                        unlink(nodes, buckets, header[SHIFT], node)
-                        link(nodes, buckets, header[SHIFT], node, end)
-                    if not plain:
-                        respond(out, header, inputs, number, state, node, had)
-            elif start < header[POINT_OUT]:
-                outcome = SETTLED
-            elif kind == ADJUST:
-                outcome = UNKNOWN
-            else:
-                if not has_node(pool, header):
-                    return i
-                node = make_node(nodes, table, buckets, free, pool, header, at, h, start, payloads[i], ABSENT)
-                nodes[node, field] = end
-                if plain:
-                    show(out, header, inputs, number, nodes, node, INSERT, end)
-                else:
-                    respond(out, header, inputs, number, state, node, ABSENT)
-                outcome = NEW
-        taken[i] = node
+    """Merge the elements `done ..` of an input; returns how many are done, fewer where the header says what is lacking."""
+    kinds = batch[0]
+    ends = batch[4]
+    i = done
+    while True:
+        i = take_events(number, i, batch, out, outcomes, taken, state, inputs, header)
+        if i == len(kinds) or kinds[i] != STABLE:
+            return i
+        outcome = take_stable(out, header, inputs, number, state, ends[i])
+        if outcome < 0:
+            return i
+        taken[i] = NO_NODE
         outcomes[i] = outcome
-        count_element(inputs, number, kind, outcome)
-    return len(kinds)
+        count_stable(inputs, number, outcome)
+        i += 1
 
 
 class R3Merge(NodeMerge):
