@@ -161,7 +161,7 @@ class NodeMerge:
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Whether an input has told of each event, in a bag with that old end; and whether there is a record of the event."""
         found = np.empty(len(starts), np.int64)
-        find_nodes(self._nodes, self._table, self._header, starts, payloads, found)
+        find_nodes(self._nodes, self._table, starts, payloads, found)
         known = found >= 0
         return known & self._told(number, np.maximum(found, 0), olds), known
 
