@@ -3,7 +3,7 @@
     R0        starts rise strictly                                         lmerge/r0.py
     R1        equal starts come in one order                               lmerge/r1.py
     R2        equal starts in any order, (payload, start) is a key         lmerge/r2.py
-    R2-bag    the same without the key                                     lmerge/r2.py
+              the same without the key: as a bag                           lmerge/r2.py
     R3        any order, adjusts, (payload, start) is a key                lmerge/r3.py
     R4        the same without the key                                     lmerge/r4.py
 
@@ -21,7 +21,11 @@ from lmerge.elements import ElementBatch
 from lmerge.inputs import Counters as Counters
 from lmerge.merged import Merged as Merged
 from lmerge.policies import parse_policies
+from lmerge.r0 import R0Merge
+from lmerge.r1 import R1Merge
+from lmerge.r2 import R2Merge
 from lmerge.r3 import R3Merge
+from lmerge.r4 import R4Merge
 
 
 class Merge(Protocol):
@@ -85,9 +89,16 @@ class Merge(Protocol):
         """Assert the invariants of the state."""
 
 
-def make_merge(case: str, *, insert: str = "first", adjust: str = "lazy", missing: str = "leader", lag: int = 0) -> Merge:
-    """Return a merge without inputs; `lmerge/policies.py` says what the words mean."""
+_CASES = {"R0": R0Merge, "R1": R1Merge, "R3": R3Merge, "R4": R4Merge}
+
+
+def make_merge(
+    case: str, *, bag: bool = False, insert: str = "first", adjust: str = "lazy", missing: str = "leader", lag: int = 0
+) -> Merge:  # fmt: skip
+    """Return a merge without inputs; `bag` is for R2, and `lmerge/policies.py` says what the other words mean."""
     policies = parse_policies(insert, adjust, missing, lag)
-    if case == "R3":
-        return R3Merge(policies)
-    raise EddyError(f'"{case}" is no case of a merge', code="unknown_case", hint="one of R0, R1, R2, R2-bag, R3, R4")
+    if case == "R2":
+        return R2Merge(policies, bag)
+    if case not in _CASES:
+        raise EddyError(f'"{case}" is no case of a merge', code="unknown_case", hint="one of R0, R1, R2, R3, R4")
+    return _CASES[case](policies)

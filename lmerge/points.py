@@ -11,7 +11,7 @@ again.
 from __future__ import annotations
 
 from lineage.elements import FOREVER
-from lineage.kernels import Number, called
+from lineage.kernels import Number, called, inline
 from lmerge.due import DUE, NEXT, NO_NODE, ORDER, link, unlink
 from lmerge.elements import STABLE
 from lmerge.inputs import JOINED, OUT, POINT, STATE, join_waiting
@@ -29,8 +29,10 @@ from lmerge.nodes import (
     POINT_OUT,
     SHIFT,
     TARGET,
+    has_room,
 )
-from lmerge.policies import HALF_FROZEN
+from lmerge.outcomes import IGNORED, MOVED
+from lmerge.policies import HALF_FROZEN, UNFROZEN
 
 IDLE, FREEZING, ENTERING, ENDED = range(4)
 
@@ -49,11 +51,14 @@ def begin_stable(inputs: Number, number: Number, header: Number, time: Number) -
 
 
 @called
-def take_due(nodes: Number, buckets: Number, high: Number, header: Number) -> Number:
+def take_due(state: Number, header: Number) -> Number:
     """Take the nodes that are due before the new point out of the calendar; returns the head of a list of them.
 
     They are found by the calendar, or one by one where that is less to look at.
     """
+    nodes = state[0]
+    buckets = state[2]
+    high = state[4][0]
     point = header[TARGET]
     shift = header[SHIFT]
     first = header[POINT_OUT] >> shift
@@ -102,3 +107,42 @@ def end_stable(out: Number, header: Number, inputs: Number, number: Number) -> N
     header[POINT_OUT] = header[TARGET]
     header[LEAD] = number
     join_waiting(inputs, header[POINT_OUT])
+
+
+@inline
+def take_stable(
+    out: Number, header: Number, inputs: Number, number: Number, state: Number, time: Number, decide: Number, enter: Number,
+    give: Number, recount: Number,
+) -> Number:  # fmt: skip
+    """Take a stable point, or go on with it where something was lacking; returns the outcome, or -1 if something is lacking.
+
+    `decide` lists those of a list of due nodes that have something to give out, `enter` those that the input's point lets out; `give`
+    has them give it, and says whether it came to the end; `recount` counts what is unfrozen.
+    """
+    outcome = IGNORED
+    if header[PHASE] == IDLE:
+        begin_stable(inputs, number, header, time)
+        if header[PHASE] == FREEZING:
+            decide(state, number, inputs, header, take_due(state, header))
+        elif header[PHASE] == ENTERING:
+            enter(state, number, header, time)
+    if header[PHASE] == FREEZING:
+        if not give(out, header, inputs, number, state):
+            return -1
+        header[PHASE] = ENDED
+        if header[INSERTS] == HALF_FROZEN and header[LAG] > 0:
+            header[PHASE] = ENTERING
+            enter(state, number, header, time)
+    if header[PHASE] == ENTERING:
+        if not give(out, header, inputs, number, state):
+            return -1
+        header[PHASE] = ENDED if header[TARGET] > header[POINT_OUT] else IDLE
+    if header[PHASE] == ENDED:
+        if not has_room(out, header):
+            return -1
+        end_stable(out, header, inputs, number)
+        header[PHASE] = IDLE
+        outcome = MOVED
+    if header[INSERTS] == UNFROZEN:
+        recount(state, inputs)
+    return outcome

@@ -32,7 +32,6 @@ from lmerge.nodes import (
     FIELDS,
     INSERTS,
     KEEP_ANY,
-    LAG,
     LOOKED,
     NUMERATOR,
     PENDING,
@@ -55,10 +54,10 @@ from lmerge.nodes import (
     n_probes,
     write_output,
 )
-from lmerge.outcomes import IGNORED, KNOWN, MOVED, NEW, SETTLED, UNKNOWN
+from lmerge.outcomes import IGNORED, KNOWN, NEW, SETTLED, UNKNOWN
 from lmerge.pending import sort_pending
-from lmerge.points import ENDED, ENTERING, FREEZING, IDLE, begin_stable, end_stable, take_due
-from lmerge.policies import FIRST, FRACTION, HALF_FROZEN, LAZY, UNFROZEN
+from lmerge.points import ENTERING, take_stable
+from lmerge.policies import FIRST, FRACTION, LAZY
 
 #: No end.
 ABSENT = -(2**63)
@@ -165,8 +164,10 @@ def decide(state: Number, number: Number, inputs: Number, header: Number, node: 
 
 
 @called
-def list_half_frozen(nodes: Number, buckets: Number, high: Number, number: Number, header: Number, time: Number) -> None:
+def list_half_frozen(state: Number, number: Number, header: Number, time: Number) -> None:
     """List the events of an input that its point has passed and the merge's has not, and that are not out."""
+    nodes, _, buckets, _, pool = state
+    high = pool[0]
     header[LOOKED] += high
     point = max(header[TARGET], header[POINT_OUT])
     for node in range(high):
@@ -200,49 +201,16 @@ def give_listed(out: Number, header: Number, inputs: Number, number: Number, sta
 
 
 @called
-def recount_unfrozen(nodes: Number, high: Number, inputs: Number) -> None:
+def recount_unfrozen(state: Number, inputs: Number) -> None:
     """Count for each input the events it has that are not below its own point."""
+    nodes, _, _, _, pool = state
     for number in range(len(inputs)):
         inputs[number, N_UNFROZEN] = 0
-    for node in range(high):
+    for node in range(pool[0]):
         if nodes[node, ORDER] != 0:
             for number in range(len(inputs)):
                 if nodes[node, FIELDS + number] != ABSENT and nodes[node, START] >= inputs[number, POINT]:
                     inputs[number, N_UNFROZEN] += 1
-
-
-@called
-def take_stable(out: Number, header: Number, inputs: Number, number: Number, state: Number, time: Number) -> Number:
-    """Take a stable point, or go on with it where room was lacking; returns the outcome, or -1 if room is lacking."""
-    nodes, _, buckets, _, pool = state
-    high = pool[0]
-    outcome = IGNORED
-    if header[PHASE] == IDLE:
-        begin_stable(inputs, number, header, time)
-        if header[PHASE] == FREEZING:
-            decide(state, number, inputs, header, take_due(nodes, buckets, high, header))
-        elif header[PHASE] == ENTERING:
-            list_half_frozen(nodes, buckets, high, number, header, time)
-    if header[PHASE] == FREEZING:
-        if not give_listed(out, header, inputs, number, state):
-            return -1
-        header[PHASE] = ENDED
-        if header[INSERTS] == HALF_FROZEN and header[LAG] > 0:
-            header[PHASE] = ENTERING
-            list_half_frozen(nodes, buckets, high, number, header, time)
-    if header[PHASE] == ENTERING:
-        if not give_listed(out, header, inputs, number, state):
-            return -1
-        header[PHASE] = ENDED if header[TARGET] > header[POINT_OUT] else IDLE
-    if header[PHASE] == ENDED:
-        if not has_room(out, header):
-            return -1
-        end_stable(out, header, inputs, number)
-        header[PHASE] = IDLE
-        outcome = MOVED
-    if header[INSERTS] == UNFROZEN:
-        recount_unfrozen(nodes, high, inputs)
-    return outcome
 
 
 @called
@@ -328,7 +296,9 @@ def merge_r3(
         i = take_events(number, i, batch, out, outcomes, taken, state, inputs, header)
         if i == len(kinds) or kinds[i] != STABLE:
             return i
-        outcome = take_stable(out, header, inputs, number, state, ends[i])
+        outcome = take_stable(
+            out, header, inputs, number, state, ends[i], decide, list_half_frozen, give_listed, recount_unfrozen
+        )  # fmt: skip
         if outcome < 0:
             return i
         taken[i] = NO_NODE

@@ -22,7 +22,8 @@ Build a plan of operators over sources, feed timed rows, run to a virtual time, 
 >>> pipeline.delays.average_us, pipeline.operators["group-by"].counters.negative_ratio
 (3.44..., 1.0)
 
-The words of `expiry` are those of the engine, but for `auto`: `experiments/papers/machine/strategy.py`.
+The words of `expiry` are those of the engine, but for `auto`: `experiments/papers/machine/strategy.py`. The algorithms of the
+LMerge paper stand apart from all that, in `experiments/papers/lmerge/`.
 """
 
 from experiments.papers.executor import Pipeline, ServiceTimes

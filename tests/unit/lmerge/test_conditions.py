@@ -93,6 +93,7 @@ def test_a_bag_agrees_with_its_leader_in_frozen_events_and_in_numbers() -> None:
 def test_the_union_of_the_inputs_is_what_the_output_holds_below_its_point() -> None:
     inputs = [Presented(10, {(1, 1): [4]}), Presented(5, {(3, 1): [20], (11, 2): [12]})]
     assert find_union_breach(inputs, Presented(10, {(1, 1): [4], (3, 1): [15]})) is None
+    assert find_union_breach(inputs, Presented(3, {(1, 1): [4]})) is None
 
     def condition(stable: int, events: dict[tuple[int, int], list[int]]) -> str:
         breach = find_union_breach(inputs, Presented(stable, events))

@@ -1,0 +1,65 @@
+"""R1: equal starts come in one order, so an input's position within the newest start says it all (the paper's §IV-B, with L6, L7).
+
+    position    how many events of the newest start an input has given; it counts only in the round of that start
+    bar         where an input that came late begins to count: its position within the start that was the newest then is not known
+
+Invariant: as many events of the newest start are out as the input that is furthest in it has given. Inputs without gaps only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lineage.kernels import kernel
+from lmerge.elements import STABLE, ElementBatch
+from lmerge.inputs import BAR, POSITION
+from lmerge.inputs import ROUND as INPUT_ROUND
+from lmerge.ordered import AT_NEWEST, GIVEN, NEWEST, ROUND, OrderedMerge, give_insert, place_insert, take_point
+from lmerge.outcomes import KNOWN, NEW
+
+
+@kernel("void(int64, UniTuple(int64[::1], 5), int64[:,::1], int8[::1], int64[:,::1], int64[::1])")
+def merge_r1(
+    number: int, batch: tuple[np.ndarray, ...], out: np.ndarray, outcomes: np.ndarray, inputs: np.ndarray, header: np.ndarray
+) -> None:  # fmt: skip
+    """Merge the elements of an input."""
+    kinds, starts, _, _, ends = batch
+    for i in range(len(kinds)):
+        if kinds[i] == STABLE:
+            take_point(ends[i], i, out, outcomes, inputs, number, header)
+        else:
+            outcome = place_insert(inputs, number, header, starts[i])
+            if outcome == AT_NEWEST:
+                outcome = np.int64(KNOWN)
+                if starts[i] > inputs[number, BAR]:
+                    if inputs[number, INPUT_ROUND] != header[ROUND]:
+                        inputs[number, INPUT_ROUND] = header[ROUND]
+                        inputs[number, POSITION] = 0
+                    if inputs[number, POSITION] == header[GIVEN]:
+                        outcome = np.int64(NEW)
+                        header[GIVEN] += 1
+                    inputs[number, POSITION] += 1
+            give_insert(batch, i, out, outcomes, inputs, number, header, outcome)
+
+
+class R1Merge(OrderedMerge):
+    """A merge of the case R1."""
+
+    __slots__ = ()
+
+    case = "R1"
+
+    def attach(self, since: int | None = None) -> int:
+        number = super().attach(since)
+        if since is not None:
+            self._inputs.rows[number, BAR] = self._header[NEWEST]
+        return number
+
+    def _merge(self, number: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray) -> None:
+        merge_r1(number, tuple(batch), out, outcomes, self._inputs.rows, self._header)
+
+    def check(self) -> None:
+        super().check()
+        rows = self._inputs.rows
+        now = rows[:, INPUT_ROUND] == self._header[ROUND]
+        assert (rows[now, POSITION] <= self._header[GIVEN]).all(), "what an input gave is out"
