@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eddy.base.description import Change, Receipt, Stream, Table, TableReceipt
+    from eddy.base.description import Change, MergedStream, MergeReceipt, Receipt, Stream, Table, TableReceipt
     from eddy.changes import Changes
     from eddy.engine import Engine
     from eddy.matching.commit import Commit
@@ -32,6 +32,8 @@ _HOME = {
     "Changes": "eddy.changes",
     "Commit": "eddy.matching.commit",
     "Engine": "eddy.engine",
+    "MergeReceipt": "eddy.base.description",
+    "MergedStream": "eddy.base.description",
     "Receipt": "eddy.base.description",
     "Stream": "eddy.base.description",
     "Table": "eddy.base.description",
@@ -63,6 +65,8 @@ __all__ = [
     "GoneError",
     "InUseError",
     "LimitError",
+    "MergeReceipt",
+    "MergedStream",
     "NotFoundError",
     "Query",
     "QueryError",

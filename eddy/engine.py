@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 
 from eddy.base import compile as kernels
 from eddy.base.checking import changing, checking
-from eddy.base.description import Receipt, Stream, Table, TableReceipt
+from eddy.base.description import MergeReceipt, Receipt, Stream, Table, TableReceipt
 from eddy.base.log_bounds import LOG_BYTES, LOG_ROWS, LogBounds
 from eddy.base.results import Results, to_table
 from eddy.base.turn import Turn
@@ -36,11 +36,12 @@ from eddy.commit.invariants import check_engine
 from eddy.commit.state_cap import STATE_BYTES, StateCap, check_state_bytes
 from eddy.inspect import statistics
 from eddy.inspect import trace as tracing
-from eddy.inspect.explained import explained_plan, explained_query
+from eddy.inspect.explained import explained_name, explained_plan
 from eddy.inspect.trace_leaves import reads_stream
 from eddy.lifecycle import Lifecycle
 from eddy.matching.commit import Commit
 from eddy.matching.eddy import Eddy
+from eddy.merging import PUSH_HINT, RETRACT_HINT, MergeCalls
 from eddy.operators.readers import check_held, lost_until, make_reader
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, check_expiry
@@ -56,7 +57,7 @@ from lineage.ingest import Ingested
 from lineage.times import ahead_hint, duration_us, to_datetime, to_iso, to_us
 
 
-class Engine:
+class Engine(MergeCalls):
     """A shared eddy over any number of streams and queries."""
 
     def __init__(
@@ -182,7 +183,7 @@ class Engine:
         """
         with self._turn:
             with checking:
-                source = self._catalog.source(stream)
+                source = self._catalog.plain_source(stream, RETRACT_HINT)
                 checked, time_us = retractions.check_keys(source, keys), to_us(time)
                 self._check_ahead(time_us, source.timeline)
                 source.intake.check_room(checked.n_rows)
@@ -315,11 +316,19 @@ class Engine:
 
     # ---- rows
 
-    def push(self, stream: str, rows: Any) -> Receipt:
-        """Push rows into a stream: all of them, or none and an error."""
+    @overload
+    def push(self, stream: str, rows: Any) -> Receipt: ...
+
+    @overload
+    def push(self, stream: str, rows: Any, input: str) -> MergeReceipt: ...
+
+    def push(self, stream: str, rows: Any, input: str | None = None) -> Receipt | MergeReceipt:
+        """Push rows into a stream, of one input if it is a merged one: all of them, or none and an error."""
+        if input is not None:
+            return self._push_input(stream, rows, input)
         with self._turn:
             with checking:
-                source = self._catalog.source(stream)
+                source = self._catalog.plain_source(stream, PUSH_HINT)
                 checked = source.ingestor.check(rows)
                 self._check_room(source, checked)
             released, receipt = self._accept(source, checked, self._now_of(source))
@@ -352,7 +361,7 @@ class Engine:
                     raise EddyError(
                         "push_many takes a mapping of streams to rows", code="bad_rows", hint='{"quotes": rows, "trades": rows}'
                     )
-                sources = [self._catalog.source(name) for name in rows]
+                sources = [self._catalog.plain_source(name, PUSH_HINT) for name in rows]
                 if len(set(map(id, sources))) < len(sources):
                     raise EddyError("a stream is named twice", code="bad_rows")
                 timelines = {source.timeline.name for source in sources}
@@ -526,7 +535,7 @@ class Engine:
             if isinstance(sql_or_query, str) and len(sql_or_query.split(None, 1)) > 1:
                 plan = self._planner.plan(sql_or_query, params)
                 return explained_plan(plan, self._catalog, policy, self._committer.joiner, self._lives.expiry)
-            return explained_query(self._catalog.query(sql_or_query), self._catalog, policy)
+            return explained_name(sql_or_query, self._catalog, policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
         """Why a row did or did not match: a row number, or a dict not pushed (`eddy/inspect/trace.py`). Changes nothing."""

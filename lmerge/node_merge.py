@@ -18,6 +18,7 @@ from lineage.numbers import Numbers
 from lmerge.due import DUE, NO_NODE, ORDER, PAYLOAD, START, fitting, lay_out, linked
 from lmerge.elements import ElementBatch
 from lmerge.inputs import FREE, STATE, Counters, Inputs
+from lmerge.lookup import find_nodes
 from lmerge.merged import N_OUT_ROWS, Merged, as_merged
 from lmerge.nodes import (
     DECIDED,
@@ -154,6 +155,20 @@ class NodeMerge:
             self._give_back(freed)
         self._adapt()
         return as_merged(out, int(header[N_OUT]), outcomes, taken, freed)
+
+    def holds(
+        self, number: int, starts: np.ndarray, payloads: np.ndarray, olds: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Whether an input has told of each event, in a bag with that old end; and whether there is a record of the event."""
+        found = np.empty(len(starts), np.int64)
+        find_nodes(self._nodes, self._table, starts, payloads, found)
+        known = found >= 0
+        return known & self._told(number, np.maximum(found, 0), olds), known
+
+    def _told(self, number: int, nodes: np.ndarray, olds: np.ndarray) -> np.ndarray:
+        """Whether an input has told of the event of each node; overridden where `absent` is not all there is to know."""
+        told: np.ndarray = self._nodes[nodes, FIELDS + number] != self.absent
+        return told
 
     def _merge(
         self, number: int, done: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray

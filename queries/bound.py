@@ -60,6 +60,21 @@ class Readable:
     end: int | None = None
     #: None iff it is no running query
     query: QueryProperties | None = None
+    #: whether single rows of the stream may be taken back: a merged one under some policies
+    taken_back: bool = False
+
+    @property
+    def keyed(self) -> bool:
+        """Whether it is a stream whose rows replace each other."""
+        return not self.is_table and bool(self.key)
+
+    def window_pattern(self, window: WindowSpec) -> str:
+        """The update pattern of a window over the stream."""
+        return patterns.window_pattern(window, self.keyed or self.taken_back, self.end is not None)
+
+    def window_cases(self, window: WindowSpec) -> tuple[str, ...]:
+        """The cases of a + or a - on rows of a window over the stream."""
+        return patterns.window_cases(window, self.keyed, self.end is not None or self.taken_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +113,24 @@ class BoundInput:
         return self.is_table and not self.readable.retroactive
 
     @property
-    def keyed(self) -> bool:
-        return not self.is_table and bool(self.readable.key)
-
-    @property
     def ends_early(self) -> bool:
-        """Whether more than the clock ends rows of the stream: newer rows, a key, or a column of ends."""
-        return self.window.kind is WindowKind.ROWS or self.keyed or self.readable.end is not None
+        """Whether more than the clock ends rows of the stream: newer rows, a key, a column of ends, or its own retractions."""
+        own = self.readable
+        return self.window.kind is WindowKind.ROWS or own.keyed or own.taken_back or own.end is not None
 
     @property
     def update_pattern(self) -> str:
         """The pattern of this leaf; a table's rows are changed at any time."""
         if self.is_table:
             return patterns.STRICT
-        return patterns.window_pattern(self.window, self.keyed, self.readable.end is not None)
+        return self.readable.window_pattern(self.window)
 
     @property
     def cases(self) -> tuple[str, ...]:
         """The cases of a + or a - on the input's rows; a table's change is one case."""
         if self.is_table:
             return patterns.OPERATORS["join with a live table"].cases
-        return patterns.window_cases(self.window, self.keyed, self.readable.end is not None)
+        return self.readable.window_cases(self.window)
 
     @property
     def grows(self) -> bool:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 from filters.expressions.expression import ColumnRef, Expression
 from lineage.schema import Column, Schema, Type
-from queries.bound import NOWHERE, OutputColumn, QueryProperties
+from queries.bound import NOWHERE, OutputColumn, QueryProperties, Readable
 from queries.bound import Block as Block
 from queries.joins import Join
 from windows import patterns
@@ -178,12 +178,12 @@ class Slide(_Over):
     @property
     def update_pattern(self) -> str:
         """Weakest, unless rows of the stream end by themselves; what a query gives as a stream does not."""
-        return patterns.window_pattern(self.window, *self._ends_early())
+        own = self._stream()
+        return patterns.window_pattern(self.window) if own is None else own.window_pattern(self.window)
 
-    def _ends_early(self) -> tuple[bool, bool]:
-        """Whether the rows of the stream have a key, and whether they have ends of their own."""
-        own = self.child.inputs if isinstance(self.child, Block) and not self.of_query else ()
-        return any(leaf.keyed for leaf in own), any(leaf.readable.end is not None for leaf in own)
+    def _stream(self) -> Readable | None:
+        """The stream as it is pushed; None if it is that of a query."""
+        return self.child.inputs[0].readable if isinstance(self.child, Block) and not self.of_query else None
 
     @property
     def ends_known(self) -> bool:
@@ -191,7 +191,8 @@ class Slide(_Over):
 
     @property
     def cases(self) -> tuple[str, ...]:
-        return patterns.window_cases(self.window, *self._ends_early())
+        own = self._stream()
+        return patterns.window_cases(self.window) if own is None else own.window_cases(self.window)
 
     @property
     def end_order(self) -> object:

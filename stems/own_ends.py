@@ -3,7 +3,7 @@
     end[position]      the earliest of
                            scheduled    what its `end` column says, FOREVER if that is NULL or there is none
                            replaced     the start of the next row with its key
-                           retracted    the time of a `retract` of its key that found it alive
+                           retracted    the time of a retraction, of its key or of the row itself, that found it alive
     commit[position]   the commit that lowered the end below what was scheduled, 0 while none did
 
 A row whose end is not after its start is never alive. One column serves every query. What was true after an earlier commit
@@ -69,9 +69,27 @@ def first_not_over(position: int, last: int, clock: int, commit: int, ends: np.n
     return position
 
 
+@kernel("void(int64[::1], int64[::1], int64, int64, int64[::1], int64[::1], int64, int64[:,::1], int64[::1])")
+def end_rows(
+    positions: np.ndarray, starts: np.ndarray, low: int, commit: int, ends: np.ndarray, commits: np.ndarray, bits: int,
+    lowered: np.ndarray, counts: np.ndarray,
+) -> None:  # fmt: skip
+    """End rows that are alive, listed in `lowered` with the number of the event; `counts` are those ended, and those over."""
+    for i in range(len(positions)):
+        position = positions[i]
+        if position >= low and load_end(ends, bits, position) > starts[i]:
+            store_end(ends, bits, position, starts[i])
+            store_end(commits, bits, position, commit)
+            lowered[0, counts[0]] = position
+            lowered[1, counts[0]] = i
+            counts[0] += 1
+        else:
+            counts[1] += 1
+
+
 class Retractions(NamedTuple):
-    """Retractions of one commit: 64-bit cells and NULL bytes of their key columns, when they take effect, and how many of the
-    commit's rows come before each."""
+    """Retractions of one commit by key: 64-bit cells and NULL bytes of their key columns, when they take effect, and how many of
+    the commit's rows come before each."""
 
     cells: list[np.ndarray]
     nulls: list[np.ndarray | None]
@@ -79,13 +97,35 @@ class Retractions(NamedTuple):
     rows_before: np.ndarray
 
 
-class OwnEnds:
-    """The own ends of the rows of a store: by key, by a column that holds them, or both."""
+class RowRetractions(NamedTuple):
+    """Retractions of one commit by row: positions, when they take effect, and how many of the commit's rows come before each."""
 
-    def __init__(self, store: RowStore, gatherer: Gatherer, key: tuple[int, ...], end_column: int | None) -> None:
+    positions: np.ndarray
+    starts: np.ndarray
+    rows_before: np.ndarray
+
+
+class TakenOut(NamedTuple):
+    """The retractions of one stream in one commit, each kind in the order in which they take effect."""
+
+    by_key: Retractions | None
+    by_row: RowRetractions | None
+
+
+NOTHING_TAKEN_OUT = TakenOut(None, None)
+
+
+class OwnEnds:
+    """The own ends of the rows of a store: by key, by a column that holds them, by retractions of single rows."""
+
+    def __init__(
+        self, store: RowStore, gatherer: Gatherer, key: tuple[int, ...], end_column: int | None, by_row: bool = False
+    ) -> None:  # fmt: skip
         self.store = store
         self.gatherer = gatherer
         self.end_column = end_column
+        #: whether single rows are retracted
+        self.by_row = by_row
         #: None if the stream has no key
         self.keys = NewestRows(store.schema, key) if key else None
         self.end = self._low = store.end
@@ -102,7 +142,7 @@ class OwnEnds:
 
     # ---- in
 
-    def settle(self, commit: int, retractions: Retractions | None) -> None:
+    def settle(self, commit: int, retractions: TakenOut) -> None:
         """End the rows that a commit's stored rows and retractions end."""
         first, last = self.end, self.store.end
         self._commit, self._lowered, self._places, self.end = commit, _NO_ROWS, _NO_ROWS, last
@@ -113,14 +153,35 @@ class OwnEnds:
                 scheduled = self._scheduled_of(page, at, stop)
                 self.n_over += int(np.count_nonzero(scheduled <= page.elements(slice(at, stop), 0).starts))
                 put_ends(scheduled, page.base + at, self._ends.addresses, ROW_BITS)
-        if self.keys is not None and (last > first or retractions is not None):
-            events = self._events(first, retractions)
+        if retractions.by_row is not None:
+            self._end_rows(retractions.by_row, commit)
+        if self.keys is not None and (last > first or retractions.by_key is not None):
+            events = self._events(first, retractions.by_key)
             (lowered, by), counts = self._enter(events, commit)
-            order = np.argsort(lowered)
-            self._lowered, self._places = lowered[order], _places(events, first)[by[order]]
             self.n_replaced += int(counts[0])
-            self.n_retracted += int(counts[1])
+            self.n_retracted += int(counts[1]) - self._list(lowered, _places(events, first)[by])
             self.n_unknown += int(counts[2])
+
+    def _end_rows(self, retractions: RowRetractions, commit: int) -> None:
+        """End single rows; those already over are counted."""
+        n = len(retractions.positions)
+        lowered, counts = np.empty((2, n), np.int64), np.zeros(2, np.int64)
+        end_rows(
+            retractions.positions, retractions.starts, self._low, commit, self._ends.addresses, self._commits.addresses, ROW_BITS,
+            lowered, counts,
+        )  # fmt: skip
+        ended, by = lowered[:, : counts[0]]
+        self._list(ended, 2 * retractions.rows_before[by])
+        self.n_retracted += int(counts[0])
+        self.n_unknown += int(counts[1])
+
+    def _list(self, lowered: np.ndarray, places: np.ndarray) -> int:
+        """Add rows to those whose ends this commit lowered; returns how many of them were among these: ended earlier still."""
+        n = len(lowered) + len(self._lowered)
+        positions = np.concatenate([lowered, self._lowered])
+        self._lowered, first = np.unique(positions, return_index=True)
+        self._places = np.concatenate([places, self._places])[first]
+        return n - len(self._lowered)
 
     def _enter(self, events: Events, commit: int) -> tuple[np.ndarray, np.ndarray]:
         assert self.keys is not None
@@ -276,7 +337,7 @@ class OwnEnds:
         assert ((ends < scheduled) == (commits > 0)).all(), "a lowered end has its commit"
         assert (self.ends_at(held, 0) == scheduled).all(), "before any commit ends are as scheduled"
         if self.keys is None:
-            assert not (commits > 0).any(), "only keys end rows early"
+            assert self.by_row or not (commits > 0).any(), "only keys and retractions end rows early"
             return
         self.keys.check()
         newest: dict[tuple[int, ...], int] = {}

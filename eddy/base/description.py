@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 
 class Receipt(NamedTuple):
@@ -19,9 +19,23 @@ class Receipt(NamedTuple):
     expired: int = 0
 
 
+class MergeReceipt(NamedTuple):
+    """The result of a call for one input of a merged stream: rows that count, rows that this input had given before, rows that
+    came too late; the time before which nothing counts any more, and the input that decides. A sender may throw away what is
+    older than `settled_before`."""
+
+    accepted: int
+    duplicate: int
+    settled: int
+    settled_before: datetime | None
+    leader: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A stream as `engine.streams` shows it."""
+
+    kind: ClassVar[str] = "stream"
 
     name: str
     columns: Mapping[str, str]
@@ -35,6 +49,24 @@ class Stream:
     key: tuple[str, ...] = ()
     #: the column with the end of a row's life
     end: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergedStream(Stream):
+    """A stream that is merged from several inputs, as `engine.streams` shows it."""
+
+    kind: ClassVar[str] = "merge"
+
+    #: the inputs it begins with; ties between them go to the first
+    inputs: tuple[str, ...] = ()
+    #: the columns that make two rows of one time one event; None: equal rows are several
+    unique: tuple[str, ...] | None = None
+    missing: str = "leader"
+    #: R0 to R4, chosen if none was named
+    case: str = "R4"
+    policy: str = "stable"
+    order: str | None = None
+    lag_us: int = 0
 
 
 class TableReceipt(NamedTuple):

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from eddy.base.checking import changing, checking
-from eddy.base.description import Stream, Table
+from eddy.base.description import MergedStream, Stream, Table
 from eddy.base.plans import Birth
 from eddy.catalog.definitions import stream_definition, table_definition
+from eddy.merges.merge_intake import MergeIntake
 from eddy.query import Query
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
-from eddy.streams.timeline import Timeline
+from eddy.streams.timeline import Intake, Timeline
 from filters.expressions.expression import UserFunction
+from lineage.dictionary import Dictionary
 from lineage.errors import ConflictError, EddyError, InUseError, NotFoundError, did_you_mean
 from lineage.numbering import Numbering
 from lineage.schema import Schema, Type, check_name
@@ -82,19 +86,32 @@ class Catalog:
             self.check_free(name)
             stream = stream_definition(name, columns, time, lateness, late, timeline, keep, key, end)
             schema = Schema.parse(stream.columns, name)
-            time_column, end_column = (None if one is None else schema.position(one) for one in (stream.time, stream.end))
-        with changing:
-            line = self.timeline_from(stream.timeline, seq)
-            number = next(self._stream_numbers)
-            source = Source(
-                name, schema, time_column, line, stream.lateness_us, late == "drop", self._module_numbers, number,
-                stream.keep_us, tuple(map(schema.position, stream.key)), end_column,
-            )  # fmt: skip
-            self.sources[name.lower()] = source
-            line.sources.append(source)
-            if source.own_ends is not None:
-                line.keyed.append(source)
-            return source
+        return self._add_stream(stream, schema, seq, None)
+
+    def create_merge(self, stream: MergedStream, seq: int) -> Source:
+        """Add a merged stream; `seq` as for `create_stream`."""
+        with checking:
+            check_name(stream.name, "merge")
+            self.check_free(stream.name)
+            schema = Schema.parse(stream.columns, stream.name)
+        return self._add_stream(stream, schema, seq, partial(MergeIntake, replace(stream, columns={}), schema))
+
+    @changing
+    def _add_stream(
+        self, stream: Stream, schema: Schema, seq: int,
+        make_intake: Callable[[Sequence[Dictionary | None]], Intake] | None,
+    ) -> Source:  # fmt: skip
+        line = self.timeline_from(stream.timeline, seq)
+        time_column, end_column = (None if one is None else schema.position(one) for one in (stream.time, stream.end))
+        source = Source(
+            stream.name, schema, time_column, line, stream.lateness_us, stream.late == "drop", self._module_numbers,
+            next(self._stream_numbers), stream.keep_us, tuple(map(schema.position, stream.key)), end_column, make_intake,
+        )  # fmt: skip
+        self.sources[stream.name.lower()] = source
+        line.sources.append(source)
+        if source.own_ends is not None:
+            line.keyed.append(source)
+        return source
 
     def timeline_from(self, name: str, seq: int) -> Timeline:
         """The timeline of that name; made, with a log from commit `seq` on, if there is none."""
@@ -145,6 +162,21 @@ class Catalog:
                 hint = f'"{name}" is a query'
             raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
         return found
+
+    def plain_source(self, name: str, hint: str) -> Source:
+        """The stream of that name, which must be no merged one: `hint` says how that is given rows."""
+        found = self.source(name)
+        if isinstance(found.intake, MergeIntake):
+            raise ConflictError(f'"{found.name}" is a merged stream', code="is_merge", hint=hint.format(found.name))
+        return found
+
+    def merge(self, name: str) -> tuple[Source, MergeIntake]:
+        """The merged stream of that name."""
+        found = self.source(name)
+        if not isinstance(found.intake, MergeIntake):
+            fact = f'"{found.name}" is a stream, not a merged one'
+            raise ConflictError(fact, code="no_merge", hint=f'push("{found.name}", rows) gives it rows')
+        return found, found.intake
 
     def table(self, name: str) -> TableSource:
         found = self.tables.get(name.lower()) if isinstance(name, str) else None
@@ -291,6 +323,8 @@ class Catalog:
 
 def describe(source: Source) -> Stream:
     """The public description of a stream."""
+    if isinstance(source.intake, MergeIntake):
+        return replace(source.intake.stream, columns=MappingProxyType(source.schema.declared()))
     time = None if source.time_column is None else source.schema.names[source.time_column]
     late = "drop" if source.intake.drop_late else "adjust"
     columns = MappingProxyType(source.schema.declared())

@@ -45,13 +45,13 @@ from eddy.operators.operations import Operations
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
 from eddy.streams.expiry import Left
-from eddy.streams.retractions import take_out
+from eddy.streams.retractions import take_out, with_due
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableChange, TableSource
 from eddy.streams.timeline import Rows, Timeline
 from lineage.batch import TupleBatch
 from lineage.numbering import Numbering
-from stems.own_ends import Retractions
+from stems.own_ends import NOTHING_TAKEN_OUT, TakenOut
 from stems.row_store import Page
 
 #: Bits of one batch's matrix at most: bounds the row lists of one part to 128 MB.
@@ -130,6 +130,8 @@ class Committer:
             newest = rows.time_at(rows.n_rows - 1)
             if newest > after:
                 after = newest
+        if timeline.keyed:
+            released = with_due(timeline, released, after)
         self._failure = None
         leaving = [source for source in timeline.sources if source.placement.keeps_ids] if after > before else None
         cuts = cuts_of(timeline, leaving, released, after, self.operations.timed(timeline)) if leaving else None
@@ -154,14 +156,14 @@ class Committer:
         self._more = bool(joins) or operating
         if leaving:
             self._expire(leaving, after, any(source.placement.legs for source, _ in released))
-        retracted: dict[Source, Retractions] = {}
+        retracted: dict[Source, TakenOut] = {}
         if timeline.keyed:
             released, retracted = take_out(released, before)
         if released:
             self._take(released, before, after)
         for source in timeline.keyed:
             assert source.own_ends is not None
-            source.own_ends.settle(self.seq, retracted.get(source))
+            source.own_ends.settle(self.seq, retracted.get(source, NOTHING_TAKEN_OUT))
         if joins:
             self._join(joins, before, after)
         timeline.now = after
@@ -262,7 +264,7 @@ class Committer:
             self._send(of.name, of.column_names, part, sign, k == len(parts) - 1 and not self._more)
         for source in timeline.keyed:
             assert source.own_ends is not None
-            source.own_ends.settle(self.seq, None)
+            source.own_ends.settle(self.seq, NOTHING_TAKEN_OUT)
         if joins:
             self._join(joins, now, now)
             self._end_parts()

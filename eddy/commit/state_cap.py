@@ -73,7 +73,7 @@ class StateCap:
                 + len(source.modules.by_text)
             )
             width += _INDEX_BYTES * source.stems.n_indexes + source.row_ends.row_bytes()
-            width += kept + (0 if source.own_ends is None else source.own_ends.row_bytes())
+            width += kept + (0 if source.own_ends is None else source.own_ends.row_bytes()) + source.intake.row_bytes()
             self._charge(n_rows * width, f"{n_rows} rows of {source.name}")
         else:
             self._left -= cost

@@ -16,7 +16,7 @@ from eddy.streams.table_source import TableSource
 from filters.expressions.predicate import Condition, IndexAtom
 from filters.expressions.wording import say_atom, say_condition
 from filters.index.candidates import key_columns
-from windows.patterns import MONOTONIC, OPERATORS, STREAM_CASES, STRICT, window_cases, window_pattern
+from windows.patterns import MONOTONIC, OPERATORS, STREAM_CASES, STRICT
 from windows.spec import WindowSpec
 
 
@@ -134,8 +134,7 @@ def _edge(source: Source, window: WindowSpec, is_stream: bool, with_streams: boo
         # a change of it does nothing to results that are there
         pattern, cases = MONOTONIC, ()
     else:
-        ends_early = bool(own.key), own.end is not None
-        pattern, cases = window_pattern(window, *ends_early), window_cases(window, *ends_early)
+        pattern, cases = own.window_pattern(window), own.window_cases(window)
     return _said(source.name, to, pattern, cases)
 
 

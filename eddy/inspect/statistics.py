@@ -9,6 +9,7 @@ from eddy.commit.committer import Committer
 from eddy.history.retention import bytes_kept
 from eddy.joins.join_query import JoinQuery
 from eddy.matching.eddy import Eddy
+from eddy.merges.merge_intake import MergeIntake
 from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
@@ -91,6 +92,7 @@ def _stream(source: Source, committer: Committer) -> dict[str, Any]:
         "derived": source.derived.stats(),
         "bytes": source.bytes() | {"aggregates": aggregates},
         **({} if source.own_ends is None else source.own_ends.stats()),
+        **({"merge": source.intake.stats()} if isinstance(source.intake, MergeIntake) else {}),
     }
 
 

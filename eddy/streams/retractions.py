@@ -3,6 +3,11 @@
 A retraction is an input of its stream like a row: it waits with the reorder buffer, is released at its time, and moves the clock.
 So it travels as a row does, marked by its number, until the commit that takes it; there it is taken out of the rows and
 given to the column of ends (`stems/own_ends.py`). A late one takes effect at once and is never dropped.
+
+Merged streams retract single rows, by position, without a key (semantics 36): such a retraction is planned for its time, and any
+commit of the timeline that reaches that takes it along (`with_due`).
+
+    number of a retraction by key = RETRACTION        of the row at a position = ROW_RETRACTION - position
 """
 
 from __future__ import annotations
@@ -14,12 +19,12 @@ import numpy as np
 from eddy.base.checking import changing
 from eddy.base.description import Receipt
 from eddy.streams.table_keys import given_keys, key_cells
-from eddy.streams.timeline import Rows
+from eddy.streams.timeline import ROW_RETRACTION, Rows, Timeline, merge
 from lineage.errors import ConflictError
 from lineage.ingest import Ingested, Ingestor
 from lineage.schema import Schema, Type
 from stems.newest_rows import RETRACTION
-from stems.own_ends import Retractions
+from stems.own_ends import Retractions, RowRetractions, TakenOut
 
 if TYPE_CHECKING:
     from eddy.streams.source import Source
@@ -65,24 +70,52 @@ def accept(source: Source, checked: Ingested, time_us: int) -> tuple[Rows | None
     return source.intake.accept_retractions(cells, nulls, n, time_us), Receipt(n, late, None, None)
 
 
-def take_out(released: Released, clock: int) -> tuple[Released, dict[Source, Retractions]]:
+def row_retraction(positions: np.ndarray) -> np.ndarray:
+    """The numbers that mark retractions of single rows, by their positions; the inverse is itself."""
+    return ROW_RETRACTION - positions
+
+
+def with_due(timeline: Timeline, released: Released, clock: int) -> Released:
+    """The rows of a call that takes the clock to `clock`, with the planned retractions of single rows that are due by then."""
+    for source in timeline.keyed:
+        due = source.intake.due(clock, source.schema)
+        if due is None:
+            continue
+        at = next((k for k, (other, _) in enumerate(released) if other is source), len(released))
+        rows = due if at == len(released) else merge(due, released[at][1])
+        released = [*released[:at], (source, rows), *released[at + 1 :]]
+    return released
+
+
+def take_out(released: Released, clock: int) -> tuple[Released, dict[Source, TakenOut]]:
     """The rows of a commit that begins at a clock, without retractions; and the retractions by stream."""
     rows_of: Released = []
-    found: dict[Source, Retractions] = {}
+    found: dict[Source, TakenOut] = {}
     for source, rows in released:
-        key = _key(source)
-        if not key or isinstance(rows.numbers, int):
+        if source.own_ends is None or isinstance(rows.numbers, int):
             rows_of.append((source, rows))
             continue
-        marked = rows.numbers == RETRACTION
+        marked = rows.numbers < 0
         if marked.any():
             at = np.flatnonzero(marked)
-            taken = rows.take(at)
-            assert isinstance(taken.times, np.ndarray)
-            cells = [key_cells(taken.cells[column], source.schema.columns[column].type) for column in key]
-            nulls = [taken.nulls[column] for column in key]
-            found[source] = Retractions(cells, nulls, np.maximum(taken.times, clock), at - np.arange(len(at)))
+            found[source] = _taken_out(source, rows.take(at), clock, at - np.arange(len(at)))
             rows = rows.take(np.flatnonzero(~marked))
         if rows.n_rows:
             rows_of.append((source, rows))
     return rows_of, found
+
+
+def _taken_out(source: Source, taken: Rows, clock: int, rows_before: np.ndarray) -> TakenOut:
+    """The retractions that some rows stand for."""
+    assert isinstance(taken.times, np.ndarray) and isinstance(taken.numbers, np.ndarray)
+    starts = np.maximum(taken.times, clock)
+    by_key, by_row = np.flatnonzero(taken.numbers == RETRACTION), np.flatnonzero(taken.numbers <= ROW_RETRACTION)
+    keyed, single = None, None
+    if len(by_key):
+        key = _key(source)
+        some = taken.take(by_key)
+        cells = [key_cells(some.cells[column], source.schema.columns[column].type) for column in key]
+        keyed = Retractions(cells, [some.nulls[column] for column in key], starts[by_key], rows_before[by_key])
+    if len(by_row):
+        single = RowRetractions(row_retraction(taken.numbers[by_row]), starts[by_row], rows_before[by_row])
+    return TakenOut(keyed, single)

@@ -12,7 +12,7 @@ It knows nothing of commits or queries' answers: the eddy asks it for modules, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -57,19 +57,25 @@ class Source:
         keep_us: int | None = None,
         key: tuple[int, ...] = (),
         end_column: int | None = None,
+        make_intake: Callable[[Sequence[Dictionary | None]], Intake] | None = None,
     ) -> None:
+        """`make_intake` makes another intake than that of a plain stream, from the dictionaries."""
         self.name = name
         #: tells it from an earlier stream of that name; -1 for what is no stream
         self.number = number
         self.schema = schema
-        #: the same as queries know it
-        self.readable = Readable(schema, key=key, time=time_column, end=end_column)
         self.time_column = time_column
         self.timeline = timeline
         #: by column, those of texts; behind the schema's are the derived ones
         self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in schema.columns]
         self.ingestor = Ingestor(schema, time_column, self.dictionaries)
-        self.intake = Intake(lateness_us, drop_late, front=timeline.advanced)
+        if make_intake is None:
+            self.intake = Intake(lateness_us, drop_late, front=timeline.advanced)
+        else:
+            self.intake = make_intake(self.dictionaries)
+        taken_back = self.intake.takes_back
+        #: the same as queries know it
+        self.readable = Readable(schema, key=key, time=time_column, end=end_column, taken_back=taken_back)
         self.store = RowStore(schema)
         self.gatherer = Gatherer(self.store)
         #: the indexes of the row store that joins probe
@@ -79,7 +85,9 @@ class Source:
         #: when rows leave windows that count rows
         self.row_ends = EndColumns(self.store)
         #: the ends that rows have of their own; None if they have none
-        self.own_ends = OwnEnds(self.store, self.gatherer, key, end_column) if key or end_column is not None else None
+        self.own_ends: OwnEnds | None = None
+        if key or end_column is not None or taken_back:
+            self.own_ends = OwnEnds(self.store, self.gatherer, key, end_column, taken_back)
         self.modules = Modules(name, self.store, self.dictionaries, module_numbers)
         self.placement = Placement(self.store, self.dictionaries, self.modules, self.stores_ids)
         self.log = StreamLog(self.placement, self.modules, len(schema))

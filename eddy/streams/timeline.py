@@ -28,6 +28,7 @@ from eddy.base.result_log import ResultLog
 from lineage.elements import BEGINNING
 from lineage.errors import LimitError
 from lineage.kernels import READ_ONLY_INT64, kernel
+from lineage.schema import Schema
 from stems.newest_rows import RETRACTION
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from eddy.streams.table_source import TableSource
 
 NOTHING_ACCEPTED = Receipt(0, 0, None, None)
+#: The number that stands for a retraction of the row at position 0; those of other positions are below it.
+ROW_RETRACTION = RETRACTION - 1
 #: Rows that may wait for stragglers on one stream.
 MAX_WAITING = 10_000_000
 
@@ -57,7 +60,7 @@ class Rows:
     nulls: list[np.ndarray | None]
     #: effective times, or one time for all
     times: np.ndarray | int
-    #: row numbers, or the number of the first when they are consecutive; that of a retraction is `RETRACTION`
+    #: row numbers, or the number of the first when they are consecutive; negative for retractions (`eddy/streams/retractions.py`)
     numbers: np.ndarray | int
 
     def time_at(self, i: int) -> int:
@@ -124,6 +127,11 @@ class Intake:
     expired_rows: int = 0
     #: rows that wait: ordered runs, older first, each more than twice as long as the next
     _waiting: list[Rows] = field(default_factory=list)
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether single rows may be taken back: none, but for a merged stream."""
+        return False
 
     @property
     def n_waiting(self) -> int:
@@ -235,6 +243,14 @@ class Intake:
         if released is not None:
             self.front = max(self.front, released.time_at(released.n_rows - 1))
         return released
+
+    def due(self, clock: int, schema: Schema) -> Rows | None:
+        """The planned retractions of single rows up to a clock, which are planned no more: none, but for a merged stream."""
+        return None
+
+    def row_bytes(self) -> int:
+        """The greatest average cost of a row that waits, beyond what it costs once it is stored."""
+        return 0
 
     def _wait(self, rows: Rows) -> None:
         run = rows.take(np.arange(rows.n_rows))

@@ -17,7 +17,7 @@ import eddy.lives.early_ends
 import eddy.lives.window_rows
 import eddy.streams.retractions
 from eddy import Engine
-from stems.own_ends import OwnEnds
+from stems.own_ends import OwnEnds, TakenOut
 from tests.reference.breaking import Breaks, leave_it_to_the_answers
 from tests.reference.comparison import Mismatch
 from tests.reference.driver import replay, subject
@@ -108,7 +108,8 @@ def _first(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def early(released, clock):  # type: ignore[no-untyped-def]  # as the original
         rows, found = exact(released, clock)
-        return rows, {of: r._replace(rows_before=np.zeros_like(r.rows_before)) for of, r in found.items()}
+        keyed = {of: taken.by_key for of, taken in found.items()}
+        return rows, {of: TakenOut(r and r._replace(rows_before=np.zeros_like(r.rows_before)), None) for of, r in keyed.items()}
 
     monkeypatch.setattr("eddy.commit.committer.take_out", early)
 

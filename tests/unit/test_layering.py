@@ -43,8 +43,8 @@ ORDER: dict[str, list[str]] = {
     "filters": ["values", "expressions", "index"],
     "windows": ["spec", "delta", "patterns", "costs", "measured_costs", "state", "aggregates", "operators", "shared"],
     "eddy": [
-        *("base", "client", "routing", "streams", "lives", "history", "query changes", "catalog", "matching", "joins", "reading"),
-        *("planning", "operators", "commit", "inspect", "engine lifecycle preparing", "state", "csv"),
+        *("base", "client", "routing", "streams", "merges", "lives", "history", "query changes", "catalog", "matching", "joins"),
+        *("reading", "planning", "operators", "commit", "inspect", "engine lifecycle merging preparing", "state", "csv"),
     ],
     "api": [
         *("base", "arrow", "wire", "core", "experiment_runs", "demo", "edge", "routes", "opening", "app", "server"),

@@ -209,8 +209,20 @@ class ValueCodes:
     def _compact_texts(self) -> None:
         """Drop the texts of values that are gone; cells change, so the table is made again."""
         live = self.live()
+        self._cells.compact_texts(live)
+        self._enter_again(live)
+
+    def recode(self, column: int, new_cell: Array) -> None:
+        """Replace each cell of a column of integers by another, different ones by different ones."""
+        live = self.live()
         stored = self._cells
-        stored.compact_texts(live)
+        valid = live[stored.nulls[column, live] == 0]
+        stored.cells[column, valid] = new_cell[stored.cells[column, valid]]
+        self._enter_again(live)
+
+    def _enter_again(self, live: Array) -> None:
+        """Make the table again: cells have changed."""
+        stored = self._cells
         hashes = np.empty(len(live), np.int64)
         hash_rows(np.ascontiguousarray(stored.cells[:, live]), np.ascontiguousarray(stored.nulls[:, live]), hashes)
         self._table[:] = 0
