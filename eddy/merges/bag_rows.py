@@ -66,10 +66,12 @@ class BagRows(EventRows):
         return _paired(np.stack([nodes, ends]), self._copies[_NODE, held], self._copies[_END, held], held)
 
     def receipts(self, rows: np.ndarray) -> np.ndarray:
-        return self._copies[_RECEIPT, rows]
+        found: np.ndarray = self._copies[_RECEIPT, rows]
+        return found
 
     def positions(self, rows: np.ndarray) -> np.ndarray:
-        return self._copies[_POSITION, rows]
+        found: np.ndarray = self._copies[_POSITION, rows]
+        return found
 
     def row_bytes(self) -> int:
         return super().row_bytes() + 32

@@ -101,13 +101,16 @@ class EventRows:
         return nodes
 
     def payloads(self, nodes: np.ndarray) -> np.ndarray:
-        return self._facts[_PAYLOAD, nodes]
+        found: np.ndarray = self._facts[_PAYLOAD, nodes]
+        return found
 
     def receipts(self, rows: np.ndarray) -> np.ndarray:
-        return self._facts[_RECEIPT, rows]
+        found: np.ndarray = self._facts[_RECEIPT, rows]
+        return found
 
     def positions(self, rows: np.ndarray) -> np.ndarray:
-        return self._facts[_POSITION, rows]
+        found: np.ndarray = self._facts[_POSITION, rows]
+        return found
 
     def cell(self, column: int, node: int) -> tuple[int, bool]:
         """One cell, and whether it is NULL."""
@@ -131,7 +134,8 @@ class EventRows:
 
     def used_codes(self, column: int) -> np.ndarray:
         """Codes of a string column among the rows kept."""
-        return self._cells[column, self.live()]
+        found: np.ndarray = self._cells[column, self.live()]
+        return found
 
     def recode(self, column: int, new_code: np.ndarray) -> None:
         """The dictionary of a string column was compacted."""

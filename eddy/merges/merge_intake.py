@@ -40,6 +40,7 @@ from lineage.times import MIN_US, to_datetime, to_iso
 from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
 from lmerge.merge import make_merge
 from lmerge.merged import Merged
+from lmerge.node_merge import NodeMerge
 from lmerge.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
 
 _NO_COUNTS = np.zeros(len(OUTCOMES), np.int64)
@@ -200,6 +201,7 @@ class MergeIntake(Intake):
 
     def unknown_events(self, of: MergeInput, times: np.ndarray, payloads: np.ndarray, olds: np.ndarray) -> np.ndarray:
         """Which events an input has not given, though they are not settled yet."""
+        assert isinstance(self._merge, NodeMerge), "this case keeps a record of events"
         held, found = self._merge.holds(of.number, times, payloads, olds)
         unknown: np.ndarray = ~held & (found | (times >= self._merge.stable))
         return unknown
