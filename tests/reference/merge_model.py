@@ -166,9 +166,7 @@ class MergeModel:
         event = self.events.get((time, self.key(identity)))
         return time < self.stable if event is None else self.inputs[name] in event.told
 
-    def adjust(
-        self, name: str, identity: dict[str, Any], time: int, old: int | None, end: int
-    ) -> tuple[list[Enter | End], str]:
+    def adjust(self, name: str, identity: dict[str, Any], time: int, old: int | None, end: int) -> tuple[list[Enter | End], str]:
         of = self.inputs[name]
         event = self.events.get((time, self.key(identity)))
         if event is None:
