@@ -36,7 +36,7 @@ from eddy.commit.invariants import check_engine
 from eddy.commit.state_cap import STATE_BYTES, StateCap
 from eddy.inspect import statistics
 from eddy.inspect import trace as tracing
-from eddy.inspect.explained import explained_plan, explained_query
+from eddy.inspect.explained import explained_name, explained_plan
 from eddy.inspect.trace_leaves import reads_stream
 from eddy.lifecycle import Lifecycle
 from eddy.matching.commit import Commit
@@ -537,7 +537,7 @@ class Engine(MergeElements):
             if isinstance(sql_or_query, str) and len(sql_or_query.split(None, 1)) > 1:
                 plan = self._planner.plan(sql_or_query, params)
                 return explained_plan(plan, self._catalog, policy, self._committer.joiner, self._lives.expiry)
-            return explained_query(self._catalog.query(sql_or_query), self._catalog, policy)
+            return explained_name(sql_or_query, self._catalog, policy)
 
     def trace(self, stream: str, row: int | Mapping[str, Any], query: Query | int | str | None = None) -> dict[str, Any]:
         """Why a row did or did not match: a row number, or a dict not pushed (`eddy/inspect/trace.py`). Changes nothing."""

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from lineage.errors import EddyError
 from lmerge.elements import ElementBatch
 from lmerge.inputs import Counters as Counters
@@ -79,11 +77,6 @@ class Merge(Protocol):
 
     def push(self, number: int, batch: ElementBatch) -> Merged:
         """Merge elements of an input."""
-
-    def holds(
-        self, number: int, starts: np.ndarray, payloads: np.ndarray, olds: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Whether an input has told of each event, in a bag with that old end; and whether there is a record of the event."""
 
     def check(self) -> None:
         """Assert the invariants of the state."""

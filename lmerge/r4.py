@@ -389,6 +389,10 @@ class R4Merge(NodeMerge):
         if self._entry_numbers.shrink(len(freed), counts, n_used):
             self._entries = fitted_rows(self._entries, self._entry_numbers.capacity)
 
+    def _told(self, number: int, nodes: np.ndarray, olds: np.ndarray) -> np.ndarray:
+        fields = self._nodes[nodes, FIELDS + number].tolist()
+        return np.array([old in self._ends(field) for field, old in zip(fields, olds.tolist(), strict=True)], np.bool_)
+
     def _latest_due(self, live: np.ndarray) -> np.ndarray:
         nodes = self._nodes[live]
         dues = np.full(len(live), FOREVER)

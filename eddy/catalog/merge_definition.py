@@ -8,7 +8,7 @@ from typing import Any
 
 from eddy.base.description import MergedStream
 from eddy.catalog.definitions import ARRIVAL, MAIN, stream_definition
-from eddy.merges.cases import CASES, Declared, allowed, chosen
+from eddy.merges.cases import declared_case
 from lineage.errors import SchemaError, did_you_mean
 from lineage.schema import Schema, check_name
 from lineage.times import duration_us
@@ -55,10 +55,10 @@ def merge_definition(
     if stream.lateness_us and order is not None:
         fact = f'lateness is for inputs without a declared order, not for order="{order}"'
         raise SchemaError(fact, code="bad_option", hint="leave out lateness, or order")
-    declared = Declared(order, identity is not None, stream.end is not None, policy)
+    chosen = declared_case(case, order, identity is not None, stream.end is not None, policy, missing)
     return MergedStream(
         **{one.name: getattr(stream, one.name) for one in fields(stream)},
-        inputs=_inputs(name, inputs), unique=identity, missing=missing, case=_case(case, declared), policy=policy, order=order,
+        inputs=_inputs(name, inputs), unique=identity, missing=missing, case=chosen.case, policy=policy, order=order,
         lag_us=duration_us(lag),
     )  # fmt: skip
 
@@ -101,19 +101,6 @@ def _inputs(merge: str, inputs: Any) -> tuple[str, ...]:
     if len({name.lower() for name in inputs}) < len(inputs):
         raise SchemaError(f'an input of merge "{merge}" is named twice', code="bad_inputs", hint="names are not case-sensitive")
     return tuple(inputs)
-
-
-def _case(case: Any, declared: Declared) -> str:
-    """The case that was named, if the properties allow it, or the one that they choose."""
-    if case == "auto":
-        return chosen(declared).case
-    if case not in CASES:
-        raise SchemaError(f"case is {case!r}", code="bad_case", hint=f'"auto", {", ".join(CASES)}')
-    refusal = allowed(case, declared)
-    if refusal:
-        fact = f"the declared properties do not allow case {case}"
-        raise SchemaError(fact, code="bad_case", detail=refusal, hint=f'case="auto" chooses {chosen(declared).case}')
-    return str(case)
 
 
 def _check_word(option: str, given: Any, words: tuple[str | None, ...]) -> None:

@@ -1,58 +1,47 @@
-"""Which case of LMerge the declared properties of a merged stream allow, and which they choose (semantics 36)."""
+"""The case of LMerge that the declared properties of a merged stream allow (semantics 36)."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from eddy.base.description import MergedStream
+from lineage.errors import EddyError, SchemaError
+from lmerge.properties import CaseChoice, InputProperties, choose_case
 
-#: From the simplest to the most general.
-CASES = ("R0", "R1", "R2", "R3", "R4")
 #: Cases that keep no record of who gave what: insert only, in order, given out as they come.
 ORDERED_CASES = ("R0", "R1", "R2")
+#: Policies that need no such record.
+_PLAIN_POLICIES = ("stable", "first")
 
 
-class Declared(NamedTuple):
-    """The properties that a merged stream is declared with."""
-
-    order: str | None
-    unique: bool
-    has_end: bool
-    policy: str
+def declared_properties(order: str | None, unique: bool, has_end: bool, policy: str) -> InputProperties:
+    """The properties of the inputs of a merged stream; an order is of use only where no record of events is needed."""
+    known = order if order in ("strict", "ordered") and policy in _PLAIN_POLICIES else "none"
+    return InputProperties(known, not has_end, unique)
 
 
-class Chosen(NamedTuple):
-    """A case, and why."""
-
-    case: str
-    why: str
-
-
-def chosen(declared: Declared) -> Chosen:
-    """The simplest case that the properties allow; R1 is chosen by name alone."""
-    for case in ("R0", "R2", "R3", "R4"):
-        if not allowed(case, declared):
-            return Chosen(case, _WHY[case])
-    raise AssertionError("some case is always allowed")
+def declared_case(case: str, order: str | None, unique: bool, has_end: bool, policy: str, missing: str) -> CaseChoice:
+    """The case of a merged stream; one by name that its properties do not allow is refused."""
+    if case == "R4" and unique:
+        fact = "case R4 is for bags, and unique says that equal rows are one event"
+        raise SchemaError(fact, code="bad_case", hint='leave out unique, or take R3, which case="auto" chooses')
+    try:
+        return choose_case(declared_properties(order, unique, has_end, policy), case, missing=missing)
+    except EddyError as error:
+        raise SchemaError(error.fact, code=error.code, detail=error.detail, hint=error.hint) from None
 
 
-def allowed(case: str, declared: Declared) -> str:
-    """Why the properties do not allow a case; empty if they do."""
-    if case in ORDERED_CASES:
-        if declared.has_end:
-            return f"{case} takes inserts alone, and rows with an end may be adjusted"
-        if declared.order not in (("strict",) if case == "R0" else ("strict", "ordered")):
-            return f"{case} needs inputs whose times rise" + (" strictly" if case == "R0" else "")
-        if declared.policy not in ("stable", "first"):
-            return f'{case} keeps no record of who gave what, which policy="{declared.policy}" needs'
-    if case == "R3" and not declared.unique:
-        return "R3 needs rows that can be told apart: unique"
-    if case == "R4" and declared.unique:
-        return "R4 is for bags, and unique says that equal rows are one event"
-    return ""
-
-
-_WHY = {
-    "R0": "the times of every input rise strictly, so a time names an event",
-    "R2": "the times of every input rise, so only the rows of the newest time are kept",
-    "R3": "inputs come in any order or are adjusted, and unique tells their events apart",
-    "R4": "inputs come in any order or are adjusted, and equal rows are several events",
-}
+def explain_merge(stream: MergedStream) -> dict[str, object]:
+    """The case of a merged stream with its properties and the reason, for `explain`."""
+    chosen = declared_case(
+        "auto", stream.order, stream.unique is not None, stream.end is not None, stream.policy, stream.missing
+    )  # fmt: skip
+    by_name = stream.case != chosen.case
+    return {
+        "merge": stream.name,
+        "kind": stream.kind,
+        "case": stream.case,
+        "properties": chosen.properties.words(),
+        "why": "named when it was created" if by_name else chosen.why,
+        "inputs": list(stream.inputs),
+        "policy": stream.policy,
+        "missing": stream.missing if stream.case not in ORDERED_CASES else "any",
+    }

@@ -50,8 +50,8 @@ class EventRows:
     def put(
         self, nodes: np.ndarray, cells: Sequence[np.ndarray], nulls: Sequence[np.ndarray | None], payloads: np.ndarray,
         receipts: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Keep rows that came first, which wait."""
+    ) -> np.ndarray:  # fmt: skip
+        """Keep rows that came first, which wait; returns which of them are kept with a reference to their payload."""
         for k, column in enumerate(self._schema.columns):
             given = np.asarray(cells[k])
             self._cells[k, nodes] = given.view(np.int64) if column.type is Type.FLOAT else given
@@ -59,6 +59,7 @@ class EventRows:
             self._nulls[k, nodes] = 0 if null is None else null
         self._facts[_PAYLOAD, nodes], self._facts[_RECEIPT, nodes], self._facts[_POSITION, nodes] = payloads, receipts, WAITS
         self.n_waiting += len(nodes)
+        return np.ones(len(nodes), np.bool_)
 
     def differ(
         self, column: int, nodes: np.ndarray, cells: np.ndarray, nulls: np.ndarray | None
@@ -75,8 +76,8 @@ class EventRows:
         found: np.ndarray = np.where(null | kept_null, null != kept_null, ~same)
         return found
 
-    def enter(self, nodes: np.ndarray, first: int) -> None:
-        """Note that rows are in the stream, from a position on; some may be there for a second time."""
+    def enter(self, nodes: np.ndarray, ends: np.ndarray, first: int) -> None:
+        """Note that rows are in the stream, with some ends and from a position on; some may be there for a second time."""
         self.n_waiting -= int(np.count_nonzero(self._facts[_POSITION, nodes] == WAITS))
         self._facts[_POSITION, nodes] = np.arange(first, first + len(nodes))
 
@@ -91,14 +92,25 @@ class EventRows:
         """The nodes that have a record, ascending."""
         return np.flatnonzero(self._facts[_POSITION] != GONE)
 
+    def waiting(self, nodes: np.ndarray) -> np.ndarray:
+        """The row of each event that enters next."""
+        return nodes
+
+    def entered(self, nodes: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The row of each event that is in the stream with an end."""
+        return nodes
+
     def payloads(self, nodes: np.ndarray) -> np.ndarray:
-        return self._facts[_PAYLOAD, nodes]
+        found: np.ndarray = self._facts[_PAYLOAD, nodes]
+        return found
 
-    def receipts(self, nodes: np.ndarray) -> np.ndarray:
-        return self._facts[_RECEIPT, nodes]
+    def receipts(self, rows: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self._facts[_RECEIPT, rows]
+        return found
 
-    def positions(self, nodes: np.ndarray) -> np.ndarray:
-        return self._facts[_POSITION, nodes]
+    def positions(self, rows: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self._facts[_POSITION, rows]
+        return found
 
     def cell(self, column: int, node: int) -> tuple[int, bool]:
         """One cell, and whether it is NULL."""
@@ -122,7 +134,8 @@ class EventRows:
 
     def used_codes(self, column: int) -> np.ndarray:
         """Codes of a string column among the rows kept."""
-        return self._cells[column, self.live()]
+        found: np.ndarray = self._cells[column, self.live()]
+        return found
 
     def recode(self, column: int, new_code: np.ndarray) -> None:
         """The dictionary of a string column was compacted."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from eddy.base.checking import changing
 from eddy.base.description import MergedStream, MergeReceipt
+from eddy.merges.bag_rows import BagRows
 from eddy.merges.cases import ORDERED_CASES
 from eddy.merges.contradictions import Contradictions
 from eddy.merges.event_codes import EventCodes
@@ -39,6 +40,7 @@ from lineage.times import MIN_US, to_datetime, to_iso
 from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
 from lmerge.merge import make_merge
 from lmerge.merged import Merged
+from lmerge.node_merge import NodeMerge
 from lmerge.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
 
 _NO_COUNTS = np.zeros(len(OUTCOMES), np.int64)
@@ -72,9 +74,8 @@ class MergeIntake(Intake):
         self.time_column = schema.position(stream.time)
         self.end_column = None if stream.end is None else schema.position(stream.end)
         keeps = stream.case not in ORDERED_CASES
-        case = "R2-bag" if stream.case == "R2" and stream.unique is None else stream.case
         self._merge = make_merge(
-            case, insert=stream.policy if keeps else "first", missing=stream.missing, lag=stream.lag_us
+            stream.case, bag=stream.unique is None, insert=stream.policy if keeps else "first", missing=stream.missing, lag=stream.lag_us
         )  # fmt: skip
         self.inputs = MergeInputs(stream, self._merge)
         apart = (self.time_column, self.end_column)
@@ -85,7 +86,9 @@ class MergeIntake(Intake):
         self.codes = EventCodes(schema, self.identity if stream.case not in ("R0", "R1") else ())
         self.contradictions = Contradictions(schema, dictionaries, named, [one for one in others if one not in named])
         #: None where the merge keeps no record of events
-        self._events = EventRows(schema) if keeps else None
+        self._events: EventRows | None = None
+        if keeps:
+            self._events = BagRows(schema) if stream.unique is None else EventRows(schema)
         self._planned = PlannedEnds()
         #: rows that were given
         self._receipts = 0
@@ -199,6 +202,7 @@ class MergeIntake(Intake):
 
     def unknown_events(self, of: MergeInput, times: np.ndarray, payloads: np.ndarray, olds: np.ndarray) -> np.ndarray:
         """Which events an input has not given, though they are not settled yet."""
+        assert isinstance(self._merge, NodeMerge), "this case keeps a record of events"
         held, found = self._merge.holds(of.number, times, payloads, olds)
         unknown: np.ndarray = ~held & (found | (times >= self._merge.stable))
         return unknown
@@ -253,7 +257,8 @@ class MergeIntake(Intake):
         new = np.flatnonzero(is_new)
         cells = [column[new] for column in given.cells]
         nulls = [None if null is None else null[new] for null in given.nulls]
-        events.put(nodes[new], cells, nulls, given.payloads[new], given.receipts[new])
+        kept = events.put(nodes[new], cells, nulls, given.payloads[new], given.receipts[new])
+        self.codes.release(given.payloads[new[~kept]])
         if len(new) < n:
             self.codes.release(given.payloads[~is_new])
             again = np.flatnonzero(~is_new & (nodes >= 0))
@@ -266,27 +271,25 @@ class MergeIntake(Intake):
     def _take_out(self, merged: Merged, events: EventRows) -> Rows | None:
         """The rows that enter by what a merge gave out; ends of rows in the stream are planned."""
         out, nodes = merged.elements, merged.nodes
-        kinds = out.kinds
-        entering = np.flatnonzero(kinds == INSERT)
-        changed = np.flatnonzero(kinds == ADJUST)
+        entering, changed = np.flatnonzero(out.kinds == INSERT), np.flatnonzero(out.kinds == ADJUST)
+        chosen = events.waiting(nodes[entering])
+        self.late_rows += int(np.count_nonzero(out.starts[entering] < self.front))
         if len(changed):
+            rows = events.entered(nodes[changed], out.olds[changed])
+            self._plan(events.positions(rows), out.starts[changed], out.olds[changed], out.ends[changed])
             # those whose end is later now enter again, behind the front
-            again = changed[out.ends[changed] > out.olds[changed]]
-            self._plan(events.positions(nodes[changed]), out.starts[changed], out.olds[changed], out.ends[changed])
-            entering = np.concatenate([entering, again])
+            again = out.ends[changed] > out.olds[changed]
+            entering, chosen = np.concatenate([entering, changed[again]]), np.concatenate([chosen, rows[again]])
         if not len(entering):
             return None
-        starts, ends = out.starts[entering], out.ends[entering]
-        late = starts < self.front
-        self.late_rows += int(np.count_nonzero(late & (kinds[entering] == INSERT)))
-        times = np.maximum(starts, self.front)
-        order = np.lexsort((events.receipts(nodes[entering]), times))
-        times, chosen = times[order], nodes[entering][order]
-        rows = events.rows(chosen, times, ends[order], self.end_column, self.next_row)
-        events.enter(chosen, self.next_row)
+        times = np.maximum(out.starts[entering], self.front)
+        order = np.lexsort((events.receipts(chosen), times))
+        times, entering, chosen = times[order], entering[order], chosen[order]
+        rows_in = events.rows(nodes[entering], times, out.ends[entering], self.end_column, self.next_row)
+        events.enter(chosen, out.ends[entering], self.next_row)
         self.next_row += len(chosen)
-        self.front = max(self.front, int(times[-1]))
-        return rows
+        self.front = int(times[-1])
+        return rows_in
 
     def _plan(self, positions: np.ndarray, starts: np.ndarray, olds: np.ndarray, ends: np.ndarray) -> None:
         """Plan the ends of rows in the stream: at once, or at a new end that is earlier than the old one."""
@@ -314,11 +317,12 @@ class MergeIntake(Intake):
 
     def _hold_newest(self, merged: Merged, given: Given) -> None:
         """Keep references to the codes of rows of the newest time alone: no others are compared any more."""
-        newest = max(self._held_time, int(given.times.max()))
+        is_new = merged.outcomes[: len(given.times)] == NEW
+        newest = max(self._held_time, int(given.times[is_new].max(initial=BEGINNING)))
         if newest > self._held_time:
             self.codes.release(self._held)
             self._held_time, self._held = newest, self._held[:0]
-        held = (given.times == newest) & (merged.outcomes[: len(given.times)] == NEW)
+        held = (given.times == newest) & is_new
         self.codes.release(given.payloads[~held])
         self._held = np.concatenate([self._held, given.payloads[held]])
 

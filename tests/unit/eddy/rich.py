@@ -58,8 +58,19 @@ QUERIES = {
     "arrival": "SELECT x, COUNT(*) AS n FROM arriving [RANGE 10 SECONDS] GROUP BY x",
     "derived key": f"SELECT s.k, t.v FROM s {W}, t {W} WHERE s.k % 4 = t.k AND UPPER(s.g) = UPPER(t.w)",
     "derived key of a table": f"SELECT s.k, limits.hi FROM s {W}, limits WHERE s.b = limits.k + 1",
+    "merged": "SELECT m3.k, m4.v FROM m3 [RANGE 1 SECOND], m4 [RANGE 1 SECOND] WHERE m3.k = m4.k",
     "derived key of operators": f"SELECT a.k FROM s {W} AS a, (SELECT DISTINCT k FROM t {W}) AS b WHERE a.b = b.k % 4",
 }  # fmt: skip
+
+#: Merged streams of each case, by name.
+MERGED = {"k": "int", "v": "float", "g": "string", "ts": "timestamp"}
+MERGES: dict[str, dict[str, Any]] = {
+    "m0": {"order": "strict"},
+    "m1": {"order": "ordered", "case": "R1"},
+    "m2": {"order": "ordered", "unique": True},
+    "m3": {"unique": ["k"], "end": "until", "policy": "first", "lateness": 200},
+    "m4": {"lateness": 200},
+}
 
 #: Those whose changes are shown by instant.
 EVENTS = ("window", "equality", "rows", "grouped", "except", "hop")
@@ -78,6 +89,8 @@ def make_engine(**options: Any) -> Engine:
     own = {"k": "int", "v": "float", "until": "timestamp", "ts": "timestamp"}
     engine.create_stream("keyed", own, time="ts", key="k", end="until")
     engine.create_stream("arriving", {"x": "int"})
+    for name, options in MERGES.items():
+        engine.create_merge(name, own if options.get("end") else MERGED, time="ts", **options)
     engine.create_table("rooms", {"g": "string", "floor": "int"}, key="g")
     engine.create_table("limits", {"k": "int", "hi": "float"}, key="k", retroactive=True)
     engine.upsert("rooms", {"g": ["u", "v", "w"], "floor": [1, 2, 3]})
@@ -118,6 +131,11 @@ def feed(engine: Engine, seed: int, first: int, last: int) -> list[Any]:
         keyed = {"k": rng.integers(0, 9, 6), "v": rng.random(6), "until": own, "ts": times[:6]}
         found.append(engine.push("keyed", keyed))
         found.append(engine.push("arriving", {"x": rng.integers(0, 3, 4)}))
+        for gateway in ("gw1", "gw2"):
+            rows = {"k": np.arange(6), "v": np.arange(6) / (2 if gateway == "gw1" else 3), "ts": at + np.arange(6) * 10}
+            for name, options in MERGES.items():
+                more = {"until": rows["ts"] + 50 * (step % 5 + 1)} if options.get("end") else {"g": texts[:6]}
+                found.append(engine.push(name, rows | more, input=gateway))
         if step % 3 == 0:
             found.append(engine.upsert("rooms", {"g": ["u"], "floor": [step]}))
             found.append(engine.upsert("limits", {"k": [step % 4], "hi": [0.3]}))
