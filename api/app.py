@@ -16,7 +16,7 @@ from api.edge.guard import Guard
 from api.edge.metrics import Metrics
 from api.edge.room import Room
 from api.experiment_runs import ExperimentRuns
-from api.routes import changes, experiments, operations, page, queries, rows, socket, streams
+from api.routes import changes, experiments, merges, operations, page, queries, rows, socket, streams
 from api.routes.pushes import Pushes
 from api.wire.models import Problem
 
@@ -64,7 +64,7 @@ def make_app(
     app.add_middleware(
         Guard, limits=service.limits, reader=reader, tokens=tokens, hosts=hosts, admit=room.check, observe=metrics.observe
     )  # fmt: skip
-    for nouns in (streams, rows, queries, changes, socket, operations, experiments, page):
+    for nouns in (streams, merges, rows, queries, changes, socket, operations, experiments, page):
         app.include_router(nouns.router)
     problems.install(app)
     plain = app.openapi

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.commands import push, query, serve, stream, table, token, top, trace
+from api.commands import merge, push, query, serve, stream, table, token, top, trace
 
 #: The folder that holds our packages, for programs started from elsewhere.
 _ROOT = Path(__file__).resolve().parent.parent
@@ -47,7 +47,7 @@ def _eddy(show_version: _Version = False) -> None:
 
 
 app.command()(serve.serve)
-for _noun in (stream, table, query, token):
+for _noun in (stream, merge, table, query, token):
     app.add_typer(_noun.app)
 app.command()(push.push)
 app.command()(trace.trace)

@@ -41,7 +41,8 @@ from eddy.inspect.trace_leaves import reads_stream
 from eddy.lifecycle import Lifecycle
 from eddy.matching.commit import Commit
 from eddy.matching.eddy import Eddy
-from eddy.merging import PUSH_HINT, RETRACT_HINT, MergeCalls
+from eddy.merge_elements import MergeElements
+from eddy.merging import PUSH_HINT, RETRACT_HINT
 from eddy.operators.readers import check_held, lost_until, make_reader
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, check_expiry
@@ -57,7 +58,7 @@ from lineage.ingest import Ingested
 from lineage.times import ahead_hint, duration_us, to_datetime, to_iso, to_us
 
 
-class Engine(MergeCalls):
+class Engine(MergeElements):
     """A shared eddy over any number of streams and queries."""
 
     def __init__(

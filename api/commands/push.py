@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.commands.common import Json, Token, Url, columns_text, command, connect, print_json
-from api.commands.push_hints import Totals, hints, stream_state
+from api.commands.common import Json, Token, Url, columns_text, command, connect, print_json, shown
+from api.commands.push_hints import InputTotals, Totals, hints, stream_state
 from eddy import ConflictError, EddyError, NotFoundError, RowError
 
 if TYPE_CHECKING:
     from api.commands.row_files import FilePart
     from eddy import Stream
-    from eddy.client import Client, Receipt
+    from eddy.client import Client, MergeReceipt, Receipt
     from eddy.csv import CsvForm
 
 #: Bytes at the beginning of a CSV by which its columns are judged.
@@ -27,6 +27,7 @@ JUDGED_BYTES = 8 << 20
 
 _Stream = Annotated[str, typer.Argument(metavar="STREAM", help="The stream.")]
 _File = Annotated[str, typer.Argument(metavar="FILE", help=".csv, .tsv, .ndjson, .arrow or .parquet; - is standard input.")]
+_Input = Annotated[str | None, typer.Option("--input", help="The input of a merged stream whose rows they are.")]
 _Format = Annotated[str | None, typer.Option("--format", help="csv, ndjson, arrow or parquet, if the name does not say.")]
 _Create = Annotated[bool, typer.Option("--create", help="Make the stream if there is none, by what the first rows look like.")]
 _Time = Annotated[
@@ -53,15 +54,19 @@ _Tz = Annotated[str | None, typer.Option(metavar="ZONE", help="CSV: whose times 
 _Decimal = Annotated[str | None, typer.Option(help="CSV: a comma, if that stands before decimals.")]
 
 
+#: What a summary does not count, or says in its own words.
+_APART = ("accepted", "settled_before", "leader")
+
+
 @command
 def push(
-    stream: _Stream, file: _File, format_: _Format = None, create: _Create = False, time: _Time = None, types: _Types = None,
-    lateness: _Lateness = None, timeline: _Timeline = None, bad: _Bad = "refuse", sort: _Sort = False,
+    stream: _Stream, file: _File, input_: _Input = None, format_: _Format = None, create: _Create = False, time: _Time = None,
+    types: _Types = None, lateness: _Lateness = None, timeline: _Timeline = None, bad: _Bad = "refuse", sort: _Sort = False,
     delimiter: _Delimiter = None, names: _Names = None, rename: _Rename = None, null: _Null = None,
     time_format: _TimeFormat = None, tz: _Tz = None, decimal: _Decimal = None,
     url: Url = None, token: Token = None, json: Json = False,
 ) -> None:  # fmt: skip
-    """Push the rows of a file into a stream, in parts.
+    """Push the rows of a file into a stream, or as one input of a merged stream, in parts.
 
     eddy push readings readings.csv --create --time ts
     """
@@ -72,19 +77,22 @@ def push(
     _check(create, {"time": None if made else time, "types": types, "lateness": lateness, "timeline": timeline})
     if bad not in ("refuse", "skip"):
         raise typer.BadParameter(f'"{bad}" is neither refuse nor skip', param_hint="--bad")
+    if create and input_ is not None:
+        raise typer.BadParameter("a merged stream is made with `eddy merge add`", param_hint="--create")
     told = {
         "delimiter": delimiter, "names": names, "rename": rename, "null": null, "time": made, "time_format": time_format,
         "tz": tz, "decimal": decimal,
     }  # fmt: skip
     opened = open_rows(file, format_, {name: value for name, value in told.items() if value})
     making = _Making(made and made.partition("=")[0] or time, types or [], lateness, timeline) if create else None
-    pushed = _Pushed()
+    pushed = _Pushed(Totals() if input_ is None else InputTotals())
+    quiet = json or input_ is not None
     with connect(url, token) as client, progress(stream, opened.size, in_bytes=True) as advance:
         begun = _begun(client, stream, opened.parts, opened.form, making, json)
-        before = None if json else stream_state(client, stream)
+        before = None if quiet else stream_state(client, stream)
         try:
             for part in _ordered(begun, opened.form) if sort else begun.parts:
-                pushed.add(_push(client, stream, part, opened.form, bad, pushed.n_rows), part)
+                pushed.add(_push(client, stream, input_, part, opened.form, bad, pushed.n_rows), part)
                 advance(part.n_bytes, part.n_rows)
         except BaseException:
             if begun.made and not pushed.totals.accepted:
@@ -92,9 +100,9 @@ def push(
                 with suppress(EddyError):
                     client.drop(stream)
             raise
-        after = None if json else stream_state(client, stream)
+        after = None if quiet else stream_state(client, stream)
     _summary(stream, pushed, opened.form is not None, json)
-    if not json:
+    if isinstance(pushed.totals, Totals) and not json:
         for line in hints(stream, pushed.totals, before, after):
             print(line, file=sys.stderr)
 
@@ -103,13 +111,13 @@ def push(
 class _Pushed:
     """The totals of a push so far."""
 
-    totals: Totals = Totals()
+    totals: Totals | InputTotals
     #: rows of the file
     n_rows: int = 0
     #: cells that are NULL, by column; of a CSV
     nulls: Counter[str] = field(default_factory=Counter)
 
-    def add(self, receipt: Receipt, part: FilePart) -> None:
+    def add(self, receipt: Any, part: FilePart) -> None:
         self.totals = self.totals.plus(receipt)
         self.n_rows += part.n_rows
         self.nulls.update(receipt.nulls or {})
@@ -121,7 +129,9 @@ def _summary(stream: str, pushed: _Pushed, csv: bool, json: bool) -> None:
     if json:
         print_json({"stream": stream, **totals._asdict(), **({"nulls": pushed.nulls} if csv else {})})
         return
-    more = "".join(f", {n} {word}" for word, n in totals._asdict().items() if n and word != "accepted")
+    more = "".join(f", {n} {word}" for word, n in totals._asdict().items() if n and word not in _APART)
+    if isinstance(totals, InputTotals) and totals.settled_before is not None:
+        more += f"; settled before {shown(totals.settled_before)}, leader {totals.leader}"
     print(f'{totals.accepted} rows into stream "{stream}"{more}', flush=True)
     if pushed.nulls:
         print(f"NULL: {', '.join(f'{n} in {name}' for name, n in pushed.nulls.items())}", flush=True)
@@ -248,12 +258,16 @@ def _ordered(begun: _Begun, form: CsvForm | None) -> Iterator[FilePart]:
         yield row_files.FilePart(one.n_rows, one.n_bytes, one.body, row_files.CSV, places=one.places)
 
 
-def _push(client: Client, stream: str, part: FilePart, form: CsvForm | None, bad: str, before: int) -> Receipt:
+def _push(
+    client: Client, stream: str, of: str | None, part: FilePart, form: CsvForm | None, bad: str, before: int
+) -> Receipt | MergeReceipt:  # fmt: skip
     """Push a part; `before` is the number of the file's rows before it."""
     try:
         if part.table is not None:
-            return client.push(stream, part.table, bad=bad)
-        return client.push_body(stream, part.body, part.media, csv=form, bad=bad)
+            found: Receipt | MergeReceipt = client.push(stream, part.table, of, bad=bad)
+        else:
+            found = client.push_body(stream, part.body, part.media, of, csv=form, bad=bad)
+        return found
     except RowError as error:
         # the service counts from the start of a part
         if error.row is not None:

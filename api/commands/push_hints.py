@@ -14,7 +14,7 @@ from eddy import EddyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from eddy.client import Client, Receipt
+    from eddy.client import Client, MergeReceipt, Receipt
 
 #: So far behind its timeline a stream is pointed out, whatever its queries ask for.
 FAR = timedelta(hours=1)
@@ -34,6 +34,23 @@ class Totals(NamedTuple):
         return Totals(
             self.accepted + receipt.accepted, self.late + receipt.late, self.expired + receipt.expired,
             self.rejected + receipt.rejected,
+        )  # fmt: skip
+
+
+class InputTotals(NamedTuple):
+    """The sum of the receipts of a push for one input of a merged stream, and the last word of the merge."""
+
+    accepted: int = 0
+    duplicate: int = 0
+    settled: int = 0
+    rejected: int = 0
+    settled_before: datetime | None = None
+    leader: str | None = None
+
+    def plus(self, receipt: MergeReceipt) -> InputTotals:
+        return InputTotals(
+            self.accepted + receipt.accepted, self.duplicate + receipt.duplicate, self.settled + receipt.settled,
+            self.rejected + receipt.rejected, receipt.settled_before, receipt.leader,
         )  # fmt: skip
 
 

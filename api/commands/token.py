@@ -16,17 +16,18 @@ app = typer.Typer(name="token", help="Tokens of a service: who may do what.", no
 _File = Annotated[Path, typer.Option("--token-file", envvar="EDDY_TOKEN_FILE", help="The file that the server is given.")]
 _Name = Annotated[str, typer.Argument(help="What the token is called.")]
 _Role = Annotated[str, typer.Option("--role", help="device (rows only), reader, writer or admin.")]
+_Input = Annotated[str | None, typer.Option("--input", metavar="MERGE/INPUT", help="A device: rows of this input alone.")]
 
 
 @app.command()
 @command
-def add(name: _Name, token_file: _File, role: _Role, json: Json = False) -> None:
+def add(name: _Name, token_file: _File, role: _Role, input_: _Input = None, json: Json = False) -> None:
     """Make a token and print its secret, once: only its hash is kept."""
     from api.edge.access_tokens import add_token
 
-    secret = add_token(token_file, name, role)
+    secret = add_token(token_file, name, role, input_)
     if json:
-        print(orjson.dumps({"name": name, "role": role, "secret": secret}).decode())
+        print(orjson.dumps({"name": name, "role": role, "input": input_, "secret": secret}).decode())
         return
     print(secret)
     print("This is shown once. Send it as `Authorization: Bearer ...`, or set EDDY_TOKEN.", file=sys.stderr)
@@ -40,15 +41,15 @@ def list_(token_file: _File, json: Json = False) -> None:
 
     tokens = read_tokens(token_file).values()
     if json:
-        facts = [{"name": token.name, "role": token.role, "created": token.created} for token in tokens]
+        facts = [{"name": token.name, "role": token.role, "input": token.input, "created": token.created} for token in tokens]
         print(orjson.dumps(facts).decode())
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("name", "role", "created")
+    table = Table("name", "role", "input", "created")
     for token in tokens:
-        table.add_row(token.name, token.role, token.created)
+        table.add_row(token.name, token.role, token.input or "", token.created)
     Console().print(table)
 
 

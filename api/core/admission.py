@@ -66,6 +66,7 @@ def _room(what: str, n_known: int, n_more: int, limit: int, hint: str) -> None:
 
 _CHECKS = {
     "create_stream": _stream,
+    "create_merge": _stream,
     "create_table": _table,
     "submit": _query,
     "put_query": _put_query,

@@ -20,11 +20,25 @@ from typing import Any, NamedTuple
 import orjson
 
 from api.core.holdings import Holdings, KeptReceipt
-from api.wire.bodies import CSV, JSON, BodyError, RowKeys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
-from eddy import ConflictError, EddyError, Engine, InUseError, NotFoundError, Query, RowError, Stream, Table
-from eddy.base.checking import changed_nothing, changing, checking
+from api.wire.bodies import CSV, JSON, NDJSON, BodyError, RowKeys, csv_form, parse_bundle, parse_csv, parse_keys, parse_rows
+from eddy import (
+    ConflictError,
+    EddyError,
+    Engine,
+    InUseError,
+    LimitError,
+    MergeReceipt,
+    NotFoundError,
+    Query,
+    RowError,
+    Stream,
+    Table,
+)
+from eddy.base.checking import came_late, changed_nothing, changing, checking
 from eddy.catalog.definitions import stream_definition, table_definition
+from eddy.catalog.merge_definition import merge_definition
 from eddy.csv import CsvRows
+from eddy.merges.element_lines import word_of
 from eddy.preparing import Asked
 from eddy.streams.screening import without
 
@@ -114,6 +128,11 @@ def _create_table(holdings: Holdings, call: Call) -> Done:
     return _create(holdings, call, "table", engine.table, engine.create_table, table_definition)
 
 
+def _create_merge(holdings: Holdings, call: Call) -> Done:
+    engine = holdings.engine
+    return _create(holdings, call, "merge", engine.merge, engine.create_merge, merge_definition)
+
+
 def _create(
     holdings: Holdings,
     call: Call,
@@ -122,7 +141,7 @@ def _create(
     create: Callable[..., Stream | Table],
     define: Callable[..., Stream | Table],
 ) -> Done:
-    """Create a stream or table; an existing one must have the same definition."""
+    """Create a stream, merge or table; an existing one must have the same definition."""
     name, definition = call.header["name"], call.header["definition"]
     with checking:
         known = _found(find, name)
@@ -150,8 +169,16 @@ def _push(holdings: Holdings, call: Call) -> Done:
     engine = holdings.engine
     stream = call.header["stream"]
     with checking:
-        taken = _taken(engine, stream, engine.stream(stream).columns, call)
+        found = engine.stream(stream)
+        _expect_plain(found, "POST /v1/merges/{0}/inputs/{{input}}/rows gives it the rows of one input")
+        taken = _taken(call, found.columns, lambda rows: engine.screen(stream, rows))
     return Done(engine.push(stream, taken.rows)._asdict() | taken.facts)
+
+
+def _expect_plain(stream: Stream, hint: str) -> None:
+    """Raise if a stream is a merged one; the hint names its call."""
+    if stream.kind == "merge":
+        raise ConflictError(f'"{stream.name}" is a merged stream', code="is_merge", hint=hint.format(stream.name))
 
 
 class _Taken(NamedTuple):
@@ -161,7 +188,11 @@ class _Taken(NamedTuple):
     facts: dict[str, Any]
 
 
-def _taken(engine: Engine, name: str, columns: Mapping[str, str], call: Call) -> _Taken:
+#: Splits rows into those that fit and the errors of the others.
+Screen = Callable[[Any], tuple[Any, list[RowError]]]
+
+
+def _taken(call: Call, columns: Mapping[str, str], screen: Screen) -> _Taken:
     """Return the rows of a call for a stream or table.
 
     Which rows are bad is recorded with the call: a replay must not judge again, for limits may have changed.
@@ -179,7 +210,7 @@ def _taken(engine: Engine, name: str, columns: Mapping[str, str], call: Call) ->
         skipped = header["skipped"]
         rows = _less(read, [one["row"] for one in skipped]) if skipped else read
     else:
-        rows, skipped = _screened(engine, name, read)
+        rows, skipped = _screened(screen, read)
         header["skipped"] = skipped
         orjson.dumps(skipped)  # what cannot be recorded is found before anything changes
     if isinstance(rows, CsvRows):
@@ -187,12 +218,12 @@ def _taken(engine: Engine, name: str, columns: Mapping[str, str], call: Call) ->
     return _Taken(rows, _rejections(skipped))
 
 
-def _screened(engine: Engine, name: str, rows: Any) -> tuple[Any, list[dict[str, Any]]]:
+def _screened(screen: Screen, rows: Any) -> tuple[Any, list[dict[str, Any]]]:
     """Return the good rows, and the errors of the others."""
     if not isinstance(rows, CsvRows):
-        good, errors = engine.screen(name, rows)
+        good, errors = screen(rows)
         return good, _shown(errors)
-    _, errors = engine.screen(name, rows.table)
+    _, errors = screen(rows.table)
     for error in errors:
         error.row = int(rows.numbers[error.row or 0])
     kept = rows.without([error.row or 0 for error in errors]) if errors else rows
@@ -217,6 +248,9 @@ def _push_many(holdings: Holdings, call: Call) -> Done:
 
     with checking:
         rows = _said(call, lambda body: parse_bundle(body, media, width, call.room))
+        for name in rows:
+            if (found := _found(engine.stream, name)) is not None:
+                _expect_plain(found, "POST /v1/merges/{0}/inputs/{{input}}/rows gives it the rows of one input")
     receipts = engine.push_many(rows)
     return Done({name: receipt._asdict() | _rejections([]) for name, receipt in receipts.items()})
 
@@ -229,7 +263,7 @@ def _upsert(holdings: Holdings, call: Call) -> Done:
     engine = holdings.engine
     table = call.header["table"]
     with checking:
-        taken = _taken(engine, table, engine.table(table).columns, call)
+        taken = _taken(call, engine.table(table).columns, lambda rows: engine.screen(table, rows))
     return Done(engine.upsert(table, taken.rows)._asdict() | taken.facts)
 
 
@@ -238,6 +272,9 @@ def _delete(holdings: Holdings, call: Call) -> Done:
 
 
 def _retract(holdings: Holdings, call: Call) -> Done:
+    with checking:
+        hint = 'POST /v1/merges/{0}/inputs/{{input}}/rows with lines {{"adjust": ..}} ends or removes rows of one input'
+        _expect_plain(holdings.engine.stream(call.header["stream"]), hint)
     keys = _keys(call)
     return Done(holdings.engine.retract(call.header["stream"], keys.keys, keys.time)._asdict())
 
@@ -258,6 +295,78 @@ def _advance(holdings: Holdings, call: Call) -> Done:
     before = engine.seq
     engine.advance(call.header["time"], timeline)
     return Done({"timeline": timeline, "time": engine.times()[timeline], "seq": engine.seq}, engine.seq > before)
+
+
+# ---- inputs of merges
+
+
+class WaitingError(LimitError):
+    """Too many rows wait for a stable point of a merge."""
+
+    default_code = "too_many_waiting"
+    #: seconds after which an input may have said one
+    retry_after = 1.0
+
+
+def _push_input(holdings: Holdings, call: Call) -> Done:
+    engine, (merge, of) = holdings.engine, (call.header["merge"], call.header["input"])
+    with checking:
+        found = engine.merge(merge)
+        assert found.time is not None, "rows are merged by their times"
+        elements = _Elements(engine, merge, of, found.time)
+        taken = _taken(call, found.columns, elements.screen)
+    try:
+        if call.header["media"] == NDJSON and elements.are_in(taken.rows):
+            receipt = engine.push_elements(merge, taken.rows, of)
+        else:
+            receipt = engine.push(merge, taken.rows, input=of)
+    except LimitError as error:
+        if error.code != WaitingError.default_code or came_late(error):
+            raise
+        raise WaitingError(error.fact, detail=error.detail, hint=error.hint) from None
+    return Done(_merge_receipt(receipt) | taken.facts)
+
+
+class _Elements(NamedTuple):
+    """The lines of one input of a merge, among which may be adjusts and points."""
+
+    engine: Engine
+    merge: str
+    input: str
+    time: str
+
+    def are_in(self, rows: Any) -> bool:
+        return isinstance(rows, list) and any(word_of(line, self.time) is not None for line in rows)
+
+    def screen(self, rows: Any) -> tuple[Any, list[RowError]]:
+        """Return the lines without bad rows, and the errors of these."""
+        if not self.are_in(rows):
+            return self.engine.screen_input(self.merge, rows, self.input)
+        places = [place for place, line in enumerate(rows) if word_of(line, self.time) is None]
+        _, errors = self.engine.screen_input(self.merge, [rows[place] for place in places], self.input)
+        for error in errors:
+            error.row = places[error.row or 0]
+        return without(rows, [error.row or 0 for error in errors]), errors
+
+
+def _merge_receipt(receipt: MergeReceipt) -> dict[str, Any]:
+    until = receipt.settled_before
+    return receipt._asdict() | {"settled_before": None if until is None else until.isoformat().replace("+00:00", "Z")}
+
+
+def _stable(holdings: Holdings, call: Call) -> Done:
+    receipt = holdings.engine.stable(call.header["merge"], call.header["input"], call.header["time"])
+    return Done(_merge_receipt(receipt) | _rejections([]))
+
+
+def _attach(holdings: Holdings, call: Call) -> Done:
+    holdings.engine.attach(call.header["merge"], call.header["input"], call.header.get("since"))
+    return Done(None)
+
+
+def _detach(holdings: Holdings, call: Call) -> Done:
+    holdings.engine.detach(call.header["merge"], call.header["input"])
+    return Done(None)
 
 
 # ---- queries
@@ -425,6 +534,7 @@ def _reserve(holdings: Holdings, call: Call) -> Done:
 
 _KINDS: dict[str, Callable[[Holdings, Call], Done]] = {
     "create_stream": _create_stream,
+    "create_merge": _create_merge,
     "create_table": _create_table,
     "drop": _drop,
     "push": _push,
@@ -432,6 +542,10 @@ _KINDS: dict[str, Callable[[Holdings, Call], Done]] = {
     "upsert": _upsert,
     "delete": _delete,
     "retract": _retract,
+    "push_input": _push_input,
+    "stable": _stable,
+    "attach": _attach,
+    "detach": _detach,
     "advance": _advance,
     "submit": _submit,
     "submit_many": _submit_many,

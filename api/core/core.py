@@ -412,7 +412,7 @@ def recover(directory: DataDirectory, make: Callable[[Clock], Engine]) -> tuple[
 
 
 #: Calls that make something again from its definition.
-_REMAKE = {"stream": "create_stream", "table": "create_table", "query": "put_query"}
+_REMAKE = {"stream": "create_stream", "merge": "create_merge", "table": "create_table", "query": "put_query"}
 
 
 def _reconcile(directory: DataDirectory, holdings: Holdings) -> None:

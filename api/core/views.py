@@ -1,16 +1,17 @@
-"""Streams, tables and queries as JSON objects, made in the engine's thread so that nothing changes meanwhile."""
+"""Streams, merges, tables and queries as JSON objects, made in the engine's thread so that nothing changes meanwhile."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from api.core.holdings import Holdings
-from eddy import Query, Stream, Table
+from eddy import Engine, MergedStream, Query, Stream, Table
 
 
 def stream_view(stream: Stream) -> dict[str, Any]:
     return {
         "name": stream.name,
+        "kind": stream.kind,
         "columns": dict(stream.columns),
         "time": stream.time,
         "timeline": stream.timeline,
@@ -19,7 +20,25 @@ def stream_view(stream: Stream) -> dict[str, Any]:
         "keep": None if stream.keep_us is None else stream.keep_us / 1000,
         "key": list(stream.key),
         "end": stream.end,
+        **(_merge_options(stream) if isinstance(stream, MergedStream) else {}),
     }
+
+
+def _merge_options(stream: MergedStream) -> dict[str, Any]:
+    return {
+        "inputs": list(stream.inputs),
+        "unique": False if stream.unique is None else list(stream.unique),
+        "missing": stream.missing,
+        "case": stream.case,
+        "policy": stream.policy,
+        "order": stream.order,
+        "lag": stream.lag_us / 1000,
+    }
+
+
+def merge_view(engine: Engine, stream: MergedStream) -> dict[str, Any]:
+    """Return a merged stream with what its inputs have given."""
+    return stream_view(stream) | {"state": engine.merge_stats(stream.name)}
 
 
 def table_view(table: Table) -> dict[str, Any]:

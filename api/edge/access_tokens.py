@@ -1,6 +1,6 @@
 """Access tokens, their roles, and the role that each route needs.
 
-    device    brings rows, and nothing else
+    device    brings rows, and nothing else; it may be bound to one input of a merged stream
     reader    looks at everything, changes nothing
     writer    both, and defines streams, tables and queries
     admin     also says how the service itself works
@@ -65,6 +65,14 @@ ROUTES: dict[tuple[str, str], str] = {
     ("GET", "/v1/streams/{stream}"): "reader",
     ("PUT", "/v1/streams/{stream}"): "writer",
     ("DELETE", "/v1/streams/{stream}"): "writer",
+    ("GET", "/v1/merges"): "reader",
+    ("GET", "/v1/merges/{merge}"): "reader",
+    ("PUT", "/v1/merges/{merge}"): "writer",
+    ("DELETE", "/v1/merges/{merge}"): "writer",
+    ("PUT", "/v1/merges/{merge}/inputs/{input}"): "writer",
+    ("DELETE", "/v1/merges/{merge}/inputs/{input}"): "writer",
+    ("POST", "/v1/merges/{merge}/inputs/{input}/rows"): "device",
+    ("POST", "/v1/merges/{merge}/inputs/{input}/stable"): "device",
     ("GET", "/v1/tables"): "reader",
     ("GET", "/v1/tables/{table}"): "reader",
     ("PUT", "/v1/tables/{table}"): "writer",
@@ -100,6 +108,10 @@ ROUTES: dict[tuple[str, str], str] = {
     ("DELETE", "/v1/experiments/runs/{run}"): "writer",
     ("GET", "/v1/experiments/runs/{run}/{file}"): "reader",
 }
+
+
+#: What a token that is bound to an input may use.
+OF_INPUT = ("/v1/merges/{merge}/inputs/{input}/rows", "/v1/merges/{merge}/inputs/{input}/stable")
 
 
 class ApiRoute(NamedTuple):
@@ -166,6 +178,20 @@ class AccessToken:
     hash: str
     #: when it was made, ISO 8601
     created: str
+    #: "merge/input": the one input that it brings rows and points of; None: whatever its role may
+    input: str | None = None
+
+
+def expect_input(token: AccessToken, route: ApiRoute, path: str) -> None:
+    """Raise if a token is bound to an input, and a request is not for the rows or the point of that input."""
+    if token.input is None:
+        return
+    words = path.split("/")
+    if route.template not in OF_INPUT or f"{words[3]}/{words[5]}".lower() != token.input.lower():
+        merge, _, of = token.input.partition("/")
+        raise ForbiddenError(
+            f'the token is for input "{of}" of merge "{merge}" alone', hint=f"POST /v1/merges/{merge}/inputs/{of}/rows or /stable"
+        )
 
 
 def digest(secret: str) -> str:
@@ -216,12 +242,15 @@ def write_tokens(path: Path, tokens: Iterable[AccessToken]) -> None:
         raise TokenFileError(fact, detail=error.strerror or "", hint="--token-file names a place you may write to") from None
 
 
-def add_token(path: Path, name: str, role: str) -> str:
-    """Add a token and return its secret, which is stored nowhere."""
+def add_token(path: Path, name: str, role: str, input: str | None = None) -> str:
+    """Add a token and return its secret, which is stored nowhere; `input` as in `AccessToken`."""
     if role not in ROLES:
         raise EddyError(f'there is no role "{role}"', code="bad_option", hint=f"one of {', '.join(ROLES)}")
     if not _NAME.fullmatch(name):
         raise EddyError(f'a token cannot be called "{name[:80]}"', code="bad_name", hint="up to 64 letters, digits and . _ @ -")
+    if input is not None and (role != "device" or len(input.split("/")) != 2 or not all(input.split("/"))):
+        fact = f'the token cannot be bound to "{input[:80]}"' if role == "device" else f"a token of a {role} is bound to no input"
+        raise EddyError(fact, code="bad_option", hint="--role device --input merge/input")
     tokens = read_tokens(path)
     if name in tokens:
         raise ConflictError(f'there is a token "{name}"', code="name_taken", hint="drop it first, or choose another name")
@@ -229,7 +258,7 @@ def add_token(path: Path, name: str, role: str) -> str:
         raise EddyError(f"the file has {MAX_TOKENS} tokens", code="too_many_tokens", hint="drop those that nobody uses")
     secret = f"eddy_{secrets.token_urlsafe(32)}"
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    write_tokens(path, [*tokens.values(), AccessToken(name, role, digest(secret), created)])
+    write_tokens(path, [*tokens.values(), AccessToken(name, role, digest(secret), created, input)])
     return secret
 
 

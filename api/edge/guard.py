@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from api.base.limits import Limits
 from api.base.refusals import ForbiddenError, MisdirectedError, UnauthorizedError
-from api.edge.access_tokens import OPEN, ApiRoute, Tokens, expect, route_of
+from api.edge.access_tokens import OPEN, ApiRoute, Tokens, expect, expect_input, route_of
 from api.edge.body_reader import BodyReader, ClientGoneError, Message, Receive
 from api.edge.problems import as_problem
 from api.edge.rates import RateLimiter
@@ -131,6 +131,7 @@ class Guard:
             fact = "the request has no token" if secret is None else "the token is not known"
             raise UnauthorizedError(fact, hint="Authorization: Bearer and a secret that `eddy token add` printed")
         expect(token.role, route.role)
+        expect_input(token, route, scope["path"])
         scope["state"]["role"] = token.role
 
     def _dressed(self, scope: Scope, route: ApiRoute, id_: str, began: float, send: Send) -> Send:

@@ -1,7 +1,7 @@
 """Counters and gauges of the service for Prometheus, made on each request.
 
 Labels are bounded: routes come from the table in `api/edge/access_tokens.py`, streams are the `STREAMS` with the most rows, then
-`other`; no query, client or row is a label. Figures of the engine are asked of its thread and left out if it does not answer in
+`other`; merges the `MERGES` with the most bytes, with their attached inputs; no query, client or row is a label. Figures of the engine are asked of its thread and left out if it does not answer in
 `PATIENCE` seconds, so an overloaded service can still be observed.
 """
 
@@ -24,6 +24,8 @@ from api.edge.access_tokens import ApiRoute
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 #: Streams that have a label of their own.
 STREAMS = 50
+#: Merges that have a label of their own, each with its inputs.
+MERGES = 20
 #: Seconds that the engine has to answer.
 PATIENCE = 2.0
 #: Seconds until the first byte of an answer, by which requests are told apart.
@@ -113,7 +115,9 @@ def _sync_seconds(syncs: Timings) -> Metric:
 
 def _look(core: Core) -> dict[str, Any]:
     """Return the figures of the engine; in its thread."""
-    return core.engine.totals() | {"watched": len(core.watches)}
+    engine = core.engine
+    merges = {stream.name: engine.merge_stats(stream.name) for stream in engine.streams.values() if stream.kind == "merge"}
+    return engine.totals() | {"watched": len(core.watches), "merges": merges}
 
 
 def _of_engine(facts: dict[str, Any]) -> Iterator[Metric]:
@@ -134,6 +138,41 @@ def _of_engine(facts: dict[str, Any]) -> Iterator[Metric]:
         if others:
             # no stream can be called this: names have no spaces
             family.add_metric(("all others",), sum(counts[count] for counts in others))
+        yield family
+    yield from _of_merges(facts["merges"])
+
+
+#: Metrics of a merge, and of one of its inputs: family, name, text, and the name of the count.
+_MERGE = (
+    (GaugeMetricFamily, "eddy_merge_live_events", "Events of a merge that its point has not passed.", "live_events"),
+    (GaugeMetricFamily, "eddy_merge_bytes", "Bytes that a merge holds for its inputs.", "bytes"),
+    (CounterMetricFamily, "eddy_merge_chatter", "Changes of rows that a merge had given out.", "chatter"),
+    (CounterMetricFamily, "eddy_merge_gaps", "Times for which no input told.", "gaps"),
+)
+_INPUT = (
+    (CounterMetricFamily, "eddy_merge_input_rows", "Rows that an input has given.", "rows"),
+    (CounterMetricFamily, "eddy_merge_input_duplicates", "Rows that an input had given before.", "duplicates"),
+    (CounterMetricFamily, "eddy_merge_input_settled", "Rows that an input gave too late.", "settled"),
+    (CounterMetricFamily, "eddy_merge_input_contradictions", "Rows that differ from those given first.", "contradictions"),
+    (GaugeMetricFamily, "eddy_merge_input_stable_lag_seconds", "How far its point is behind the largest.", "stable_lag_us"),
+    (GaugeMetricFamily, "eddy_merge_input_leads", "The share of time for which it decided, 0 to 1.", "leads"),
+)
+
+
+def _of_merges(merges: dict[str, dict[str, Any]]) -> Iterator[Metric]:
+    """Yield the metrics of merges, those with the most bytes, and of each of their inputs."""
+    largest = sorted(merges.items(), key=lambda entry: (-entry[1]["bytes"], entry[0]))[:MERGES]
+    for make, name, text, count in _MERGE:
+        family = make(name, text, labels=("merge",))
+        for merge, found in largest:
+            family.add_metric((merge,), found["gaps"]["count"] if count == "gaps" else found[count])
+        yield family
+    for make, name, text, count in _INPUT:
+        family = make(name, text, labels=("merge", "input"))
+        for merge, found in largest:
+            for of, counts in found["inputs"].items():
+                if counts[count] is not None:
+                    family.add_metric((merge, of), counts[count] / 1e6 if count == "stable_lag_us" else counts[count])
         yield family
 
 

@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 
 from api.base.jsons import json_response
 from api.base.refusals import Refusal
+from api.core.calls import WaitingError
 from api.core.inbox import BusyError, ClosedError
 from api.wire.bodies import BodyError, UnsupportedMediaError
 from api.wire.formats import NotAcceptableError
@@ -43,6 +44,7 @@ _STATUS: tuple[tuple[type[EddyError], int], ...] = (
     (GoneError, 410),
     (UnsupportedMediaError, 415),
     (BusyError, 429),
+    (WaitingError, 429),
     (ClosedError, 503),
 )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 
 from api.base.limits import KEY_CHARACTERS
 from api.core.calls import Call
+from api.core.core import Core
 from api.core.service import Service
 from api.routes.streams import Served
 from api.wire import bodies
@@ -29,7 +30,7 @@ def _body(content: dict[str, Any]) -> dict[str, Any]:
 
 _TEXT = {"schema": {"type": "string"}}
 _ARROW = {"schema": {"type": "string", "format": "binary"}}
-_ROWS = _body({
+ROWS = _body({
     "application/json": {
         "schema": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
         "examples": {
@@ -95,11 +96,12 @@ async def pushed(
     """Push a body of rows and return the receipt. Rows are parsed in the engine's thread, so that the queue stays small and the
     event loop free."""
     media = bodies.media_type(content_type)
-    receipt: dict[str, Any] = await service.ask(Call("push", _header(key, bad, csv, stream=stream, media=media), body))
+    receipt: dict[str, Any] = await service.ask(Call("push", header_of(key, bad, csv, stream=stream, media=media), body))
     return receipt
 
 
-def _header(key: str | None, bad: str, csv: dict[str, Any] | None = None, **header: Any) -> dict[str, Any]:
+def header_of(key: str | None, bad: str, csv: dict[str, Any] | None = None, **header: Any) -> dict[str, Any]:
+    """Return the header of a call with rows."""
     if key is not None:
         header["key"] = key
     if bad == "skip":
@@ -113,7 +115,7 @@ def _header(key: str | None, bad: str, csv: dict[str, Any] | None = None, **head
 
 @router.post(
     "/v1/streams/{stream}/rows", status_code=202, response_model=Receipt, response_model_exclude_none=False,
-    responses=problems(404, 409, 431), openapi_extra=_ROWS,
+    responses=problems(404, 409, 431), openapi_extra=ROWS,
 )  # fmt: skip
 async def push(
     service: Served, stream: Name, request: Request, csv: CsvTexts, bad: Bad = "refuse", wait: Wait = None, key: Key = None
@@ -123,14 +125,16 @@ async def push(
     receipt = await pushed(service, stream, content_type, await request.body(), key, bad, csv)
     if wait is None:
         return receipt
-    return receipt | {"visible": await _visible(service, stream, receipt["last_row"])}
+    row = receipt["last_row"]
+    shown = row is None or await visible(service, lambda core: core.engine.released(stream, row))
+    return receipt | {"visible": shown}
 
 
-async def _visible(service: Service, stream: str, row: int | None) -> bool:
-    """Wait until a row and all before it are released; return False if that takes too long."""
+async def visible(service: Service, look: Callable[[Core], bool]) -> bool:
+    """Wait until results show some rows, by what `look` says; return False if that takes too long."""
     deadline = time.monotonic() + MAX_WAIT
     delay = 0.01
-    while row is not None and not await service.read(lambda core: core.engine.released(stream, row)):
+    while not await service.read(look):
         if time.monotonic() + delay > deadline:
             return False
         await asyncio.sleep(delay)
@@ -142,18 +146,18 @@ async def _visible(service: Service, stream: str, row: int | None) -> bool:
 async def push_many(service: Served, request: Request, key: Key = None) -> Any:
     """Give several streams of one timeline rows, in one commit, merged by time."""
     media = bodies.bundle_type(request.headers.get("content-type"))
-    header = _header(key, "") | ({} if media == bodies.JSON else {"media": media})
+    header = header_of(key, "") | ({} if media == bodies.JSON else {"media": media})
     return await service.ask(Call("push_many", header, await request.body()))
 
 
 @router.post(
     "/v1/tables/{table}/rows", status_code=202, response_model=TableReceipt, responses=problems(404, 409, 431),
-    openapi_extra=_ROWS,
+    openapi_extra=ROWS,
 )  # fmt: skip
 async def upsert(service: Served, table: Name, request: Request, csv: CsvTexts, bad: Bad = "refuse", key: Key = None) -> Any:
     """Give a table rows, which take the place of those with their keys."""
     media = bodies.media_type(request.headers.get("content-type"))
-    header = _header(key, bad, csv, table=table, media=media)
+    header = header_of(key, bad, csv, table=table, media=media)
     return await service.ask(Call("upsert", header, await request.body()))
 
 
@@ -164,7 +168,7 @@ async def upsert(service: Served, table: Name, request: Request, csv: CsvTexts, 
 async def delete(service: Served, table: Name, request: Request, key: Key = None) -> Any:
     """Take rows out of a table, by their keys."""
     bodies.expect_json(request.headers.get("content-type"))
-    return await service.ask(Call("delete", _header(key, "", table=table), await request.body()))
+    return await service.ask(Call("delete", header_of(key, "", table=table), await request.body()))
 
 
 @router.post(
@@ -174,5 +178,5 @@ async def delete(service: Served, table: Name, request: Request, key: Key = None
 async def retract(service: Served, stream: Name, request: Request, key: Key = None) -> Any:
     """End the live rows of a stream with these keys, at a time."""
     bodies.expect_json(request.headers.get("content-type"))
-    call = Call("retract", _header(key, "", stream=stream), await request.body())
+    call = Call("retract", header_of(key, "", stream=stream), await request.body())
     return {"rejected": 0} | await service.ask(call)

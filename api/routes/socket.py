@@ -5,6 +5,7 @@
         "since": .., "slow": ..}}                                        {"id": .., "changes": [..]}, {"id": .., "progress": ..}
     {"unsubscribe": id}                                                 {"unsubscribed": id}
     {"push": {"id": .., "stream": .., "rows": ..}}                      {"pushed": id, "receipt": {..}}
+    {"push": {"id": .., "stream": .., "input": .., "rows": ..}}         the same, for one input of a merged stream
     anything that is wrong                                              {"error": {"id": .., "code": .., "detail": ..}}
 
 Messages are carried out in the order in which they come. At most `MAX_PUSHES` pushes are under way: who sends more is not read
@@ -159,7 +160,11 @@ class _Conversation:
             if not isinstance(stream, str):
                 raise bodies.BodyError("a push names its stream", hint='{"push": {"stream": "readings", "rows": ..}}')
             rows = bodies.as_rows(about.get("rows"))
-            call = Call("push", {"stream": stream, "media": bodies.JSON}, to_json(rows), rows)
+            of = about.get("input")
+            if of is not None and not isinstance(of, str):
+                raise bodies.BodyError("the input of a push is no text", hint='"input": "gw1"')
+            kind, header = ("push", {"stream": stream}) if of is None else ("push_input", {"merge": stream, "input": of})
+            call = Call(kind, {**header, "media": bodies.JSON}, to_json(rows), rows)
             answer: dict[str, Any] = {"pushed": id_, "receipt": await self._service.ask(call)}
         except EddyError as error:
             answer = {"error": {"id": id_, **facts(error)}}

@@ -9,7 +9,17 @@ from fastapi import APIRouter, Depends, Request, Response
 from api.core.calls import Call
 from api.core.service import Service
 from api.core.views import stream_view, table_view
-from api.wire.models import Limited, Name, StreamDefinition, StreamFacts, TableDefinition, TableFacts, problems
+from api.wire.models import (
+    Limited,
+    MergedStreamFacts,
+    Name,
+    StreamDefinition,
+    StreamFacts,
+    TableDefinition,
+    TableFacts,
+    problems,
+)
+from eddy import ConflictError, Stream
 
 router = APIRouter()
 
@@ -46,7 +56,7 @@ async def list_streams(service: Served) -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@router.get("/v1/streams/{stream}", response_model=StreamFacts, responses=problems(404), tags=["streams"])
+@router.get("/v1/streams/{stream}", response_model=MergedStreamFacts | StreamFacts, responses=problems(404), tags=["streams"])
 async def get_stream(service: Served, stream: Name) -> Any:
     return await service.read(lambda core: stream_view(core.engine.stream(stream)))
 
@@ -54,7 +64,10 @@ async def get_stream(service: Served, stream: Name) -> Any:
 @router.delete("/v1/streams/{stream}", status_code=204, responses=problems(404, 409), tags=["streams"])
 async def drop_stream(service: Served, stream: Name) -> Response:
     """Remove a stream that no query reads."""
-    await service.read(lambda core: core.engine.stream(stream))
+    found: Stream = await service.read(lambda core: core.engine.stream(stream))
+    if found.kind == "merge":
+        hint = f"DELETE /v1/merges/{found.name}"
+        raise ConflictError(f'"{found.name}" is a merged stream', code="is_merge", hint=hint)
     await service.ask(Call("drop", {"name": stream}))
     return Response(status_code=204)
 

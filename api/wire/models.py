@@ -39,6 +39,48 @@ class StreamDefinition(Strict):
     model_config = example({"columns": {"sensor": "int", "temp": "float", "ts": "timestamp"}, "time": "ts"})
 
 
+class MergeDefinition(Strict):
+    columns: Annotated[dict[str, str], Field(description="as for a stream", min_length=1)]
+    time: str = Field(description="the column with the time of a row")
+    inputs: list[Name] = Field(["gw1", "gw2"], description="who gives rows; ties go to the first")
+    unique: bool | list[str] = Field(
+        False,
+        description="what makes rows of one time one event: true all columns, or those named; false: equal rows are several",
+    )
+    missing: Literal["leader", "any"] = Field("leader", description="rows that the deciding input lacks: left out, or kept")
+    key: str | list[str] | None = Field(None, description="columns by which rows replace each other")
+    end: str | None = Field(None, description="the column with the end of a row's life")
+    case: str = Field("auto", description="R0 to R4; auto: by the other options")
+    policy: str = Field("stable", description="when a row enters: stable, first, leader, fraction:0.5, ..")
+    order: Literal["strict", "ordered", "any"] | None = Field(None, description="the order of each input's times")
+    lateness: Duration = Field(0, description="how far behind its newest row an input's rows may be, milliseconds")
+    lag: Duration = Field(0, description="how far the merge's point stays behind those of its inputs, milliseconds")
+    timeline: str = "main"
+    keep: Duration | None = Field(None, description="how long rows are kept for later queries, milliseconds")
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "columns": {"sensor": "int", "temp": "float", "ts": "timestamp"}, "time": "ts", "inputs": ["gw1", "gw2"],
+                    "unique": ["sensor"], "missing": "any", "lateness": 2000,
+                }
+            ]
+        },
+    )  # fmt: skip
+
+
+class Attachment(Strict):
+    since: int | float | str | None = Field(
+        None, description="it has all rows from this time on; none: from the largest time any input gave", examples=[1000]
+    )
+
+
+class StablePoint(Strict):
+    time: int | float | str = Field(description="milliseconds since 1970, or ISO 8601", examples=["2026-01-31T12:00:00Z"])
+
+
 class TableDefinition(Strict):
     columns: Annotated[dict[str, str], Field(min_length=1)]
     key: str | list[str]
@@ -76,6 +118,7 @@ class QueryBatch(Strict):
 
 class StreamFacts(BaseModel):
     name: str
+    kind: Literal["stream", "merge"]
     columns: dict[str, str]
     time: str | None
     timeline: str
@@ -84,6 +127,20 @@ class StreamFacts(BaseModel):
     keep: float | None
     key: list[str]
     end: str | None
+
+
+class MergedStreamFacts(StreamFacts):
+    inputs: list[str] = Field(description="those it began with")
+    unique: bool | list[str]
+    missing: str
+    case: str
+    policy: str
+    order: str | None
+    lag: float
+
+
+class MergeFacts(MergedStreamFacts):
+    state: dict[str, Any] = Field(description="the point, the leader, and what each input gave")
 
 
 class TableFacts(BaseModel):
@@ -135,6 +192,18 @@ class Receipt(BaseModel):
     errors: list[dict[str, Any]] | None = None
     visible: bool | None = None
     #: of a CSV: cells that are NULL, by column
+    nulls: dict[str, int] | None = None
+
+
+class MergeReceipt(BaseModel):
+    accepted: int = Field(description="rows and adjusts that count")
+    duplicate: int = Field(description="rows that this input had given before")
+    settled: int = Field(description="rows and adjusts that came when their time was settled")
+    settled_before: str | None = Field(description="what is older counts no more: its sender may throw it away")
+    leader: str | None = Field(description="the input that decides")
+    rejected: int = 0
+    errors: list[dict[str, Any]] | None = None
+    visible: bool | None = None
     nulls: dict[str, int] | None = None
 
 

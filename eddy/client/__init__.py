@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from eddy.client.async_client import AsyncClient
 from eddy.client.client import Client
-from eddy.client.facts import Change, Query, Receipt, TableReceipt
+from eddy.client.facts import Change, MergeReceipt, Query, Receipt, TableReceipt
 from eddy.client.live_table import LiveTable
 from eddy.client.problems import UnreachableError
 
-__all__ = ["AsyncClient", "Change", "Client", "LiveTable", "Query", "Receipt", "TableReceipt", "UnreachableError"]
+__all__ = ["AsyncClient", "Change", "Client", "LiveTable", "MergeReceipt", "Query", "Receipt", "TableReceipt", "UnreachableError"]

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import httpx
 
-from eddy.base.description import Stream, Table
+from eddy.base.description import MergedStream, Stream, Table
 from eddy.client import calls, http
 from eddy.client.changes import AsyncChanges
 from eddy.client.exchange import Call, Effect, Give, Open, Patience, Read, Reply, Send, Sleep, Steps, performed, until_ready
@@ -55,6 +55,12 @@ class AsyncClient:
 
     create_stream = _awaited(calls.create_stream)
     create_table = _awaited(calls.create_table)
+    create_merge = _awaited(calls.create_merge)
+    merge_stats = _awaited(calls.merge_stats)
+    attach = _awaited(calls.attach)
+    detach = _awaited(calls.detach)
+    adjust = _awaited(calls.adjust)
+    stable = _awaited(calls.stable)
     stream = _awaited(calls.stream)
     table = _awaited(calls.table)
     drop = _awaited(calls.drop)
@@ -87,6 +93,11 @@ class AsyncClient:
     def streams(self) -> Awaitable[dict[str, Stream]]:
         """Return all streams by name: `await client.streams`."""
         return self._run(performed(calls.streams(), self._patience))
+
+    @property
+    def merges(self) -> Awaitable[dict[str, MergedStream]]:
+        """Return all merged streams by name: `await client.merges`."""
+        return self._run(performed(calls.merges(), self._patience))
 
     @property
     def tables(self) -> Awaitable[dict[str, Table]]:

@@ -15,12 +15,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from eddy.base.description import Stream, Table
+from eddy.base.description import MergedStream, Stream, Table
 from eddy.client.exchange import Call, Reply, Request
-from eddy.client.facts import Query, Receipt, TableReceipt, query_of, receipt_of, stream_of, table_of, table_receipt_of
+from eddy.client.facts import (
+    MergeReceipt,
+    Query,
+    Receipt,
+    TableReceipt,
+    merge_receipt_of,
+    query_of,
+    receipt_of,
+    stream_of,
+    table_of,
+    table_receipt_of,
+)
 from eddy.client.problems import error_from
-from eddy.client.rows import ARROW, JSON, encode, encode_many, to_json
-from lineage.errors import EddyError, NotFoundError
+from eddy.client.rows import ARROW, JSON, encode, encode_adjusts, encode_many, to_json
+from lineage.errors import ConflictError, EddyError, NotFoundError
 
 if TYPE_CHECKING:
     from lineage.csv_form import CsvForm
@@ -95,6 +106,63 @@ def create_stream(
     return stream_of(json_of(reply))
 
 
+def create_merge(
+    name: str,
+    columns: Mapping[str, str],
+    *,
+    time: str,
+    inputs: Sequence[str] = ("gw1", "gw2"),
+    unique: bool | Sequence[str] = False,
+    missing: str = "leader",
+    key: str | Sequence[str] | None = None,
+    end: str | None = None,
+    case: str = "auto",
+    policy: str = "stable",
+    order: str | None = None,
+    lateness: float | timedelta = 0,
+    lag: float | timedelta = 0,
+    timeline: str = "main",
+    keep: float | timedelta | None = None,
+) -> Call[MergedStream]:
+    """Declare a stream whose rows several inputs give, each all of them; an equal one that is there already is no error."""
+    options = _given(
+        time=time, inputs=list(inputs), unique=unique if isinstance(unique, bool) else list(unique), missing=missing,
+        key=list(key) if key is not None and not isinstance(key, str) else key, end=end, case=case, policy=policy, order=order,
+        lateness=lateness, lag=lag, timeline=timeline, keep=keep,
+    )  # fmt: skip
+    reply = yield ask("PUT", path_of("merges", name), {"columns": dict(columns), **options}, repeatable=True)
+    return _merge_of(json_of(reply))
+
+
+def _merge_of(facts: Mapping[str, Any]) -> MergedStream:
+    found = stream_of(facts)
+    assert isinstance(found, MergedStream), "the service shows merges here"
+    return found
+
+
+def merges() -> Call[dict[str, MergedStream]]:
+    """All merged streams by name."""
+    reply = yield get("/v1/merges")
+    return {facts["name"]: _merge_of(facts) for facts in json_of(reply)["items"]}
+
+
+def merge_stats(name: str) -> Call[dict[str, Any]]:
+    """Counts of a merged stream and of each of its inputs."""
+    reply = yield get(path_of("merges", name))
+    found: dict[str, Any] = json_of(reply)["state"]
+    return found
+
+
+def attach(name: str, input: str, since: Any = None) -> Call[None]:
+    """Attach an input to a merged stream, with all rows from a time on; without `since` from the largest time given so far."""
+    yield ask("PUT", path_of("merges", name, "inputs", input), _given(since=since))
+
+
+def detach(name: str, input: str) -> Call[None]:
+    """Detach an input from a merged stream: it has no say any more."""
+    yield ask("DELETE", path_of("merges", name, "inputs", input))
+
+
 def create_table(
     name: str, columns: Mapping[str, str], *, key: str | Sequence[str], retroactive: bool = False
 ) -> Call[Table]:  # fmt: skip
@@ -129,9 +197,13 @@ def table(name: str) -> Call[Table]:
 
 
 def drop(name: str) -> Call[None]:
-    """Remove a stream or table that no query reads."""
+    """Remove a stream, merged or not, or a table that no query reads."""
     try:
         yield ask("DELETE", path_of("streams", name))
+    except ConflictError as conflict:
+        if conflict.code != "is_merge":
+            raise
+        yield ask("DELETE", path_of("merges", name))
     except NotFoundError as unknown:
         try:
             yield ask("DELETE", path_of("tables", name))
@@ -143,14 +215,37 @@ def drop(name: str) -> Call[None]:
 
 
 def push(
-    stream: str, rows: Any, *, bad: str = "refuse", wait: str | None = None, key: str | None = None
-) -> Call[Receipt]:  # fmt: skip
-    """Give a stream rows: all or, with an error that names the row, none.
+    stream: str, rows: Any, input: str | None = None, *, bad: str = "refuse", wait: str | None = None, key: str | None = None
+) -> Call[Any]:  # fmt: skip
+    """Give a stream, or one input of a merged one, rows: all or, with an error that names the row, none.
 
     `bad="skip"` takes the good ones; `wait="visible"` returns once results show them; `key` is an idempotency key of one's own.
+    Gives a `Receipt`, for an input a `MergeReceipt`.
     """
-    reply = yield _rows(path_of("streams", stream, "rows"), rows, bad, wait, key)
-    return receipt_of(json_of(reply))
+    reply = yield _rows(_rows_path(stream, input), rows, bad, wait, key)
+    return _receipt(json_of(reply), input)
+
+
+def _rows_path(stream: str, input: str | None) -> str:
+    return path_of("streams", stream, "rows") if input is None else path_of("merges", stream, "inputs", input, "rows")
+
+
+def _receipt(facts: Mapping[str, Any], input: str | None) -> Receipt | MergeReceipt:
+    return receipt_of(facts) if input is None else merge_receipt_of(facts)
+
+
+def adjust(name: str, rows: Any, input: str, *, key: str | None = None) -> Call[MergeReceipt]:
+    """Change the ends of events that an input of a merged stream has given, or remove them; all of them, or none."""
+    body = encode_adjusts(rows)
+    reply = yield _post(_rows_path(name, input), body.content, body.media, "refuse", None, key)
+    return merge_receipt_of(json_of(reply))
+
+
+def stable(name: str, input: str, time: Any, *, key: str | None = None) -> Call[MergeReceipt]:
+    """Promise that an input of a merged stream gives no more rows with a smaller time."""
+    path = path_of("merges", name, "inputs", input, "stable")
+    reply = yield _post(path, to_json({"time": time}), JSON, "refuse", None, key)
+    return merge_receipt_of(json_of(reply))
 
 
 def upsert(table: str, rows: Any, *, bad: str = "refuse", key: str | None = None) -> Call[TableReceipt]:
@@ -160,11 +255,12 @@ def upsert(table: str, rows: Any, *, bad: str = "refuse", key: str | None = None
 
 
 def push_body(
-    stream: str, content: bytes, media: str, *, csv: CsvForm | None = None, bad: str = "refuse", key: str | None = None
-) -> Call[Receipt]:  # fmt: skip
+    stream: str, content: bytes, media: str, input: str | None = None, *, csv: CsvForm | None = None, bad: str = "refuse",
+    key: str | None = None,
+) -> Call[Any]:  # fmt: skip
     """Push rows that are already encoded: NDJSON, CSV, Arrow or JSON. `csv` is the form of a CSV."""
-    reply = yield _post(path_of("streams", stream, "rows"), content, media, bad, None, key, csv)
-    return receipt_of(json_of(reply))
+    reply = yield _post(_rows_path(stream, input), content, media, bad, None, key, csv)
+    return _receipt(json_of(reply), input)
 
 
 def _rows(path: str, rows: Any, bad: str, wait: str | None, key: str | None) -> Request:

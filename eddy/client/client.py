@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import httpx
 
-from eddy.base.description import Stream, Table
+from eddy.base.description import MergedStream, Stream, Table
 from eddy.client import calls, http
 from eddy.client.changes import Changes
 from eddy.client.exchange import Call, Effect, Give, Open, Patience, Read, Reply, Send, Sleep, Steps, performed, until_ready
@@ -62,6 +62,12 @@ class Client:
 
     create_stream = _blocking(calls.create_stream)
     create_table = _blocking(calls.create_table)
+    create_merge = _blocking(calls.create_merge)
+    merge_stats = _blocking(calls.merge_stats)
+    attach = _blocking(calls.attach)
+    detach = _blocking(calls.detach)
+    adjust = _blocking(calls.adjust)
+    stable = _blocking(calls.stable)
     stream = _blocking(calls.stream)
     table = _blocking(calls.table)
     drop = _blocking(calls.drop)
@@ -94,6 +100,11 @@ class Client:
     def streams(self) -> dict[str, Stream]:
         """All streams by name, as they are now."""
         return self._run(performed(calls.streams(), self._patience))
+
+    @property
+    def merges(self) -> dict[str, MergedStream]:
+        """All merged streams by name, as they are now."""
+        return self._run(performed(calls.merges(), self._patience))
 
     @property
     def tables(self) -> dict[str, Table]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import eddy.base.description as description
-from eddy.base.description import Stream, Table
+from eddy.base.description import MergedStream, Stream, Table
 
 
 class Receipt(NamedTuple):
@@ -20,6 +20,21 @@ class Receipt(NamedTuple):
     first_row: int | None
     last_row: int | None
     expired: int = 0
+    rejected: int = 0
+    errors: tuple[Mapping[str, Any], ...] = ()
+    visible: bool | None = None
+    nulls: Mapping[str, int] | None = None
+
+
+class MergeReceipt(NamedTuple):
+    """The result of a call for one input of a merged stream. The first five fields are the engine's, the others as in
+    `Receipt`. Rows older than `settled_before` need not be kept by their sender."""
+
+    accepted: int
+    duplicate: int
+    settled: int
+    settled_before: datetime | None
+    leader: str | None
     rejected: int = 0
     errors: tuple[Mapping[str, Any], ...] = ()
     visible: bool | None = None
@@ -77,9 +92,16 @@ def as_time(text: str | None) -> datetime | None:
 
 def stream_of(facts: Mapping[str, Any]) -> Stream:
     keep = facts["keep"]
-    return Stream(
+    shared = (
         facts["name"], facts["columns"], facts["time"], facts["timeline"], round(facts["lateness"] * 1000), facts["late"],
         None if keep is None else round(keep * 1000), tuple(facts["key"]), facts["end"],
+    )  # fmt: skip
+    if facts["kind"] != MergedStream.kind:
+        return Stream(*shared)
+    unique = facts["unique"]
+    return MergedStream(
+        *shared, tuple(facts["inputs"]), None if unique is False else tuple(unique), facts["missing"], facts["case"],
+        facts["policy"], facts["order"], round(facts["lag"] * 1000),
     )  # fmt: skip
 
 
@@ -98,6 +120,13 @@ def query_of(facts: Mapping[str, Any]) -> Query:
 def receipt_of(facts: Mapping[str, Any]) -> Receipt:
     return Receipt(
         facts["accepted"], facts["late"], facts["first_row"], facts["last_row"], facts["expired"],
+        facts["rejected"], tuple(facts.get("errors") or ()), facts.get("visible"), facts.get("nulls"),
+    )  # fmt: skip
+
+
+def merge_receipt_of(facts: Mapping[str, Any]) -> MergeReceipt:
+    return MergeReceipt(
+        facts["accepted"], facts["duplicate"], facts["settled"], as_time(facts["settled_before"]), facts["leader"],
         facts["rejected"], tuple(facts.get("errors") or ()), facts.get("visible"), facts.get("nulls"),
     )  # fmt: skip
 

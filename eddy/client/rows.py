@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from lineage.errors import RowError
 
 JSON = "application/json"
+NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 #: Where an Arrow stream says which stream its rows are for.
 STREAM = "stream"
@@ -62,6 +63,16 @@ def encode_many(rows: Mapping[str, Any]) -> Body:
         return Body(b"{" + b",".join(to_json(stream) + b":" + body.content for stream, body in bodies.items()) + b"}", JSON)
     tables = {stream: _as_table(given).replace_schema_metadata({STREAM: stream}) for stream, given in rows.items()}
     return Body(b"".join(_arrow(table).content for table in tables.values()), ARROW)
+
+
+def encode_adjusts(rows: Any) -> Body:
+    """Adjusts of an input of a merged stream as a body.
+
+    >>> encode_adjusts([{"a": 1}])
+    Body(content=b'{"adjust":{"a":1}}', media='application/x-ndjson')
+    """
+    listed = rows if isinstance(rows, Sequence) else _as_table(rows).to_pylist()
+    return Body(b"\n".join(to_json({"adjust": row}) for row in listed), NDJSON)
 
 
 def _as_table(rows: Any) -> Any:

@@ -21,10 +21,12 @@ from lineage.schema import Column, Schema
 from lineage.times import to_iso
 
 
-def check_adjusts(source: Source, intake: MergeIntake, of: MergeInput, rows: Any) -> np.ndarray:
+def check_adjusts(
+    source: Source, intake: MergeIntake, of: MergeInput, rows: Any, beside: Ingested | None = None
+) -> np.ndarray:  # fmt: skip
     """The times, payloads, old and new ends of checked adjusts; raises, and changes nothing, if one is of no event of the input.
 
-    The payloads have a reference each.
+    The payloads have a reference each. `beside` are rows that the input gives in the same call, with codes of their texts.
     """
     if not intake.keeps_events:
         fact = f'merge "{source.name}" of case {intake.stream.case} takes no adjusts'
@@ -46,6 +48,8 @@ def check_adjusts(source: Source, intake: MergeIntake, of: MergeInput, rows: Any
         _refuse(ends < of.said, fact, "below_point", source, end, ends)
     payloads = intake.codes.encode(checked.cells[:n_identity], checked.nulls[:n_identity], n)
     unknown = intake.unknown_events(of, times, payloads, olds)
+    if beside is not None:
+        unknown &= ~intake.among(beside, times, payloads, olds)
     if unknown.any():
         intake.codes.release(payloads)
         fact = f'input "{of.name}" has given no such event'

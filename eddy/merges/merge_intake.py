@@ -108,10 +108,11 @@ class MergeIntake(Intake):
 
     # ---- checks
 
-    def check_rows(self, of: MergeInput, checked: Ingested) -> None:
+    def check_rows(self, of: MergeInput, checked: Ingested, order: str | None = "declared") -> None:
         """Raise if rows are below a point that their input said, against the declared order, over at once, or too many."""
         times = checked.cells[self.time_column]
-        of.check_times(np.asarray(times, np.int64), self.stream.order, self._schema.names[self.time_column])
+        order = self.stream.order if order == "declared" else order
+        of.check_times(np.asarray(times, np.int64), order, self._schema.names[self.time_column])
         if self.end_column is not None:
             over = self._ends(checked.cells, checked.nulls, times) <= times
             if over.any():
@@ -205,6 +206,21 @@ class MergeIntake(Intake):
         held, found = self._merge.holds(of.number, times, payloads, olds)
         unknown: np.ndarray = ~held & (found | (times >= self._merge.stable))
         return unknown
+
+    def among(self, rows: Ingested, times: np.ndarray, payloads: np.ndarray, olds: np.ndarray) -> np.ndarray:
+        """Which events are those of some rows; of a bag, with the old end."""
+        starts = np.asarray(rows.cells[self.time_column], np.int64)
+        own = self.codes.of_rows(rows.cells, rows.nulls, rows.n_rows)
+        ends = self._ends(rows.cells, rows.nulls, starts) if self.stream.unique is None else np.zeros(rows.n_rows, np.int64)
+        given = set(zip(starts.tolist(), own.tolist(), ends.tolist()))
+        self.codes.release(own)
+        olds = olds if self.stream.unique is None else np.zeros(len(times), np.int64)
+        wanted = zip(times.tolist(), payloads.tolist(), olds.tolist())
+        return np.fromiter((one in given for one in wanted), np.bool_, len(times))
+
+    def passed(self, time: int) -> bool:
+        """Whether all rows up to a time have entered the stream or are settled."""
+        return self._merge.stable > time or (self.stream.policy == "first" and self.front >= time)
 
     def receipt(self, counts: np.ndarray = _NO_COUNTS) -> MergeReceipt:
         """The receipt of a call with these outcomes."""

@@ -39,6 +39,7 @@ WIRE_FORMS = {
     "Changes": ["eddy/changes.py", "eddy/client/changes.py"],
     "End": ["api/core/hub.py", "eddy/client/following.py"],
     "Gap": ["api/core/hub.py", "eddy/client/following.py"],
+    "MergeReceipt": ["api/wire/models.py", "eddy/base/description.py", "eddy/client/facts.py"],
     "Query": ["eddy/client/facts.py", "eddy/query.py"],
     "Receipt": ["api/wire/models.py", "eddy/base/description.py", "eddy/client/facts.py"],
     "TableReceipt": ["api/wire/models.py", "eddy/base/description.py", "eddy/client/facts.py"],

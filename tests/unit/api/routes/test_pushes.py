@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from api.routes.pushes import stream_of
+from api.routes.pushes import plain_push
 from tests.reference.in_process import InProcess, in_process
 
 COLUMNS = {"ts": "timestamp", "a": "int", "b": "string"}
@@ -102,7 +102,8 @@ def scope(path: str, method: str = "POST", query: bytes = b"", type_: str = "htt
     ],
 )
 def test_only_plain_pushes_are_taken_out_of_the_way(given: dict[str, Any], stream: str | None) -> None:
-    assert stream_of(given) == stream
+    found = plain_push(given)
+    assert (None if found is None else found.stream) == stream and (found is None or found.input is None)
 
 
 def test_a_reader_of_formats_that_breaks_ends_one_call_and_not_the_service(
@@ -136,3 +137,12 @@ def test_expired_rows_are_counted_in_receipts_stats_and_metrics(service: InProce
     for path in ("/v1/eddy", "/v1/eddy?brief=true"):
         assert service.get(path).json()["streams"]["behind"]["expired"] == 3
     assert 'eddy_expired_rows_total{stream="behind"} 3.0' in service.get("/metrics").text
+
+
+@pytest.mark.parametrize(("path", "found"), [
+    ("/v1/merges/m/inputs/gw1/rows", ("m", "gw1")), ("/v1/merges/m/inputs/gw1/stable", None), ("/v1/merges/m/rows", None),
+    ("/v1/merges/m/inputs//rows", None), ("/v1/merges//inputs/a/rows", None), ("/v1/merges/m/inputs/a/b/rows", None),
+])  # fmt: skip
+def test_rows_of_an_input_are_a_plain_push_too(path: str, found: tuple[str, str] | None) -> None:
+    scope = {"type": "http", "method": "POST", "query_string": b"", "path": path}
+    assert plain_push(scope) == found
