@@ -33,7 +33,7 @@ def test_a_seed_of_joins_passes_when_every_limit_is_small(seed: int, monkeypatch
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("batch_rows", [1, 4096])
+@pytest.mark.parametrize("batch_rows", [pytest.param(1, marks=pytest.mark.slow), 4096])
 def test_a_script_of_joins_passes_under_every_policy_and_batch_size(policy: str, batch_rows: int) -> None:
     script = make_stream_join_script(3, 40)
     assert any(isinstance(step, Replace) for step in script.steps)

@@ -97,6 +97,7 @@ def test_a_longer_run_has_duckdb_s_answers_at_samples(seed: int) -> None:
     assert sample(make_long_script(seed, 60), Engine, 6) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(50, 53))
 def test_a_longer_run_has_the_models_answers_after_every_step(seed: int) -> None:
     script = make_long_script(seed, 10)

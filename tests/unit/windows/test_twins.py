@@ -90,7 +90,7 @@ def compare(spec: Spec, word: str, seed: int, *, premature: bool = True, in_orde
 
 
 @pytest.mark.parametrize("word", EXPIRY)
-@pytest.mark.parametrize("name", {**ALONE, **STACKED})
+@pytest.mark.parametrize("name", [*ALONE, *(pytest.param(name, marks=pytest.mark.slow) for name in STACKED)])
 def test_an_operator_and_its_twin_agree_after_every_event(name: str, word: str) -> None:
     spec = {**ALONE, **STACKED}[name]
     assert sum(compare(spec, word, seed) for seed in range(4 if name in STACKED else 2)) > 4

@@ -68,6 +68,7 @@ def test_a_query_goes_on_as_if_nothing_had_been(kind: str) -> None:
     assert read(engine, name_of(kind))["changes"]
 
 
+@pytest.mark.slow
 def test_an_engine_with_everything_goes_on_and_takes_every_call() -> None:
     engine = make_engine(policy="lottery", batch_rows=16, seed=3)
     submit_all(engine)

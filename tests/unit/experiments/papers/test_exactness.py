@@ -44,7 +44,14 @@ def _compare(name: str, expiry: str, maintenance: Maintenance, seed: int, step_u
 
 
 @pytest.mark.parametrize("name", PLANS)
-@pytest.mark.parametrize("way", WAYS, ids=[f"{expiry}{k}" for k, (expiry, _) in enumerate(WAYS)])
+@pytest.mark.parametrize(
+    "way",
+    [
+        # how state is kept within a strategy is left to the whole check
+        pytest.param(way, id=f"{way[0]}{k}", marks=[pytest.mark.slow] if way[1] != Maintenance() else [])
+        for k, way in enumerate(WAYS)
+    ],
+)
 def test_answers_are_those_of_a_recomputation_at_every_instant(name: str, way: tuple[str, Maintenance]) -> None:
     _compare(name, *way, seed=1, step_us=1)
     _compare(name, *way, seed=2, step_us=7)
