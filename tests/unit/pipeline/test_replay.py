@@ -10,7 +10,7 @@ import pytest
 from eddy import Engine
 from lineage.errors import EddyError
 from pipeline.dataset import Dataset, DatasetError
-from pipeline.merged import Merged, Position, Slice
+from pipeline.merged import MergedSlices, Position, Slice
 from pipeline.pace import ReplayPace, parse_speed
 from pipeline.replay import Moved, ReplayProgress, replay
 from pipeline.replay_steps import ReplaySteps
@@ -140,14 +140,14 @@ def test_a_replay_that_was_stopped_anywhere_goes_on_without_loss_or_duplicate(tm
 
 
 def test_a_replay_goes_on_behind_rows_that_somebody_else_sent_meanwhile(tmp_path: Path) -> None:
-    from pipeline.merged import Merged
+    from pipeline.merged import MergedSlices
 
     tables = market(4, 100, 100)
     dataset = write_market(tmp_path / "d", tables)
     target = Keeping(dataset)
     # before our third slice of ten comes another replay's, of twenty-five
-    start = list(Merged(dataset, slice_rows=10))[2].start
-    target.other = {3: next(Merged(dataset, start=start, slice_rows=25))}
+    start = list(MergedSlices(dataset, slice_rows=10))[2].start
+    target.other = {3: next(MergedSlices(dataset, start=start, slice_rows=25))}
     found = replay(dataset, target, ReplayPace(None), slice_rows=10)
     assert sorted(target.rows) == all_rows(tables)
     assert found.before + found.rows == 200 and found.before > 0
@@ -179,7 +179,7 @@ def dataset(tmp_path: Path) -> Dataset:
 
 def places(dataset: Dataset) -> list[Position]:
     """Every position of the merged order."""
-    return [dict.fromkeys(END, 0), *(some.end for some in Merged(dataset, slice_rows=1))]
+    return [dict.fromkeys(END, 0), *(some.end for some in MergedSlices(dataset, slice_rows=1))]
 
 
 @pytest.mark.parametrize("max_rows", [1, 7, 64, 10_000])
@@ -213,10 +213,10 @@ def test_with_a_speed_only_what_is_due_is_given(dataset: Dataset) -> None:
     steps = ReplaySteps(dataset, 1000, 10.0, clock=lambda: now)
     at = steps.begin()
     first_us = min(stored.first or 0 for stored in dataset.streams.values())
-    rows = list(Merged(dataset, slice_rows=1))
+    rows = list(MergedSlices(dataset, slice_rows=1))
     for _ in range(30):
         at = steps.next(at, 1000)
-        rest = next(Merged(dataset, start=at, slice_rows=1), None)
+        rest = next(MergedSlices(dataset, start=at, slice_rows=1), None)
         due_us = first_us + (now - 50.0) * 10 * SECOND
         if rest is not None:
             # what is left is not due, or shares a slice of the walk with a row that is not
