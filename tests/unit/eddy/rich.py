@@ -90,7 +90,7 @@ def make_engine(**options: Any) -> Engine:
     engine.create_stream("keyed", own, time="ts", key="k", end="until")
     engine.create_stream("arriving", {"x": "int"})
     for name, options in MERGES.items():
-        engine.create_merge(name, own if options.get("end") else MERGED, time="ts", **options)
+        engine.create_merge(name, own if options.get("end") else MERGED, time="ts", timeline="gateways", **options)
     engine.create_table("rooms", {"g": "string", "floor": "int"}, key="g")
     engine.create_table("limits", {"k": "int", "hi": "float"}, key="k", retroactive=True)
     engine.upsert("rooms", {"g": ["u", "v", "w"], "floor": [1, 2, 3]})
