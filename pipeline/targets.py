@@ -25,7 +25,7 @@ from pipeline.replay import Moved
 
 if TYPE_CHECKING:
     from eddy import Engine
-    from eddy.client import Client
+    from eddy.client import Client, Receipt
 
 #: Queries of one call.
 _PART = 1000
@@ -98,7 +98,8 @@ class ServiceTarget:
         try:
             if len(some.rows) == 1:
                 ((stream, rows),) = some.rows.items()
-                return self._client.push(stream, rows, key=key).late
+                receipt: Receipt = self._client.push(stream, rows, key=key)
+                return receipt.late
             return sum(receipt.late for receipt in self._client.push_many(some.rows, key=key).values())
         except ConflictError as error:
             if error.code != "key_reused":

@@ -1,7 +1,7 @@
 """Contradictions: rows of one event that differ in columns which are no part of what makes them one.
 
-The first row of an event is the one that counts. Every other row of it that differs is counted for its input; the last few are kept
-with both values, for whoever looks for the reason.
+The first row of an event is the one that counts. Every other row of it that differs is counted for its input; the last few are
+kept with both values, for whoever looks for the reason.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     rows of an input  ->  elements (`eddy/merges/event_codes.py`)  ->  LMerge (`lmerge/`)  ->  rows that enter, rows taken back
 
-The merge's point V says which rows are settled. A row enters in order of its time, rows of one time in order of their first receipt,
-and has its number from then on: so the number of a row is its position in the store. A row that enters behind the front takes the
-front as its effective time, as in a plain stream; under `policy="stable"` there is none, for all rows below V have entered before.
+The merge's point V says which rows are settled. A row enters in order of its time, rows of one time in order of their first
+receipt, and has its number from then on: so the number of a row is its position in the store. A row that enters behind the front
+takes the front as its effective time, as in a plain stream; under `policy="stable"` there is none, for all rows below V have
+entered before.
 
     end of a row is      goes out when V passes it, as
     its time             a retraction at once
@@ -61,7 +62,8 @@ class MergeIntake(Intake):
     """The intake of one merged stream."""
 
     __slots__ = (
-        "stream", "inputs", "contradictions", "identity", "_schema", "time_column", "end_column", "_merge", "codes", "_events", "_planned",
+        "stream", "inputs", "contradictions", "identity", "_schema", "time_column", "end_column", "_merge", "codes", "_events",
+        "_planned",
         "_receipts", "_n_taken_back", "_n_ends_changed", "_held", "_held_time",
     )  # fmt: skip
 
@@ -75,7 +77,8 @@ class MergeIntake(Intake):
         self.end_column = None if stream.end is None else schema.position(stream.end)
         keeps = stream.case not in ORDERED_CASES
         self._merge = make_merge(
-            stream.case, bag=stream.unique is None, insert=stream.policy if keeps else "first", missing=stream.missing, lag=stream.lag_us
+            stream.case, bag=stream.unique is None, insert=stream.policy if keeps else "first", missing=stream.missing,
+            lag=stream.lag_us,
         )  # fmt: skip
         self.inputs = MergeInputs(stream, self._merge)
         apart = (self.time_column, self.end_column)
@@ -117,7 +120,8 @@ class MergeIntake(Intake):
             over = self._ends(checked.cells, checked.nulls, times) <= times
             if over.any():
                 raise RowError(
-                    "the row ends before it begins", code="bad_end", hint="the end of a row is after its time; adjust removes a row",
+                    "the row ends before it begins", code="bad_end",
+                    hint="the end of a row is after its time; adjust removes a row",
                     row=int(np.argmax(over)), column=self._schema.names[self.end_column],
                 )  # fmt: skip
         if self.n_waiting + checked.n_rows > MAX_WAITING:
