@@ -1,8 +1,9 @@
 """Counters and gauges of the service for Prometheus, made on each request.
 
 Labels are bounded: routes come from the table in `api/edge/access_tokens.py`, streams are the `STREAMS` with the most rows, then
-`other`; merges the `MERGES` with the most bytes, with their attached inputs; no query, client or row is a label. Figures of the engine are asked of its thread and left out if it does not answer in
-`PATIENCE` seconds, so an overloaded service can still be observed.
+`other`, merges the `MERGES` with the most bytes, with their attached inputs; no query, client or row is a label. Figures of the
+engine are asked of its thread and left out if it does not answer in `PATIENCE` seconds, so an overloaded service can still be
+observed.
 """
 
 from __future__ import annotations
