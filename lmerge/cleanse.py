@@ -1,7 +1,7 @@
 """Cleanse: an input put in order, so that a simpler merge can take it (the LMerge paper, VI-D). With R1 it is the baseline of R3.
 
     events[n]    start, payload, end, 1 while the number is in use; end = start: removed, but not taken out yet
-    table        from a hash of (start, payload) to the numbers of events that are not removed (`lineage/hashing.py`)
+    table        from a hash of (start, payload) to the numbers of events that are not removed (`lineage/hash_table.py`)
     heap         all numbers in use, the smallest (start, payload) first
 
 An event is given out once every event with its start, and every one before it, is frozen. So starts never fall, the events of one
@@ -21,7 +21,7 @@ import numpy as np
 
 from lineage.elements import BEGINNING, FOREVER
 from lineage.growth import LEAST, fitted, fitted_rows
-from lineage.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
+from lineage.hash_table import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
 from lineage.numbers import Numbers, hand_out, take_back
 from lmerge.elements import INSERT, STABLE, ElementBatch

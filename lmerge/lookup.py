@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.hashing import number_of, table_shift
+from lineage.hash_table import number_of, table_shift
 from lineage.kernels import kernel
 from lmerge.nodes import find_event, hash_event
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lineage.elements import BEGINNING, FOREVER
 from lineage.growth import fitted, fitted_rows
-from lineage.hashing import move_entries
+from lineage.hash_table import move_entries
 from lineage.numbers import Numbers
 from lmerge.due import DUE, NO_NODE, ORDER, PAYLOAD, START, fitting, lay_out, linked
 from lmerge.elements import ElementBatch

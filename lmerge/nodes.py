@@ -1,7 +1,7 @@
 """Nodes: the records of events that are not over, found by start and payload; what R3 and R4 keep in common.
 
     nodes[n]     start, payload, due, order, two links, what is out, and then what each input has
-    table        from a hash of (start, payload) to the node (`lineage/hashing.py`)
+    table        from a hash of (start, payload) to the node (`lineage/hash_table.py`)
     buckets      the due calendar (`lmerge/due.py`)
     header       the merge's point, its leader, its policies, counters of work, and how far an interrupted push has come
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lineage.hashing import delete_entry, entry_of, hash_of, number_of, table_shift
+from lineage.hash_table import delete_entry, entry_of, hash_of, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
 from lineage.numbers import hand_out
 from lmerge.due import NEXT, ORDER, PAYLOAD, START, link, unlink

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.elements import FOREVER
-from lineage.hashing import number_of, table_shift
+from lineage.hash_table import number_of, table_shift
 from lineage.kernels import Number, called, inline, kernel
 from lmerge.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
 from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch

@@ -22,7 +22,7 @@ import numpy as np
 from lineage.elements import BEGINNING, FOREVER
 from lineage.errors import EddyError
 from lineage.growth import fitted_rows
-from lineage.hashing import number_of, table_shift
+from lineage.hash_table import number_of, table_shift
 from lineage.kernels import Number, called, inline, kernel
 from lineage.numbers import Numbers
 from lmerge.copies import (

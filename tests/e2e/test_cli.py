@@ -155,6 +155,29 @@ def test_tables_are_added_listed_and_dropped(eddy: Eddy) -> None:
     assert eddy("table", "drop", "sensors") == ("", "")
 
 
+def test_merges_are_added_fed_by_input_shown_and_dropped(eddy: Eddy, tmp_path: Path) -> None:
+    columns = ("sensor:int", "temp:float", "ts:timestamp", "--time", "ts", "--timeline", "floor")
+    options = ("--input", "gw1", "--input", "gw2", "--unique", "sensor", "--missing", "any", "--lateness", "500")
+    said = eddy("merge", "add", "floor", *columns, *options)[0]
+    assert said == 'merge "floor" of gw1, gw2, case R3: sensor:int temp:float ts:timestamp\n'
+    assert [one["inputs"] for one in eddy.json("merge", "list")] == [["gw1", "gw2"]]
+    file = tmp_path / "rows.csv"
+    file.write_text("sensor,temp,ts\n1,20.5,1970-01-01T00:00:01Z\n1,20.5,1970-01-01T00:00:01Z\n2,19,1970-01-01T00:00:02Z\n")
+    pushed = eddy("push", "floor", str(file), "--input", "gw1")[0]
+    assert pushed.startswith('2 rows into stream "floor", 1 duplicate; settled before 1970-01-01T00:00:01.500000Z, leader gw1')
+    lines = b'{"sensor": 3, "temp": 1.5, "ts": 2500}\n{"stable": 3000}\n'
+    assert eddy.json("push", "floor", "-", "--format", "ndjson", "--input", "gw2", given=lines)["leader"] == "gw2"
+    assert "leader: gw2" in eddy("merge", "show", "floor")[0]
+    assert eddy.json("merge", "show", "floor")["inputs"]["gw1"]["duplicates"] == 1
+    eddy("merge", "detach", "floor", "gw1")
+    eddy("merge", "attach", "floor", "gw3", "--since", "1970-01-01T00:00:03Z")
+    assert list(eddy.json("merge", "show", "floor")["inputs"]) == ["gw2", "gw3"]
+    assert "merged stream" in eddy("push", "floor", str(file), code=1)[1]
+    assert "merge add" in eddy("push", "floor", str(file), "--input", "gw2", "--create", code=2)[1]
+    eddy("merge", "drop", "floor")
+    assert eddy.json("merge", "list") == []
+
+
 def test_on_a_terminal_lists_are_tables(eddy: Eddy) -> None:
     eddy.make_readings()
     shown = eddy.on_a_terminal("stream", "list")

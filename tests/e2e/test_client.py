@@ -508,3 +508,26 @@ def test_commits_that_do_not_touch_a_query_are_told_soon(client: Client, stream:
         seq = int(client.answer(query).schema.metadata[b"seq"])
         live.wait(seq, 5.0)
         assert live.seq >= seq
+
+
+def test_gateways_push_into_one_stream(client: Client) -> None:
+    columns = {"sensor": "int", "ts": "timestamp", "until": "timestamp"}
+    options: dict[str, Any] = {"time": "ts", "end": "until", "inputs": ["a", "b"], "unique": ["sensor"], "order": "any"}
+    made = client.create_merge("floor", columns, timeline="floor", **options)
+    assert made == client.create_merge("floor", columns, timeline="floor", **options) == client.stream("floor")
+    assert client.merges == {"floor": made} and made.inputs == ("a", "b") and made.unique == ("sensor",) and made.case == "R3"
+    query = client.submit("SELECT sensor FROM floor [RANGE 1 HOUR]")
+    receipt = client.push("floor", {"sensor": [1, 2], "ts": [1000, 1100], "until": [9000, 9000]}, input="a")
+    assert receipt[:5] == (2, 0, 0, None, None)
+    assert client.adjust("floor", [{"sensor": 2, "ts": 1100, "until": 1100}], input="a").accepted == 1
+    said = client.stable("floor", "a", 2000)
+    assert said.leader == "a" and said.settled_before is not None and said.settled_before.timestamp() == 2.0
+    assert client.answer(query).to_pylist() == [{"sensor": 1}]
+    client.detach("floor", "b")
+    client.attach("floor", "c", since=2000)
+    assert list(client.merge_stats("floor")["inputs"]) == ["a", "c"]
+    with pytest.raises(ConflictError, match="merged stream"):
+        client.push("floor", {"sensor": [1], "ts": [3000]})
+    client.cancel(query)
+    client.drop("floor")
+    assert client.merges == {}

