@@ -85,8 +85,8 @@ class MergeCalls:
     def adjust(self, name: str, rows: Any, input: str) -> MergeReceipt:
         """Change the ends of events that an input has given, or remove them; all of them, or none and an error.
 
-        Rows name the event by the columns of its identity and its time, and its new `end`: the time itself removes it. For a merge
-        without `unique` the old end is named too, as `old_` and the name of the end column.
+        Rows name the event by the columns of its identity and its time, and its new `end`: the time itself removes it. For a
+        merge without `unique` the old end is named too, as `old_` and the name of the end column.
         """
         with self._turn:
             with checking:
