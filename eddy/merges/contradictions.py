@@ -62,9 +62,10 @@ class Contradictions:
             wrong |= differ
             for at in np.flatnonzero(differ)[-SHOWN:].tolist():
                 row = int(rows[at])
-                given = self._value(column, int(np.asarray(cells[column][row : row + 1]).view(np.int64)[0])
-                                    if self._schema.columns[column].type is Type.FLOAT else int(cells[column][row]),
-                                    null is not None and bool(null[row]))  # fmt: skip
+                cell = np.array([cells[column][row]])
+                if self._schema.columns[column].type is Type.FLOAT:
+                    cell = cell.view(np.int64)
+                given = self._value(column, int(cell[0]), null is not None and bool(null[row]))
                 node = int(nodes[at])
                 event = {self._schema.names[k]: self._value(k, *events.cell(k, node)) for k in self._identity}
                 kept = self._value(column, *events.cell(column, node))

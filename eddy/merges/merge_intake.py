@@ -4,8 +4,7 @@
 
 The merge's point V says which rows are settled. A row enters in order of its time, rows of one time in order of their first
 receipt, and has its number from then on: so the number of a row is its position in the store. A row that enters behind the front
-takes the front as its effective time, as in a plain stream; under `policy="stable"` there is none, for all rows below V have
-entered before.
+takes the front as its effective time, as in a plain stream; under `policy="stable"` there is none, for all rows below V are in.
 
     end of a row is      goes out when V passes it, as
     its time             a retraction at once
@@ -63,12 +62,15 @@ class MergeIntake(Intake):
 
     __slots__ = (
         "stream", "inputs", "contradictions", "identity", "_schema", "time_column", "end_column", "_merge", "codes", "_events",
-        "_planned",
-        "_receipts", "_n_taken_back", "_n_ends_changed", "_held", "_held_time",
+        "_planned", "_receipts", "_max_waiting", "_n_taken_back", "_n_ends_changed", "_held", "_held_time",
     )  # fmt: skip
 
-    def __init__(self, stream: MergedStream, schema: Schema, dictionaries: Sequence[Dictionary | None]) -> None:
+    def __init__(
+        self, stream: MergedStream, schema: Schema, dictionaries: Sequence[Dictionary | None], max_waiting: int = MAX_WAITING
+    ) -> None:  # fmt: skip
         super().__init__(0, False)
+        #: rows that may wait for a stable point
+        self._max_waiting = max_waiting
         #: as its users see it, but for the columns
         self.stream = stream
         self._schema = schema
@@ -76,10 +78,8 @@ class MergeIntake(Intake):
         self.time_column = schema.position(stream.time)
         self.end_column = None if stream.end is None else schema.position(stream.end)
         keeps = stream.case not in ORDERED_CASES
-        self._merge = make_merge(
-            stream.case, bag=stream.unique is None, insert=stream.policy if keeps else "first", missing=stream.missing,
-            lag=stream.lag_us,
-        )  # fmt: skip
+        insert, bag = stream.policy if keeps else "first", stream.unique is None
+        self._merge = make_merge(stream.case, bag=bag, insert=insert, missing=stream.missing, lag=stream.lag_us)
         self.inputs = MergeInputs(stream, self._merge)
         apart = (self.time_column, self.end_column)
         others = [column for column in range(len(schema)) if column not in apart]
@@ -120,14 +120,13 @@ class MergeIntake(Intake):
             over = self._ends(checked.cells, checked.nulls, times) <= times
             if over.any():
                 raise RowError(
-                    "the row ends before it begins", code="bad_end",
-                    hint="the end of a row is after its time; adjust removes a row",
+                    "the row ends before it begins", code="bad_end", hint="an end is after the time; adjust removes a row",
                     row=int(np.argmax(over)), column=self._schema.names[self.end_column],
                 )  # fmt: skip
-        if self.n_waiting + checked.n_rows > MAX_WAITING:
+        if self.n_waiting + checked.n_rows > self._max_waiting:
             named = ", ".join(f'"{name}"' for name in self.inputs.without_point()[:10])
             raise LimitError(
-                f"more than {MAX_WAITING} rows wait for a stable point", code="too_many_waiting",
+                f"more than {self._max_waiting} rows wait for a stable point", code="too_many_waiting",
                 detail=f"inputs without a point, or with the smallest: {named}",
                 hint="say one with stable(..), declare an order, or advance the timeline",
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Random scripts over merged streams of every case and policy: beside the naive model, and a plain stream of what entered."""
+"""Random scripts over merged streams of every case and policy: beside the naive model and a plain stream of what entered."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -61,3 +62,48 @@ def test_the_readings_of_a_lab_give_duckdbs_answers() -> None:
             micros = found["ts"].cast(pa.int64()).to_pylist()
             rows = list(zip(micros, found["moteid"].to_pylist(), found["temperature"].to_pylist(), strict=True))
             assert Counter(rows) == Counter(expected), query.sql
+
+
+@pytest.mark.skipif(not LAB.exists(), reason=f"no real data at {LAB.name}; set EDDY_DATA to its folder")
+@pytest.mark.parametrize("missing", ["leader", "any"])
+def test_a_lab_presented_by_three_gateways_gives_the_answers_of_the_plain_stream(missing: str) -> None:
+    """Each gateway shuffles within a second or so and repeats some readings; none has a gap, so both words give all of them."""
+    table = pq.read_table(LAB).slice(0, 20_000)
+    rows = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    times = rows["ts"].astype("datetime64[us]").astype(np.int64)
+    first = np.unique(np.column_stack([times, rows["epoch"], rows["moteid"]]), axis=0, return_index=True)[1]
+    # what names a reading is its mote, its epoch and its time
+    rows = {name: column[np.sort(first)] for name, column in rows.items()}
+    times = times[np.sort(first)]
+    plain, merged = Engine(), Engine()
+    plain.create_stream("lab", COLUMNS, time="ts", lateness=2_000)
+    unique = ["moteid", "epoch"]
+    merged.create_merge("lab", COLUMNS, time="ts", inputs=("a", "b", "c"), unique=unique, missing=missing, lateness=2_000)
+    texts = [
+        "SELECT moteid, COUNT(*) AS n, AVG(temperature) AS t, MAX(light) AS l FROM lab [RANGE 5 MINUTES] GROUP BY moteid",
+        "SELECT moteid, temperature FROM lab [RANGE 1 MINUTE] WHERE temperature > 20",
+        "SELECT COUNT(*) AS n FROM lab [RANGE 10 MINUTES SLIDE 1 MINUTE]",
+    ]
+    for engine in (plain, merged):
+        for text in texts:
+            engine.submit(text)
+    rng = np.random.default_rng(5)
+    orders = []
+    for _ in "abc":
+        order = np.argsort(times + rng.integers(0, 900_000, len(times)) * (rng.random(len(times)) < 0.2), kind="stable")
+        orders.append(np.sort(np.concatenate([np.arange(len(order)), rng.integers(0, len(order), len(order) // 10)])))
+        orders[-1] = order[orders[-1]]
+    for part in range(8):
+        for name, order in zip("abc", orders, strict=True):
+            some = order[part * len(order) // 8 : (part + 1) * len(order) // 8]
+            merged.push("lab", {column: values[some] for column, values in rows.items()}, input=name)
+    plain.push("lab", rows)
+    end = (int(times.max()) + 1_000_000) / 1_000
+    plain.advance(end)
+    merged.advance(end)
+    merged.check()
+    counts = [engine.stats()["streams"]["lab"]["rows"] for engine in (plain, merged)]
+    assert counts[0] == counts[1] == len(times)
+    for query in plain.queries:
+        ours, theirs = (Counter(map(repr, engine.answer(query).to_pylist())) for engine in (merged, plain))
+        assert ours == theirs, query

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-import eddy.merges.merge_intake
 from eddy import ConflictError, EddyError, Engine, LimitError, MergedStream, NotFoundError, RowError, SchemaError
+from eddy.catalog.merge_definition import merge_definition
+from eddy.merges.merge_intake import MergeIntake
+from lineage.elements import BEGINNING
+from lineage.ingest import Ingestor
+from lineage.schema import Schema
 
 COLUMNS = {"sensor": "int", "temp": "float", "room": "string", "ts": "timestamp"}
 
@@ -171,13 +175,15 @@ def test_times_and_points_too_far_ahead_are_refused() -> None:
     assert (said.value.code, said.value.column) == ("too_far_ahead", "ts")
 
 
-def test_too_many_waiting_rows_are_refused_with_the_input_that_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eddy.merges.merge_intake, "MAX_WAITING", 3)
-    engine = merged(order="any")
-    engine.stable("m", "b", 10)
-    engine.push("m", [row(time) for time in (20, 30, 40)], input="a")
+def test_too_many_waiting_rows_are_refused_with_the_input_that_has_no_point() -> None:
+    schema = Schema.parse({"k": "int", "ts": "timestamp"}, "m")
+    stream = merge_definition("m", schema.declared(), time="ts", inputs=("a", "b"), unique=True, order="any")
+    intake, ingestor = MergeIntake(stream, schema, [None, None], max_waiting=3), Ingestor(schema, 1, [None, None])
+    a = intake.inputs.find("a")
+    intake.say(intake.inputs.find("b"), 10_000)
+    intake.give(a, ingestor.take({"k": [1, 2, 3], "ts": [20, 30, 40]}), BEGINNING)
     with pytest.raises(LimitError) as raised:
-        engine.push("m", [row(50)], input="a")
+        intake.check_rows(a, ingestor.take({"k": [4], "ts": [50]}))
     assert '"a"' in raised.value.detail and '"b"' not in raised.value.detail
 
 
