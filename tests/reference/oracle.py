@@ -19,6 +19,7 @@ one more FROM item.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import itertools
 import re
@@ -72,7 +73,14 @@ def database() -> duckdb.DuckDBPyConnection:
     """One database for all oracles of a process: opening one costs more than a short run."""
     connection = duckdb.connect(":memory:", config={"threads": 1})
     connection.execute("SET TimeZone = 'UTC'")
+    atexit.register(_close)
     return connection
+
+
+def _close() -> None:
+    """Let go of the database: of one that is there when Python ends DuckDB lists all that hangs on it as leaked."""
+    database().close()
+    database.cache_clear()
 
 
 def asked(sql: str, contents: Mapping[str, list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
