@@ -107,7 +107,7 @@ def test_streams_and_merges_share_their_names(service: InProcess) -> None:
 @pytest.mark.parametrize(("options", "code"), [
     ({"policy": "first", "unique": False, "missing": "leader"}, "needs_unique"),
     ({"missing": "any", "unique": False}, "needs_unique"),
-    ({"case": "R9"}, "bad_case"),
+    ({"case": "R9"}, "unknown_case"),
     ({"case": "R1"}, "bad_case"),
     ({"case": "R4"}, "bad_case"),
     ({"inputs": []}, "bad_inputs"),
