@@ -18,7 +18,7 @@ from eddy.routing import make
 from experiments.drawing import COLOURS
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column
 from pipeline.dataset import Dataset
-from pipeline.merged import Merged
+from pipeline.merged import MergedSlices
 from pipeline.targets import EngineTarget
 from queries.rules import Rule, read_rules
 
@@ -54,7 +54,7 @@ class RoutedEngine:
 def measure(dataset: Dataset, rules: Sequence[Rule], policies: Sequence[str], seed: int) -> list[Row]:
     """A row for each policy."""
     contestants = [RoutedEngine(policy, dataset, rules, seed) for policy in policies]
-    for slice_ in Merged(dataset):
+    for slice_ in MergedSlices(dataset):
         for contestant in contestants:
             began = time.thread_time()
             contestant.target.take(slice_)

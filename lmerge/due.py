@@ -3,9 +3,9 @@
     due       a start not yet passed, or else the first end that any input or the output has: before it nothing can change
     bucket    (due >> shift) % buckets: a doubly linked list through the nodes, so that a node that is due earlier moves at once
 
-A stable point then looks at the nodes whose time has come, not at all that are half frozen. Where it passes more buckets than there
-are nodes it looks at all nodes instead: both find the same. A node that is never due (no end) is in no bucket. The calendar is laid
-out anew, for the nodes it has and the steps that the point takes, when it looks in vain too often.
+A stable point then looks at the nodes whose time has come, not at all that are half frozen. Where it passes more buckets than
+there are nodes it looks at all nodes instead: both find the same. A node that is never due (no end) is in no bucket. The
+calendar is laid out anew, for the nodes it has and the steps that the point takes, when it looks in vain too often.
 """
 
 from __future__ import annotations

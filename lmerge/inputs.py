@@ -1,12 +1,12 @@
 """The inputs of a merge: which have a say, how far each has come, and what each has given.
 
     free       no input has this number
-    waiting    it was attached `since` a time that the merge's point has not reached: what it gives counts, its stables do not (L8)
+    waiting    attached `since` a time that the merge's point has not reached: what it gives counts, its stables do not (L8)
     joined     its stables move the merge's point, and it decides what they freeze
 
-An input that is attached when none is joined joins at once; what lies between the merge's point and its `since` is then a gap, which
-nobody will tell about. One that waits goes on waiting when the last joined one leaves. What an input gave is cleared when it leaves, so
-its number is free (L9).
+An input that is attached when none is joined joins at once; what lies between the merge's point and its `since` is then a gap,
+which nobody will tell about. One that waits goes on waiting when the last joined one leaves. What an input gave is cleared when
+it leaves, so its number is free (L9).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from lmerge.outcomes import KNOWN, OUTCOMES, REPEATED, SETTLED, UNKNOWN
 
 FREE, WAITING, JOINED = range(3)
 
-#: Fields of an input: its state, since when it is right, its last stable, the largest start it gave and how many events it has that
-#: are not below its own point (both for one policy each), the start up to which its position is not known and its position (R1);
-#: then counters.
+#: Fields of an input: its state, since when it is right, its last stable, the largest start it gave and how many events it has
+#: that are not below its own point (both for one policy each), the start up to which its position is not known, its position and
+#: of which start that is (R1); then counters.
 STATE, SINCE, POINT, TOP, N_UNFROZEN, BAR, POSITION, ROUND = range(8)
 #: elements in and out, by kind; outcomes; events taken back; gaps
 IN = 8
@@ -161,9 +161,9 @@ class Inputs:
     def counters(self, number: int | None) -> Counters:
         """Return the counters of an input, or of all there have been."""
         row = self._left + self.rows[self.rows[:, STATE] != FREE].sum(0) if number is None else self.rows[self.known(number)]
-        outcomes = [int(row[OUTCOME + outcome]) for outcome in (KNOWN, REPEATED, SETTLED, UNKNOWN)]
-        elements = [int(row[field + kind]) for field in (IN, OUT) for kind in (INSERT, ADJUST, STABLE)]
-        return Counters(*elements, *outcomes, int(row[REMOVED]), int(row[GAPS]))  # type: ignore[arg-type]  # lists have no length
+        elements = [field + kind for field in (IN, OUT) for kind in (INSERT, ADJUST, STABLE)]
+        outcomes = [OUTCOME + outcome for outcome in (KNOWN, REPEATED, SETTLED, UNKNOWN)]
+        return Counters._make(row[[*elements, *outcomes, REMOVED, GAPS]].tolist())
 
     @property
     def bytes(self) -> int:

@@ -12,13 +12,14 @@ Invariant of all: after every element the output is a valid stream that can stil
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from lineage.errors import EddyError
 from lmerge.elements import ElementBatch
 from lmerge.inputs import Counters as Counters
 from lmerge.merged import Merged as Merged
-from lmerge.policies import parse_policies
+from lmerge.policies import Policies, parse_policies
 from lmerge.r0 import R0Merge
 from lmerge.r1 import R1Merge
 from lmerge.r2 import R2Merge
@@ -82,7 +83,7 @@ class Merge(Protocol):
         """Assert the invariants of the state."""
 
 
-_CASES = {"R0": R0Merge, "R1": R1Merge, "R3": R3Merge, "R4": R4Merge}
+_CASES: dict[str, Callable[[Policies], Merge]] = {"R0": R0Merge, "R1": R1Merge, "R3": R3Merge, "R4": R4Merge}
 
 
 def make_merge(

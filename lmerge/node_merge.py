@@ -1,10 +1,10 @@
 """The part of a merge with nodes that is not a kernel: inputs that come and go, arrays that follow what is alive.
 
-A kernel that lacks nodes, entries or room for outputs says so in the header and returns how many elements it has done. Python makes
-room and calls it again.
+A kernel that lacks nodes, entries or room for outputs says so in the header and returns how many elements it has done. Python
+makes room and calls it again.
 
-Invariant: every due time is at or after the merge's point, and at or before the first time at which the point changes something about
-the node.
+Invariant: every due time is at or after the merge's point, and at or before the first time at which the point changes something
+about the node.
 """
 
 from __future__ import annotations

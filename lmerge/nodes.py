@@ -144,7 +144,8 @@ def let_go_of_all(state: tuple[np.ndarray, ...], header: np.ndarray, absent: int
 
 @inline
 def write_output(
-    out: Number, header: Number, inputs: Number, number: Number, nodes: Number, node: Number, kind: Number, old: Number, end: Number
+    out: Number, header: Number, inputs: Number, number: Number, nodes: Number, node: Number, kind: Number, old: Number,
+    end: Number,
 ) -> None:  # fmt: skip
     """Give out an insert or adjust of a node's event; there is room."""
     n = header[N_OUT]

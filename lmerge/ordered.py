@@ -1,9 +1,9 @@
-"""What R0, R1 and R2 share: inserts and stables only, in order of starts. Nothing is kept of who gave what before the newest start.
+"""What R0, R1 and R2 share: inserts and stables only, in order of starts, of which only the newest is remembered.
 
-    header    the merge's point and leader, the newest start, how many events of it are out, the number of that start, outputs written
+    header    the merge's point and leader, the newest start, how many events of it are out, how many starts there were, ..
 
-An insert below the merge's point is settled (L6); one before the newest start is known. An input that has not joined is not listened
-to: its early starts would shut out what the others still owe.
+An insert below the merge's point is settled (L6); one before the newest start is known. An input that has not joined is not
+listened to: its early starts would shut out what the others still owe.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     entering    under "half-frozen" and a lag, events that the input's point has passed and the merge's has not go out
     ended       the point moves, and inputs that waited for it join
 
-A phase may stop for lack of room. Nodes with something to give out then stay listed, and the kernel goes on with them when it is called
-again.
+A phase may stop for lack of room. Nodes with something to give out then stay listed, and the kernel goes on with them when it
+is called again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ IDLE, FREEZING, ENTERING, ENDED = range(4)
 
 @called
 def begin_stable(inputs: Number, number: Number, header: Number, time: Number) -> None:
-    """Let an input's point move; the header says to where the merge's does and in which phase that is, idle if nothing happens."""
+    """Let an input's point move; the header says where the merge's goes and in which phase that is, idle if nothing happens."""
     time = min(time, FOREVER)
     inputs[number, POINT] = max(inputs[number, POINT], time)
     if inputs[number, STATE] == JOINED:
@@ -116,8 +116,8 @@ def take_stable(
 ) -> Number:  # fmt: skip
     """Take a stable point, or go on with it where something was lacking; returns the outcome, or -1 if something is lacking.
 
-    `decide` lists those of a list of due nodes that have something to give out, `enter` those that the input's point lets out; `give`
-    has them give it, and says whether it came to the end; `recount` counts what is unfrozen.
+    `decide` lists those of a list of due nodes that have something to give out, `enter` those that the input's point lets out;
+    `give` has them give it, and says whether it came to the end; `recount` counts what is unfrozen.
     """
     outcome = IGNORED
     if header[PHASE] == IDLE:

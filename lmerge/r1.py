@@ -1,4 +1,4 @@
-"""R1: equal starts come in one order, so an input's position within the newest start says it all (the paper's §IV-B, with L6, L7).
+"""R1: equal starts come in one order: an input's position within the newest start says it all (the paper's §IV-B, L6, L7).
 
     position    how many events of the newest start an input has given; it counts only in the round of that start
     bar         where an input that came late begins to count: its position within the start that was the newest then is not known

@@ -1,9 +1,9 @@
 """R3: inserts, adjusts and stables in any order, where payload and start are a key (the paper's §IV-D, with L5, L8 and L9).
 
-    nodes[n]    the end of the event in the output, and the end in each input; ABSENT if it is not out, or an input does not have it
+    nodes[n]    the end of the event in the output, and in each input; ABSENT if it is not out, or the input does not have it
 
-When the point moves from V to t, the input that moved it decides for every node whose start t passes, and for every node with an end
-that t passes:
+When the point moves from V to t, the input that moved it decides for every node whose start t passes, and for every node with
+an end that t passes:
 
     the input has the event                        its end
     it does not, and the start was not yet passed  no event: it goes, or with missing="any" stays if another joined input has it
@@ -218,7 +218,7 @@ def take_events(
     number: Number, i: Number, batch: Number, out: Number, outcomes: Number, taken: Number, state: Number, inputs: Number,
     header: Number,
 ) -> Number:  # fmt: skip
-    """Merge the elements from the i-th to the next stable; returns how many are done, fewer where the header says what is lacking."""
+    """Merge the elements from the i-th to the next stable; returns how many are done; the header may say what is lacking."""
     kinds, starts, payloads, _, ends = batch
     nodes, table, buckets, free, pool = state
     bits = table_shift(table)
@@ -253,11 +253,11 @@ def take_events(
             if takes and not plain:
                 respond(out, header, inputs, number, state, node, had)
         elif start < point:
-            outcome = SETTLED
+            outcome = np.int64(SETTLED)
         elif kind == ADJUST:
-            outcome = UNKNOWN
+            outcome = np.int64(UNKNOWN)
         elif end <= start:
-            outcome = IGNORED
+            outcome = np.int64(IGNORED)
         else:
             if not has_room(out, header) or not has_node(pool, header):
                 break
@@ -267,7 +267,7 @@ def take_events(
                 show(out, header, inputs, number, nodes, node, INSERT, end)
             else:
                 respond(out, header, inputs, number, state, node, ABSENT)
-            outcome = NEW
+            outcome = np.int64(NEW)
         probed += n_probes(table, bits, h, at)
         taken[i] = node
         outcomes[i] = outcome
@@ -295,12 +295,12 @@ def merge_r3(
     while True:
         i = take_events(number, i, batch, out, outcomes, taken, state, inputs, header)
         if i == len(kinds) or kinds[i] != STABLE:
-            return i
+            return int(i)
         outcome = take_stable(
             out, header, inputs, number, state, ends[i], decide, list_half_frozen, give_listed, recount_unfrozen
         )  # fmt: skip
         if outcome < 0:
-            return i
+            return int(i)
         taken[i] = NO_NODE
         outcomes[i] = outcome
         count_stable(inputs, number, outcome)
@@ -325,4 +325,6 @@ class R3Merge(NodeMerge):
         passed = nodes[:, START] < self.stable
         assert (nodes[passed, SHOWN] >= self.stable).all(), "what is half frozen is out, and not over"
         ends = nodes[:, SHOWN:]
-        return np.where(passed, np.where(ends >= self.stable, ends, FOREVER).min(1), nodes[:, START])
+        first: np.ndarray = np.where(ends >= self.stable, ends, FOREVER).min(1)
+        dues: np.ndarray = np.where(passed, first, nodes[:, START])
+        return dues

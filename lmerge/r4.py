@@ -2,14 +2,15 @@
 
     nodes[n]    copies that are out, and copies of each input (`lmerge/copies.py`)
 
-When the point moves from V to t, the input that moved it decides for every node whose start t passes, and for every node with an end
-that t passes. The ends that it has and that are not out, and those out that it has not, are paired in order:
+When the point moves from V to t, the input that moved it decides for every node whose start t passes, and for every node with
+an end that t passes. The ends that it has and that are not out, and those out that it has not, are paired in order:
 
     the start was not yet passed    where one side has more, its smallest ends are inserted, or removed
     the start had been passed       only ends from V on count; what has no partner has no say (as L5)
     a pair                          is an adjust if one of its ends is passed
 
-A removal only takes away (L3); an input may have nothing of a node (L4). A node none of whose ends that are out is left is let go of.
+A removal only takes away (L3); an input may have nothing of a node (L4). A node none of whose ends that are out is left is let
+go of.
 
 Invariant: a node whose start is below V has a copy out with an end at or after V.
 """
@@ -87,7 +88,8 @@ def floor_of(nodes: Number, node: Number, header: Number) -> Number:
 
 @inline
 def show_copy(
-    out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, kind: Number, old: Number, end: Number
+    out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, kind: Number, old: Number,
+    end: Number,
 ) -> None:  # fmt: skip
     """Give out one copy more, another end of one, or that it is gone; there is room and an entry."""
     nodes = state[0]

@@ -85,7 +85,7 @@ class _StreamWalk:
         return taken
 
 
-class Merged:
+class MergedSlices:
     """An iterator of slices, from a position on; `time_only` reads nothing but the time columns."""
 
     def __init__(

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from lineage.errors import ConflictError
 from pipeline.dataset import Dataset
-from pipeline.merged import SLICE_ROWS, Merged, Position, Slice
+from pipeline.merged import SLICE_ROWS, MergedSlices, Position, Slice
 from pipeline.pace import ReplayPace
 from pipeline.read_ahead import ReadAhead
 
@@ -108,7 +108,7 @@ def _from_position(
     tell: Callable[[ReplayProgress], object],
     found: ReplayProgress,
 ) -> None:
-    slices = Merged(dataset, start=found.position, slice_rows=slice_rows, span_us=span_us)
+    slices = MergedSlices(dataset, start=found.position, slice_rows=slice_rows, span_us=span_us)
     clock = time.perf_counter
     with ReadAhead(slices) as ahead:
         began = None

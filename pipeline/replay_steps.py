@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from pipeline.dataset import Dataset
-from pipeline.merged import Merged, Position, Slice
+from pipeline.merged import MergedSlices, Position, Slice
 
 #: Parts of a micro-batch in which the walk goes, so that it comes near to the number of rows.
 _PARTS = 16
@@ -30,7 +30,7 @@ class ReplaySteps:
         self._clock = clock
         #: the moment and the event time at which the clock was started
         self._began: tuple[float, int] | None = None
-        self._walk: Merged | None = None
+        self._walk: MergedSlices | None = None
         #: the slice that comes next, which was not due or had no room
         self._waiting: Slice | None = None
 
@@ -60,7 +60,7 @@ class ReplaySteps:
         if waiting is not None and waiting.start == position:
             return waiting
         if self._walk is None or self._walk.position != position:
-            self._walk = Merged(self._dataset, start=position, slice_rows=self._slice_rows, time_only=True)
+            self._walk = MergedSlices(self._dataset, start=position, slice_rows=self._slice_rows, time_only=True)
         return next(self._walk, None)
 
     def _due(self, some: Slice) -> bool:

@@ -23,7 +23,7 @@ from lineage.schema import Type
 from stems.key_ranges import KeyRanges
 from stems.keys import KeyFolding, Keys
 from stems.row_store import Page, RowStore
-from stems.sorted_runs import Merge, SortedRun, scan_run
+from stems.sorted_runs import RunMerge, SortedRun, scan_run
 
 #: Runs up to this length together are merged at once: some 20 microseconds.
 SMALL = 8192
@@ -48,7 +48,7 @@ class SortedIndex:
         self._min_fuel = min_fuel
         #: oldest first
         self._runs: list[SortedRun] = []
-        self._merges: list[Merge] = []
+        self._merges: list[RunMerge] = []
         self._forgotten = store.watermark
         #: merges done, and the most rows that one call has moved
         self.n_merges = 0
@@ -145,11 +145,11 @@ class SortedIndex:
             older = self._runs[at - 1] if at else None
             merge = None
             if not newer.merging and 2 * newer.dead(watermark) > newer.size:
-                merge = Merge(newer, SortedRun(_NOTHING, _NOTHING, 0, newer.last, newer.last), watermark)
+                merge = RunMerge(newer, SortedRun(_NOTHING, _NOTHING, 0, newer.last, newer.last), watermark)
             elif older is not None and not newer.merging and not older.merging:
                 total = older.size + newer.size
                 if older.size.bit_length() <= newer.size.bit_length() and total <= longest:
-                    merge = Merge(older, newer, watermark)
+                    merge = RunMerge(older, newer, watermark)
             if merge is not None:
                 self._merges.append(merge)
                 if merge.left <= self._small:
@@ -161,7 +161,7 @@ class SortedIndex:
             at -= 1
         return moved
 
-    def _finish(self, merge: Merge) -> None:
+    def _finish(self, merge: RunMerge) -> None:
         """Put the merged run in place of its parts."""
         self._merges.remove(merge)
         run = merge.result()

@@ -175,7 +175,7 @@ class SortedRun:
         assert self.n_deleted == int((self.positions[: self.size] < 0).sum()), "deleted rows are counted"
 
 
-class Merge:
+class RunMerge:
     """Two neighbouring runs, the older first, on the way to be one; or one run on the way to lose its dead rows."""
 
     __slots__ = ("older", "newer", "_first", "_state", "_keys", "_positions", "_late")

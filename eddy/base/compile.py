@@ -16,6 +16,7 @@ def ensure() -> None:
     if not _done:
         # importing a module declares its kernels, and the engine imports all that have any
         importlib.import_module("eddy.engine")
+        importlib.import_module("lmerge.merge")
         compile_kernels(lambda text: print(f"eddy: {text}", file=sys.stderr, flush=True), _show_progress)
         _done = True
 

@@ -1,7 +1,7 @@
 """Merges played step by step: the kernel beside its slow twin, with the same inputs cut into the same pushes.
 
-What they give is compared element by element: the outcome of each that was pushed, and the outputs it caused. Those of one element are
-a bag, but for its stable, which comes last: the twin gives them in order of payloads, the kernel in order of coming.
+What they give is compared element by element: the outcome of each that was pushed, and the outputs it caused. Those of one
+element are a bag, but for its stable, which comes last: the twin gives them in order of payloads, the kernel in order of coming.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from experiments.papers.lmerge.merge import SlowMerge, Taken
 from lmerge.elements import STABLE
 from lmerge.merge import Merge, Merged, make_merge
 from lmerge.outcomes import OUTCOMES
+from tests.reference.comparison import Mismatch, compared
 from tests.reference.presentations import Attach, Detach, Push, Step
-
-
-class Disagreement(AssertionError):
-    """The kernel and its twin differ."""
 
 
 class Pair:
@@ -28,7 +25,6 @@ class Pair:
         self.twin: SlowMerge = make_slow_merge(case, **words)  # type: ignore[arg-type]  # as above
         self.checks = checks
         self.numbers: dict[int, tuple[int, int]] = {}
-        self.n_compared = 0
         #: the owner's rows: the payload of each node that is alive
         self.owned: dict[int, tuple[int, int]] = {}
 
@@ -55,7 +51,7 @@ class Pair:
         taken = [self.twin.push(theirs, element) for element in step.elements]
         compare_outputs(step.elements, merged, taken)
         self._own(step.elements, merged)
-        self.n_compared += len(step.elements)
+        compared(len(step.elements))
         return taken
 
     def _own(self, elements: Sequence[PhysicalElement], merged: Merged) -> None:
@@ -63,30 +59,30 @@ class Pair:
         if self.kernel.case not in ("R3", "R4"):
             for out, node in zip(elements_of(merged.elements), merged.nodes.tolist(), strict=True):
                 if out.kind != STABLE and elements[node] != out:
-                    raise Disagreement(f"{out} is not the pushed {elements[node]}")
+                    raise Mismatch(f"{out} is not the pushed {elements[node]}")
             return
         events = [(element.start, element.payload) for element in elements]
         for event, node in zip(events, merged.taken.tolist(), strict=True):
             if node >= 0 and self.owned.setdefault(node, event) != event:
-                raise Disagreement(f"node {node} of {event} is that of {self.owned[node]}")
+                raise Mismatch(f"node {node} of {event} is that of {self.owned[node]}")
         for out, node in zip(elements_of(merged.elements), merged.nodes.tolist(), strict=True):
             if out.kind != STABLE and self.owned.get(node) != (out.start, out.payload):
-                raise Disagreement(f"node {node} of {out} is that of {self.owned.get(node)}")
+                raise Mismatch(f"node {node} of {out} is that of {self.owned.get(node)}")
         for node in merged.freed.tolist():
             del self.owned[node]
         if len(self.owned) != self.kernel.n_live or max(self.owned, default=-1) >= self.kernel.capacity:
-            raise Disagreement(f"{len(self.owned)} nodes are owned, {self.kernel.n_live} are alive")
+            raise Mismatch(f"{len(self.owned)} nodes are owned, {self.kernel.n_live} are alive")
 
     def _compare_state(self) -> None:
         kernel, twin = self.kernel, self.twin
-        names = {ours: theirs for ours, theirs in self.numbers.values()} | {-1: -1}
+        names = dict(self.numbers.values()) | {-1: -1}
         ours = (kernel.stable, names[kernel.leader], kernel.n_live, kernel.counters.gaps)
         theirs = (twin.stable, twin.leader, twin.n_live, twin.gaps)
         if ours != theirs:
-            raise Disagreement(f"point, leader, events, gaps: {ours}, twin {theirs}")
+            raise Mismatch(f"point, leader, events, gaps: {ours}, twin {theirs}")
         for number, slow in self.numbers.values():
             if (kernel.joined(number), kernel.point(number)) != (twin.joined(slow), twin.point(slow)):
-                raise Disagreement(f"input {number} stands elsewhere than in the twin")
+                raise Mismatch(f"input {number} stands elsewhere than in the twin")
         if self.checks:
             kernel.check()
 
@@ -99,14 +95,50 @@ def compare_outputs(elements: Sequence[PhysicalElement], merged: Merged, taken: 
         part = given[at : at + len(theirs.out)]
         at += len(theirs.out)
         if OUTCOMES[outcome] != OUTCOMES[theirs.outcome] or not _same(part, theirs.out):
-            raise Disagreement(
+            raise Mismatch(
                 f"{element}: {OUTCOMES[outcome]} {' '.join(map(str, part))}, "
                 f"twin {OUTCOMES[theirs.outcome]} {' '.join(map(str, theirs.out))}"
             )
     if at != len(given):
-        raise Disagreement(f"gave more: {' '.join(map(str, given[at:]))}")
+        raise Mismatch(f"gave more: {' '.join(map(str, given[at:]))}")
 
 
 def _same(ours: Sequence[PhysicalElement], theirs: Sequence[PhysicalElement]) -> bool:
     stables = [k for k, element in enumerate(ours) if element.kind == STABLE]
     return sorted(ours) == sorted(theirs) and stables in ([], [len(ours) - 1])
+
+
+class OneByOne:
+    """A kernel with the calls of a slow merge: one element a push."""
+
+    def __init__(self, kernel: Merge) -> None:
+        self.kernel = kernel
+
+    @property
+    def stable(self) -> int:
+        return self.kernel.stable
+
+    def attach(self, since: int | None = None) -> int:
+        return self.kernel.attach(since)
+
+    def detach(self, number: int) -> None:
+        self.kernel.detach(number)
+
+    def push(self, number: int, element: PhysicalElement) -> Taken:
+        merged = self.kernel.push(number, batch_of([element]))
+        self.kernel.check()
+        return Taken(int(merged.outcomes[0]), list(elements_of(merged.elements)))
+
+
+def play_kernel(kernel: Merge, steps: Iterable[Step]) -> list[PhysicalElement]:
+    """Play steps on a kernel alone; returns all it gave."""
+    numbers: dict[int, int] = {}
+    given: list[PhysicalElement] = []
+    for step in steps:
+        if isinstance(step, Attach):
+            numbers[step.stream] = kernel.attach(step.since)
+        elif isinstance(step, Detach):
+            kernel.detach(numbers.pop(step.stream))
+        else:
+            given += elements_of(kernel.push(numbers[step.stream], batch_of(step.elements)).elements)
+    return given

@@ -26,7 +26,7 @@ from experiments.bench.base.options import Options, Step
 from experiments.bench.base.report import Bar, Line, Measure
 from pipeline.dataset import ARROW_TYPES, COMPRESSION, Dataset
 from pipeline.draft import Declared, Draft, chunk_name
-from pipeline.merged import SLICE_ROWS, Merged, Slice
+from pipeline.merged import SLICE_ROWS, MergedSlices, Slice
 from pipeline.pace import ReplayPace
 from pipeline.replay import replay
 from pipeline.targets import EngineTarget
@@ -126,7 +126,7 @@ def measure(n_rows: int, n_queries: int, slice_rows: int, n_turns: int) -> list[
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="eddy-bench-") as folder:
         dataset = write_readings(Path(folder) / "readings", n_rows)
-        slices = list(Merged(dataset, slice_rows=slice_rows))
+        slices = list(MergedSlices(dataset, slice_rows=slice_rows))
         # what a new engine does once is done before the clock starts
         from_memory(dataset, n_queries, slices[:2])
         turns = []

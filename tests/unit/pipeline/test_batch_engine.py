@@ -16,7 +16,7 @@ from eddy import Engine
 from lineage.errors import ConflictError, EddyError, StorageError
 from pipeline.batch_engine import BatchEngine
 from pipeline.dataset import Dataset
-from pipeline.merged import Merged
+from pipeline.merged import MergedSlices
 from pipeline.targets import EngineTarget
 from pipeline.wide import Wide
 from storage.disk import LocalFile
@@ -42,7 +42,7 @@ def wide_of(dataset: Dataset) -> Wide:
 def batches(dataset: Dataset) -> Iterator[tuple[int, pa.Table]]:
     """The dataset as Spark would bring it: wide, partition after partition."""
     wide = wide_of(dataset)
-    for number, some in enumerate(Merged(dataset, slice_rows=60)):
+    for number, some in enumerate(MergedSlices(dataset, slice_rows=60)):
         tables = [
             wide.widen(
                 name,

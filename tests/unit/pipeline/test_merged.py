@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.dataset import Dataset, times_of
-from pipeline.merged import Merged, Slice
+from pipeline.merged import MergedSlices, Slice
 from tests.unit.pipeline.streams import market, write_market
 
 
@@ -41,7 +41,7 @@ def expected(dataset: Dataset) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("span_us", [None, 1, 250_000, 2_000_000])
 def test_slices_follow_the_order_of_all_rows(tmp_path: Path, slice_rows: int, batch_rows: int, span_us: int | None) -> None:
     dataset = write_market(tmp_path / "d", market(slice_rows * batch_rows, 300, 40), chunk_rows=70)
-    slices = list(Merged(dataset, slice_rows=slice_rows, batch_rows=batch_rows, span_us=span_us))
+    slices = list(MergedSlices(dataset, slice_rows=slice_rows, batch_rows=batch_rows, span_us=span_us))
     assert flat(slices) == expected(dataset)
     assert all(batch.num_rows <= max(slice_rows, 1) or span_us for some in slices for batch in some.rows.values())
     if span_us is not None:
@@ -51,9 +51,9 @@ def test_slices_follow_the_order_of_all_rows(tmp_path: Path, slice_rows: int, ba
 @pytest.mark.parametrize("cut", [0, 1, 5, 11, -1])
 def test_a_walk_that_begins_at_the_end_of_a_slice_goes_on_with_the_next(tmp_path: Path, cut: int) -> None:
     dataset = write_market(tmp_path / "d", market(3, 200, 150), chunk_rows=64)
-    slices = list(Merged(dataset, slice_rows=16))
+    slices = list(MergedSlices(dataset, slice_rows=16))
     position = slices[cut].start
-    rest = list(Merged(dataset, start=position, slice_rows=5, time_only=True))
+    rest = list(MergedSlices(dataset, start=position, slice_rows=5, time_only=True))
     assert flat(rest) == expected(dataset)[sum(position.values()) :]
     assert rest[0].start == position
     assert rest[-1].end == {"trades": 200, "quotes": 150}
@@ -63,10 +63,10 @@ def test_a_walk_that_begins_at_the_end_of_a_slice_goes_on_with_the_next(tmp_path
 def test_rows_are_whole(tmp_path: Path) -> None:
     tables = market(5, 120, 0)
     dataset = write_market(tmp_path / "d", tables, chunk_rows=50)
-    read = pa.Table.from_batches([some.rows["trades"] for some in Merged(dataset, slice_rows=17)])
+    read = pa.Table.from_batches([some.rows["trades"] for some in MergedSlices(dataset, slice_rows=17)])
     assert read.slice(0, 1).to_pylist() == tables["trades"].slice(0, 1).to_pylist()
     assert read.drop_columns("price").equals(tables["trades"].drop_columns("price"))
 
 
 def test_no_rows_are_no_slices(tmp_path: Path) -> None:
-    assert list(Merged(write_market(tmp_path / "d", market(1, 0, 0)))) == []
+    assert list(MergedSlices(write_market(tmp_path / "d", market(1, 0, 0)))) == []

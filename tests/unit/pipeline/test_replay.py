@@ -138,14 +138,14 @@ def test_a_replay_that_was_stopped_anywhere_goes_on_without_loss_or_duplicate(tm
 
 
 def test_a_replay_goes_on_behind_rows_that_somebody_else_sent_meanwhile(tmp_path: Path) -> None:
-    from pipeline.merged import Merged
+    from pipeline.merged import MergedSlices
 
     tables = market(4, 100, 100)
     dataset = write_market(tmp_path / "d", tables)
     target = Keeping(dataset)
     # before our third slice of ten comes another replay's, of twenty-five
-    start = list(Merged(dataset, slice_rows=10))[2].start
-    target.other = {3: next(Merged(dataset, start=start, slice_rows=25))}
+    start = list(MergedSlices(dataset, slice_rows=10))[2].start
+    target.other = {3: next(MergedSlices(dataset, start=start, slice_rows=25))}
     found = replay(dataset, target, ReplayPace(None), slice_rows=10)
     assert sorted(target.rows) == all_rows(tables)
     assert found.before + found.rows == 200 and found.before > 0

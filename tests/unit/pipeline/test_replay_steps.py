@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.dataset import Dataset
-from pipeline.merged import Merged, Position
+from pipeline.merged import MergedSlices, Position
 from pipeline.replay_steps import ReplaySteps
 from tests.unit.pipeline.streams import SECOND, market, write_market
 
@@ -21,7 +21,7 @@ def dataset(tmp_path: Path) -> Dataset:
 
 def places(dataset: Dataset) -> list[Position]:
     """Every position of the merged order."""
-    return [dict.fromkeys(END, 0), *(some.end for some in Merged(dataset, slice_rows=1))]
+    return [dict.fromkeys(END, 0), *(some.end for some in MergedSlices(dataset, slice_rows=1))]
 
 
 @pytest.mark.parametrize("max_rows", [1, 7, 64, 10_000])
@@ -55,10 +55,10 @@ def test_with_a_speed_only_what_is_due_is_given(dataset: Dataset) -> None:
     steps = ReplaySteps(dataset, 1000, 10.0, clock=lambda: now)
     at = steps.begin()
     first_us = min(stored.first or 0 for stored in dataset.streams.values())
-    rows = list(Merged(dataset, slice_rows=1))
+    rows = list(MergedSlices(dataset, slice_rows=1))
     for _ in range(30):
         at = steps.next(at, 1000)
-        rest = next(Merged(dataset, start=at, slice_rows=1), None)
+        rest = next(MergedSlices(dataset, start=at, slice_rows=1), None)
         due_us = first_us + (now - 50.0) * 10 * SECOND
         if rest is not None:
             # what is left is not due, or shares a slice of the walk with a row that is not
