@@ -50,7 +50,9 @@ class BagRows(EventRows):
     def leave(self, nodes: np.ndarray) -> None:
         if not len(nodes):
             return
-        gone = np.isin(self._copies[_NODE], nodes)
+        is_gone = np.zeros(self.capacity, np.bool_)
+        is_gone[nodes] = True
+        gone = is_gone[self._copies[_NODE]]
         waiting = int(np.count_nonzero(self._copies[_POSITION, gone] == WAITS))
         before = self.n_waiting
         super().leave(nodes)
@@ -93,11 +95,11 @@ def _paired(wanted: np.ndarray, nodes: np.ndarray, ends: np.ndarray, held: np.nd
     n = wanted.shape[1]
     if not n:
         return held[:0]
-    # only copies of nodes that are wanted
-    near = np.flatnonzero(np.isin(nodes, wanted[0]))
-    both = np.concatenate([wanted, np.stack([nodes[near], ends[near]])], axis=1)
-    _, codes = np.unique(both, axis=1, return_inverse=True)
-    codes = codes.reshape(-1)
+    is_wanted = np.zeros(int(max(wanted[0].max(), nodes.max(initial=0))) + 1, np.bool_)
+    is_wanted[wanted[0]] = True
+    near = np.flatnonzero(is_wanted[nodes])
+    different, ends = np.unique(np.concatenate([wanted[1], ends[near]]), return_inverse=True)
+    codes = np.concatenate([wanted[0], nodes[near]]) * len(different) + ends
     keys, found = (_ranked(codes[:n]), _ranked(codes[n:]))
     order = np.argsort(found)
     at = np.searchsorted(found[order], keys)

@@ -257,9 +257,11 @@ class MergeScript:
         rest = list(entered)
         while self.planned and self.planned[0][0] <= after:
             at = self.planned[0][0]
-            # what ends at one place ends at once: ISTREAM counts it as one event
-            numbers = [number for time, _, number in self.planned if time == at]
-            self.planned = [one for one in self.planned if one[0] != at]
+            # what ends at one instant and one place ends at once: ISTREAM counts it as one event
+            bound = min((step.time for step in rest if step.time >= at), default=after)
+            together = [one for one in self.planned if one[0] <= bound and max(one[0], before) == max(at, before)]
+            self.planned = [one for one in self.planned if one not in together]
+            numbers = [number for _, _, number in together]
             self._give([step for step in rest if step.time < at])
             rest = [step for step in rest if step.time >= at]
             self._tick(at)
