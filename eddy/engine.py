@@ -282,8 +282,7 @@ class Engine(MergeElements):
             return self._lives.submit([Asked(sql, name, params, tags, history, emit, expiry)])[0]
 
     def submit_many(self, asked: Sequence[Asked]) -> list[Query]:
-        """Start several queries, of which later ones may read earlier ones: all, or none and an error that says which is
-        wrong."""
+        """Start several queries, of which later ones may read earlier ones: all, or none and an error that names the bad one."""
         with self._turn:
             return self._lives.submit(asked)
 

@@ -7,6 +7,6 @@ This package imports nothing of ours. Everything else may import it.
                 (decision 28)
     kernels     every numba kernel is declared with its signature by `kernels.py`; it takes arrays and numbers, and holds no
                 state
-    state       `growth.py` lets arrays follow what is alive, `numbers.py` hands out and takes back small numbers, `hashing.py`
+    state       `growth.py` lets arrays follow what is alive, `numbers.py` hands out and takes back small numbers, `hash_table.py`
                 finds them by hash inside kernels
 """

@@ -274,11 +274,11 @@ def test_what_is_not_built_yet_is_not_there() -> None:
     assert all(NOT_BUILT in text for name, text in rows.items() if name != "checks"), "what is built says so in its own section"
     later = {name for text in rows.values() if NOT_BUILT in text for name in calls(text.split(NOT_BUILT)[1])}
     later -= {"push", "push_many", "register"}  # these get more arguments
-    assert {"create_merge", "adjust", "stable", "attach", "plan", "switch", "skip_before", "register_aggregate"} <= later
+    assert {"plan", "switch", "skip_before", "register_aggregate"} <= later
     assert not [name for name in later if hasattr(Engine, name)]
-    for call, argument in (("push", "input"), ("push_many", "until"), ("register", "worker"), ("__init__", "sharing")):
+    for call, argument in (("push_many", "until"), ("register", "worker"), ("__init__", "sharing")):
         assert argument not in inspect.signature(getattr(Engine, call)).parameters
-    assert not {"/v1/merges/{}", "/v1/queries/preview"} & set(routes()) and "GET" not in routes()["/v1/streams/{}/rows"]
+    assert "/v1/queries/preview" not in routes() and "GET" not in routes()["/v1/streams/{}/rows"]
 
 
 def test_times_and_numbers_come_out_as_the_page_says() -> None:
