@@ -33,5 +33,5 @@ def test_both_clients_have_the_same_calls() -> None:
 
 
 def test_a_call_shows_its_arguments_and_says_what_it_does() -> None:
-    assert list(inspect.signature(Client.push).parameters) == ["self", "stream", "rows", "bad", "wait", "key"]
-    assert (Client.push.__doc__ or "").startswith("Give a stream rows")
+    assert list(inspect.signature(Client.push).parameters) == ["self", "stream", "rows", "input", "bad", "wait", "key"]
+    assert (Client.push.__doc__ or "").startswith("Give a stream, or one input of a merged one, rows")
