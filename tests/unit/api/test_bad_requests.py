@@ -31,6 +31,7 @@ KEYED: dict[str, Any] = {
 }
 S: dict[str, Any] = {"columns": {"a": "int", "g": "string", "ts": "timestamp"}, "time": "ts", "lateness": 1000}
 T: dict[str, Any] = {"columns": {"g": "string", "floor": "int"}, "key": "g"}
+M: dict[str, Any] = {"columns": S["columns"], "time": "ts", "inputs": ["gw1", "gw2"], "unique": ["a"], "lateness": 1000}
 QUERIES = {
     "plain": "SELECT a, g FROM s [RANGE 1 MINUTE] WHERE a > 1",
     "grouped": "SELECT g, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY g",
@@ -82,6 +83,7 @@ class World:
         now = int(time.time() * 1000)
         assert client.put("/v1/streams/s", json=S).status_code == 201
         assert client.put("/v1/streams/keyed", json=KEYED).status_code == 201
+        assert client.put("/v1/merges/m", json=M).status_code == 201
         assert client.put("/v1/tables/t", json=T).status_code == 201
         assert client.post("/v1/tables/t/rows", json={"g": ["u", "v"], "floor": [1, 2]}).status_code == 202
         for name, sql in QUERIES.items():
@@ -119,7 +121,7 @@ def world() -> Iterator[World]:
 #: For each parameter of a path names of nothing, and of something that cannot be changed.
 NAMES = {
     "stream": ("nope", "x" * 200), "table": ("nope", "s"), "query": ("nope", "q" * 129), "timeline": ("nope",), "run": ("nope",),
-    "file": ("nope",),
+    "file": ("nope",), "merge": ("nope", "s", "m" * 200), "input": ("nope", "i" * 200),
 }  # fmt: skip
 
 
@@ -141,7 +143,16 @@ def test_bad_requests_on_every_route_change_nothing(world: World) -> None:
             world.try_(method, template, path, good="{" not in template, **follow)
         if method in ("POST", "PUT", "PATCH"):
             query = "grouped" if template.endswith("/pause") else "plain" if template.endswith("/resume") else "joined"
-            known = {"stream": "s", "table": "t", "query": query, "timeline": "main", "run": "x", "file": "x"}
+            known = {
+                "stream": "s",
+                "merge": "m",
+                "input": "gw1",
+                "table": "t",
+                "query": query,
+                "timeline": "main",
+                "run": "x",
+                "file": "x",
+            }
             for n, body in enumerate(JUNK):
                 media = MEDIA[n % len(MEDIA)] if n % 2 else JSON
                 headers = {"Content-Type": media, **({"Idempotency-Key": "k" * 300} if n % 5 == 4 else {})}
@@ -274,6 +285,7 @@ def test_no_call_of_a_device_takes_a_timeline_beyond_what_is_allowed(tmp_path: P
     with in_process(limits, Tokens(file)) as client:
         for name, definition in (("s", S), ("keyed", KEYED), ("arriving", {"columns": {"x": "int"}, "key": "x"})):
             assert client.put(f"/v1/streams/{name}", json=definition, headers=writer).status_code == 201
+        assert client.put("/v1/merges/m", json=M, headers=writer).status_code == 201
         assert client.put("/v1/tables/t", json=T, headers=writer).status_code == 201
         sql = "SELECT x FROM arriving [RANGE 5 SECONDS]"
         assert client.post("/v1/queries", json={"sql": sql}, headers=writer).status_code == 201
@@ -281,11 +293,16 @@ def test_no_call_of_a_device_takes_a_timeline_beyond_what_is_allowed(tmp_path: P
         times: list[Any] = [FAR, "9999-01-01T00:00:00Z", int(time.time() * 1000) + 120_000, int(time.time() * 1000) + 30_000]
         for at in times:
             row = {"a": 1, "g": "x", "ts": at}
-            for path, about in (("/v1/streams/s/rows", row), ("/v1/streams/keyed/rows", {"k": "x", "until": at, "ts": at})):
+            keyed = {"k": "x", "until": at, "ts": at}
+            for path, about in (
+                ("/v1/streams/s/rows", row), ("/v1/streams/keyed/rows", keyed), ("/v1/merges/m/inputs/gw1/rows", row),
+            ):  # fmt: skip
                 for media, body, more in in_formats(about):
                     for query in ("", "?bad=skip"):
                         client.post(path + query, content=body, headers={"Content-Type": media, **more, **device})
-            tried.add(("POST", "/v1/streams/{stream}/rows"))
+            tried |= {("POST", "/v1/streams/{stream}/rows"), ("POST", "/v1/merges/{merge}/inputs/{input}/rows")}
+            client.post("/v1/merges/m/inputs/gw1/stable", json={"time": at}, headers=device)
+            tried.add(("POST", "/v1/merges/{merge}/inputs/{input}/stable"))
             for body, media in ((orjson.dumps({"s": [row]}), JSON), (arrow([row], "s"), ARROW)):
                 client.post("/v1/rows", content=body, headers={"Content-Type": media, **device})
             tried.add(("POST", "/v1/rows"))
