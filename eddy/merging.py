@@ -31,6 +31,7 @@ class MergeCalls:
     _committer: Committer
     _cap: StateCap
 
+    # the engine's own; declared here for their types alone
     def _check_times(self, source: Source, checked: Ingested) -> None:
         raise NotImplementedError
 

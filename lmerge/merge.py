@@ -55,10 +55,10 @@ class Merge(Protocol):
 
     @property
     def counters(self) -> Counters:
-        """What all inputs that there have been gave, and what came of it."""
+        """Counts of the elements in and out and of their outcomes, over all inputs, detached ones included."""
 
     def counters_of(self, number: int) -> Counters:
-        """What one input gave, and what came of it."""
+        """Counts of the elements of one input and of their outcomes."""
 
     @property
     def work(self) -> dict[str, int]:

@@ -21,7 +21,7 @@ SHOWN = 32
 
 
 class Contradiction(NamedTuple):
-    """One value that differs from the one given first."""
+    """A value of an event that differs from the value in its first row."""
 
     input: str
     time: str

@@ -56,7 +56,7 @@ class SlowMerge:
         return number
 
     def detach(self, number: int) -> None:
-        """Take an input out, with all that it said."""
+        """Remove an input with its points and entries."""
         del self._since[number], self._points[number]
         self._joined.discard(number)
         if self.leader == number:
