@@ -20,12 +20,14 @@ in somebody's first push.
 
 from __future__ import annotations
 
-import os
+import hashlib
 from collections.abc import Callable
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numba
 import numba.extending
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,8 +44,6 @@ READ_ONLY_INT64 = numba.types.Array(numba.types.int64, 1, "C", readonly=True)
 OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "_nrt": False}
 
 _declared: list[tuple[Any, Signature]] = []
-#: files with kernels or with helpers that are put into kernels
-_files: set[str] = set()
 _compiled = 0
 
 
@@ -53,7 +53,6 @@ def kernel(signature: Signature) -> Callable[[F], F]:
     def declare(function: F) -> F:
         dispatcher: Any = numba.njit(cache=True, **OPTIONS)(function)
         _declared.append((dispatcher, signature))
-        _files.add(function.__code__.co_filename)
         return dispatcher  # type: ignore[no-any-return]  # numba has no types; the kernel keeps its function's
 
     return declare
@@ -62,20 +61,17 @@ def kernel(signature: Signature) -> Callable[[F], F]:
 def inline(function: F) -> F:
     """A helper that kernels call; its code is put into theirs, for passing arrays to a function costs more than most helpers."""
     dispatcher: Any = numba.njit(inline="always", **OPTIONS)(function)
-    _files.add(function.__code__.co_filename)
     return dispatcher  # type: ignore[no-any-return]  # as above
 
 
 def called(function: F) -> F:
     """A helper that kernels call and that stays one function: too large to be put into each of them."""
     dispatcher: Any = numba.njit(**OPTIONS)(function)
-    _files.add(function.__code__.co_filename)
     return dispatcher  # type: ignore[no-any-return]  # as above
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
     """A step of generated code that kernels call; `function` gives its signature, by the types of its arguments, and its code."""
-    _files.add(function.__code__.co_filename)
     return numba.extending.intrinsic(function)
 
 
@@ -96,10 +92,10 @@ def compile_kernels(announce: Callable[[str], None], progress: Callable[[int, in
     """
     global _compiled
     fresh = 0
-    stamp = _stamp()
+    stamps: dict[Callable[..., Any], str] = {}
     for done, (dispatcher, signature) in enumerate(_declared[_compiled:], 1):
         # numba's cache looks at a kernel's own file only, but kernels call helpers of other files
-        dispatcher._cache._cache_file._source_stamp = stamp
+        dispatcher._cache._cache_file._source_stamp = f"{OPTIONS} {_stamp(dispatcher.py_func, stamps)}"
         if not fresh and not _cached(dispatcher):
             announce("compiling kernels for this machine; this takes about half a minute, once")
         before = sum(dispatcher.stats.cache_misses.values())
@@ -112,9 +108,45 @@ def compile_kernels(announce: Callable[[str], None], progress: Callable[[int, in
     return fresh
 
 
-def _stamp() -> tuple[tuple[str, int, int], ...]:
-    """Name, time and size of every file with kernels or helpers: compiled code is good only while none of them changes."""
-    return tuple((file, (stat := os.stat(file)).st_mtime_ns, stat.st_size) for file in sorted(_files))
+def _stamp(function: Callable[..., Any], known: dict[Callable[..., Any], str]) -> str:
+    """A hash of all that a kernel's machine code is made of: its function, those it reaches, and the values they read.
+
+    It looks at no path and no time, so compiled code is good in every checkout that has the same functions. `known` keeps the
+    hashes of functions met before.
+    """
+    if function not in known:
+        known[function] = ""  # where it reaches itself
+        names: set[str] = set()
+        parts = _parts(function.__code__, names)
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        values = {name: cell.cell_contents for name, cell in cells}
+        values |= {name: function.__globals__[name] for name in names if name in function.__globals__}
+        parts += [f"{name}={_describe(values[name], known)}" for name in sorted(values)]
+        known[function] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return known[function]
+
+
+def _parts(code: CodeType, names: set[str]) -> list[str]:
+    """What a function does, and the functions inside it; adds the names that they look up."""
+    names.update(code.co_names)
+    parts = [code.co_code.hex(), repr(code.co_names), repr(code.co_varnames)]
+    for constant in code.co_consts:
+        parts += _parts(constant, names) if isinstance(constant, CodeType) else [repr(constant)]
+    return parts
+
+
+def _describe(value: Any, known: dict[Callable[..., Any], str]) -> str:
+    """A value that compiled code may hold, as a text that is the same in every process."""
+    # a dispatcher's function, an intrinsic's
+    function = getattr(value, "py_func", getattr(value, "_defn", value))
+    if isinstance(function, FunctionType):
+        return _stamp(function, known)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+    if isinstance(value, type):
+        methods = [_stamp(method, known) for method in vars(value).values() if isinstance(method, FunctionType)]
+        return f"{value.__name__} {getattr(value, '_fields', methods)}"
+    return value.__name__ if isinstance(value, ModuleType) else f"{type(value).__name__} {value}"
 
 
 def _cached(dispatcher: Any) -> bool:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -50,9 +51,59 @@ def test_a_kernel_refuses_arrays_it_was_not_compiled_for() -> None:
         ascending(np.array([1.0, 2.0]))
 
 
-def test_compiled_code_is_good_only_while_no_file_with_kernels_changes() -> None:
-    files = {file for file, _, _ in kernels._stamp()}
-    assert {Path(file).name for file in files} >= {"bits.py", "matching.py", "regions.py", "timeline.py"}
+def stamp_of(text: str, limit: object = 3) -> str:
+    """The stamp of the function `outer` of a source text that reads a global `LIMIT`."""
+    space: dict[str, Any] = {"kernels": kernels, "np": np, "LIMIT": limit}
+    exec(text, space)
+    return kernels._stamp(space["outer"].py_func, {})
+
+
+HELPER = """
+@kernels.inline
+def helper(x):
+    return x + LIMIT
+
+@kernels.called
+def outer(x):
+    return helper(x) * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        (HELPER.replace("* 2", "* 3"), 3),
+        (HELPER.replace("x + LIMIT", "x - LIMIT"), 3),
+        (HELPER, 4),
+        (HELPER, np.int64(3)),
+        (HELPER, np.array([3])),
+        (HELPER.replace("x + LIMIT", "len((lambda: x, 1)) + LIMIT"), 3),
+    ],
+)
+def test_compiled_code_is_good_only_while_nothing_changes_that_it_is_made_of(text: str, limit: object) -> None:
+    assert stamp_of(text, limit) != stamp_of(HELPER)
+
+
+def test_compiled_code_is_good_wherever_its_functions_stand() -> None:
+    assert stamp_of("# a line\nOTHER = 1\n" + HELPER) == stamp_of(HELPER)
+
+
+def test_the_stamps_of_all_kernels_are_the_same_in_another_process() -> None:
+    program = """
+import hashlib
+from lineage import kernels
+import eddy.engine
+known = {}
+print([kernels._stamp(kernel.py_func, known) for kernel, _ in kernels._declared])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert outputs[0] == outputs[1] and len(set(eval(outputs[0]))) > 100
 
 
 def test_a_kernel_can_allocate_nothing_for_it_counts_no_references() -> None:
