@@ -1,11 +1,11 @@
 """Merges: one logical stream out of physically different presentations of it, by the case that their properties allow.
 
-    R0        starts rise strictly                                         lmerge/r0.py
-    R1        equal starts come in one order                               lmerge/r1.py
-    R2        equal starts in any order, (payload, start) is a key         lmerge/r2.py
-              the same without the key: as a bag                           lmerge/r2.py
-    R3        any order, adjusts, (payload, start) is a key                lmerge/r3.py
-    R4        the same without the key                                     lmerge/r4.py
+    R0        starts rise strictly                                         lmerge/cases/r0.py
+    R1        equal starts come in one order                               lmerge/cases/r1.py
+    R2        equal starts in any order, (payload, start) is a key         lmerge/cases/r2.py
+              the same without the key: as a bag                           lmerge/cases/r2.py
+    R3        any order, adjusts, (payload, start) is a key                lmerge/cases/r3.py
+    R4        the same without the key                                     lmerge/cases/r4.py
 
 Invariant of all: after every element the output is a valid stream that can still become what the inputs that have a say become.
 """
@@ -16,15 +16,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lineage.errors import EddyError
-from lmerge.elements import ElementBatch
-from lmerge.inputs import Counters as Counters
-from lmerge.merged import Merged as Merged
-from lmerge.policies import Policies, parse_policies
-from lmerge.r0 import R0Merge
-from lmerge.r1 import R1Merge
-from lmerge.r2 import R2Merge
-from lmerge.r3 import R3Merge
-from lmerge.r4 import R4Merge
+from lmerge.cases.inputs import Counters as Counters
+from lmerge.cases.merged import Merged as Merged
+from lmerge.cases.policies import Policies, parse_policies
+from lmerge.cases.r0 import R0Merge
+from lmerge.cases.r1 import R1Merge
+from lmerge.cases.r2 import R2Merge
+from lmerge.cases.r3 import R3Merge
+from lmerge.cases.r4 import R4Merge
+from lmerge.streams.elements import ElementBatch
 
 
 class Merge(Protocol):
@@ -89,7 +89,7 @@ _CASES: dict[str, Callable[[Policies], Merge]] = {"R0": R0Merge, "R1": R1Merge, 
 def make_merge(
     case: str, *, bag: bool = False, insert: str = "first", adjust: str = "lazy", missing: str = "leader", lag: int = 0
 ) -> Merge:  # fmt: skip
-    """Return a merge without inputs; `bag` is for R2, and `lmerge/policies.py` says what the other words mean."""
+    """Return a merge without inputs; `bag` is for R2, and `lmerge/cases/policies.py` says what the other words mean."""
     policies = parse_policies(insert, adjust, missing, lag)
     if case == "R2":
         return R2Merge(policies, bag)

@@ -9,7 +9,7 @@ from eddy.catalog.catalog import Catalog
 from eddy.merges.cases import explain_merge
 from eddy.merges.merge_intake import MergeIntake
 from filters.expressions.expression import columns_of
-from lmerge.properties import choose_case, infer
+from lmerge.streams.properties import choose_case, infer
 from queries.nodes import Distinct, GroupBy, Node, Select, SetOperation, Slide, ToStream
 
 
@@ -25,7 +25,7 @@ def merge_facts(plan: Plan | JoinPlan | TreePlan, catalog: Catalog) -> dict[str,
 
 
 def _kind(plan: Plan | JoinPlan | TreePlan) -> str:
-    """The kind of a query, a word of `lmerge/properties.py`."""
+    """The kind of a query, a word of `lmerge/streams/properties.py`."""
     if isinstance(plan, TreePlan):
         return _kind_of(plan.root)
     is_stream = plan.window.is_stream if isinstance(plan, Plan) else plan.is_stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eddy.base.description import MergedStream
 from lineage.errors import EddyError, SchemaError
-from lmerge.properties import CaseChoice, InputProperties, choose_case
+from lmerge.streams.properties import CaseChoice, InputProperties, choose_case
 
 #: Cases that keep no record of who gave what: insert only, in order, given out as they come.
 ORDERED_CASES = ("R0", "R1", "R2")

@@ -20,8 +20,8 @@ from lineage.elements import BEGINNING
 from lineage.errors import ConflictError, EddyError, NotFoundError, RowError, did_you_mean
 from lineage.schema import check_name
 from lineage.times import MIN_US, to_iso
+from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
 from lmerge.merge import Merge
-from lmerge.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
 
 #: Inputs that a merge remembers at most, those that were detached with them.
 MAX_INPUTS = 1024

@@ -37,11 +37,11 @@ from lineage.errors import LimitError, RowError
 from lineage.ingest import Ingested
 from lineage.schema import Schema
 from lineage.times import MIN_US, to_datetime, to_iso
-from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
+from lmerge.cases.merged import Merged
+from lmerge.cases.node_merge import NodeMerge
+from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
 from lmerge.merge import make_merge
-from lmerge.merged import Merged
-from lmerge.node_merge import NodeMerge
-from lmerge.outcomes import CHANGED, IGNORED, KNOWN, NEW, OUTCOMES, REPEATED, SETTLED
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch
 
 _NO_COUNTS = np.zeros(len(OUTCOMES), np.int64)
 

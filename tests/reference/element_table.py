@@ -1,4 +1,4 @@
-"""Slow twin of `lmerge/table.py`: a Counter, one element at a time, with the first fault of the stream."""
+"""Slow twin of `lmerge/streams/table.py`: a Counter, one element at a time, with the first fault of the stream."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from bisect import insort
 
 from experiments.papers.lmerge import PhysicalElement
 from lineage.elements import BEGINNING
-from lmerge.conditions import Presented
-from lmerge.elements import INSERT, STABLE
-from lmerge.table import EventKey
+from lmerge.streams.conditions import Presented
+from lmerge.streams.elements import INSERT, STABLE
+from lmerge.streams.table import EventKey
 
 
 class SlowTable:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from experiments.papers.lmerge import PhysicalElement, SlowMerge
 from lineage.elements import BEGINNING
-from lmerge.conditions import Presented, find_breach, find_count_breach
-from lmerge.outcomes import MOVED, OUTCOMES
+from lmerge.cases.outcomes import MOVED, OUTCOMES
+from lmerge.streams.conditions import Presented, find_breach, find_count_breach
 from tests.reference.comparison import compared
 from tests.reference.element_table import SlowTable
 from tests.reference.presentations import Attach, Detach, Step

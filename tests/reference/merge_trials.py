@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 
 from experiments.papers.lmerge import SlowMerge
 from lineage.elements import FOREVER
-from lmerge.elements import ADJUST, INSERT, STABLE
 from lmerge.merge import make_merge
+from lmerge.streams.elements import ADJUST, INSERT, STABLE
 from tests.reference.comparison import Mismatch, same
 from tests.reference.merge_play import MergePlay
 from tests.reference.merging import OneByOne, Pair, play_kernel

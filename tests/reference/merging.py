@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from experiments.papers.lmerge import PhysicalElement, batch_of, elements_of, make_slow_merge
 from experiments.papers.lmerge.merge import SlowMerge, Taken
-from lmerge.elements import STABLE
+from lmerge.cases.outcomes import OUTCOMES
 from lmerge.merge import Merge, Merged, make_merge
-from lmerge.outcomes import OUTCOMES
+from lmerge.streams.elements import STABLE
 from tests.reference.comparison import Mismatch, compared
 from tests.reference.presentations import Attach, Detach, Push, Step
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from experiments.papers.lmerge import PhysicalElement, adjust, insert, stable
 from lineage.elements import BEGINNING, FOREVER
-from lmerge.elements import INSERT, STABLE
+from lmerge.streams.elements import INSERT, STABLE
 
 
 class TableEvent(NamedTuple):

@@ -42,6 +42,7 @@ OURS = {*MAY_IMPORT, "tests"}
 ORDER: dict[str, list[str]] = {
     "filters": ["values", "expressions", "index"],
     "windows": ["spec", "delta", "patterns", "costs", "measured_costs", "state", "aggregates", "operators", "shared"],
+    "lmerge": ["streams", "cases", "merge"],
     "eddy": [
         *("base", "client", "routing", "streams", "merges", "lives", "history", "query changes", "catalog", "matching", "joins"),
         *("reading", "planning", "operators", "commit", "inspect", "engine lifecycle merge_elements merging preparing"),

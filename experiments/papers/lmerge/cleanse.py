@@ -10,7 +10,7 @@ from sortedcontainers import SortedDict
 
 from experiments.papers.lmerge.elements import PhysicalElement, insert, stable
 from lineage.elements import BEGINNING, FOREVER
-from lmerge.elements import ADJUST, INSERT
+from lmerge.streams.elements import ADJUST, INSERT
 
 
 class SlowCleanse:

@@ -1,4 +1,4 @@
-"""One element of a physical stream, as a Python tuple; `lmerge/elements.py` has the same as columns."""
+"""One element of a physical stream, as a Python tuple; `lmerge/streams/elements.py` has the same as columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lineage.elements import FOREVER
-from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch
 
 
 class PhysicalElement(NamedTuple):

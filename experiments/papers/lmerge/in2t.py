@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from experiments.papers.lmerge.elements import PhysicalElement
 from experiments.papers.lmerge.indexed import Key, SlowIndexed
-from lmerge.outcomes import CHANGED, KNOWN, NEW, REPEATED, SETTLED, UNKNOWN
+from lmerge.cases.outcomes import CHANGED, KNOWN, NEW, REPEATED, SETTLED, UNKNOWN
 
 
 class In2tNode:

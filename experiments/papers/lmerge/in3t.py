@@ -16,7 +16,7 @@ from collections import Counter
 from experiments.papers.lmerge.elements import PhysicalElement
 from experiments.papers.lmerge.indexed import Key, SlowIndexed
 from lineage.elements import BEGINNING
-from lmerge.outcomes import CHANGED, KNOWN, NEW, SETTLED, UNKNOWN
+from lmerge.cases.outcomes import CHANGED, KNOWN, NEW, SETTLED, UNKNOWN
 
 
 class In3tNode:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from experiments.papers.lmerge.elements import PhysicalElement, stable
 from lineage.elements import BEGINNING, FOREVER
-from lmerge.elements import ADJUST, INSERT
-from lmerge.outcomes import IGNORED, MOVED
+from lmerge.cases.outcomes import IGNORED, MOVED
+from lmerge.streams.elements import ADJUST, INSERT
 
 
 class Taken(NamedTuple):

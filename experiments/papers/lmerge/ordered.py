@@ -18,7 +18,7 @@ from experiments.papers.lmerge.elements import PhysicalElement
 from experiments.papers.lmerge.merge import SlowMerge
 from lineage.elements import BEGINNING
 from lineage.errors import EddyError
-from lmerge.outcomes import IGNORED, KNOWN, NEW, SETTLED
+from lmerge.cases.outcomes import IGNORED, KNOWN, NEW, SETTLED
 
 
 class SlowOrdered(SlowMerge):

@@ -9,7 +9,7 @@ from sortedcontainers import SortedDict
 
 from experiments.papers.lmerge.elements import PhysicalElement, adjust
 from experiments.papers.lmerge.merge import SlowMerge
-from lmerge.outcomes import CHANGED, KNOWN, NEW, REPEATED, SETTLED, UNKNOWN
+from lmerge.cases.outcomes import CHANGED, KNOWN, NEW, REPEATED, SETTLED, UNKNOWN
 
 
 class SlowR3Minus(SlowMerge):

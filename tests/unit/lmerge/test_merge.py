@@ -9,8 +9,8 @@ import pytest
 
 from experiments.papers.lmerge import adjust, batch_of, insert, stable
 from lineage.errors import EddyError
-from lmerge.elements import INSERT, STABLE, ElementBatch
 from lmerge.merge import make_merge
+from lmerge.streams.elements import INSERT, STABLE, ElementBatch
 
 A, B = 1, 2
 

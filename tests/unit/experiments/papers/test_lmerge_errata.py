@@ -33,11 +33,11 @@ from experiments.papers.lmerge.in3t import In3tNode, move
 from experiments.papers.lmerge.indexed import Key
 from experiments.papers.lmerge.ordered import SlowOrdered
 from lineage.elements import BEGINNING, FOREVER
-from lmerge.changes import ChangeReader, SignedChanges
-from lmerge.conditions import Presented, find_breach
-from lmerge.elements import ADJUST, INSERT
-from lmerge.outcomes import CHANGED
-from lmerge.table import FROZEN, HALF_FROZEN, freeze_state
+from lmerge.cases.outcomes import CHANGED
+from lmerge.streams.changes import ChangeReader, SignedChanges
+from lmerge.streams.conditions import Presented, find_breach
+from lmerge.streams.elements import ADJUST, INSERT
+from lmerge.streams.table import FROZEN, HALF_FROZEN, freeze_state
 from tests.reference.comparison import compared
 from tests.reference.element_table import SlowTable
 from tests.reference.merge_play import MergePlay

@@ -8,9 +8,9 @@ import pytest
 
 from experiments.papers.lmerge import PhysicalElement, SlowMerge, adjust, batch_of, insert, make_slow_merge, stable
 from lineage.elements import FOREVER
-from lmerge.conditions import Presented, find_breach
-from lmerge.elements import ADJUST, INSERT, STABLE
-from lmerge.table import find_fault, reconstitute
+from lmerge.streams.conditions import Presented, find_breach
+from lmerge.streams.elements import ADJUST, INSERT, STABLE
+from lmerge.streams.table import find_fault, reconstitute
 from tests.reference.comparison import compared
 from tests.reference.merge_play import MergePlay
 from tests.reference.presentations import present, random_table, shuffle

@@ -9,9 +9,9 @@ import pytest
 from experiments.papers.lmerge import PhysicalElement, adjust, insert, make_slow_merge, stable
 from lineage.elements import FOREVER
 from lineage.errors import EddyError
-from lmerge.conditions import find_union_breach
-from lmerge.elements import ADJUST, INSERT, STABLE
-from lmerge.outcomes import IGNORED, KNOWN, NEW, REPEATED, SETTLED, UNKNOWN
+from lmerge.cases.outcomes import IGNORED, KNOWN, NEW, REPEATED, SETTLED, UNKNOWN
+from lmerge.streams.conditions import find_union_breach
+from lmerge.streams.elements import ADJUST, INSERT, STABLE
 from tests.reference.comparison import compared, same
 from tests.reference.element_table import SlowTable
 from tests.reference.merge_play import MergePlay

@@ -21,11 +21,10 @@ import numpy as np
 from lineage.elements import FOREVER
 from lineage.hash_table import number_of, table_shift
 from lineage.kernels import Number, called, inline, kernel
-from lmerge.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
-from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
-from lmerge.inputs import JOINED, N_UNFROZEN, POINT, STATE, TALLY_MASK, TOP, count_stable, count_tally, tallied
-from lmerge.node_merge import NodeMerge
-from lmerge.nodes import (
+from lmerge.cases.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
+from lmerge.cases.inputs import JOINED, N_UNFROZEN, POINT, STATE, TALLY_MASK, TOP, count_stable, count_tally, tallied
+from lmerge.cases.node_merge import NodeMerge
+from lmerge.cases.nodes import (
     ADJUSTS,
     DECIDED,
     DENOMINATOR,
@@ -48,16 +47,16 @@ from lmerge.nodes import (
     gives_out,
     has_node,
     has_room,
-    hash_event,
     let_go,
     make_node,
     n_probes,
     write_output,
 )
-from lmerge.outcomes import IGNORED, KNOWN, NEW, SETTLED, UNKNOWN
-from lmerge.pending import sort_pending
-from lmerge.points import ENTERING, take_stable
-from lmerge.policies import FIRST, FRACTION, LAZY
+from lmerge.cases.outcomes import IGNORED, KNOWN, NEW, SETTLED, UNKNOWN
+from lmerge.cases.pending import sort_pending
+from lmerge.cases.points import ENTERING, take_stable
+from lmerge.cases.policies import FIRST, FRACTION, LAZY
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch, hash_event
 
 #: No end.
 ABSENT = -(2**63)

@@ -10,8 +10,8 @@ import pytest
 
 from experiments.papers.lmerge import PhysicalElement, adjust, batch_of, elements_of, insert
 from lineage.elements import FOREVER
-from lmerge.changes import ChangeReader, SignedChanges, changes_of
-from lmerge.table import find_fault, reconstitute
+from lmerge.streams.changes import ChangeReader, SignedChanges, changes_of
+from lmerge.streams.table import find_fault, reconstitute
 from tests.reference.comparison import same
 from tests.reference.presentations import present, random_table
 from tests.reference.seeds import seeds

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from lineage.elements import FOREVER
-from lmerge.conditions import Presented, find_breach, find_count_breach, find_union_breach
+from lmerge.streams.conditions import Presented, find_breach, find_count_breach, find_union_breach
 from tests.reference.comparison import compared
 
 START = 2

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import kernel
-from lmerge.elements import STABLE, ElementBatch
-from lmerge.inputs import BAR, POSITION
-from lmerge.inputs import ROUND as INPUT_ROUND
-from lmerge.ordered import AT_NEWEST, GIVEN, NEWEST, ROUND, OrderedMerge, give_insert, place_insert, take_point
-from lmerge.outcomes import KNOWN, NEW
+from lmerge.cases.inputs import BAR, POSITION
+from lmerge.cases.inputs import ROUND as INPUT_ROUND
+from lmerge.cases.ordered import AT_NEWEST, GIVEN, NEWEST, ROUND, OrderedMerge, give_insert, place_insert, take_point
+from lmerge.cases.outcomes import KNOWN, NEW
+from lmerge.streams.elements import STABLE, ElementBatch
 
 
 @kernel("void(int64, UniTuple(int64[::1], 5), int64[:,::1], int8[::1], int64[:,::1], int64[::1])")

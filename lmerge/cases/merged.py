@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lmerge.elements import ElementBatch
+from lmerge.streams.elements import ElementBatch
 
 
 class Merged(NamedTuple):
@@ -20,7 +20,7 @@ class Merged(NamedTuple):
     elements: ElementBatch
     #: node of each output element, -1 for a stable
     nodes: np.ndarray
-    #: int8, one for each pushed element (`lmerge/outcomes.py`)
+    #: int8, one for each pushed element (`lmerge/cases/outcomes.py`)
     outcomes: np.ndarray
     #: node of each pushed element, -1 if it has none (R3, R4)
     taken: np.ndarray

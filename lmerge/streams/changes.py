@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lineage.elements import FOREVER
-from lmerge.elements import ADJUST, INSERT, ElementBatch
-from lmerge.table import TemporalTable
+from lmerge.streams.elements import ADJUST, INSERT, ElementBatch
+from lmerge.streams.table import TemporalTable
 
 
 class SignedChanges(NamedTuple):

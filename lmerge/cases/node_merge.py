@@ -15,12 +15,11 @@ from lineage.elements import BEGINNING, FOREVER
 from lineage.growth import fitted, fitted_rows
 from lineage.hash_table import move_entries
 from lineage.numbers import Numbers
-from lmerge.due import DUE, NO_NODE, ORDER, PAYLOAD, START, fitting, lay_out, linked
-from lmerge.elements import ElementBatch
-from lmerge.inputs import FREE, STATE, Counters, Inputs
-from lmerge.lookup import find_nodes
-from lmerge.merged import N_OUT_ROWS, Merged, as_merged
-from lmerge.nodes import (
+from lmerge.cases.due import DUE, NO_NODE, ORDER, PAYLOAD, START, fitting, lay_out, linked
+from lmerge.cases.inputs import FREE, STATE, Counters, Inputs
+from lmerge.cases.lookup import find_nodes
+from lmerge.cases.merged import N_OUT_ROWS, Merged, as_merged
+from lmerge.cases.nodes import (
     DECIDED,
     DENOMINATOR,
     FIELDS,
@@ -44,8 +43,9 @@ from lmerge.nodes import (
     SHIFT,
     let_go_of_all,
 )
-from lmerge.points import IDLE
-from lmerge.policies import Policies
+from lmerge.cases.points import IDLE
+from lmerge.cases.policies import Policies
+from lmerge.streams.elements import ElementBatch
 
 #: Room for outputs beside one for each element.
 _SPARE = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import Number, called, inline
-from lmerge.due import NEXT, NO_NODE, ORDER, START
+from lmerge.cases.due import NEXT, NO_NODE, ORDER, START
 
 
 @inline

@@ -10,7 +10,7 @@ import numpy as np
 
 from lineage.kernels import Number, called, inline
 from lineage.numbers import hand_out, take_back
-from lmerge.nodes import ENTRIES, LACKS
+from lmerge.cases.nodes import ENTRIES, LACKS
 
 END, COUNT, AFTER = range(3)
 NO_ENTRY = -1

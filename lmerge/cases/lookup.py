@@ -6,7 +6,8 @@ import numpy as np
 
 from lineage.hash_table import number_of, table_shift
 from lineage.kernels import kernel
-from lmerge.nodes import find_event, hash_event
+from lmerge.cases.nodes import find_event
+from lmerge.streams.elements import hash_event
 
 
 @kernel("void(int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1])")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lineage.elements import BEGINNING
-from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch
 
 UNFROZEN, HALF_FROZEN, FROZEN = 0, 1, 2
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lmerge.table import FROZEN, HALF_FROZEN, EventKey, freeze_state
+from lmerge.streams.table import FROZEN, HALF_FROZEN, EventKey, freeze_state
 
 _NOTHING: Sequence[int] = ()
 

@@ -9,9 +9,9 @@ import pytest
 
 from experiments.papers.lmerge import SlowCleanse, adjust, batch_of, elements_of, insert, make_slow_merge, stable
 from lineage.elements import FOREVER
-from lmerge.cleanse import Cleanse
-from lmerge.elements import ElementBatch
-from lmerge.table import find_fault, reconstitute
+from lmerge.streams.cleanse import Cleanse
+from lmerge.streams.elements import ElementBatch
+from lmerge.streams.table import find_fault, reconstitute
 from tests.reference.comparison import same
 from tests.reference.merge_play import MergePlay
 from tests.reference.presentations import present, random_table, shuffle

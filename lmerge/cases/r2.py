@@ -14,11 +14,10 @@ import numpy as np
 
 from lineage.growth import LEAST, fitted
 from lineage.kernels import Number, inline, kernel
-from lmerge.elements import STABLE, ElementBatch
-from lmerge.nodes import hash_event
-from lmerge.ordered import AT_NEWEST, PROBED, ROUND, OrderedMerge, give_insert, place_insert, take_point
-from lmerge.outcomes import KNOWN, NEW
-from lmerge.policies import Policies
+from lmerge.cases.ordered import AT_NEWEST, PROBED, ROUND, OrderedMerge, give_insert, place_insert, take_point
+from lmerge.cases.outcomes import KNOWN, NEW
+from lmerge.cases.policies import Policies
+from lmerge.streams.elements import STABLE, ElementBatch, hash_event
 
 _OF_ROUND, _PAYLOAD, _END, _COPIES, _FIELDS = range(5)
 

@@ -1,6 +1,6 @@
 """R4: inserts, adjusts and stables in any order, of bags: several events may have one payload and start (the paper's §IV-E).
 
-    nodes[n]    copies that are out, and copies of each input (`lmerge/copies.py`)
+    nodes[n]    copies that are out, and copies of each input (`lmerge/cases/copies.py`)
 
 When the point moves from V to t, the input that moved it decides for every node whose start t passes, and for every node with
 an end that t passes. The ends that it has and that are not out, and those out that it has not, are paired in order:
@@ -25,7 +25,7 @@ from lineage.growth import fitted_rows
 from lineage.hash_table import number_of, table_shift
 from lineage.kernels import Number, called, inline, kernel
 from lineage.numbers import Numbers
-from lmerge.copies import (
+from lmerge.cases.copies import (
     AFTER,
     COUNT,
     END,
@@ -38,11 +38,10 @@ from lmerge.copies import (
     has_entries,
     n_copies,
 )
-from lmerge.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
-from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
-from lmerge.inputs import JOINED, N_UNFROZEN, POINT, STATE, TALLY_MASK, TOP, count_stable, count_tally, tallied
-from lmerge.node_merge import NodeMerge
-from lmerge.nodes import (
+from lmerge.cases.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
+from lmerge.cases.inputs import JOINED, N_UNFROZEN, POINT, STATE, TALLY_MASK, TOP, count_stable, count_tally, tallied
+from lmerge.cases.node_merge import NodeMerge
+from lmerge.cases.nodes import (
     DECIDED,
     DENOMINATOR,
     ENTRIES,
@@ -64,16 +63,16 @@ from lmerge.nodes import (
     gives_out,
     has_node,
     has_room,
-    hash_event,
     let_go,
     make_node,
     n_probes,
     write_output,
 )
-from lmerge.outcomes import CHANGED, IGNORED, KNOWN, NEW, SETTLED, UNKNOWN
-from lmerge.pending import sort_pending
-from lmerge.points import ENTERING, take_stable
-from lmerge.policies import FRACTION, Policies
+from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, NEW, SETTLED, UNKNOWN
+from lmerge.cases.pending import sort_pending
+from lmerge.cases.points import ENTERING, take_stable
+from lmerge.cases.policies import FRACTION, Policies
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch, hash_event
 
 _STATE = (
     "Tuple((int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1]))"

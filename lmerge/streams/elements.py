@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lineage.kernels import Number, inline
+
 #: Kinds of elements.
 INSERT, ADJUST, STABLE = 0, 1, 2
 
@@ -29,3 +31,12 @@ class ElementBatch(NamedTuple):
     olds: np.ndarray
     #: Ve of an insert or adjust, Vc of a stable
     ends: np.ndarray
+
+
+@inline
+def hash_event(start: Number, payload: Number) -> Number:
+    """Return 32 bits that depend on every bit of a start and a payload."""
+    mixed = np.uint64(start) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(payload) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64(mixed >> np.uint64(32))

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from lineage.errors import EddyError
-from lmerge.properties import (
+from lmerge.streams.properties import (
     CASES,
     INFERRED,
     ORDERS,

@@ -19,8 +19,8 @@ from lineage.elements import BEGINNING
 from lineage.errors import EddyError
 from lineage.growth import fitted_rows
 from lineage.kernels import Number, inline
-from lmerge.elements import ADJUST, INSERT, STABLE
-from lmerge.outcomes import KNOWN, OUTCOMES, REPEATED, SETTLED, UNKNOWN
+from lmerge.cases.outcomes import KNOWN, OUTCOMES, REPEATED, SETTLED, UNKNOWN
+from lmerge.streams.elements import ADJUST, INSERT, STABLE
 
 FREE, WAITING, JOINED = range(3)
 

@@ -9,7 +9,17 @@ import pytest
 
 from experiments.papers.lmerge import PhysicalElement, adjust, batch_of, insert, stable
 from lineage.elements import BEGINNING, FOREVER
-from lmerge.table import FROZEN, HALF_FROZEN, UNFROZEN, Fault, empty_table, find_fault, freeze_state, joined_batches, reconstitute
+from lmerge.streams.table import (
+    FROZEN,
+    HALF_FROZEN,
+    UNFROZEN,
+    Fault,
+    empty_table,
+    find_fault,
+    freeze_state,
+    joined_batches,
+    reconstitute,
+)
 from tests.reference.comparison import same
 from tests.reference.element_table import SlowTable
 from tests.reference.presentations import COMPLETE, SLOPPY, present, random_table

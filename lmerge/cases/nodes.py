@@ -2,7 +2,7 @@
 
     nodes[n]     start, payload, due, order, two links, what is out, and then what each input has
     table        from a hash of (start, payload) to the node (`lineage/hash_table.py`)
-    buckets      the due calendar (`lmerge/due.py`)
+    buckets      the due calendar (`lmerge/cases/due.py`)
     header       the merge's point, its leader, its policies, counters of work, and how far an interrupted push has come
 
 Invariant: a node is in the table, and in the calendar if it can ever be due, exactly while its order is not 0.
@@ -15,10 +15,11 @@ import numpy as np
 from lineage.hash_table import delete_entry, entry_of, hash_of, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
 from lineage.numbers import hand_out
-from lmerge.due import NEXT, ORDER, PAYLOAD, START, link, unlink
-from lmerge.inputs import JOINED, N_UNFROZEN, OUT, REMOVED, STATE, TOP, has_most
-from lmerge.merged import OUT_END, OUT_KIND, OUT_NODE, OUT_OLD, OUT_PAYLOAD, OUT_START
-from lmerge.policies import EVERY, FIRST, FOLLOW, HIGHEST, LEADER, UNFROZEN
+from lmerge.cases.due import NEXT, ORDER, PAYLOAD, START, link, unlink
+from lmerge.cases.inputs import JOINED, N_UNFROZEN, OUT, REMOVED, STATE, TOP, has_most
+from lmerge.cases.merged import OUT_END, OUT_KIND, OUT_NODE, OUT_OLD, OUT_PAYLOAD, OUT_START
+from lmerge.cases.policies import EVERY, FIRST, FOLLOW, HIGHEST, LEADER, UNFROZEN
+from lmerge.streams.elements import hash_event
 
 #: Fields of a node: what is out of it, and where those of the inputs begin.
 SHOWN, FIELDS = 6, 7
@@ -34,15 +35,6 @@ N_HEADER = 23
 
 #: What a kernel lacks.
 NODES, ROOM, ENTRIES = range(3)
-
-
-@inline
-def hash_event(start: Number, payload: Number) -> Number:
-    """Return 32 bits that depend on every bit of a start and a payload."""
-    mixed = np.uint64(start) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(payload) * np.uint64(0xC2B2AE3D27D4EB4F)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return np.int64(mixed >> np.uint64(32))
 
 
 @inline

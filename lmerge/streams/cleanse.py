@@ -24,7 +24,7 @@ from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.hash_table import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
 from lineage.kernels import Number, inline, kernel
 from lineage.numbers import Numbers, hand_out, take_back
-from lmerge.elements import INSERT, STABLE, ElementBatch
+from lmerge.streams.elements import INSERT, STABLE, ElementBatch, hash_event
 
 #: Removed events that may stay in the heap of an empty Cleanse.
 _FEW = 1024
@@ -130,19 +130,10 @@ class Cleanse:
 
 
 @inline
-def _hash_event(start: Number, payload: Number) -> Number:
-    """Return 32 bits that depend on every bit of a start and a payload."""
-    mixed = np.uint64(start) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(payload) * np.uint64(0xC2B2AE3D27D4EB4F)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return np.int64(mixed >> np.uint64(32))
-
-
-@inline
 def _find(events: Number, table: Number, start: Number, payload: Number, end: Number) -> Number:
     """Return the place of an event in the table; -1 if it is not there."""
     mask = np.int64(len(table) - 1)
-    h = _hash_event(start, payload)
+    h = hash_event(start, payload)
     at = h >> table_shift(table)
     found = np.int64(-1)
     while table[at] != 0:
@@ -291,7 +282,7 @@ def _cleanse(
                 continue
             number = hand_out(free, taken)
             events[number, _START], events[number, _PAYLOAD], events[number, _END], events[number, _USED] = start, payload, end, 1
-            _enter(table, _hash_event(start, payload), number)
+            _enter(table, hash_event(start, payload), number)
             heap[header[_N_HEAP]] = number
             _rise(events, heap, header[_N_HEAP])
             header[_N_HEAP] += 1

@@ -15,11 +15,11 @@ import numpy as np
 from lineage.elements import BEGINNING, FOREVER
 from lineage.errors import EddyError
 from lineage.kernels import Number, inline
-from lmerge.elements import ADJUST, INSERT, STABLE, ElementBatch
-from lmerge.inputs import IN, JOINED, OUT, OUTCOME, POINT, STATE, Counters, Inputs, join_waiting
-from lmerge.merged import N_OUT_ROWS, OUT_END, OUT_KIND, OUT_NODE, OUT_OLD, OUT_PAYLOAD, OUT_START, Merged, as_merged
-from lmerge.outcomes import IGNORED, KNOWN, MOVED, NEW, SETTLED
-from lmerge.policies import FIRST, LAZY, Policies
+from lmerge.cases.inputs import IN, JOINED, OUT, OUTCOME, POINT, STATE, Counters, Inputs, join_waiting
+from lmerge.cases.merged import N_OUT_ROWS, OUT_END, OUT_KIND, OUT_NODE, OUT_OLD, OUT_PAYLOAD, OUT_START, Merged, as_merged
+from lmerge.cases.outcomes import IGNORED, KNOWN, MOVED, NEW, SETTLED
+from lmerge.cases.policies import FIRST, LAZY, Policies
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch
 
 POINT_OUT, LEAD, NEWEST, GIVEN, ROUND, N_OUT, LAG, PROBED = range(8)
 _N_HEADER = 8

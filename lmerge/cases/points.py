@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from lineage.elements import FOREVER
 from lineage.kernels import Number, called, inline
-from lmerge.due import DUE, NEXT, NO_NODE, ORDER, link, unlink
-from lmerge.elements import STABLE
-from lmerge.inputs import JOINED, OUT, POINT, STATE, join_waiting
-from lmerge.merged import OUT_END, OUT_KIND, OUT_NODE
-from lmerge.nodes import (
+from lmerge.cases.due import DUE, NEXT, NO_NODE, ORDER, link, unlink
+from lmerge.cases.inputs import JOINED, OUT, POINT, STATE, join_waiting
+from lmerge.cases.merged import OUT_END, OUT_KIND, OUT_NODE
+from lmerge.cases.nodes import (
     INSERTS,
     LAG,
     LEAD,
@@ -31,8 +30,9 @@ from lmerge.nodes import (
     TARGET,
     has_room,
 )
-from lmerge.outcomes import IGNORED, MOVED
-from lmerge.policies import HALF_FROZEN, UNFROZEN
+from lmerge.cases.outcomes import IGNORED, MOVED
+from lmerge.cases.policies import HALF_FROZEN, UNFROZEN
+from lmerge.streams.elements import STABLE
 
 IDLE, FREEZING, ENTERING, ENDED = range(4)
 
