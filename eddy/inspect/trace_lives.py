@@ -44,7 +44,7 @@ def clock_after(log: ResultLog, commit: int) -> int:
 
 
 def commit_at(log: ResultLog, time: int) -> int:
-    """The commit in which the clock reached a time; beyond all commits if it has not."""
+    """The commit of a trace in which the clock reached a time; beyond all commits if it has not."""
     found = log.reaching(time)
     return LATEST if found is None else found
 

@@ -105,7 +105,7 @@ def steps(setting: Setting) -> Sequence[Step]:
     return [partial(_step, policy, setting) for policy in POLICIES]
 
 
-def regret_of(rows: Sequence[Row], policy: str) -> float:
+def regret_over_hours(rows: Sequence[Row], policy: str) -> float:
     """Visits over all hours against those of the best order of each."""
     found = where(rows, policy=policy)
     weights = [float(row["rows"]) for row in found]
@@ -116,7 +116,7 @@ def regret_of(rows: Sequence[Row], policy: str) -> float:
 
 
 def judge(rows: Sequence[Row]) -> Verdict:
-    found = {policy: regret_of(rows, policy) for policy in POLICIES}
+    found = {policy: regret_over_hours(rows, policy) for policy in POLICIES}
     firsts = {str(row["best_order"]).split()[0] for row in where(rows, policy="auto")}
     worst = max(float(row["regret"]) for policy in ("night", "day") for row in where(rows, policy=policy))
     return Verdict(

@@ -78,7 +78,7 @@ def first_due(upto: int, times: np.ndarray, links: np.ndarray, ends: np.ndarray,
 
 @kernel("int64(int64[:,::1], int64[::1], int64[::1])")
 def list_slots(links: np.ndarray, ends: np.ndarray, found: np.ndarray) -> int:
-    """Write the slots of the list in order; returns how many."""
+    """Write the slots of a buffer's list of rows in order; returns how many."""
     n = np.int64(0)
     slot = ends[0]
     while slot >= 0:
