@@ -156,12 +156,17 @@ class Core:
         totals = self.engine.totals()
         seconds, of = self.meter.look(self._metered(totals))
         streams = {name: of[f"stream {name}"] for name in totals["streams"]}
+        inputs = {
+            merge: {name: one | {"rate": of[f"input {merge}/{name}"]} for name, one in found.items()}
+            for merge, found in totals["inputs"].items()
+        }
         return {
             "seq": totals["seq"],
             "n_queries": totals["queries"],
             "bytes": totals["bytes"],
             "timelines": self.engine.times(),
             "streams": totals["streams"],
+            "inputs": inputs,
             "tables": {name: {"rows": rows} for name, rows in totals["tables"].items()},
             "queue": {"calls": self.inbox.calls, "bytes": self.inbox.bytes, "refused": self.inbox.refused},
             "rates": {
@@ -176,7 +181,10 @@ class Core:
     def _metered(self, totals: Mapping[str, Any]) -> dict[str, float]:
         """Return the counters that only grow, by the names of their rates."""
         streams = {f"stream {name}": counts["rows"] for name, counts in totals["streams"].items()}
-        return {"commits": totals["seq"], "busy": self.busy_ns / 1e9, **streams}
+        inputs = {
+            f"input {merge}/{name}": one["rows"] for merge, found in totals["inputs"].items() for name, one in found.items()
+        }
+        return {"commits": totals["seq"], "busy": self.busy_ns / 1e9, **streams, **inputs}
 
     # ---- from any thread
 

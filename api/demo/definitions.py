@@ -1,4 +1,4 @@
-"""The definitions of the demo: four streams, a table and a few hundred queries, all tagged `demo`.
+"""The definitions of the demo: four streams, a merged one, a table and a few hundred queries, all tagged `demo`.
 
 Most are the same question about every room, as people really ask; the others show what the language has: groups, joins of streams
 and with a table, windows in steps, set operations, ISTREAM and DSTREAM, queries over queries. A query that reads another comes
@@ -10,17 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from api.demo.gateways import GATEWAYS
 from api.demo.simulated_building import KINDS, ROOMS, DemoRoom
 
 TAG = "demo"
 TIMELINE = "demo"
 STREAMS = tuple(f"demo_{kind}" for kind in KINDS)
+MERGE = "demo_air"
 TABLE = "demo_sensors"
 
 STREAM: dict[str, Any] = {
     "columns": {"sensor": "int", "room": "string", "value": "float", "ts": "timestamp"},
     "time": "ts",
     "timeline": TIMELINE,
+}
+#: The clock of a merged stream is as far as its gateways have come, so it has a timeline of its own.
+AIR: dict[str, Any] = {
+    "columns": STREAM["columns"],
+    "time": "ts",
+    "inputs": list(GATEWAYS),
+    "unique": True,
+    "missing": "any",
+    "lateness": 2_000,
+    "timeline": MERGE,
 }
 SENSORS: dict[str, Any] = {
     "columns": {"sensor": "int", "kind": "string", "room": "string", "floor": "int"},
@@ -32,7 +44,7 @@ Definition = tuple[str, dict[str, Any]]
 
 def queries() -> list[Definition]:
     """Return (name, definition) of every query; a query stands after those it reads."""
-    return [*_overview(), *(found for room in ROOMS for found in _of_room(room)), *_levels(), *_floors(), *_of_queries()]
+    return [*_overview(), *(found for room in ROOMS for found in _of_room(room)), *_levels(), *_floors(), *_air(), *_of_queries()]
 
 
 def _query(name: str, sql: str, *tags: str, **params: Any) -> Definition:
@@ -129,6 +141,22 @@ def _floors() -> Iterator[Definition]:
             "WHERE t.sensor = s.sensor AND s.floor = :floor AND t.value > 27)",
             tag, "temperature", "alarm", floor=floor,
         )  # fmt: skip
+
+
+def _air() -> Iterator[Definition]:
+    """Yield the queries about the air of a floor, which two gateways bring."""
+    yield _query(
+        "air_rooms",
+        "SELECT room, ROUND(AVG(value), 0) AS ppm, MAX(value) AS highest, COUNT(*) AS readings "
+        "FROM demo_air [RANGE 30 SECONDS] GROUP BY room",
+        "overview", "air", "merged",
+    )  # fmt: skip
+    yield _query("stuffy", "SELECT DISTINCT room FROM demo_air [RANGE 10 SECONDS] WHERE value > 1000", "air", "alarm", "merged")
+    yield _query(
+        "air_readings",
+        "SELECT window_end, COUNT(*) AS readings FROM TUMBLE(demo_air, 10 SECONDS) GROUP BY window_end",
+        "air", "merged", "per-minute",
+    )  # fmt: skip
 
 
 def _overview() -> Iterator[Definition]:

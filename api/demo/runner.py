@@ -20,7 +20,8 @@ from api.core.calls import Call
 from api.core.core import Core
 from api.core.inbox import BusyError, ClosedError
 from api.core.service import Service
-from api.demo.definitions import SENSORS, STREAM, STREAMS, TABLE, TAG, TIMELINE, queries
+from api.demo.definitions import AIR, MERGE, SENSORS, STREAM, STREAMS, TABLE, TAG, TIMELINE, queries
+from api.demo.gateways import GATEWAYS, Gateways
 from api.demo.simulated_building import TICK_MS, SimulatedBuilding
 from api.wire.bodies import JSON
 from eddy import EddyError
@@ -43,6 +44,7 @@ class Demo:
 
     def __init__(self, service: Service, seed: int = 0, now_ms: Callable[[], int] = wall_ms) -> None:
         self.building = SimulatedBuilding(seed)
+        self.gateways = Gateways(self.building)
         self._service = service
         self._now_ms = now_ms
         #: ticks that were sent, and left out because the service was busy
@@ -53,8 +55,9 @@ class Demo:
         """Define what is missing and return the number of running queries; raise if a stream or the table differs."""
         for name in STREAMS:
             await self._service.ask(Call("create_stream", {"name": name, "definition": STREAM}))
+        await self._service.ask(Call("create_merge", {"name": MERGE, "definition": AIR}))
         await self._service.ask(Call("create_table", {"name": TABLE, "definition": SENSORS}))
-        await self._service.ask(sensors_call(self.building))
+        await self._service.ask(sensors_call(self.building, self.gateways))
         wanted, refused = queries(), 0
         for first in range(0, len(wanted), STRETCH):
             calls = [
@@ -105,15 +108,21 @@ class Demo:
             return
         try:
             await self._service.ask(Call("push_many", {}, rows=self.building.rows(tick), journaled=False))
+            for gateway in GATEWAYS:
+                header = {"merge": MERGE, "input": gateway, "media": JSON}
+                rows = self.gateways.rows(gateway, tick)
+                await self._service.ask(Call("push_input", header, rows=rows, journaled=False))
         except BusyError:
             self.left_out += 1
         else:
             self.sent += 1
 
 
-def sensors_call(building: SimulatedBuilding) -> Call:
+def sensors_call(building: SimulatedBuilding, gateways: Gateways) -> Call:
     """Return the call that fills the table of sensors."""
-    return Call("upsert", {"table": TABLE, "media": JSON}, to_json(building.table()))
+    air = gateways.table()
+    rows = {column: [*values, *air[column]] for column, values in building.table().items()}
+    return Call("upsert", {"table": TABLE, "media": JSON}, to_json(rows))
 
 
 def state(service: Service, core: Core) -> str | None:

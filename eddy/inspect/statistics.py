@@ -57,12 +57,18 @@ def collect(eddy: Eddy, committer: Committer, catalog: Catalog) -> dict[str, Any
 
 
 def totals(committer: Committer, catalog: Catalog) -> dict[str, Any]:
-    """Counts alone: of each stream its rows, late rows, expired rows and newest time; of each table its rows."""
+    """Counts alone: of each stream its rows, late rows, expired rows and newest time; of each table its rows; of each input of a
+    merge its rows and how far it is behind."""
     return {
         "seq": committer.seq,
         "queries": len(catalog.queries),
         "tables": {table.name: table.versions.n_open for table in catalog.tables.values()},
         "streams": {source.name: _counts(source) for source in catalog.sources.values()},
+        "inputs": {
+            source.name: source.intake.inputs.totals()
+            for source in catalog.sources.values()
+            if isinstance(source.intake, MergeIntake)
+        },
     }
 
 

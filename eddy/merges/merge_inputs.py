@@ -11,6 +11,7 @@ Points are judged after a whole push. An input that is attached again is a new o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from lmerge.merge import Merge
 
 #: Inputs that a merge remembers at most, those that were detached with them.
 MAX_INPUTS = 1024
+#: What a row that an input gave may have come to.
+ROW_OUTCOMES = [NEW, KNOWN, REPEATED, SETTLED, IGNORED]
 
 
 @dataclass(slots=True, eq=False)
@@ -163,17 +166,26 @@ class MergeInputs:
         low = min((one.point for one in self.attached.values()), default=BEGINNING)
         return [one.name for one in self.attached.values() if one.point == low]
 
-    def stats(self) -> dict[str, dict[str, object]]:
-        """Counts of each input."""
-        points = [one.point for one in self.attached.values()]
-        newest, led = max(points, default=BEGINNING), sum(one.led_us for one in self.attached.values())
-        return {one.name: self._of(one, newest, led) for one in self.attached.values()}
+    def totals(self) -> dict[str, dict[str, Any]]:
+        """Return the rows that each input gave, and how far its point is behind the largest."""
+        newest = max((one.point for one in self.attached.values()), default=BEGINNING)
+        return {
+            one.name: {
+                "rows": int(one.outcomes[ROW_OUTCOMES].sum()),
+                "stable_lag_us": None if one.point == BEGINNING else newest - one.point,
+            }
+            for one in self.attached.values()
+        }
 
-    def _of(self, one: MergeInput, newest: int, led: int) -> dict[str, object]:
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """Counts of each input."""
+        led = sum(one.led_us for one in self.attached.values())
+        return {one.name: totals | self._of(one, led) for one, totals in zip(self.attached.values(), self.totals().values())}
+
+    def _of(self, one: MergeInput, led: int) -> dict[str, Any]:
         counts = one.outcomes.tolist()
         return {
             "joined": self.joined(one),
-            "rows": counts[NEW] + counts[KNOWN] + counts[REPEATED] + counts[SETTLED] + counts[IGNORED],
             "new": counts[NEW],
             "known": counts[KNOWN],
             "duplicates": counts[REPEATED],
@@ -181,6 +193,5 @@ class MergeInputs:
             "adjusted": counts[CHANGED],
             "contradictions": one.contradictions,
             "stable": None if one.point < MIN_US else to_iso(one.point),
-            "stable_lag_us": None if one.point == BEGINNING else newest - one.point,
             "leads": one.led_us / led if led else 0.0,
         }
