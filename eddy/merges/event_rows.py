@@ -81,6 +81,9 @@ class EventRows:
         self.n_waiting -= int(np.count_nonzero(self._facts[_POSITION, nodes] == WAITS))
         self._facts[_POSITION, nodes] = np.arange(first, first + len(nodes))
 
+    def end(self, rows: np.ndarray) -> None:
+        """Note that rows in the stream have the ends that they keep."""
+
     def leave(self, nodes: np.ndarray) -> None:
         """The records of these nodes are gone."""
         self.n_waiting -= int(np.count_nonzero(self._facts[_POSITION, nodes] == WAITS))

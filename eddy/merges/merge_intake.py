@@ -283,6 +283,7 @@ class MergeIntake(Intake):
             # those whose end is later now enter again, behind the front
             again = out.ends[changed] > out.olds[changed]
             entering, chosen = np.concatenate([entering, changed[again]]), np.concatenate([chosen, rows[again]])
+            events.end(rows[~again])
         if not len(entering):
             return None
         times = np.maximum(out.starts[entering], self.front)
