@@ -3,8 +3,8 @@
     copies[c]    node, receipt, end, position, the next copy; one for each row that some input was the first to give so often
     lists[n]     the copies of a node that wait, and those in the stream: first and last of each list, in order of receipt
 
-The k-th copy that a merge gives out is the k-th that came; of copies with equal ends the one that came first ends first. A copy that
-has ended earlier than it said is in no list any more, so it cannot end twice.
+The k-th copy that a merge gives out is the k-th that came; of copies with equal ends the one that came first ends first. A copy
+that has ended earlier than it said is in no list any more, so it cannot end twice.
 """
 
 from __future__ import annotations
