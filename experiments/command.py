@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from api.commands.common import command, print_json, print_table
-from experiments.cacq import EXPERIMENTS
 from experiments.compare import comparison
 from experiments.compare import described as described_comparison
 from experiments.drawing import need_matplotlib
 from experiments.experiment import Experiment, Setting, shown
+from experiments.registry import EXPERIMENTS
 from experiments.report import write_report
 from experiments.runs import ROWS, FinishedRun, check_files, read_rows, run
 from lineage.errors import EddyError, NotFoundError, did_you_mean

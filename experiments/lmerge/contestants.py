@@ -1,4 +1,5 @@
-"""The contestants of the merge experiments: our kernels, the printed algorithms, and Cleanse in front of R1; their bytes and speed.
+"""The contestants of the merge experiments: our kernels, the printed algorithms, and Cleanse in front of R1; their bytes and
+speed.
 
 Bytes are accounted, not measured: those of the state, and 1,008 for every payload that is kept.
 

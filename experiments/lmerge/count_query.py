@@ -1,10 +1,11 @@
 """The sub-query that makes adjusts of disorder (L VI-B): a count, and a lifetime made of it.
 
-    SELECT integer, COUNT(*) of every tumbling window, as an event that begins with the window and lives longer the larger the count
+    SELECT integer, COUNT(*) of every tumbling window: an event that begins with the window and lives longer the larger the count
 
-A window is answered as soon as an element of a later window comes: an insert for each integer that was seen. An element that comes
-later still changes its answer: an adjust to a later end, or an insert if it is the first of its integer. Without disorder nothing
-comes later, and there are no adjusts. A stable says the beginning of the first window that is not over at the input's stable.
+A window is answered as soon as an element of a later window comes: an insert for each integer that was seen. An element that
+comes later still changes its answer: an adjust to a later end, or an insert if it is the first of its integer. Without disorder
+nothing comes later, and there are no adjusts. A stable says the beginning of the first window that is not over at the input's
+stable.
 
 An answer carries its integer's 1,000-byte string: the payload is one of 401, and payload and start are a key.
 """

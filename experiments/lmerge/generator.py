@@ -1,14 +1,14 @@
 """The LMerge paper's stream generator (VI-B), as columns: one temporal table, and any number of physical streams that present it.
 
-    table           event i starts a random gap of at most `max_gap_us` after event i - 1, and every event lives as long; its payload
-                    is an integer in [0, 400] and a string of 1,000 bytes
-    presentation    the events in the order of their starts, but for a share of them (`disorder`), which come up to `back_us` late; and
-                    stables, so that a share `stables` of all elements are some
+    table           event i starts a random gap of at most `max_gap_us` after event i - 1, and every event lives as long; its
+                    payload is an integer in [0, 400] and a string of 1,000 bytes
+    presentation    the events in the order of their starts, but for a share of them (`disorder`), which come up to `back_us`
+                    late; a share `stables` of all elements are stables
 
 The paper moves starts back in time and leaves elements where they are. Here the table stays, because all presentations have it in
 common, and elements come later: the same order of starts. A stable says the smallest start of all that is still to come, so it
-never lies; at least one insert stands between two of them. Each presentation draws its own disorder and stables, from the seed and
-its number. The last element is a stable without end.
+never lies; at least one insert stands between two of them. Each presentation draws its own disorder and stables, from the seed
+and its number. The last element is a stable without end.
 
 A payload's code is event x 401 + integer: the strings are random, so no two events have the same one. Merges see codes; the bytes
 of a payload are counted where one is kept (`PAYLOAD_BYTES`).

@@ -1,8 +1,8 @@
 """Does a merge smooth out bursty inputs? (L VI-E 1, Fig. 8) In virtual time.
 
 Four inputs at 5,000 elements a second with 20 % disorder. Each pauses before an element now and then, with its own probability
-between .3 and .5 %, for a time of mean 20 and deviation 5 milliseconds; what has piled up then comes at once. The merge gives out what
-any of them brings first.
+between .3 and .5 %, for a time of mean 20 and deviation 5 milliseconds; what has piled up then comes at once. The merge gives out
+what any of them brings first.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ def variance(rows: Sequence[Row], line: str) -> float:
 def judge(rows: Sequence[Row]) -> Verdict:
     smoothest = min(variance(rows, str(line)) for line in distinct(rows, "line") if line != MERGED)
     return Verdict(
-        (Check.at_most("variance of the merged rate as a share of the smoothest input's", variance(rows, MERGED) / smoothest, 0.3),),
+        (
+            Check.at_most(
+                "variance of the merged rate as a share of the smoothest input's", variance(rows, MERGED) / smoothest, 0.3
+            ),
+        ),
         "The paper does not say in what unit its pauses of mean 20 are, nor how long a bin is; we take milliseconds, and bins of "
         f"{BIN_US // 1000} ms. What is left in the merged rate are the moments at which all four pause.",
     )
@@ -97,7 +101,9 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
         axes.plot(column(found, "second"), [value / 1000 for value in column(found, "per_s")], color=colour, linewidth=1.2)
         axes.axhline(RATE / 1000, color="black", linestyle=":", linewidth=1)
         deviation = variance(rows, line) ** 0.5
-        axes.set_title(f"{'one of the four inputs' if line != MERGED else 'their merge'}: deviation {deviation:,.0f} a second", fontsize=10)
+        axes.set_title(
+            f"{'one of the four inputs' if line != MERGED else 'their merge'}: deviation {deviation:,.0f} a second", fontsize=10
+        )
         axes.set_ylabel("events a second,\nthousands")
         axes.set_ylim(bottom=0)
     bottom.set_xlabel("virtual time, seconds")

@@ -64,12 +64,15 @@ def judge(rows: Sequence[Row]) -> Verdict:
     rises = [min(b - a for a, b in zip(line, line[1:])) for line in (alone, lazy)]
     return Verdict(
         (
-            Check.above("adjusts of one input rise with disorder: the smallest step, of the most there are", rises[0] / most, 0.0),
+            Check.above(
+                "adjusts of one input rise with disorder: the smallest step, of the most there are", rises[0] / most, 0.0
+            ),
             Check.above("adjusts of the merge (lazy) rise with disorder: the smallest step, of the same", rises[1] / most, 0.0),
             Check.at_most("merged (lazy) as a share of one input's, the most", max(lazy[k] / alone[k] for k in disordered), 1.0),
             Check.at_most("merged (lazy) as a share of `every`, the most", max(lazy[k] / every[k] for k in disordered), 0.6),
         ),
-        "The paper shows one policy, which is our `lazy`. `every` passes on the changes of all three inputs, which differ in what they "
+        "The paper shows one policy, which is our `lazy`. `every` passes on the changes of all three inputs, "
+        "which differ in what they "
         "have seen so far, so it is chattier than one input; it and `leader` are there for comparison. Policies that wait before "
         "they give an event out have less to change.",
     )
@@ -80,9 +83,16 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     for k, name in enumerate((ONE_INPUT, *POLICIES)):
         found = where(rows, policy=name)
         x = [100 * value for value in column(found, "disorder")]
-        label = {ONE_INPUT: "one input, not merged", "lazy": "merged: lazy (the paper's)"}.get(name, f"merged: {name}")
-        style = "--" if name == ONE_INPUT else "-"
-        axes.plot(x, [n / 1000 for n in column(found, "adjusts")], style, color=COLOURS[-1 - k], marker=MARKERS[k], label=label)
+        label = {ONE_INPUT: "one input, not merged", "lazy": "merged: lazy (the paper's)"}.get(
+            name, f"merged: {name}{' .6' if name == 'fraction' else ''}"
+        )
+        # lines that lie on each other: the one below is wider, the one above is dotted
+        style = {"fraction": (0, (1, 1.5)), "stable": (0, (1, 1.5)), ONE_INPUT: "--"}.get(name, "-")
+        width = 3.5 if name in ("lazy", "half-frozen") else 1.8
+        axes.plot(
+            x, [n / 1000 for n in column(found, "adjusts")], linestyle=style, linewidth=width, color=COLOURS[-1 - k],
+            marker=MARKERS[k], label=label,
+        )  # fmt: skip
     axes.set_xlabel("disordered elements of an input, %")
     axes.set_ylabel("adjusts given out, thousands")
     axes.legend(loc="center left", fontsize=9, bbox_to_anchor=(1.0, 0.5))

@@ -1,7 +1,7 @@
 """Is it better to put inputs in order first, and merge them by a simpler case? (L VI-D, Fig. 7)
 
-Two ways to merge the answers of the count query over streams with 50 % disorder and .1 % stables: R3 as they come, or a Cleanse for
-each input, which holds every event until it is frozen, and R1 behind them. R3-, as printed, is there for its bytes and speed.
+Two ways to merge the answers of the count query over streams with 50 % disorder and .1 % stables: R3 as they come, or a Cleanse
+for each input, which holds every event until it is frozen, and R1 behind them. R3-, as printed, is there for its bytes and speed.
 
 Latency is in application time: an input's clock is the newest start that its stream, before the query, has shown. It is the time
 from the first moment at which any input gives an event to the one at which the merge does.
@@ -16,7 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.drawing import COLOURS, MARKERS, Figure
-from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Value, Verdict, column, distinct, one, slope, where
+from experiments.experiment import (
+    Check,
+    Experiment,
+    Parameter,
+    Row,
+    Setting,
+    Step,
+    Value,
+    Verdict,
+    column,
+    distinct,
+    one,
+    slope,
+    where,
+)
 from experiments.lmerge.arrivals import play
 from experiments.lmerge.contestants import (
     PUSH_ELEMENTS,
@@ -63,7 +77,11 @@ def _row(part: str, way: str, inputs: int, elements: int, seed: int, **more: Val
 def measured(n_inputs: int, size: RunSize, query: CountQuery, seed: int) -> list[Row]:
     """The rows of one number of inputs."""
     contests: tuple[tuple[dict[str, Callable[[], Contestant]], int, int], ...] = (
-        ({"R3": partial(KernelContestant, "R3", n_inputs), "C+R1": partial(CleansedContestant, n_inputs)}, size.elements, size.turns),
+        (
+            {"R3": partial(KernelContestant, "R3", n_inputs), "C+R1": partial(CleansedContestant, n_inputs)},
+            size.elements,
+            size.turns,
+        ),
         ({"R3-": partial(PrintedContestant, "R3-", n_inputs)}, size.printed, 1),
     )  # fmt: skip
     rows: list[Row] = []
@@ -137,9 +155,12 @@ def judge(rows: Sequence[Row]) -> Verdict:
             Check.within("C+R1: bytes are linear in the inputs: slope of the logarithms", growth, 0.9, 1.1),
             Check.at_least(f"bytes of C+R1 as a multiple of R3's, {most:g} inputs", against, 5.0),
             Check.above("speed of R3 as a multiple of C+R1's, the least", faster, 1.0),
-            Check.at_least("latency of C+R1 as a multiple of the mean life", float(waits["latency_s"]) / float(waits["life_s"]), 1.0),
+            Check.at_least(
+                "latency of C+R1 as a multiple of the mean life", float(waits["latency_s"]) / float(waits["life_s"]), 1.0
+            ),
         ),
-        f"At {most:g} inputs R3- takes {minus:.1f} times the bytes of R3 (the paper: about as C+LM does; its C+LM takes nearly 7 times). Our "
+        f"At {most:g} inputs R3- takes {minus:.1f} times the bytes of R3 (the paper: about as C+LM does; its C+LM "
+        "takes nearly 7 times). Our "
         "Cleanse corrects the paper's, which would let a frozen event overtake one that starts before it (L11): it holds events "
         "longer. R3 gives an event out at once; the paper's 120 ms are those of its machine.",
     )
@@ -164,7 +185,9 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     middle.set_ylabel("events out a CPU second")
     middle.set_title("speed (Fig. 7, right)", fontsize=10)
     waits = where(rows, part="latency")
-    bars = right.bar([labels[str(row["way"])].replace(" + ", "\n+ ") for row in waits], column(waits, "latency_s"), color=COLOURS[:2])
+    bars = right.bar(
+        [labels[str(row["way"])].replace(" + ", "\n+ ") for row in waits], column(waits, "latency_s"), color=COLOURS[:2]
+    )
     right.bar_label(bars, [f"{seconds:,.0f}" for seconds in column(waits, "latency_s")], fontsize=8)
     life = float(waits[0]["life_s"])
     right.axhline(life, color="black", linestyle=":", linewidth=1)
@@ -182,7 +205,7 @@ EXPERIMENT = Experiment(
     expected="no: Cleanse buffers every input, so bytes grow with the inputs; R3 is faster, and does not wait for events to end",
     parameters=(
         Parameter("stream", "50 % disorder, .1 % stables, gaps up to 20 s; then an aggregate", ours=False),
-        Parameter("the aggregate", "counts of 401 integers in windows of 10,000 s; an answer lives 270,000 s and 1,000 s an element"),
+        Parameter("the aggregate", "counts of 401 integers in windows of 10,000 s; a life of 270,000 s and 1,000 s an element"),
         Parameter("adjusts", "37 % of the aggregate's elements; in the paper 36 %"),
         Parameter("how late", "a disordered element comes up to 10,000 s late"),
         Parameter("inputs", "2 to 10, equally fast", ours=False),
@@ -190,15 +213,16 @@ EXPERIMENT = Experiment(
         Parameter("of the printed R3-", f"{SIZES[False].printed:,}, quick {SIZES[True].printed:,}"),
     ),
     columns={
-        "part": "inputs or latency", "way": "R3, C+R1, R3-", "inputs": "number of inputs", "elements": "of each, before the aggregate",
+        "part": "inputs or latency", "way": "R3, C+R1, R3-", "inputs": "number of inputs", "elements": "of each, "
+        "before the aggregate",
         "seed": "of the stream", "bytes": "accounted, mean over the second half", "in_per_s": "elements taken a CPU second",
         "out_per_s": "events given out a CPU second", "adjusts": "share of adjusts in an input",
         "latency_s": "from an event's first insert to its output, mean, seconds of application time",
         "life_s": "mean life of an event, seconds",
     },
     steps=steps, judge=judge, draw=draw,
-    caption="Left: accounted bytes, payloads included; Cleanse holds a copy of every event in each input, R3 one in all. Middle: events "
-    "given out a CPU second. Right: how long an event waits; R3 gives it out at once.",
+    caption="Left: accounted bytes, payloads included; Cleanse holds a copy of every event in each input, R3 one in all. "
+    "Middle: events given out a CPU second. Right: how long an event waits; R3 gives it out at once.",
     by="accounted bytes; ratios of CPU time; latency in application time",
     size=(12.0, 4.8),
 )  # fmt: skip

@@ -106,7 +106,8 @@ def judge(rows: Sequence[Row]) -> Verdict:
         tuple(checks),
         "The paper's R3- is slower than its R3+ because it searches an index for every input. We have R3- as a printed "
         "algorithm in Python only; there, where the price of a call outweighs that of a search, R3 has "
-        f"{shown(alike)} times the speed of R3-, so the speeds of the two say little about the algorithms; their bytes do. R0, R1 and "
+        f"{shown(alike)} times the speed of R3-, so the speeds of the two say little about the algorithms; their "
+        "bytes do. R0, R1 and "
         "R2 differ by little here, as the starts rise strictly and the cost of a push weighs as much as the elements.",
     )
 
@@ -121,11 +122,12 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
         left.plot(column(found, "inputs"), [value / 2**20 for value in column(found, "bytes")], **style)
         right.plot(column(found, "inputs"), column(found, "out_per_s"), **style)
     for axes in (left, right):
-        axes.set_yscale("log")
         axes.set_xticks([int(n) for n in distinct(rows, "inputs")])
         axes.set_xlabel("inputs")
+    left.set_ylim(bottom=-2)
     left.set_ylabel("accounted MB, payloads of 1 KB")
     left.set_title("bytes (Fig. 2)", fontsize=10)
+    right.set_yscale("log")
     right.set_ylabel("events out a CPU second")
     right.set_title("speed (Fig. 3)", fontsize=10)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(lines), fontsize=8)
