@@ -58,6 +58,8 @@ class RunSize(NamedTuple):
     elements: int
     printed: int
     turns: int
+    #: elements of a push
+    push: int = PUSH_ELEMENTS
 
 
 SIZES = {True: RunSize((2, 6, 10), 100_000, 60_000, 9), False: RunSize((2, 4, 6, 8, 10), 200_000, 100_000, 15)}
@@ -88,7 +90,7 @@ def measured(n_inputs: int, size: RunSize, query: CountQuery, seed: int) -> list
     for makers, elements, turns in contests:
         streams = [query.answer(stream) for stream in presentations(settings_of(elements, query), seed, n_inputs)]
         adjusts = float(np.mean([np.mean(stream.kinds == 1) for stream in streams]))
-        pushes = rounds(streams, PUSH_ELEMENTS)
+        pushes = rounds(streams, size.push)
         for way, (taken, given) in rates(makers, pushes, turns).items():
             held = mean_bytes(makers[way](), pushes, n_inputs)
             rows.append(

@@ -36,6 +36,8 @@ class RunSize(NamedTuple):
     elements: int
     printed: int
     turns: int
+    #: elements of a push
+    push: int = PUSH_ELEMENTS
 
 
 SIZES = {True: RunSize((2, 6, 10), 200_000, 20_000, 25), False: RunSize((2, 4, 6, 8, 10), 200_000, 40_000, 50)}
@@ -50,7 +52,7 @@ def measured(n_inputs: int, size: RunSize, settings: GeneratorSettings, seed: in
     )
     for form, cases, kind, elements, turns in contests:
         made = GeneratorSettings(elements, settings.stables, settings.active, disorder=0.0)
-        pushes = rounds(presentations(made, seed, n_inputs), PUSH_ELEMENTS)
+        pushes = rounds(presentations(made, seed, n_inputs), size.push)
         makers: dict[str, Callable[[], Contestant]] = {case: partial(kind, case, n_inputs) for case in cases}
         for case, (taken, given) in rates(makers, pushes, turns).items():
             held = mean_bytes(makers[case](), pushes, n_inputs)

@@ -72,7 +72,7 @@ def judge(rows: Sequence[Row]) -> Verdict:
         tuple(checks),
         "The shape is the paper's; the height depends on what we say an operation costs. An input sends 200 "
         "elements a second here, so "
-        "with .1 % stables one comes every 5 seconds, and a lag of a second makes a fifth of a lagging input settled when it "
+        "with .1 % stables one comes every 5 seconds, and a lag of a second already finds a quarter of an input settled when it "
         "arrives. At the 5,000 elements a second of the paper's VI-E everything would be dropped from .2 seconds on.",
     )
 

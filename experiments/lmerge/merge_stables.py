@@ -35,6 +35,8 @@ class RunSize(NamedTuple):
     elements: int
     printed: int
     turns: int
+    #: elements of a push
+    push: int = PUSH_ELEMENTS
 
 
 SIZES = {True: RunSize(200_000, 30_000, 9), False: RunSize(400_000, 100_000, 15)}
@@ -49,7 +51,7 @@ def measured(share: float, size: RunSize, active: int, seed: int) -> list[Row]:
     )
     for form, cases, kind, elements, turns in contests:
         settings = GeneratorSettings(elements, share, active, disorder=0.0)
-        pushes = rounds(presentations(settings, seed, INPUTS), PUSH_ELEMENTS)
+        pushes = rounds(presentations(settings, seed, INPUTS), size.push)
         makers: dict[str, Callable[[], Contestant]] = {case: partial(kind, case, INPUTS) for case in cases}
         for case, (taken, given) in rates(makers, pushes, turns).items():
             held = mean_bytes(makers[case](), pushes, INPUTS)
