@@ -69,7 +69,7 @@ _program(
 )  # fmt: skip
 _program(
     "experiment", "experiments", "list|run|compare|report [OPTIONS]",
-    "Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes.",
+    "Rerun the papers' experiments: `eddy experiment run --all --quick` makes a report in a few minutes.",
 )  # fmt: skip
 _program(
     "generate", "pipeline.generate_command", "sensors|stocks|gateways|from [OPTIONS]",

@@ -30,7 +30,7 @@ SHOWN = EXPERIMENTS | {"compare": described_comparison()}
 OUT = Path("eddy-experiments")
 
 app = typer.Typer(
-    help="Rerun the paper's experiments, and judge what comes out.",
+    help="Rerun the papers' experiments, and judge what comes out.",
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,7 +44,7 @@ Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Of rows, queries and 
 @app.command("list")
 @command
 def list_(json: Json = False) -> None:
-    """The experiments: what each asks, and where the paper does."""
+    """The experiments: what each asks, and where its paper does."""
     if json:
         print_json([described(experiment) for experiment in EXPERIMENTS.values()])
         return

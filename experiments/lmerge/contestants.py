@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,7 +32,18 @@ LOOKS = 32
 PUSH_ELEMENTS = 4000
 
 
-class Contestant(Protocol):
+class ContestSize(NamedTuple):
+    """Numbers of inputs; elements an input, of our kernels and of the printed algorithms; turns of each kernel."""
+
+    inputs: tuple[int, ...]
+    elements: int
+    printed: int
+    turns: int
+    #: elements of a push
+    push: int = PUSH_ELEMENTS
+
+
+class MergeContestant(Protocol):
     """One way to merge."""
 
     def prepared(self, pushes: Iterable[Push]) -> list[tuple[int, Any]]:
@@ -113,7 +124,7 @@ class CleansedContestant:
         return self.merge.bytes + sum(one.bytes + one.n_held * PAYLOAD_BYTES for one in self.cleanses)
 
 
-def mean_bytes(contestant: Contestant, pushes: Sequence[Push], n_inputs: int) -> float:
+def mean_bytes(contestant: MergeContestant, pushes: Sequence[Push], n_inputs: int) -> float:
     """Return the mean of the accounted bytes over the second half of a run, looked at after whole rounds of all inputs."""
     n_rounds = len(pushes) // n_inputs
     looks = {n_inputs * round(n) for n in np.linspace(n_rounds / 2, n_rounds - 1, LOOKS)}
@@ -125,7 +136,9 @@ def mean_bytes(contestant: Contestant, pushes: Sequence[Push], n_inputs: int) ->
     return float(np.mean(found))
 
 
-def rates(makers: Mapping[str, Callable[[], Contestant]], pushes: Sequence[Push], turns: int) -> dict[str, tuple[float, float]]:
+def rates(
+    makers: Mapping[str, Callable[[], MergeContestant]], pushes: Sequence[Push], turns: int
+) -> dict[str, tuple[float, float]]:
     """Return for each contestant the elements that it takes and the events that it gives out in a CPU second."""
     n_elements = sum(len(part.kinds) for _, part in pushes)
     prepared = {name: make().prepared(pushes) for name, make in makers.items()}

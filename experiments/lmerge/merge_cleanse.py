@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,10 +32,10 @@ from experiments.experiment import (
 )
 from experiments.lmerge.arrivals import play
 from experiments.lmerge.contestants import (
-    PUSH_ELEMENTS,
     CleansedContestant,
-    Contestant,
+    ContestSize,
     KernelContestant,
+    MergeContestant,
     PrintedContestant,
     mean_bytes,
     rates,
@@ -51,18 +50,7 @@ OURS = ("R3", "C+R1")
 WAITING_INPUTS = 3
 
 
-class RunSize(NamedTuple):
-    """Numbers of inputs; elements an input before the query, for us and for the printed R3-; turns of each contestant."""
-
-    inputs: tuple[int, ...]
-    elements: int
-    printed: int
-    turns: int
-    #: elements of a push
-    push: int = PUSH_ELEMENTS
-
-
-SIZES = {True: RunSize((2, 6, 10), 100_000, 60_000, 9), False: RunSize((2, 4, 6, 8, 10), 200_000, 100_000, 15)}
+SIZES = {True: ContestSize((2, 6, 10), 100_000, 60_000, 9), False: ContestSize((2, 4, 6, 8, 10), 200_000, 100_000, 15)}
 
 
 def settings_of(elements: int, query: CountQuery) -> GeneratorSettings:
@@ -76,9 +64,9 @@ def _row(part: str, way: str, inputs: int, elements: int, seed: int, **more: Val
     return row | {name: more.get(name, "") for name in names}
 
 
-def measured(n_inputs: int, size: RunSize, query: CountQuery, seed: int) -> list[Row]:
+def measured(n_inputs: int, size: ContestSize, query: CountQuery, seed: int) -> list[Row]:
     """The rows of one number of inputs."""
-    contests: tuple[tuple[dict[str, Callable[[], Contestant]], int, int], ...] = (
+    contests: tuple[tuple[dict[str, Callable[[], MergeContestant]], int, int], ...] = (
         (
             {"R3": partial(KernelContestant, "R3", n_inputs), "C+R1": partial(CleansedContestant, n_inputs)},
             size.elements,

@@ -70,10 +70,9 @@ def judge(rows: Sequence[Row]) -> Verdict:
     checks.append(Check.above("gain at the largest lag: two lagging as a multiple of one lagging", gains[1] / gains[0], 1.0))
     return Verdict(
         tuple(checks),
-        "The shape is the paper's; the height depends on what we say an operation costs. An input sends 200 "
-        "elements a second here, so "
-        "with .1 % stables one comes every 5 seconds, and a lag of a second already finds a quarter of an input settled when it "
-        "arrives. At the 5,000 elements a second of the paper's VI-E everything would be dropped from .2 seconds on.",
+        "The shape is the paper's; the height depends on what we let an operation cost. An input sends 200 elements a second "
+        "here, so with .1 % stables one comes every 5 seconds, and with a lag of a second about a fifth of an input is settled "
+        "when it arrives. At the 5,000 elements a second of the paper's VI-E all would be dropped from .2 seconds on.",
     )
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from experiments.drawing import COLOURS, MARKERS, Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, where
 from experiments.lmerge.contestants import (
-    PUSH_ELEMENTS,
-    Contestant,
+    ContestSize,
     KernelContestant,
+    MergeContestant,
     PrintedContestant,
     mean_bytes,
     rates,
@@ -29,20 +28,10 @@ INPUTS = 3
 SHARES = (0.00001, 0.0001, 0.001, 0.01)
 
 
-class RunSize(NamedTuple):
-    """Elements an input, of our kernels and of the printed algorithm; turns of each kernel."""
-
-    elements: int
-    printed: int
-    turns: int
-    #: elements of a push
-    push: int = PUSH_ELEMENTS
+SIZES = {True: ContestSize((INPUTS,), 200_000, 30_000, 9), False: ContestSize((INPUTS,), 400_000, 100_000, 15)}
 
 
-SIZES = {True: RunSize(200_000, 30_000, 9), False: RunSize(400_000, 100_000, 15)}
-
-
-def measured(share: float, size: RunSize, active: int, seed: int) -> list[Row]:
+def measured(share: float, size: ContestSize, active: int, seed: int) -> list[Row]:
     """The rows of one share of stables."""
     rows: list[Row] = []
     contests: tuple[tuple[str, tuple[str, ...], type, int, int], ...] = (
@@ -52,7 +41,7 @@ def measured(share: float, size: RunSize, active: int, seed: int) -> list[Row]:
     for form, cases, kind, elements, turns in contests:
         settings = GeneratorSettings(elements, share, active, disorder=0.0)
         pushes = rounds(presentations(settings, seed, INPUTS), size.push)
-        makers: dict[str, Callable[[], Contestant]] = {case: partial(kind, case, INPUTS) for case in cases}
+        makers: dict[str, Callable[[], MergeContestant]] = {case: partial(kind, case, INPUTS) for case in cases}
         for case, (taken, given) in rates(makers, pushes, turns).items():
             held = mean_bytes(makers[case](), pushes, INPUTS)
             rows.append(
@@ -67,9 +56,9 @@ def steps(setting: Setting) -> Sequence[Step]:
 
 
 def _fall(rows: Sequence[Row], form: str) -> float:
-    """The speed of R3 with the fewest stables as a multiple of that with the most."""
+    """The best speed of R3 as a multiple of that with the most stables."""
     found = column(where(rows, form=form, case="R3"), "in_per_s")
-    return found[0] / found[-1]
+    return max(found) / found[-1]
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -86,8 +75,8 @@ def judge(rows: Sequence[Row]) -> Verdict:
         spread = max(_spread(column(where(rows, form="ours", case=case), name)) for case in FLAT)
         checks.append(Check.below(f"{claim}: the largest by the smallest", spread, 1.3))
     checks += [
-        Check.at_least("fall of the printed R3's speed, rarest stables by most frequent", _fall(rows, "printed"), 3.0),
-        Check.below("fall of our R3's speed, rarest stables by most frequent", _fall(rows, "ours"), 1.3),
+        Check.at_least("fall of the printed R3's speed, from its best to that with most stables", _fall(rows, "printed"), 3.0),
+        Check.below("fall of our R3's speed, from its best to that with most stables", _fall(rows, "ours"), 1.3),
     ]
     return Verdict(
         tuple(checks),
@@ -106,7 +95,8 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
         x = [100 * value for value in column(found, "stables")]
         label = case if form == "ours" else f"{case} (printed, Python)"
         style = {"color": COLOURS[k], "marker": MARKERS[k], "linestyle": "-" if form == "ours" else "--", "label": label}
-        left.plot(x, [value / 2**20 for value in column(found, "bytes")], **style)
+        if form == "ours":
+            left.plot(x, [value / 2**20 for value in column(found, "bytes")], **style)
         right.plot(x, column(found, "out_per_s"), **style)
     for axes in (left, right):
         axes.set_xscale("log")
@@ -119,7 +109,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     right.set_yscale("log")
     right.set_ylabel("events out a CPU second")
     right.set_title("speed (Fig. 6, right)", fontsize=10)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(lines), fontsize=8)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=len(lines), fontsize=8)
 
 
 EXPERIMENT = Experiment(
@@ -141,8 +131,8 @@ EXPERIMENT = Experiment(
         "active": "events alive, about", "seed": "of the stream",
     },
     steps=steps, judge=judge, draw=draw,
-    caption="Left: accounted bytes, payloads included. Right: events given out a CPU second. Our R3 and R4 keep their speed, the "
-    "printed R3, in Python, does not.",
+    caption="Left: accounted bytes, payloads included; the printed R3 runs over fewer elements, too few to compare. "
+    "Right: events given out a CPU second. Our R3 and R4 keep their speed, the printed R3, in Python, does not.",
     by="accounted bytes; ratios of CPU time",
     size=(10.0, 5.0),
 )  # fmt: skip

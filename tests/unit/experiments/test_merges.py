@@ -20,8 +20,9 @@ from experiments.lmerge import (
 from experiments.lmerge.arrivals import arrived, per_second, play, sent
 from experiments.lmerge.contestants import (
     CleansedContestant,
-    Contestant,
+    ContestSize,
     KernelContestant,
+    MergeContestant,
     PrintedContestant,
     mean_bytes,
 )
@@ -150,7 +151,7 @@ def test_adjusts_have_the_share_of_the_paper_at_half_disorder() -> None:
 @pytest.mark.parametrize(
     "contestant", [KernelContestant("R3", 3), KernelContestant("R4", 3), PrintedContestant("R3-", 3), CleansedContestant(3)]
 )
-def test_every_contestant_gives_the_table_and_accounts_for_payloads(contestant: Contestant) -> None:
+def test_every_contestant_gives_the_table_and_accounts_for_payloads(contestant: MergeContestant) -> None:
     streams = [QUERY.answer(stream) for stream in presentations(SMALL, 2, 3)]
     pushes = rounds(streams, 100)
     assert mean_bytes(contestant, pushes, 3) > 200 * PAYLOAD_BYTES
@@ -189,7 +190,7 @@ def test_playing_pushes_everything_once_and_in_order() -> None:
 
 
 def test_inputs_tiny() -> None:
-    size = merge_inputs.RunSize((2, 6), 6000, 3000, 2, push=100)
+    size = ContestSize((2, 6), 6000, 3000, 2, push=100)
     rows = [row for n in size.inputs for row in merge_inputs.measured(n, size, GeneratorSettings(active=1000), 1)]
     checks = merge_inputs.judge(rows).checks[:3]
     # with a thousand events alive R0 to R2 are a larger share of less
@@ -201,7 +202,7 @@ def test_stables_tiny() -> None:
     rows = [
         row
         for share in (0.001, 0.01, 0.1)
-        for row in merge_stables.measured(share, merge_stables.RunSize(6000, 3000, 2, push=100), 500, 1)
+        for row in merge_stables.measured(share, ContestSize((3,), 6000, 3000, 2, push=100), 500, 1)
     ]
     for case in ("R3", "R4"):
         held = column(where(rows, form="ours", case=case), "bytes")
@@ -225,7 +226,7 @@ def test_lag_tiny() -> None:
 
 def test_cleanse_tiny() -> None:
     query = CountQuery(width_us=2000 * SECOND_US, base_us=20_000 * SECOND_US)
-    size = merge_cleanse.RunSize((2, 8), 8000, 3000, 1, push=200)
+    size = ContestSize((2, 8), 8000, 3000, 1, push=200)
     rows = [row for n in size.inputs for row in merge_cleanse.measured(n, size, query, 1)]
     rows += merge_cleanse.waited(10_000, query, 1)
     linear, times, _, _ = merge_cleanse.judge(rows).checks
