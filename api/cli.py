@@ -69,11 +69,11 @@ _program(
 )  # fmt: skip
 _program(
     "experiment", "experiments", "list|run|compare|report [OPTIONS]",
-    "Rerun the paper's experiments: `eddy experiment run --all --quick` makes a report in a few minutes.",
+    "Rerun the papers' experiments: `eddy experiment run --all --quick` makes a report in a few minutes.",
 )  # fmt: skip
 _program(
-    "generate", "pipeline.generate_command", "sensors|stocks|from [OPTIONS]",
-    "Write a dataset of sensors, of stocks, or from files, with Spark. `eddy generate sensors --help` lists the options.",
+    "generate", "pipeline.generate_command", "sensors|stocks|gateways|from [OPTIONS]",
+    "Write a dataset of sensors, stocks, gateways or files, with Spark. `eddy generate sensors --help` lists the options.",
 )  # fmt: skip
 _program(
     "replay", "pipeline.replay_command", "DIR [OPTIONS]",

@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from api.commands.common import command, print_json, print_table
-from experiments.cacq import EXPERIMENTS
 from experiments.compare import comparison
 from experiments.compare import described as described_comparison
 from experiments.drawing import need_matplotlib
 from experiments.experiment import Experiment, Setting, shown
+from experiments.registry import EXPERIMENTS
 from experiments.report import write_report
 from experiments.runs import ROWS, FinishedRun, check_files, read_rows, run
 from lineage.errors import EddyError, NotFoundError, did_you_mean
@@ -30,7 +30,7 @@ SHOWN = EXPERIMENTS | {"compare": described_comparison()}
 OUT = Path("eddy-experiments")
 
 app = typer.Typer(
-    help="Rerun the paper's experiments, and judge what comes out.",
+    help="Rerun the papers' experiments, and judge what comes out.",
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,7 +44,7 @@ Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Of rows, queries and 
 @app.command("list")
 @command
 def list_(json: Json = False) -> None:
-    """The experiments: what each asks, and where the paper does."""
+    """The experiments: what each asks, and where its paper does."""
     if json:
         print_json([described(experiment) for experiment in EXPERIMENTS.values()])
         return

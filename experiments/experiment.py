@@ -60,6 +60,14 @@ class Check:
         return cls(claim, value, f"at least {bar:g}", value >= bar)
 
     @classmethod
+    def below(cls, claim: str, value: float, bar: float) -> Check:
+        return cls(claim, value, f"less than {bar:g}", value < bar)
+
+    @classmethod
+    def above(cls, claim: str, value: float, bar: float) -> Check:
+        return cls(claim, value, f"more than {bar:g}", value > bar)
+
+    @classmethod
     def within(cls, claim: str, value: float, low: float, high: float) -> Check:
         return cls(claim, value, f"{low:g} to {high:g}", low <= value <= high)
 

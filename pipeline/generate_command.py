@@ -1,7 +1,7 @@
 """The command `eddy generate`, in a process of its own (`python -m pipeline.generate_command`, started by `api/cli.py`).
 
-    eddy generate sensors | stocks     rows that are made up
-    eddy generate from FILE...         rows of files, cleaned: the same layout, so one verb
+    eddy generate sensors | stocks | gateways     rows that are made up
+    eddy generate from FILE...                    rows of files, cleaned: the same layout, so one verb
 
 A mistake is a few lines on stderr and exit code 1. Ctrl-C cancels the jobs, leaves nothing behind and ends with 130.
 """
@@ -24,6 +24,7 @@ from lineage.errors import EddyError
 from pipeline.chunks import CHUNK_ROWS, write_chunks
 from pipeline.dataset import Dataset
 from pipeline.draft import Draft
+from pipeline.gateways import GATEWAY, Gateways, gateway_rows
 from pipeline.ingest import IngestedStream, ingest
 from pipeline.progress import Report, reporting
 from pipeline.sensors import READINGS, SensorNetwork, readings
@@ -76,6 +77,47 @@ def sensors(
         draft = Draft(out, kind="sensors", seed=seed, parameters=parameters)
         dataset = _run(draft, master, building.n_chunks(CHUNK_ROWS), lambda draft, spark: write(draft, spark, building))
         _show(dataset, json)
+
+
+@app.command()
+def gateways(
+    out: _Out,
+    gateways: Annotated[int, typer.Option(min=1, max=16, help="Gateways; each gives all readings, in its own way.")] = 3,
+    sensors: Annotated[int, typer.Option(min=1, help="Sensors, ten to a room.")] = 500,
+    hours: Annotated[float, typer.Option(min=0, help="How long.")] = 24.0,
+    every: Annotated[float, typer.Option(min=0.001, help="Seconds of an epoch: a sensor reports once in it.")] = 30.0,
+    disorder: Annotated[float, typer.Option(min=0, max=1, help="Share of readings that come late.")] = 0.2,
+    delay: Annotated[float, typer.Option(min=0.001, help="How late at most, seconds.")] = 5.0,
+    duplicates: Annotated[float, typer.Option(min=0, max=1, help="Share of readings that come twice.")] = 0.1,
+    missing: Annotated[float, typer.Option(min=0, max=1, help="Share of readings that never come.")] = 0.05,
+    stalls: Annotated[float, typer.Option(min=0, max=1, help="Share of stretches, as long as ten stalls, that have one.")] = 0.05,
+    stall: Annotated[float, typer.Option(min=0.001, help="How long a gateway is silent then, seconds.")] = 60.0,
+    start: _Start = _START, seed: _Seed = 0, master: _Master = LOCAL, json: _Json = False,
+) -> None:  # fmt: skip
+    """Gateways that send the readings of one building: in other order, twice, not at all, or after a while of silence.
+
+    The readings are those of `eddy generate sensors` with the same seed and options.
+
+    eddy generate gateways --gateways 3 --sensors 500 --hours 2 --out data/gateways
+    """
+    parameters: dict[str, Any] = {
+        "gateways": gateways, "sensors": sensors, "hours": hours, "every": every, "disorder": disorder, "delay": delay,
+        "duplicates": duplicates, "missing": missing, "stalls": stalls, "stall": stall, "start": start,
+    }  # fmt: skip
+
+    def write(draft: Draft, spark: SparkSession, building: SensorNetwork, given_by: Gateways) -> Dataset:
+        names = given_by.names()
+        for number, name in enumerate(names, 1):
+            write_chunks(gateway_rows(spark, building, given_by, seed, number, CHUNK_ROWS), draft, name, GATEWAY)
+        return draft.publish(dict.fromkeys(names, GATEWAY), {})
+
+    with _told(json):
+        epoch_us = round(every * 1e6)
+        building = SensorNetwork(sensors, int(hours * 3_600_000_000 / epoch_us), epoch_us, _us(start))
+        given_by = Gateways(gateways, disorder, round(delay * 1e6), duplicates, missing, stalls, round(stall * 1e6))
+        draft = Draft(out, kind="gateways", seed=seed, parameters=parameters | {"merge": given_by.merge()})
+        n_tasks = 2 * gateways * building.n_chunks(CHUNK_ROWS)
+        _show(_run(draft, master, n_tasks, lambda draft, spark: write(draft, spark, building, given_by)), json)
 
 
 @app.command()

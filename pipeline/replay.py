@@ -78,15 +78,21 @@ def replay(
     pace: ReplayPace,
     *,
     slice_rows: int = SLICE_ROWS,
+    span_us: int | None = None,
     tell: Callable[[ReplayProgress], object] = lambda progress: None,
     progress: ReplayProgress | None = None,
 ) -> ReplayProgress:
-    """Replay the rows that the target has not taken; `tell` is called after every slice, `progress` shows how far it came."""
+    """Replay the rows that the target has not taken; `tell` is called after every slice, `progress` shows how far it came.
+
+    A slice has less event time than `span_us`, and than the pace allows.
+    """
     found = progress if progress is not None else ReplayProgress(0)
     found.total = sum(stored.rows for stored in dataset.streams.values())
     found.position = target.position()
     found.before = sum(found.position.values())
-    span_us = None if pace.speed is None else max(1, round(TICK * pace.speed * 1e6))
+    if pace.speed is not None:
+        tick_us = max(1, round(TICK * pace.speed * 1e6))
+        span_us = tick_us if span_us is None else min(span_us, tick_us)
     for _ in range(_MOVES):
         try:
             _from_position(dataset, target, pace, slice_rows, span_us, tell, found)

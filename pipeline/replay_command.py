@@ -37,6 +37,9 @@ _Queries = Annotated[
     Path | None, typer.Option(help="Queries to start first: .ndjson, .csv or .sql.", exists=True, dir_okay=False)
 ]
 _Timeline = Annotated[str, typer.Option(help="The timeline of the streams.")]
+_Merge = Annotated[
+    str | None, typer.Option("--merge", metavar="NAME", help="Make the streams the inputs of one merged stream of this name.")
+]
 _Url = Annotated[
     str | None, typer.Option(envvar="EDDY_URL", help="A service that takes the rows; without it an engine in this process does.")
 ]
@@ -51,7 +54,7 @@ _MaxRows = Annotated[int, typer.Option(min=1, help="With --master: rows of a mic
 
 def command(
     folder: _Folder, speed: _Speed = "max", queries: _Queries = None, timeline: _Timeline = "replay",
-    url: _Url = None, token: _Token = None, json: _Json = False,
+    merge: _Merge = None, url: _Url = None, token: _Token = None, json: _Json = False,
     master: _Master = None, out: _Out = None, max_rows: _MaxRows = MAX_ROWS,
 ) -> None:  # fmt: skip
     """Replay a dataset: its streams merged in the order of event time, at a steady pace against the clock.
@@ -59,9 +62,10 @@ def command(
     Into a service or as a job of Spark it goes on where the one before stopped, whatever stopped it, without loss or duplicate.
 
     eddy replay data/sensors --speed 60x --url http://127.0.0.1:8000
+    eddy replay data/gateways --merge floor --url http://127.0.0.1:8000
     """
     if master is not None or out is not None:
-        _as_job(folder, speed, queries, url, json, master, out, max_rows)
+        _as_job(folder, speed, queries, url, merge, json, master, out, max_rows)
         return
     progress = ReplayProgress(0)
     try:
@@ -69,10 +73,10 @@ def command(
         dataset = Dataset.open(folder)
         rules = [] if queries is None else _named(queries)
         if url is None:
-            results = _into_engine(dataset, pace, timeline, rules, progress)
+            results = _into_engine(dataset, pace, timeline, merge, rules, progress)
         else:
             results = {}
-            _into_service(dataset, pace, timeline, rules, progress, url, token, quiet=json)
+            _into_service(dataset, pace, timeline, merge, rules, progress, url, token, quiet=json)
     except EddyError as error:
         print(f"error: {error}", file=sys.stderr)
         if progress.rows:
@@ -96,13 +100,13 @@ def _named(file: Path) -> list[dict[str, Any]]:
 
 
 def _as_job(
-    folder: Path, speed: str, queries: Path | None, url: str | None, json: bool, master: str | None, out: Path | None,
-    max_rows: int,
+    folder: Path, speed: str, queries: Path | None, url: str | None, merge: str | None, json: bool, master: str | None,
+    out: Path | None, max_rows: int,
 ) -> None:  # fmt: skip
     """Replay as a job of Spark, with one file of results for each micro-batch."""
     try:
-        if master is None or out is None or queries is None or url is not None:
-            raise EddyError("a job of Spark takes --master, --queries and --out, and no --url", code="bad_option")
+        if master is None or out is None or queries is None or url is not None or merge is not None:
+            raise EddyError("a job of Spark takes --master, --queries and --out, no --url and no --merge", code="bad_option")
         parse_speed(speed)
         dataset, rules = Dataset.open(folder), _named(queries)
         with spark_session(out.absolute() / "spark", master=master) as spark:
@@ -118,17 +122,24 @@ def _as_job(
 
 
 def _into_engine(
-    dataset: Dataset, pace: ReplayPace, timeline: str, rules: list[dict[str, Any]], progress: ReplayProgress
+    dataset: Dataset, pace: ReplayPace, timeline: str, merge: str | None, rules: list[dict[str, Any]], progress: ReplayProgress
 ) -> dict[str, int]:  # fmt: skip
     """Replay into an engine of this process; return the number of results of each query."""
     from eddy import Engine
+    from pipeline.merge_targets import EngineMergeTarget
     from pipeline.targets import EngineTarget
 
     with Engine() as engine:
-        target = EngineTarget(engine, dataset, timeline)
+        target: Target
+        span_us = None
+        if merge is None:
+            target = EngineTarget(engine, dataset, timeline)
+        else:
+            target = EngineMergeTarget(engine, dataset, merge, timeline)
+            span_us = target.options.span_us
         for rule in rules:
             _submit(engine, rule)
-        _run(dataset, target, pace, progress)
+        _run(dataset, target, pace, progress, span_us)
         return {name: entry["results"] for name, entry in engine.stats()["queries"].items()}
 
 
@@ -141,23 +152,30 @@ def _submit(engine: Engine, rule: dict[str, Any]) -> None:
 
 
 def _into_service(
-    dataset: Dataset, pace: ReplayPace, timeline: str, rules: list[dict[str, Any]], progress: ReplayProgress,
+    dataset: Dataset, pace: ReplayPace, timeline: str, merge: str | None, rules: list[dict[str, Any]], progress: ReplayProgress,
     url: str, token: str | None, *, quiet: bool,
 ) -> None:  # fmt: skip
     from eddy.client import Client
-    from pipeline.targets import ServiceTarget
+    from pipeline.merge_targets import ServiceMergeTarget
+    from pipeline.targets import ServiceTarget, submit_missing
 
     with Client(url, token=token) as client:
-        target = ServiceTarget(client, dataset, timeline)
-        started = target.submit(rules)
+        target: Target
+        span_us = None
+        if merge is None:
+            target = ServiceTarget(client, dataset, timeline)
+        else:
+            target = ServiceMergeTarget(client, dataset, merge, timeline)
+            span_us = target.options.span_us
+        started = submit_missing(client, rules)
         if started and not quiet:
             print(f"{started} queries started", file=sys.stderr)
-        _run(dataset, target, pace, progress)
+        _run(dataset, target, pace, progress, span_us)
 
 
-def _run(dataset: Dataset, target: Target, pace: ReplayPace, progress: ReplayProgress) -> None:
+def _run(dataset: Dataset, target: Target, pace: ReplayPace, progress: ReplayProgress, span_us: int | None) -> None:
     with _bar(pace) as tell:
-        replay(dataset, target, pace, tell=tell, progress=progress)
+        replay(dataset, target, pace, span_us=span_us, tell=tell, progress=progress)
 
 
 @contextmanager

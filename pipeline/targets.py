@@ -68,21 +68,6 @@ class ServiceTarget:
         #: the data, and which streams of that name: one that was dropped and made again is another
         self._prefix = f"replay-{digest.hexdigest()}-" + ".".join(str(streams[name]["number"]) for name in dataset.streams)
 
-    def submit(self, queries: Sequence[dict[str, Any]]) -> int:
-        """Start the named queries that do not exist yet; return their number."""
-        known = self._client.queries
-        for query in queries:
-            found = known.get(query["name"])
-            if found is not None and (found.sql, dict(found.params)) != (query["sql"], query.get("params") or {}):
-                raise ConflictError(
-                    f'query "{query["name"]}" is there with another text', code="other_definition",
-                    hint="cancel it, or give this one another name",
-                )  # fmt: skip
-        missing = [query for query in queries if query["name"] not in known]
-        for first in range(0, len(missing), _PART):
-            self._client.submit_many(missing[first : first + _PART])
-        return len(missing)
-
     def position(self) -> Position:
         stats = self._client.stats()
         position = {name: int(stats["streams"][name]["rows"]) for name in self._dataset.streams}
@@ -105,6 +90,22 @@ class ServiceTarget:
             if error.code != "key_reused":
                 raise
             raise Moved from None
+
+
+def submit_missing(client: Client, queries: Sequence[dict[str, Any]]) -> int:
+    """Start the named queries that do not exist yet; return their number."""
+    known = client.queries
+    for query in queries:
+        found = known.get(query["name"])
+        if found is not None and (found.sql, dict(found.params)) != (query["sql"], query.get("params") or {}):
+            raise ConflictError(
+                f'query "{query["name"]}" is there with another text', code="other_definition",
+                hint="cancel it, or give this one another name",
+            )  # fmt: skip
+    missing = [query for query in queries if query["name"] not in known]
+    for first in range(0, len(missing), _PART):
+        client.submit_many(missing[first : first + _PART])
+    return len(missing)
 
 
 def _around(dataset: Dataset, position: Position) -> tuple[int | None, int | None]:

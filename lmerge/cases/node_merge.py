@@ -147,7 +147,7 @@ class NodeMerge:
                 out = fitted(out, 2 * out.shape[1])
             else:
                 before.append(self._take_freed())
-                self._make_room(int(header[LACKS]))
+                self._make_room(int(header[LACKS]), before)
         freed = self._take_freed()
         if before:
             freed = np.concatenate([*before, freed])
@@ -180,9 +180,12 @@ class NodeMerge:
     def _state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self._nodes, self._table, self._buckets, self._numbers.free, self._numbers.header
 
-    def _make_room(self, lacks: int) -> None:
+    def _make_room(self, lacks: int, freed: list[np.ndarray]) -> None:
+        """Make room for nodes; those that this push has let go of are not free yet."""
         assert lacks == NODES, "a kernel lacks room, nodes or entries"
-        if self._numbers.reserve(1, self._nodes[:, ORDER]):
+        taken = self._nodes[:, ORDER].copy()
+        taken[np.concatenate(freed)] = 1
+        if self._numbers.reserve(1, taken):
             self._fit_nodes()
 
     def _take_freed(self) -> np.ndarray:

@@ -377,9 +377,9 @@ class R4Merge(NodeMerge):
     def _clear(self, number: int) -> None:
         clear_copies(number, self._bags)
 
-    def _make_room(self, lacks: int) -> None:
+    def _make_room(self, lacks: int, freed: list[np.ndarray]) -> None:
         if lacks != ENTRIES:
-            super()._make_room(lacks)
+            super()._make_room(lacks, freed)
         elif self._entry_numbers.reserve(2, self._entries[:, COUNT]):
             self._entries = fitted_rows(self._entries, self._entry_numbers.capacity)
 

@@ -54,6 +54,22 @@ def test_a_market_is_written_and_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+def test_gateways_are_written_with_the_merge_that_they_are_meant_for(tmp_path: Path) -> None:
+    out = tmp_path / "gateways"
+    options = ("--gateways", "2", "--sensors", "20", "--hours", "0.2", "--missing", "0", "--stalls", "0", "--seed", "5")
+    done = run("gateways", *options, "--out", str(out), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    dataset = Dataset.open(out)
+    assert list(json.loads(done.stdout)["streams"]) == list(dataset.streams) == ["gw1", "gw2"]
+    assert dataset.parameters["merge"] == {"time": "ts", "unique": ["sensor"], "missing": "any", "lateness": 10_000.0}
+    replayed = subprocess.run(
+        [sys.executable, "-m", "api.cli", "replay", str(out), "--merge", "floor", "--json"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    assert json.loads(replayed.stdout)["rows"] == sum(one.rows for one in dataset.streams.values())
+
+
+@pytest.mark.spark
 @pytest.mark.slow
 def test_a_csv_in_a_form_of_its_own_becomes_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "stock.csv").write_bytes(styled("stock.csv"))

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,9 +27,14 @@ from typer.testing import CliRunner
 
 from eddy.client import Client
 from pipeline.dataset import Dataset
+from pipeline.merge_targets import ServiceMergeTarget
+from pipeline.pace import ReplayPace
+from pipeline.replay import replay
 from pipeline.replay_command import command
 from tests.e2e.serving import ROOT, Server, serving, until
 from tests.unit.pipeline.streams import market, write_market
+from tests.unit.pipeline.test_gateways import COMPLETE, logical
+from tests.unit.pipeline.test_gateways import write as write_gateways
 from tests.unit.pipeline.test_replay import QUERIES, pushed_at_once
 
 PATIENCE = 120.0
@@ -174,6 +180,43 @@ def test_kills_of_the_replay_and_of_the_service_lose_nothing_and_double_nothing(
         client.close()
     finally:
         server.close()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 50, 51, 52])
+def test_gateways_become_the_inputs_of_a_merge_and_a_replay_that_was_cut_off_goes_on(
+    server: Server, tmp_path: Path, cut: int
+) -> None:
+    gateways = write_gateways(tmp_path / "d", COMPLETE, 5)
+
+    class CutOff(Client):
+        """A client that ends the process, as it were, at a push."""
+
+        pushes = 0
+
+        def push(self, *args: Any, **options: Any) -> Any:
+            self.pushes += 1
+            if self.pushes == cut:
+                raise KeyboardInterrupt
+            return super().push(*args, **options)
+
+    with emptied(server) as (client, there):
+        timeline = there[-1]
+        with CutOff(server.url) as ending, pytest.raises(KeyboardInterrupt):
+            target = ServiceMergeTarget(ending, gateways, "floor", timeline)
+            replay(gateways, target, ReplayPace(None), span_us=target.options.span_us)
+        found = json.loads(run(gateways.path, "--merge", "floor", *there, "--json")[0])
+        total = sum(one.rows for one in gateways.streams.values())
+        assert found["before"] + found["rows"] == total and (found["before"] > 0) == (cut > 1)
+        inputs = client.stats()["streams"]["floor"]["merge"]["inputs"]
+        assert {of: one["rows"] for of, one in inputs.items()} == {of: one.rows for of, one in gateways.streams.items()}
+        assert client.stats()["streams"]["floor"]["rows"] == len(logical(5))
+        # all is there: the next one has nothing to do
+        assert json.loads(run(gateways.path, "--merge", "floor", *there, "--json")[0])["rows"] == 0
+
+
+def test_only_gateways_become_inputs(dataset: Dataset) -> None:
+    _, err = run(dataset.path, "--merge", "floor", code=1)
+    assert "not meant to be merged" in err and "eddy generate gateways" in err
 
 
 def test_rows_of_somebody_else_are_not_taken_for_the_beginning_of_the_dataset(server: Server, dataset: Dataset) -> None:

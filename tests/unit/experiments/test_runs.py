@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from experiments import drawing
-from experiments.cacq import EXPERIMENTS, routing
+from experiments.cacq import routing
 from experiments.command import SHOWN, chosen_of, described
 from experiments.compare import comparison
 from experiments.experiment import Row, Setting
+from experiments.registry import EXPERIMENTS
 from experiments.report import write_report
 from experiments.runs import PNG, ROWS, RUN, SVG, read_rows, read_run, run, write_rows
 from lineage.errors import EddyError
+from tests.unit.experiments.test_merge_verdicts import MERGES_GOOD
 from tests.unit.experiments.test_verdicts import GOOD, routing_rows
 from tests.unit.pipeline.writing import write_dataset
 
@@ -59,9 +61,9 @@ def test_a_run_that_is_cut_off_leaves_the_one_before(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["routing"]
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("name", [*GOOD, *MERGES_GOOD])
 def test_every_picture_can_be_drawn_from_its_rows(name: str, tmp_path: Path) -> None:
-    rows = GOOD[name][1]
+    rows = (GOOD | MERGES_GOOD)[name][1]
     full: list[Row] = [dict.fromkeys(SHOWN[name].columns, 1) | row for row in rows]
     drawing.save(SHOWN[name], full, tmp_path / PNG, tmp_path / SVG)
     assert (tmp_path / PNG).stat().st_size > 5000
@@ -96,7 +98,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_every_experiment_says_what_its_columns_and_parameters_are() -> None:
     for experiment in EXPERIMENTS.values():
-        assert experiment.figure.startswith("CACQ") and experiment.caption and experiment.parameters
+        assert experiment.figure.startswith(("CACQ", "LMerge")) and experiment.caption and experiment.parameters
         assert json.dumps(described(experiment))
     assert EXPERIMENTS["routing"].steps(Setting(quick=True))
 

@@ -60,6 +60,23 @@ def test_state_is_back_to_a_constant_after_a_million_events(case: str) -> None:
     assert merge.bytes < max(20 * empty, most // 8)
 
 
+@pytest.mark.parametrize("case", ["R3", "R4"])
+def test_nodes_that_a_push_lets_go_of_are_not_used_again_in_it(case: str) -> None:
+    """Not even where few nodes were left to hand out and the push asks for all of them."""
+    merge = make_merge(case)
+    number = merge.attach()
+    # the last of many events stays: the nodes have room for many, but only the lowest numbers are handed out
+    merge.push(number, batch_of([*(insert(A, t, t + 1) for t in range(5000)), insert(B, 4999, 10**6)]))
+    for t in range(5001, 5040):
+        merge.push(number, batch_of([stable(t), insert(A, t, t + 1)]))
+    kept = [insert(A, 6000 + t, 6000 + t + 1) for t in range(300)]
+    merge.push(number, batch_of(kept))
+    merged = merge.push(number, batch_of([stable(6302), *(insert(A, 7000 + t, 20_000) for t in range(6000))]))
+    merge.check()
+    assert len(merged.freed) >= len(kept) and merge.n_live == 6001
+    assert not set(merged.freed.tolist()) & set(merged.taken.tolist())
+
+
 def test_a_stable_looks_at_what_is_due_not_at_what_is_half_frozen() -> None:
     merge = make_merge("R3")
     one = merge.attach()
