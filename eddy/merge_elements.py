@@ -52,6 +52,7 @@ class MergeElements(MergeCalls):
             checked = source.ingestor.check(found.rows)
             self._check_times(source, checked)
             intake.check_rows(of, checked)
+            intake.check_order(of, checked)
             if found.point > BEGINNING:
                 times = np.asarray(checked.cells[intake.time_column], np.int64)
                 check_points(times, found.before_rows, "no smaller time would come", source.schema.names[intake.time_column])
@@ -104,7 +105,7 @@ class MergeElements(MergeCalls):
             def check(some: Any) -> Ingested:
                 checked = source.ingestor.check(some)
                 self._check_times(source, checked)
-                intake.check_rows(of, checked, None)
+                intake.check_rows(of, checked)
                 return checked
 
             good, errors = screen(rows, check)

@@ -76,6 +76,7 @@ class MergeCalls:
                 checked = source.ingestor.check(rows)
                 self._check_times(source, checked)
                 intake.check_rows(given_by, checked)
+                intake.check_order(given_by, checked)
                 self._cap.charge_rows(source, checked.n_rows)
             with changing:
                 source.ingestor.commit(checked)

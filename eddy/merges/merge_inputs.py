@@ -52,15 +52,16 @@ class MergeInput:
     def point(self) -> int:
         return max(self.said, self.implied)
 
-    def check_times(self, times: np.ndarray, order: str | None, column: str) -> None:
-        """Raise if a row is below the point that the input said, or against the declared order."""
-        if not len(times):
-            return
-        if int(times.min()) < self.said:
+    def check_said(self, times: np.ndarray, column: str) -> None:
+        """Raise if a row is below the point that the input said."""
+        if len(times) and int(times.min()) < self.said:
             row = int(np.argmax(times < self.said))
             fact = f'input "{self.name}" said that no row before {to_iso(self.said)} would come'
             raise RowError(fact, code="below_point", detail=f"the row has {to_iso(int(times[row]))}", row=row, column=column)
-        if order not in ("strict", "ordered"):
+
+    def check_order(self, times: np.ndarray, order: str | None, column: str) -> None:
+        """Raise if a row is against the declared order."""
+        if not len(times) or order not in ("strict", "ordered"):
             return
         before = np.concatenate([[self.last], times[:-1]])
         wrong = times <= before if order == "strict" else times < before

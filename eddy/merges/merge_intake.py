@@ -111,11 +111,15 @@ class MergeIntake(Intake):
 
     # ---- checks
 
-    def check_rows(self, of: MergeInput, checked: Ingested, order: str | None = "declared") -> None:
-        """Raise if rows are below a point that their input said, against the declared order, over at once, or too many."""
-        times = checked.cells[self.time_column]
-        order = self.stream.order if order == "declared" else order
-        of.check_times(np.asarray(times, np.int64), order, self._schema.names[self.time_column])
+    def check_order(self, of: MergeInput, checked: Ingested) -> None:
+        """Raise if rows are against the declared order."""
+        times = np.asarray(checked.cells[self.time_column], np.int64)
+        of.check_order(times, self.stream.order, self._schema.names[self.time_column])
+
+    def check_rows(self, of: MergeInput, checked: Ingested) -> None:
+        """Raise if rows are below a point that their input said, over at once, or too many."""
+        times = np.asarray(checked.cells[self.time_column], np.int64)
+        of.check_said(times, self._schema.names[self.time_column])
         if self.end_column is not None:
             over = self._ends(checked.cells, checked.nulls, times) <= times
             if over.any():
@@ -214,12 +218,13 @@ class MergeIntake(Intake):
         """Which events are those of some rows; of a bag, with the old end."""
         starts = np.asarray(rows.cells[self.time_column], np.int64)
         own = self.codes.of_rows(rows.cells, rows.nulls, rows.n_rows)
-        ends = self._ends(rows.cells, rows.nulls, starts) if self.stream.unique is None else np.zeros(rows.n_rows, np.int64)
-        given = set(zip(starts.tolist(), own.tolist(), ends.tolist()))
         self.codes.release(own)
-        olds = olds if self.stream.unique is None else np.zeros(len(times), np.int64)
-        wanted = zip(times.tolist(), payloads.tolist(), olds.tolist())
-        return np.fromiter((one in given for one in wanted), np.bool_, len(times))
+        given, wanted = [starts, own], [times, payloads]
+        if self.stream.unique is None:
+            given.append(self._ends(rows.cells, rows.nulls, starts))
+            wanted.append(olds)
+        found: np.ndarray = np.isin(_as_one(wanted), _as_one(given))
+        return found
 
     def passed(self, time: int) -> bool:
         """Whether all rows up to a time have entered the stream or are settled."""
@@ -388,3 +393,9 @@ class MergeIntake(Intake):
         if self._events is not None:
             self._events.check(self._merge.n_live, self.next_row)
         self.codes.check(self._held if self._events is None else self._events.payloads(self._events.live()))
+
+
+def _as_one(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Columns of int64 as one column of their rows, equal where all are."""
+    rows = np.ascontiguousarray(np.stack(columns, axis=1))
+    return rows.view(f"S{8 * len(columns)}").reshape(-1)
