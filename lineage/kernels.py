@@ -97,7 +97,7 @@ def compile_kernels(announce: Callable[[str], None], progress: Callable[[int, in
         # numba's cache looks at a kernel's own file only, but kernels call helpers of other files
         dispatcher._cache._cache_file._source_stamp = f"{OPTIONS} {_stamp(dispatcher.py_func, stamps)}"
         if not fresh and not _cached(dispatcher):
-            announce("compiling kernels for this machine; this takes about half a minute, once")
+            announce("compiling kernels for this machine; this takes a minute or two, once")
         before = sum(dispatcher.stats.cache_misses.values())
         dispatcher.compile(numba.core.sigutils.normalize_signature(signature)[0])
         dispatcher.disable_compile()
