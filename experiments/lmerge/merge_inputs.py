@@ -6,23 +6,15 @@ there as the paper prints it only, in Python; so is R3 once more, to compare our
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from experiments.drawing import COLOURS, MARKERS, Figure
+from experiments.drawing import Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, distinct, one, shown, where
-from experiments.lmerge.contestants import (
-    PUSH_ELEMENTS,
-    ContestSize,
-    KernelContestant,
-    MergeContestant,
-    PrintedContestant,
-    mean_bytes,
-    rates,
-)
-from experiments.lmerge.generator import GeneratorSettings, presentations, rounds
+from experiments.lmerge.case_costs import COLUMNS, draw_costs, measured
+from experiments.lmerge.contestants import PUSH_ELEMENTS, ContestSize
 
 KERNELS = ("R0", "R1", "R2", "R3")
 PRINTED = ("R3", "R3-")
@@ -30,34 +22,16 @@ ORDERED = KERNELS[:3]
 #: What counts as "at least as fast". The paper's order is R0 >= R1 >= R2 >= R3; but R0 and R1 do the same for an event that is
 #: known, and which of the two is ahead by a percent or two changes with the number of inputs.
 AS_FAST = 0.95
+#: The share of stables, and about how many events are alive.
+STABLES, ACTIVE = 0.01, 10_000
 
 
 SIZES = {True: ContestSize((2, 6, 10), 200_000, 20_000, 25), False: ContestSize((2, 4, 6, 8, 10), 200_000, 40_000, 50)}
 
 
-def measured(n_inputs: int, size: ContestSize, settings: GeneratorSettings, seed: int) -> list[Row]:
-    """The rows of one number of inputs; `settings` but for its number of elements."""
-    rows: list[Row] = []
-    contests: tuple[tuple[str, tuple[str, ...], type, int, int], ...] = (
-        ("ours", KERNELS, KernelContestant, size.elements, size.turns),
-        ("printed", PRINTED, PrintedContestant, size.printed, 1),
-    )
-    for form, cases, kind, elements, turns in contests:
-        made = GeneratorSettings(elements, settings.stables, settings.active, disorder=0.0)
-        pushes = rounds(presentations(made, seed, n_inputs), size.push)
-        makers: dict[str, Callable[[], MergeContestant]] = {case: partial(kind, case, n_inputs) for case in cases}
-        for case, (taken, given) in rates(makers, pushes, turns).items():
-            held = mean_bytes(makers[case](), pushes, n_inputs)
-            rows.append(
-                {"form": form, "case": case, "inputs": n_inputs, "bytes": held, "in_per_s": taken, "out_per_s": given,
-                 "elements": elements, "stables": made.stables, "active": made.active, "seed": seed}
-            )  # fmt: skip
-    return rows
-
-
 def steps(setting: Setting) -> Sequence[Step]:
     size = SIZES[setting.quick]
-    return [partial(measured, n, size, GeneratorSettings(), setting.seed) for n in size.inputs]
+    return [partial(measured, KERNELS, PRINTED, n, size, STABLES, ACTIVE, setting.seed) for n in size.inputs]
 
 
 def _an_input(rows: Sequence[Row], form: str, case: str) -> float:
@@ -107,24 +81,10 @@ def judge(rows: Sequence[Row]) -> Verdict:
 
 
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
-    left, right = figure.subplots(1, 2)
     lines = [("ours", case) for case in KERNELS] + [("printed", case) for case in PRINTED]
-    for k, (form, case) in enumerate(lines):
-        found = where(rows, form=form, case=case)
-        label = case if form == "ours" else f"{case} (printed, Python)"
-        style = {"color": COLOURS[k], "marker": MARKERS[k], "linestyle": "-" if form == "ours" else "--", "label": label}
-        left.plot(column(found, "inputs"), [value / 2**20 for value in column(found, "bytes")], **style)
-        right.plot(column(found, "inputs"), column(found, "out_per_s"), **style)
-    for axes in (left, right):
+    for axes in draw_costs(figure, rows, lines, "inputs", ("Fig. 2", "Fig. 3")):
         axes.set_xticks([int(n) for n in distinct(rows, "inputs")])
         axes.set_xlabel("inputs")
-    left.set_ylim(bottom=-2)
-    left.set_ylabel("accounted MB, payloads of 1 KB")
-    left.set_title("bytes (Fig. 2)", fontsize=10)
-    right.set_yscale("log")
-    right.set_ylabel("events out a CPU second")
-    right.set_title("speed (Fig. 3)", fontsize=10)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(lines), fontsize=8)
 
 
 EXPERIMENT = Experiment(
@@ -140,12 +100,7 @@ EXPERIMENT = Experiment(
         Parameter("of the printed algorithms", f"{SIZES[False].printed:,}, quick {SIZES[True].printed:,}"),
         Parameter("elements a push", f"{PUSH_ELEMENTS:,}"),
     ),
-    columns={
-        "form": "ours (kernels) or printed (Python)", "case": "R0 to R3, R3-", "inputs": "number of inputs",
-        "bytes": "accounted, mean over the second half", "in_per_s": "elements taken a CPU second",
-        "out_per_s": "events given out a CPU second", "elements": "of each input", "stables": "share of stables",
-        "active": "events alive, about", "seed": "of the stream",
-    },
+    columns=COLUMNS,
     steps=steps, judge=judge, draw=draw,
     caption="Left: accounted bytes, payloads included. R0 to R2 lie on the floor, R3 is flat because a payload is kept once, R3- "
     "keeps one an input and one for the output. Right: events given out a CPU second; all but R3- and the dashed R3 are kernels.",

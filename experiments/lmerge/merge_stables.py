@@ -6,20 +6,13 @@ printed R3 look at all that is half frozen, where our kernel looks at what chang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from experiments.drawing import COLOURS, MARKERS, Figure
+from experiments.drawing import Figure
 from experiments.experiment import Check, Experiment, Parameter, Row, Setting, Step, Verdict, column, where
-from experiments.lmerge.contestants import (
-    ContestSize,
-    KernelContestant,
-    MergeContestant,
-    PrintedContestant,
-    mean_bytes,
-    rates,
-)
-from experiments.lmerge.generator import GeneratorSettings, presentations, rounds
+from experiments.lmerge.case_costs import COLUMNS, draw_costs, measured
+from experiments.lmerge.contestants import ContestSize
 
 KERNELS = ("R0", "R1", "R2", "R3", "R4")
 FLAT = KERNELS[:3]
@@ -31,28 +24,8 @@ SHARES = (0.00001, 0.0001, 0.001, 0.01)
 SIZES = {True: ContestSize((INPUTS,), 200_000, 30_000, 9), False: ContestSize((INPUTS,), 400_000, 100_000, 15)}
 
 
-def measured(share: float, size: ContestSize, active: int, seed: int) -> list[Row]:
-    """The rows of one share of stables."""
-    rows: list[Row] = []
-    contests: tuple[tuple[str, tuple[str, ...], type, int, int], ...] = (
-        ("ours", KERNELS, KernelContestant, size.elements, size.turns),
-        ("printed", PRINTED, PrintedContestant, size.printed, 1),
-    )
-    for form, cases, kind, elements, turns in contests:
-        settings = GeneratorSettings(elements, share, active, disorder=0.0)
-        pushes = rounds(presentations(settings, seed, INPUTS), size.push)
-        makers: dict[str, Callable[[], MergeContestant]] = {case: partial(kind, case, INPUTS) for case in cases}
-        for case, (taken, given) in rates(makers, pushes, turns).items():
-            held = mean_bytes(makers[case](), pushes, INPUTS)
-            rows.append(
-                {"form": form, "case": case, "stables": share, "bytes": held, "in_per_s": taken, "out_per_s": given,
-                 "inputs": INPUTS, "elements": elements, "active": active, "seed": seed}
-            )  # fmt: skip
-    return rows
-
-
 def steps(setting: Setting) -> Sequence[Step]:
-    return [partial(measured, share, SIZES[setting.quick], 10_000, setting.seed) for share in SHARES]
+    return [partial(measured, KERNELS, PRINTED, INPUTS, SIZES[setting.quick], share, 10_000, setting.seed) for share in SHARES]
 
 
 def _fall(rows: Sequence[Row], form: str) -> float:
@@ -88,28 +61,13 @@ def judge(rows: Sequence[Row]) -> Verdict:
 
 
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
-    left, right = figure.subplots(1, 2)
     lines = [("ours", case) for case in KERNELS] + [("printed", case) for case in PRINTED]
-    for k, (form, case) in enumerate(lines):
-        found = where(rows, form=form, case=case)
-        x = [100 * value for value in column(found, "stables")]
-        label = case if form == "ours" else f"{case} (printed, Python)"
-        style = {"color": COLOURS[k], "marker": MARKERS[k], "linestyle": "-" if form == "ours" else "--", "label": label}
-        if form == "ours":
-            left.plot(x, [value / 2**20 for value in column(found, "bytes")], **style)
-        right.plot(x, column(found, "out_per_s"), **style)
-    for axes in (left, right):
+    titles = ("Fig. 6, left", "Fig. 6, right")
+    for axes in draw_costs(figure, rows, lines, "stables", titles, scale=100, bytes_of_printed=False):
         axes.set_xscale("log")
         axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g} %" for share in SHARES])
         axes.minorticks_off()
         axes.set_xlabel("share of stables")
-    left.set_ylim(bottom=-2)
-    left.set_ylabel("accounted MB, payloads of 1 KB")
-    left.set_title("bytes (Fig. 6, left)", fontsize=10)
-    right.set_yscale("log")
-    right.set_ylabel("events out a CPU second")
-    right.set_title("speed (Fig. 6, right)", fontsize=10)
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=len(lines), fontsize=8)
 
 
 EXPERIMENT = Experiment(
@@ -124,12 +82,7 @@ EXPERIMENT = Experiment(
         Parameter("elements an input", f"{SIZES[False].elements:,}, quick {SIZES[True].elements:,}"),
         Parameter("of the printed R3", f"{SIZES[False].printed:,}, quick {SIZES[True].printed:,}"),
     ),
-    columns={
-        "form": "ours (kernels) or printed (Python)", "case": "R0 to R4", "stables": "share of stables",
-        "bytes": "accounted, mean over the second half", "in_per_s": "elements taken a CPU second",
-        "out_per_s": "events given out a CPU second", "inputs": "number of inputs", "elements": "of each input",
-        "active": "events alive, about", "seed": "of the stream",
-    },
+    columns=COLUMNS,
     steps=steps, judge=judge, draw=draw,
     caption="Left: accounted bytes, payloads included; the printed R3 runs over fewer elements, too few to compare. "
     "Right: events given out a CPU second. Our R3 and R4 keep their speed, the printed R3, in Python, does not.",

@@ -18,6 +18,7 @@ from experiments.lmerge import (
     merge_stables,
 )
 from experiments.lmerge.arrivals import arrived, per_second, play, sent
+from experiments.lmerge.case_costs import measured
 from experiments.lmerge.contestants import (
     CleansedContestant,
     ContestSize,
@@ -191,7 +192,7 @@ def test_playing_pushes_everything_once_and_in_order() -> None:
 
 def test_inputs_tiny() -> None:
     size = ContestSize((2, 6), 6000, 3000, 2, push=100)
-    rows = [row for n in size.inputs for row in merge_inputs.measured(n, size, GeneratorSettings(active=1000), 1)]
+    rows = [row for n in size.inputs for row in measured(merge_inputs.KERNELS, merge_inputs.PRINTED, n, size, 0.01, 1000, 1)]
     checks = merge_inputs.judge(rows).checks[:3]
     # with a thousand events alive R0 to R2 are a larger share of less
     assert checks[0].holds and checks[1].value < 0.01 and checks[2].holds, checks
@@ -199,10 +200,11 @@ def test_inputs_tiny() -> None:
 
 
 def test_stables_tiny() -> None:
+    size = ContestSize((3,), 6000, 3000, 2, push=100)
     rows = [
         row
         for share in (0.001, 0.01, 0.1)
-        for row in merge_stables.measured(share, ContestSize((3,), 6000, 3000, 2, push=100), 500, 1)
+        for row in measured(merge_stables.KERNELS, merge_stables.PRINTED, 3, size, share, 500, 1)
     ]
     for case in ("R3", "R4"):
         held = column(where(rows, form="ours", case=case), "bytes")
