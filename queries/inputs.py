@@ -6,8 +6,8 @@
     relations                  no window: a query's answer, whose rows end by themselves
 
 A stream or table as it is becomes a `BoundInput`, for the shared eddy; a query in parentheses, a WITH name, a running query, a
-stream with a SLIDE window and a merge (`queries/merging.py`) become a `DerivedInput`, a node of the tree. The streams of one query are of one timeline; the
-engine, which knows timelines, checks that.
+stream with a SLIDE window and a merge (`queries/merging.py`) become a `DerivedInput`, a node of the tree. The streams of one
+query are of one timeline; the engine, which knows timelines, checks that.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from windows.spec import WindowKind, WindowSpec
 _TAKES = "LMERGE takes streams and running queries"
 _RELATIONS = "rows of a relation end by themselves: leave the window out"
 _MIXED = "the window behind LMERGE is that of the streams in it: LMERGE({names}) [RANGE 5 MINUTES] AS {alias}"
-_OWN_ENDS = 'give it a window: submit SELECT * FROM {name} [RANGE 5 MINUTES] with a name, and merge that'
+_OWN_ENDS = "give it a window: submit SELECT * FROM {name} [RANGE 5 MINUTES] with a name, and merge that"
 
 
 @dataclass(frozen=True, slots=True)

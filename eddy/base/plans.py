@@ -134,7 +134,7 @@ class TreePlan:
         return self.root.is_stream
 
     def needs(self, query: str) -> bool:
-        """Whether it reads a query, by its name in lower case, elsewhere than in a merge: it cannot go on while that is paused."""
+        """Whether it reads a query (a name in lower case) elsewhere than in a merge: it cannot go on while that is paused."""
         read = [node for node in walk(self.root) if isinstance(node, NamedQuery) and node.name.lower() == query]
         return not all(node.merged for node in read)
 

@@ -3,8 +3,8 @@
     point of a stream           its front, or the clock if a call is cut into several commits and that is earlier
     point of a running query    the clock; a paused one has no say, and gives nothing
 
-A query may be paused while merges alone read it. When it comes back, its rows count from the next commit on: a relation then gives
-all of them, a stream those that come.
+A query may be paused while merges alone read it. When it comes back, its rows count from the next commit on: a relation then
+gives all of them, a stream those that come.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class MergeStage(OperatorStage):
         # what is stored of the streams came in one commit
         operator.reach([])
         self._stand(record)
-        return _in_order_of_time(operator.process(deltas, record.after))
+        found = operator.process(deltas, record.after)
+        # without a window it is a stream, which begins with the rows that come next
+        return _in_order_of_time(found) if operator.takes_back else empty(self.types)
 
     def _stand(self, record: LoggedCommit) -> None:
         """Tell the operator where the inputs stand after a commit."""
@@ -170,5 +172,3 @@ def _in_order_of_time(delta: Delta) -> Delta:
 def inputs_named(root: Stage, name: str) -> list[InputStage]:
     """The inputs of a query's merges that are the running query of a name, in lower case."""
     return [stage for stage in root.stages() if isinstance(stage, InputStage) and stage.node.name.lower() == name]
-
-

@@ -4,8 +4,8 @@
     point       of a stream how far it has come: it gives no more rows with a smaller time
     V           the largest point of the inputs, judged after each commit; it never goes back
 
-The rows of a stream come in order of their times, and none lies behind its point. So after a commit all rows with t < V are decided
-for good, and no row has t > V. What is left open is the instant V alone, and that is all that the operator keeps:
+The rows of a stream come in order of their times, and none lies behind its point. So after a commit all rows with t < V are
+decided for good, and no row has t > V. What is left open is the instant V alone, and that is all that the operator keeps:
 
     counts[v, i]   copies of value v with t = V that input i has given         shown[v]   copies that stand
 
@@ -14,8 +14,9 @@ In a commit that moves V from V0 to V the input whose point is V decides, the fi
     t < V0         settled: nothing enters
     t = V0         as many copies stand as that input has: what it lacks is taken back, the newest first, at the clock
     V0 < t < V     its rows enter, as they are; those of the others present the same, or are missing in it
-    t = V          a row enters that is the k-th of its values in its input where fewer than k stand; V does not move: the same for V0
+    t = V          a row enters that is the k-th of its values in its input, where fewer than k stand
 
+Where V does not move, the last holds for V0, and all other rows are settled.
 An input that has no say, for it is paused, has given nothing (L9). Cost: O(rows of the commit); rows of other times than V0 and V
 are not looked at one by one.
 """
@@ -56,7 +57,7 @@ class StreamMerge(MergeOperator):
         """`takes_back`: a window above ends rows that are taken back, and holds rows by their times."""
         self.types = tuple(types)
         self._n_inputs = n_inputs
-        self._takes_back = takes_back
+        self.takes_back = takes_back
         #: V, and the input that moved it last; -1 before
         self.point = BEGINNING
         self.leader = -1
@@ -114,7 +115,7 @@ class StreamMerge(MergeOperator):
         n_settled = int(np.count_nonzero(rows.own < before))
         self.settled += n_settled
         self.known += len(order) - len(kept) - n_settled
-        return Delta(rows.plus(kept, ids, self._takes_back), minus)
+        return Delta(rows.plus(kept, ids, self.takes_back), minus)
 
     def _enter(self, rows: _Rows, places: Array, given: Array) -> Array:
         """Count rows of the instant V, and mark those that enter; returns the codes of their values."""
@@ -139,7 +140,7 @@ class StreamMerge(MergeOperator):
         place = np.arange(len(codes)) - np.searchsorted(-codes, -codes, "left")
         gone = np.sort(newest[place < lacking[codes]])
         self.taken_back += len(gone)
-        if not self._takes_back:
+        if not self.takes_back:
             return no_minus()
         return Minus(self._ids[gone], np.full(len(gone), upto, np.int64), np.full(len(gone), LAST, np.int64))
 

@@ -106,8 +106,8 @@ class WindowOperator(TimedOperator):
         self._spec = spec
         self._stored = StoredRows(types, LiveRows(Fifo(), by_id=takes_back))
         self._keys = ValueCodes([types[position] for position in spec.partition])
-        #: by slot: the code of a row's key, the next older and newer row of that key and its number in it, its number by coming, and
-        #: 1 if others ended it in the commit
+        #: by slot: the code of a row's key, the next older and newer row of that key and its number in it, its number by coming,
+        #: and 1 if others ended it in the commit
         self._codes = np.zeros(LEAST, np.int64)
         self._links = np.zeros((LEAST, 3), np.int64)
         self._came = np.zeros(LEAST, np.int64)
