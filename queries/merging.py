@@ -49,9 +49,10 @@ def bind_merge(binder: Merging, item: SourceItem, names: Collection[str]) -> Nod
     streams = [name for name, readable in read if readable.query is None or readable.query.is_stream]
     called = tuple(name.name for name in item.merged)
     if len(streams) == len(read):
-        _check_streams(binder, read)
+        _check_ends(binder, read)
         nodes = [_stream(binder, name, readable) for name, readable in read]
         _check_columns(binder, item, nodes)
+        _check_times(binder, read)
         windowed = item.window_span is not None
         merge = LMerge(tuple(nodes), called, True, windowed)
         return _over(binder, item, merge, of_query=True) if windowed else merge
@@ -87,8 +88,8 @@ def _readable(binder: Merging, name: Name, names: Collection[str]) -> Readable:
     return readable
 
 
-def _check_streams(binder: Merging, read: list[tuple[Name, Readable]]) -> None:
-    """Rows of the streams only come, and their times are in one column."""
+def _check_ends(binder: Merging, read: list[tuple[Name, Readable]]) -> None:
+    """Rows of the streams only come."""
     for name, readable in read:
         reason = (
             "its rows have a key and replace each other" if readable.keyed
@@ -99,6 +100,10 @@ def _check_streams(binder: Merging, read: list[tuple[Name, Readable]]) -> None:
         if reason:
             fact = f'stream "{name.name}" cannot be merged as it is: {reason}'
             raise _error(binder, name, fact, "bad_merge_input", _OWN_ENDS.format(name=name.name))
+
+
+def _check_times(binder: Merging, read: list[tuple[Name, Readable]]) -> None:
+    """The streams, of equal columns, have their times in one column."""
     pushed = [(name, readable) for name, readable in read if readable.query is None]
     for name, readable in pushed:
         first, other = pushed[0][1].time, readable.time

@@ -188,7 +188,8 @@ class SourceParser(abc.ABC):
         word = cursor.advance()
         cursor.expect_symbol("(")
         found: list[Name] = []
-        while not cursor.token.is_symbol(")"):
+        more = not cursor.token.is_symbol(")")
+        while more:
             if cursor.token.is_symbol("(") or cursor.token.is_word("SELECT", "WITH"):
                 hint = "submit the query with a name, and merge that"
                 raise cursor.error("LMERGE takes names", cursor.token, hint=hint)
@@ -199,8 +200,7 @@ class SourceParser(abc.ABC):
             if len(found) > MAX_INPUTS:
                 hint = "merge some of them by a query of their own, with a name"
                 raise cursor.error(f"LMERGE has more than {MAX_INPUTS} inputs", token, "too_many_inputs", hint)
-            if not cursor.take_symbol(","):
-                break
+            more = cursor.take_symbol(",")
         if not cursor.token.is_symbol(")"):
             raise cursor.unexpected(_MERGE)
         end = cursor.advance().end

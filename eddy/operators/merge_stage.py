@@ -79,8 +79,8 @@ class InputStage(Stage):
         if stage is None:
             self.state = InputState.NOTHING
             return empty(self.types)
+        self.state = InputState.WHOLE if self._comes_back else InputState.CHANGES
         whole, self._comes_back = self._comes_back and not self.node.is_stream, False
-        self.state = InputState.WHOLE if whole else InputState.CHANGES
         if not whole:
             return stage.delta(step)
         if isinstance(stage, QueryStage):

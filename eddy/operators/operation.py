@@ -261,7 +261,11 @@ class QueryStage(Stage):
 
     def forget(self) -> None:
         super().forget()
-        self._answered = None
+        if self._answered is not None:
+            self._answered = None
+            # queries that it reads by name were asked as well
+            for stage in self._root.stages():
+                stage.forget()
 
 
 class Operation:

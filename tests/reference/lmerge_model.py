@@ -65,11 +65,6 @@ class StreamMergeModel:
         before = self.point
         after = max([before, *(point for point in points.values() if point is not None)])
         leader = next((name for name in self.inputs if points[name] == after), None) if after > before else None
-        for name, point in points.items():
-            if point is None:
-                self.counts[name].clear()
-                for event in self.events.values():
-                    event.holders.pop(name, None)
         for one in given:
             self._take(one, before)
         entering: list[tuple[Given, Event]] = []
@@ -89,6 +84,13 @@ class StreamMergeModel:
                 self.met["entered"] += 1
         self.point = after
         self.met[f"leader {leader}"] += leader is not None
+
+    def leave(self, name: str) -> None:
+        """An input is paused: it has given nothing."""
+        if name in self.inputs:
+            self.counts[name].clear()
+            for event in self.events.values():
+                event.holders.pop(name, None)
 
     def _take(self, one: Given, before: float) -> None:
         if one.t < before:

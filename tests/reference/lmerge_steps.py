@@ -272,6 +272,8 @@ class Script(Timelines):
         else:
             self.engine.pause(name)
             self.paused.add(name)
+            for one in self.merged:
+                one.model.leave(name)
             self.met["paused"] += 1
 
     def cancel(self) -> None:

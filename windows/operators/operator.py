@@ -62,7 +62,7 @@ class InputState(enum.Enum):
     """What an input of a merge gives in a commit."""
 
     CHANGES = "changes"
-    #: all of its rows, for it has just come, or come back
+    #: all of its rows, for it has just come back; of a stream those that come now
     WHOLE = "whole"
     #: it is paused
     NOTHING = "nothing"

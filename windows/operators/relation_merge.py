@@ -8,6 +8,8 @@ its rows, by value:
     another decides     the difference of the two, by value, as one event at the end of the commit: what both have stays (L10)
     nobody does         all inputs are paused: the rows stay as they are
 
+So a row of the deciding input gives a row and its end takes one back; what else happens is the work of points.
+
 The live rows of every input are kept, for it may decide next; those of a paused one only while they are the output.
 """
 

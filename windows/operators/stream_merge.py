@@ -17,7 +17,7 @@ In a commit that moves V from V0 to V the input whose point is V decides, the fi
     t = V          a row enters that is the k-th of its values in its input, where fewer than k stand
 
 Where V does not move, the last holds for V0, and all other rows are settled.
-An input that has no say, for it is paused, has given nothing (L9). Cost: O(rows of the commit); rows of other times than V0 and V
+An input that is paused, or comes back, has given nothing (L9). Cost: O(rows of the commit); rows of other times than V0 and V
 are not looked at one by one.
 """
 
@@ -80,8 +80,8 @@ class StreamMerge(MergeOperator):
 
     def stand(self, points: Sequence[int | None], states: Sequence[InputState]) -> None:
         self._points = tuple(points)
-        for k, point in enumerate(points):
-            if point is None:
+        for k, (point, state) in enumerate(zip(points, states, strict=True)):
+            if point is None or state is InputState.WHOLE:
                 self._counts[:, k] = 0
 
     def reach(self, points: Sequence[int | None]) -> None:

@@ -6,7 +6,7 @@
                         one event only those that are still there after it are seen
 
 Rows of a key are numbered as they come and hang in a list: a row is displaced when the number of the newest is n above its own.
-So one that was taken back leaves its place empty, and one that is over when it comes takes its place (semantics 34).
+So one that was taken back leaves its place empty (semantics 34).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lineage.elements import FOREVER
 from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
-from windows.delta import SCHEDULED, Delta, Minus, Plus, merged_order, no_minus
+from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
 from windows.operators.operator import Child, TimedOperator
 from windows.spec import MAX_ROWS, WindowKind, WindowSpec
 from windows.state.due import Fifo
@@ -53,7 +53,7 @@ def walk_newest(
     slots: np.ndarray, codes: np.ndarray, signs: np.ndarray, early: np.ndarray, n_newest: int, sends_ends: bool,
     displaced: np.ndarray, by_code: np.ndarray, links: np.ndarray, ended: np.ndarray,
 ) -> int:  # fmt: skip
-    """Walk arrivals and ends; end displaced rows. A slot of -1 is a row that only takes its place; `early` marks premature ends.
+    """Walk arrivals and ends; end displaced rows. `early` marks premature ends.
 
     `by_code[key]` is (rows, oldest, newest, number of the newest row that came), `links[slot]` (next older, next newer, number).
     `displaced` marks rows that newer ones ended; `ended` gets (slot, event, 1 if displaced) of the rows that end in the output.
@@ -61,22 +61,21 @@ def walk_newest(
     n = np.int64(0)
     for k in range(len(slots)):
         slot = slots[k]
-        code = codes[k]
+        code = codes[slot]
         if signs[k] > 0:
+            newest = by_code[code, 2] if by_code[code, 0] > 0 else np.int64(_NONE)
             by_code[code, 3] += 1
-            if slot != _NONE:
-                newest = by_code[code, 2] if by_code[code, 0] > 0 else np.int64(_NONE)
-                links[slot, 0] = newest
-                links[slot, 1] = _NONE
-                links[slot, 2] = by_code[code, 3]
-                if newest == _NONE:
-                    by_code[code, 1] = slot
-                else:
-                    links[newest, 1] = slot
-                by_code[code, 2] = slot
-                by_code[code, 0] += 1
-            while by_code[code, 0] > 0 and links[by_code[code, 1], 2] <= by_code[code, 3] - n_newest:
-                oldest = by_code[code, 1]
+            links[slot, 0] = newest
+            links[slot, 1] = _NONE
+            links[slot, 2] = by_code[code, 3]
+            if newest == _NONE:
+                by_code[code, 1] = slot
+            else:
+                links[newest, 1] = slot
+            by_code[code, 2] = slot
+            by_code[code, 0] += 1
+            oldest = by_code[code, 1]
+            if links[oldest, 2] <= by_code[code, 3] - n_newest:
                 _unlink(oldest, code, by_code, links)
                 displaced[oldest] = 1
                 ended[0, n] = oldest
@@ -118,31 +117,27 @@ class WindowOperator(TimedOperator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         (delta,) = inputs
-        scheduled = self._scheduled(delta.plus)
-        codes = self._keys.encode([scheduled.columns[position] for position in self._spec.partition], len(scheduled))
-        over = scheduled.ends <= scheduled.times
-        plus = scheduled if not over.any() else scheduled.take(~over)
+        plus = self._scheduled(delta.plus)
         slots, events = self._stored.apply(Delta(plus, delta.minus), upto)
+        codes = self._keys.encode([plus.columns[position] for position in self._spec.partition], len(plus))
         self._fit()
-        self._codes[slots] = codes[~over]
+        self._codes[slots] = codes
         self._came[slots] = np.arange(self._n_rows, self._n_rows + len(slots))
         self._n_rows += len(slots)
-        keys = self._codes[events.slots]
-        if over.any():
-            events, keys = _with_places(events, keys, scheduled.take(over), codes[over])
-        minus, unseen = self._walked(events, keys, upto)
+        minus, unseen = self._walked(events, upto)
         if len(unseen):
             plus = plus.take(~np.isin(slots, unseen))
-        self._keys.release(np.concatenate([codes[over], self._codes[self._stored.rows.ended]]))
+        self._keys.release(self._codes[self._stored.rows.ended])
         self._stored.settle()
         self._fit()
         return Delta(plus, minus)
 
     def _scheduled(self, plus: Plus) -> Plus:
-        """Return the rows with the ends that the clock gives them."""
+        """Return the rows with the ends that the clock gives them, without those that are over: all older ones are as well."""
         forever = self._spec.width_us >= FOREVER
         ends = np.full(len(plus), FOREVER, np.int64) if forever else plus.effective_times + self._spec.width_us
-        return Plus(plus.ids, plus.times, plus.ranks, ends, plus.columns)
+        found = Plus(plus.ids, plus.times, plus.ranks, ends, plus.columns)
+        return found if plus.effective is None else found.take(ends > plus.times)
 
     def _fit(self) -> None:
         if len(self._by_code) != self._keys.capacity:
@@ -153,12 +148,12 @@ class WindowOperator(TimedOperator):
         self._came = fitted(self._came, capacity)
         self._displaced = fitted(self._displaced, capacity)
 
-    def _walked(self, events: RowEvents, keys: Array, upto: int) -> tuple[Minus, Array]:
+    def _walked(self, events: RowEvents, upto: int) -> tuple[Minus, Array]:
         """Return the ends of displaced rows and of those taken back, and rows that newer ones of one event displaced at once."""
         ended = np.empty((3, len(events)), np.int64)
         early = (events.ranks != SCHEDULED).astype(np.uint8)
         n = walk_newest(
-            events.slots, keys, events.signs, early, self._spec.rows or MAX_ROWS, self.sends_ends, self._displaced,
+            events.slots, self._codes, events.signs, early, self._spec.rows or MAX_ROWS, self.sends_ends, self._displaced,
             self._by_code, self._links, ended,
         )  # fmt: skip
         slots, at, displaced = ended[:, :n]
@@ -200,19 +195,6 @@ class WindowOperator(TimedOperator):
         counts = np.bincount(self._codes[live], minlength=len(self._by_code))
         assert (self._by_code[:, 0] == counts[: len(self._by_code)]).all(), "the rows of every key are counted"
         assert not counts.size or counts.max() <= (self._spec.rows or MAX_ROWS), "no key has more rows than the window holds"
-
-
-def _with_places(events: RowEvents, keys: Array, over: Plus, their_keys: Array) -> tuple[RowEvents, Array]:
-    """The events and the codes of their keys, with rows that are over when they come: those have no slot."""
-    n = len(over)
-    order = merged_order([(events.times, events.ranks), (over.times, over.ranks)])
-    found = RowEvents(
-        np.concatenate([events.times, over.times])[order],
-        np.concatenate([events.ranks, over.ranks])[order],
-        np.concatenate([events.slots, np.full(n, _NONE, np.int64)])[order],
-        np.concatenate([events.signs, np.ones(n, np.int64)])[order],
-    )
-    return found, np.concatenate([keys, their_keys])[order]
 
 
 def _last_places(slots: Array, chosen: Array, wanted: Array) -> Array:
