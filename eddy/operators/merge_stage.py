@@ -112,7 +112,7 @@ class MergeStage(OperatorStage):
 
     @cached_property
     def ends_early(self) -> bool:
-        return True
+        return not isinstance(self.operator, StreamMerge) or self.operator.takes_back
 
     def _process(self, step: CommitStep) -> Delta:
         deltas = [child.delta(step) for child in self.children]

@@ -11,6 +11,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -72,15 +73,17 @@ FORMS: tuple[tuple[str, Answer], ...] = (
 )
 
 
-class Merged(NamedTuple):
+@dataclass
+class Merged:
     """A submitted query over a merge of streams."""
 
     query: Any
     inputs: tuple[str, ...]
-    model: StreamMergeModel
+    history: str
     #: None: it has no window
     shape: Shape | None
     answer: Answer
+    model: StreamMergeModel
 
 
 class Chosen(NamedTuple):
@@ -227,6 +230,19 @@ class Script(Timelines):
         source = f"LMERGE({', '.join(inputs)}){f' {shape.text}' if shape else ''}"
         options = {"history": history, "emit": rng.choice(["commit", "event"]), "expiry": rng.choice([None, *EXPIRY])}
         query = self.engine.submit(form.format(*[source] * form.count("{}")), **options)
+        self.merged.append(Merged(query, inputs, history, shape, answer, self.begun(inputs, history, shape)))
+        self.met[f"history {history}"] += 1
+
+    def restart(self) -> None:
+        """A merge of streams is paused and resumed: it begins anew."""
+        if self.merged:
+            one = self.rng.choice(self.merged)
+            self.engine.pause(one.query)
+            self.engine.resume(one.query)
+            one.model = self.begun(one.inputs, one.history, one.shape)
+
+    def begun(self, inputs: tuple[str, ...], history: str, shape: Shape | None) -> StreamMergeModel:
+        """A merge of streams that begins now."""
         model = StreamMergeModel(inputs, self.points(inputs))
         if history == "window":
             stored = [
@@ -241,8 +257,7 @@ class Script(Timelines):
         if shape is None:
             # a stream begins with what comes next
             model.rows.clear()
-        self.merged.append(Merged(query, inputs, model, shape, answer))
-        self.met[f"history {history}"] += 1
+        return model
 
     def submit_relations(self) -> None:
         rng = self.rng
@@ -305,7 +320,7 @@ class Script(Timelines):
     def step(self) -> None:
         steps = [
             (self.push, 12), (self.catch_up, 5), (self.advance, 3), (self.retract, 1), (self.submit_streams, 3),
-            (self.submit_relations, 1), (self.pause, 2), (self.cancel, 1),
+            (self.submit_relations, 1), (self.pause, 2), (self.cancel, 1), (self.restart, 1),
         ]  # fmt: skip
         self.rng.choices([step for step, _ in steps], [weight for _, weight in steps])[0]()
         self.compare()

@@ -169,15 +169,15 @@ class _Rows:
 
     def __init__(self, pluses: Sequence[Plus], types: Sequence[Type], order: Array) -> None:
         self._pluses = pluses
-        self._types = types
         self._order = order
+        self._columns = [end_to_end(type, [plus.columns[k] for plus in pluses]) for k, type in enumerate(types)]
         self.inputs = np.repeat(np.arange(len(pluses)), [len(plus) for plus in pluses])[order]
         #: their own times
         self.own = np.concatenate([plus.effective_times for plus in pluses])[order]
 
     def columns(self, places: Array) -> list[Vector]:
         rows = self._order[places]
-        return [end_to_end(type, [plus.columns[k] for plus in self._pluses]).take(rows) for k, type in enumerate(self._types)]
+        return [column.take(rows) for column in self._columns]
 
     def plus(self, places: Array, ids: Array, timed: bool) -> Plus:
         """Some of the rows, with these ids; `timed`: with their own times."""

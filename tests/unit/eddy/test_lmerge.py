@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eddy import EddyError, Engine
+from eddy.commit import ends
 from eddy.operators.operation import Operation
 from eddy.operators.tree_query import TreeQuery
 from tests.reference.reloading import reloaded
@@ -260,6 +261,20 @@ def test_merges_stack_with_everything() -> None:
     )
     assert shown(engine, "answers") == [1, 3, 4]
     engine.check()
+
+
+def test_a_call_that_is_cut_into_commits_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for most in (ends.MAX_ENDS, 5):
+        monkeypatch.setattr(ends, "MAX_ENDS", most)
+        engine = make()
+        for window in ("[RANGE 3 SECONDS]", "[ROWS 7]", "[NOW]"):
+            engine.submit(f"SELECT k FROM LMERGE(a, b) {window} AS r", name=f"w{len(engine.queries)}", emit="event")
+        push(engine, "b", *((k, 100 * k) for k in range(0, 30, 2)))
+        push(engine, "a", *((k, 100 * k) for k in range(0, 60, 2)))
+        found.append([(shown(engine, name), signed(engine, name)) for name in engine.queries])
+        assert (engine.stats()["seq"] > 2) == (most == 5), "it is cut"
+    assert found[0] == found[1]
 
 
 # ---- relations
