@@ -66,7 +66,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str]] = {
         "instant = np.flatnonzero(rows.own == after)",
         "instant = np.flatnonzero((rows.own == after) & (rows.inputs == self.leader))",
     ),
-    "nothing is taken back": (StreamMerge, "_decided", "if not len(self._ids):", "if True:"),
+    "nothing is taken back": (StreamMerge, "_decided", "if not self._n_standing:", "if True:"),
     "the oldest is taken back": (StreamMerge, "_decided", '"stable")[::-1]', '"stable")'),
     "copies are not counted": (
         windows.operators.stream_merge,

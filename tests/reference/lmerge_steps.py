@@ -320,7 +320,7 @@ class Script(Timelines):
     def step(self) -> None:
         steps = [
             (self.push, 12), (self.catch_up, 5), (self.advance, 3), (self.retract, 1), (self.submit_streams, 3),
-            (self.submit_relations, 1), (self.pause, 2), (self.cancel, 1), (self.restart, 1),
+            (self.submit_relations, 2), (self.pause, 3), (self.cancel, 1), (self.restart, 1),
         ]  # fmt: skip
         self.rng.choices([step for step, _ in steps], [weight for _, weight in steps])[0]()
         self.compare()

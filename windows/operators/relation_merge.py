@@ -30,6 +30,7 @@ from windows.state.rows import LiveRows, RowEvents
 
 _NOBODY = -1
 _NONE = np.zeros(0, np.int64)
+_NO_EVENTS = (RowEvents(_NONE, _NONE, _NONE, _NONE), _NONE)
 
 
 class RelationMerge(SetOperator, MergeOperator):
@@ -53,15 +54,11 @@ class RelationMerge(SetOperator, MergeOperator):
         retired = []
         applied: list[tuple[RowEvents, Array]] = []
         for k, (delta, state) in enumerate(zip(inputs, self._states, strict=True)):
-            if state is InputState.NOTHING:
-                applied.append((RowEvents(_NONE, _NONE, _NONE, _NONE), _NONE))
-                if k == leader:
-                    continue
-            if state is not InputState.CHANGES:
+            paused = state is InputState.NOTHING
+            if state is InputState.WHOLE or (paused and k != leader and len(self._rows[k])):
                 retired.append(self._rows[k])
                 self._rows[k] = CodedRows(_live_rows(), self._values)
-            if state is not InputState.NOTHING:
-                applied.append(self._rows[k].apply(delta, upto))
+            applied.append(_NO_EVENTS if paused else self._rows[k].apply(delta, upto))
         found = self._changed(leader, applied, upto)
         for rows in retired:
             self._values.release(rows.codes(rows.rows.live()))

@@ -29,7 +29,7 @@ import numpy as np
 
 from filters.values.vector import Array, Vector, end_to_end
 from lineage.elements import BEGINNING, FOREVER
-from lineage.growth import LEAST, fitted, fitted_rows
+from lineage.growth import LEAST, fitted, fitted_rows, room_for
 from lineage.kernels import kernel
 from lineage.schema import Type
 from windows.delta import LAST, Delta, Minus, Plus, empty, merged_order, no_minus
@@ -75,8 +75,9 @@ class StreamMerge(MergeOperator):
         #: by code: copies that each input has given, and that stand
         self._counts = np.zeros((LEAST, self._n_inputs), np.int64)
         self._shown = np.zeros(LEAST, np.int64)
-        #: ids and codes of the rows that stand, in their order
-        self._ids = self._codes = _NONE
+        #: ids and codes of the rows that stand, in their order, and how many there are
+        self._standing = np.zeros((2, LEAST), np.int64)
+        self._n_standing = 0
 
     def stand(self, points: Sequence[int | None], states: Sequence[InputState]) -> None:
         self._points = tuple(points)
@@ -110,8 +111,7 @@ class StreamMerge(MergeOperator):
         ids = np.arange(self._n_rows, self._n_rows + len(kept))
         self._n_rows += len(kept)
         stands = given[instant] == 1
-        self._ids = np.concatenate([self._ids, ids[np.searchsorted(kept, instant[stands])]])
-        self._codes = np.concatenate([self._codes, codes[stands]])
+        self._note(ids[np.searchsorted(kept, instant[stands])], codes[stands])
         n_settled = int(np.count_nonzero(rows.own < before))
         self.settled += n_settled
         self.known += len(order) - len(kept) - n_settled
@@ -129,20 +129,27 @@ class StreamMerge(MergeOperator):
         given[places] = entering
         return codes
 
+    def _note(self, ids: Array, codes: Array) -> None:
+        """Note rows that stand at V."""
+        first, self._n_standing = self._n_standing, self._n_standing + len(ids)
+        self._standing = fitted(self._standing, room_for(self._n_standing, self._standing.shape[1]))
+        self._standing[:, first : self._n_standing] = ids, codes
+
     def _decided(self, upto: int) -> Minus:
         """Take back the newest of the standing rows of V of which the deciding input has fewer."""
-        if not len(self._ids):
+        if not self._n_standing:
             return no_minus()
+        ids, codes = self._standing[:, : self._n_standing]
         lacking = np.maximum(self._shown - self._counts[:, self.leader], 0)
         # rows that came in this commit are those of the deciding input: it lacks none of them
-        newest = np.argsort(self._codes, kind="stable")[::-1]
-        codes = self._codes[newest]
+        newest = np.argsort(codes, kind="stable")[::-1]
+        codes = codes[newest]
         place = np.arange(len(codes)) - np.searchsorted(-codes, -codes, "left")
         gone = np.sort(newest[place < lacking[codes]])
         self.taken_back += len(gone)
         if not self.takes_back:
             return no_minus()
-        return Minus(self._ids[gone], np.full(len(gone), upto, np.int64), np.full(len(gone), LAST, np.int64))
+        return Minus(ids[gone], np.full(len(gone), upto, np.int64), np.full(len(gone), LAST, np.int64))
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         """Return an empty delta: a stream has no past rows for a new reader."""
@@ -150,18 +157,18 @@ class StreamMerge(MergeOperator):
 
     @property
     def bytes(self) -> int:
-        arrays = (self._counts, self._shown, self._ids, self._codes)
+        arrays = (self._counts, self._shown, self._standing)
         return self._values.bytes + sum(array.nbytes for array in arrays)
 
     def stats(self) -> dict[str, int]:
         counted = {"settled": self.settled, "known": self.known, "taken_back": self.taken_back}
-        return {**super().stats(), "rows": len(self._ids), "out": self._n_rows, **counted}
+        return {**super().stats(), "rows": self._n_standing, "out": self._n_rows, **counted}
 
     def check(self) -> None:
         self._values.check()
-        copies = np.bincount(self._codes, minlength=len(self._shown))
-        assert (copies == self._shown).all(), "the copies that stand are counted"
-        assert len(self._ids) < 2 or (np.diff(self._ids) > 0).all(), "rows that stand are in the order in which they came"
+        ids, codes = self._standing[:, : self._n_standing]
+        assert (np.bincount(codes, minlength=len(self._shown)) == self._shown).all(), "the copies that stand are counted"
+        assert (np.diff(ids) > 0).all(), "rows that stand are in the order in which they came"
 
 
 class _Rows:
