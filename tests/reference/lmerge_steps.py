@@ -11,8 +11,9 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from eddy import Engine
@@ -84,6 +85,10 @@ class Merged:
     shape: Shape | None
     answer: Answer
     model: StreamMergeModel
+    emit: str
+    #: the changes read so far: the last commit, and what they sum up to
+    seq: int = 0
+    total: Bag = field(default_factory=Counter)
 
 
 class Chosen(NamedTuple):
@@ -230,7 +235,7 @@ class Script(Timelines):
         source = f"LMERGE({', '.join(inputs)}){f' {shape.text}' if shape else ''}"
         options = {"history": history, "emit": rng.choice(["commit", "event"]), "expiry": rng.choice([None, *EXPIRY])}
         query = self.engine.submit(form.format(*[source] * form.count("{}")), **options)
-        self.merged.append(Merged(query, inputs, history, shape, answer, self.begun(inputs, history, shape)))
+        self.merged.append(Merged(query, inputs, history, shape, answer, self.begun(inputs, history, shape), options["emit"]))
         self.met[f"history {history}"] += 1
 
     def restart(self) -> None:
@@ -308,6 +313,8 @@ class Script(Timelines):
             assert Counter(found) == Counter(expected), (one.query.sql, found, expected)
             if one.shape is None:
                 assert found == expected, "rows of a stream are in the order in which they came"
+            elif one.emit == "event":
+                self.compare_instants(one, one.shape)
         for two in self.chosen:
             assert bag(self.engine.answer(two.query)) == two.shown[0], two.query.sql
         for query in [one.query for one in (*self.merged, *self.chosen)]:
@@ -316,6 +323,17 @@ class Script(Timelines):
                 for change in self.engine.changes(query, since=0):
                     total[tuple(change.row.values())] += change.sign
                 assert +total == Counter(tuple(row.values()) for row in self.engine.answer(query).to_pylist())
+
+    def compare_instants(self, one: Merged, shape: Shape) -> None:
+        """The changes of every instant lead to what the window held then."""
+        changes = list(self.engine.changes(one.query, since=one.seq))
+        for time, of_instant in groupby(changes, key=lambda change: round(change.time.timestamp() * 1e6)):
+            for change in of_instant:
+                one.total[canonical(change.row)] += change.sign
+            rows = [row for row in one.model.rows if row.start <= time]
+            assert +one.total == Counter(one.answer(content(rows, shape, time))), (one.query.sql, time)
+            self.met["instants"] += 1
+        one.seq = max([one.seq, *(change.seq for change in changes)])
 
     def step(self) -> None:
         steps = [
