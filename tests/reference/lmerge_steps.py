@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from eddy import Engine
+from tests.reference.comparison import same
 from tests.reference.lmerge_model import Given, Shape, StreamMergeModel, content
 from tests.reference.reloading import Reloading
 from tests.reference.timelines import Released, Timelines
@@ -310,13 +311,13 @@ class Script(Timelines):
             rows = content(one.model.rows, one.shape, now) if one.shape else [row.row for row in one.model.rows][-1000:]
             found = [canonical(row) for row in self.engine.answer(one.query).to_pylist()]
             expected = one.answer(rows)
-            assert Counter(found) == Counter(expected), (one.query.sql, found, expected)
+            same(one.query.sql, Counter(found), Counter(expected))
             if one.shape is None:
                 assert found == expected, "rows of a stream are in the order in which they came"
             elif one.emit == "event":
                 self.compare_instants(one, one.shape)
         for two in self.chosen:
-            assert bag(self.engine.answer(two.query)) == two.shown[0], two.query.sql
+            same(two.query.sql, bag(self.engine.answer(two.query)), two.shown[0])
         for query in [one.query for one in (*self.merged, *self.chosen)]:
             if not query.is_stream:
                 total: Bag = Counter()
@@ -331,7 +332,7 @@ class Script(Timelines):
             for change in of_instant:
                 one.total[canonical(change.row)] += change.sign
             rows = [row for row in one.model.rows if row.start <= time]
-            assert +one.total == Counter(one.answer(content(rows, shape, time))), (one.query.sql, time)
+            same(f"{one.query.sql} at {time}", +one.total, Counter(one.answer(content(rows, shape, time))))
             self.met["instants"] += 1
         one.seq = max([one.seq, *(change.seq for change in changes)])
 
