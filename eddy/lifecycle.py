@@ -33,6 +33,7 @@ from eddy.joins.table_query import TableQuery
 from eddy.matching.result_rows import ResultRows
 from eddy.operators.completeness import tree_complete_since
 from eddy.operators.core import Core, JoinCore, StreamCore
+from eddy.operators.merge_stage import InputStage, inputs_named
 from eddy.operators.operation import FeedStage, Operation, QueryStage, Stage
 from eddy.operators.query_builder import QueryBuilder
 from eddy.operators.readers import make_reader
@@ -117,9 +118,11 @@ class Lifecycle:
         with checking:
             if not query.running:
                 raise ConflictError(f'query "{query.name}" is already paused', code="already_paused")
-            self._check_unread(query, "paused")
+            self._check_unread(query, "paused", by_merges=True)
             kept = make_reader(query, self._catalog).keep(self._catalog.timeline_of(query).now)
         with changing:
+            for merged in self._merged_inputs(query):
+                merged.detach()
             self._end_run(query)
             query.kept = kept
 
@@ -134,6 +137,8 @@ class Lifecycle:
             self._start(query)
             self._open(query, before, left)
             query.forget_runs(self._catalog.timeline_of(query).log.gone)
+            for merged in self._merged_inputs(query):
+                merged.attach(self._result_stage(query))
 
     def replace(self, query: Query, sql: str, params: Mapping[str, Any] | None) -> None:
         with checking:
@@ -163,8 +168,11 @@ class Lifecycle:
             query.forget_version(version)
             self._release(version)
 
-    def _check_unread(self, query: Query, done: str) -> None:
+    def _check_unread(self, query: Query, done: str, by_merges: bool = False) -> None:
+        """Raise if other queries read a query; `by_merges`: those do not count that only merge it."""
         readers = self._readers(query)
+        if by_merges:
+            readers = [other.name for other in self._catalog.readers(query) if _needs(other, query)]
         if readers:
             shown = ", ".join(readers[:10]) + (", ..." if len(readers) > 10 else "")
             raise InUseError(
@@ -175,6 +183,12 @@ class Lifecycle:
     def _readers(self, query: Query) -> list[str]:
         """The names of the queries that read a query by its name."""
         return [other.name for other in self._catalog.readers(query)]
+
+    def _merged_inputs(self, query: Query) -> list[InputStage]:
+        """The inputs of running merges that are a query."""
+        found = [other.operation for other in self._catalog.readers(query) if isinstance(other, TreeQuery)]
+        name = query.name.lower()
+        return [stage for one in found if isinstance(one, Operation) for stage in inputs_named(one.root, name)]
 
     # ---- starting
 
@@ -274,8 +288,14 @@ class Lifecycle:
         return JoinCore(joined, self._committer.joiner, sends_ends)
 
     def _named_stage(self, node: NamedQuery) -> Stage:
-        """A stage that gives the result of a running query."""
+        """A stage that gives the result of a running query; as an input of a merge it may be paused."""
         query = self._catalog.query(node.name)
+        if node.merged:
+            stage = self._result_stage(query) if query.running else None
+            return InputStage(node, self._catalog.timeline_of(query), stage)
+        return self._result_stage(query)
+
+    def _result_stage(self, query: Query) -> Stage:
         if isinstance(query, TreeQuery):
             if isinstance(query.operation, SharedOperation):
                 # who reads it wants to see single events
@@ -368,3 +388,8 @@ class Lifecycle:
             self._committer.joiner.release(query.group)
         if isinstance(query, TreeQuery):
             query.log.close()
+
+
+def _needs(reader: Query, query: Query) -> bool:
+    """Whether a query cannot go on while one that it reads by name is paused."""
+    return not isinstance(reader, TreeQuery) or reader.tree_plan.needs(query.name.lower())

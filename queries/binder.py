@@ -153,7 +153,7 @@ def _find_stream(inputs: tuple[Input, ...], defaults: list[str]) -> tuple[str, t
                 defaults.append("no window: each row counts once, as it comes")
                 return f'stream "{item.name}"', item.span
         elif item.node.is_stream:
-            return f'query "{item.alias}", which is a stream,', item.span
+            return f'{item.kind} "{item.alias}", which is a stream,', item.span
     return "", NOWHERE
 
 

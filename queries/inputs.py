@@ -5,9 +5,9 @@
     tables                     no window, with streams or alone
     relations                  no window: a query's answer, whose rows end by themselves
 
-A stream or table as it is becomes a `BoundInput`, for the shared eddy; a query in parentheses, a WITH name, a running query and
-a stream with a SLIDE window become a `DerivedInput`, a node of the tree. The streams of one query are of one timeline; the
-engine, which knows timelines, checks that.
+A stream or table as it is becomes a `BoundInput`, for the shared eddy; a query in parentheses, a WITH name, a running query, a
+stream with a SLIDE window and a merge (`queries/merging.py`) become a `DerivedInput`, a node of the tree. The streams of one
+query are of one timeline; the engine, which knows timelines, checks that.
 """
 
 from __future__ import annotations
@@ -19,10 +19,21 @@ from lineage.errors import QueryError, did_you_mean
 from lineage.schema import Schema
 from queries.bound import NOWHERE, Block, BoundInput, OutputColumn, Readable
 from queries.literals import param_rows, param_value, param_window
+from queries.merging import Merging, bind_merge
 from queries.nodes import BOUNDS, NamedQuery, Node, Slide, column_refs, schema_of
 from queries.nodes import Window as WindowNode
 from queries.sql_text import SqlText
-from queries.syntax import MAX_LEVELS, QuerySyntax, RowsWindow, SelectQuery, SlideWindow, SourceItem, Window, WindowParam
+from queries.syntax import (
+    MAX_LEVELS,
+    Name,
+    QuerySyntax,
+    RowsWindow,
+    SelectQuery,
+    SlideWindow,
+    SourceItem,
+    Window,
+    WindowParam,
+)
 from windows.spec import FOREVER, WindowKind, WindowSpec
 
 _CHOICES = "choose [RANGE 5 MINUTES], [ROWS 100] or [NOW]"
@@ -92,9 +103,12 @@ class InputBinder:
         derived: list[Derived] = []
         offset = 0
         for item in query.from_items:
-            inner = bind_query(item.query) if item.query is not None else names.get(item.name.lower())
+            named = None if item.merged else names.get(item.name.lower())
+            inner = bind_query(item.query) if item.query is not None else named
             bound: Input
-            if inner is not None:
+            if item.merged:
+                bound = self._merge(item, names, offset)
+            elif inner is not None:
                 derived.append(inner)
                 bound = self._over_node(item, inner.node, offset)
             else:
@@ -110,7 +124,7 @@ class InputBinder:
         """A stream, a table or a running query."""
         readable = self._lookup(item.name)
         if readable is None:
-            known = [*names, *(self._known_names() if self._known_names else [])]
+            known = [*names, *self._known()]
             raise self._error(item, f'stream "{item.name}" does not exist', "unknown_stream", did_you_mean(item.name, known))
         if readable.query is not None:
             return self._over_node(item, self._running(item, readable), offset)
@@ -126,7 +140,20 @@ class InputBinder:
             return self._sliding(item, readable, window, offset)
         return BoundInput(item.alias or item.name, item.name, readable, window, offset, span, window_span)
 
-    def _running(self, item: SourceItem, readable: Readable) -> NamedQuery:
+    def _known(self) -> list[str]:
+        return self._known_names() if self._known_names else []
+
+    def _merge(self, item: SourceItem, names: Mapping[str, Derived], offset: int) -> DerivedInput:
+        """A merge of streams and running queries."""
+        binder = Merging(
+            self._source, self._lookup, lambda: [*names, *self._known()],
+            lambda name, readable: self._running(name, readable, merged=True),
+            lambda over, node: self._window(over.window, schema_of(node)), self._slide,
+        )  # fmt: skip
+        node = bind_merge(binder, item, names)
+        return DerivedInput(item.name, item.name, "merge", schema_of(node), node, offset, (item.start, item.end))
+
+    def _running(self, item: SourceItem | Name, readable: Readable, merged: bool = False) -> NamedQuery:
         facts = readable.query
         assert facts is not None
         if facts.paused:
@@ -134,7 +161,7 @@ class InputBinder:
         if facts.levels >= MAX_LEVELS:
             fact = f"running queries stand above each other deeper than {MAX_LEVELS} levels"
             raise self._error(item, fact, "query_too_deep", f'read what "{item.name}" reads')
-        return NamedQuery(item.name, readable.schema, facts, (item.start, item.end))
+        return NamedQuery(item.name, readable.schema, facts, (item.start, item.end), merged)
 
     def _over_node(self, item: SourceItem, node: Node, offset: int) -> DerivedInput:
         """A node with the window behind it."""
@@ -228,15 +255,15 @@ class InputBinder:
 
     def _check_derived(self, item: SourceItem, bound: DerivedInput) -> None:
         if bound.node.is_stream:
-            fact = f'query "{bound.alias}" is a stream and needs a window in a join'
+            fact = f'{bound.kind} "{bound.alias}" is a stream and needs a window in a join'
             raise self._error(item, fact, "missing_window", _CHOICES)
         if bound.node.grows:
-            fact = f'query "{bound.alias}" reads [RANGE UNBOUNDED] and cannot stand in a join'
+            fact = f'{bound.kind} "{bound.alias}" reads [RANGE UNBOUNDED] and cannot stand in a join'
             raise self._error(item, fact, "unbounded_join", f"it would keep every row for ever: {_CHOICES}")
 
     # -- errors
 
-    def _error(self, item: SourceItem, fact: str, code: str, hint: str = "") -> QueryError:
+    def _error(self, item: SourceItem | Name, fact: str, code: str, hint: str = "") -> QueryError:
         return self._source.error(fact, item.start, item.end, code, hint)
 
     def _window_error(self, item: SourceItem, fact: str, code: str, hint: str = "") -> QueryError:

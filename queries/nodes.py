@@ -4,6 +4,7 @@
     NamedQuery     the result of a running query
     Slide          the extents of a [RANGE w SLIDE s], TUMBLE or HOP over a stream, shown at their boundaries
     Window         any other window over a stream that is itself the result of a query
+    LMerge         one stream or relation out of several that present the same rows
     Select         rows that satisfy a condition, and expressions over them
     JoinNode       a FROM list of which at least one item is no stream or table as it is
     Distinct, SetOperation, GroupBy, ToStream
@@ -47,6 +48,8 @@ class NamedQuery:
     schema: Schema
     facts: QueryProperties
     span: tuple[int, int] = field(default=NOWHERE, compare=False)
+    #: whether it is an input of a merge, which goes on while it is paused
+    merged: bool = False
 
     @property
     def children(self) -> tuple[()]:
@@ -133,15 +136,68 @@ class _Over(_ByKind):
 
 
 @dataclass(frozen=True, slots=True)
+class LMerge(_ByKind):
+    """LMERGE(a, b, ..): the rows that several inputs of equal columns present, each once (semantics 36).
+
+    Of streams a stream: its inputs are blocks and running queries. Else a relation, of relations: a window that stands behind it
+    is already in its inputs.
+    """
+
+    inputs: tuple[Node, ...]
+    #: of the inputs, as written
+    names: tuple[str, ...]
+    is_stream: bool
+    #: of a stream, whether a window stands right above: it holds rows by their own times, and ends those that are taken back
+    windowed: bool = False
+    kind = "lmerge"
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.inputs
+
+    @property
+    def columns(self) -> tuple[Column | OutputColumn, ...]:
+        return self.inputs[0].columns
+
+    @property
+    def update_pattern(self) -> str:
+        return patterns.MONOTONIC if self.is_stream else patterns.OPERATORS[self.kind].pattern([])
+
+    @property
+    def ends_known(self) -> bool:
+        return self.is_stream
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return patterns.STREAM_CASES if self.is_stream else patterns.OPERATORS[self.kind].cases
+
+    @property
+    def grows(self) -> bool:
+        return not self.is_stream and any(item.grows for item in self.inputs)
+
+    @property
+    def end_order(self) -> object:
+        return None
+
+
+def _takes_back(node: Node) -> bool:
+    """Whether a stream takes back rows that it gave: a merge does, to the window that stands right above it."""
+    return isinstance(node, LMerge) and node.windowed
+
+
+@dataclass(frozen=True, slots=True)
 class Window(_Over):
-    """[RANGE w], [NOW], [RANGE UNBOUNDED] or [ROWS n] over a stream-valued child; a row's time is that of its change."""
+    """[RANGE w], [NOW], [RANGE UNBOUNDED] or [ROWS n] over a stream-valued child; a row's time is that of its change.
+
+    Over a merge of streams a row has the time that it has there.
+    """
 
     child: Node
     window: WindowSpec
 
     @property
     def update_pattern(self) -> str:
-        return patterns.window_pattern(self.window)
+        return patterns.window_pattern(self.window, _takes_back(self.child))
 
     @property
     def ends_known(self) -> bool:
@@ -149,7 +205,7 @@ class Window(_Over):
 
     @property
     def cases(self) -> tuple[str, ...]:
-        return patterns.window_cases(self.window)
+        return patterns.window_cases(self.window, has_end=_takes_back(self.child))
 
     @property
     def grows(self) -> bool:
@@ -168,7 +224,8 @@ class Slide(_Over):
     window: WindowSpec
     #: whether it appends `window_start` and `window_end`
     bounds: bool
-    #: whether the child is a query's stream, whose rows are timed by their change and never end; else a stream as it is pushed
+    #: whether the child is a query's stream, whose rows are timed by their change and never end, or a merge; else a stream as it
+    #: is pushed
     of_query: bool = False
 
     @property
@@ -179,7 +236,8 @@ class Slide(_Over):
     def update_pattern(self) -> str:
         """Weakest, unless rows of the stream end by themselves; what a query gives as a stream does not."""
         own = self._stream()
-        return patterns.window_pattern(self.window) if own is None else own.window_pattern(self.window)
+        taken_back = _takes_back(self.child)
+        return patterns.window_pattern(self.window, taken_back) if own is None else own.window_pattern(self.window)
 
     def _stream(self) -> Readable | None:
         """The stream as it is pushed; None if it is that of a query."""
@@ -192,7 +250,8 @@ class Slide(_Over):
     @property
     def cases(self) -> tuple[str, ...]:
         own = self._stream()
-        return patterns.window_cases(self.window) if own is None else own.window_cases(self.window)
+        taken_back = _takes_back(self.child)
+        return patterns.window_cases(self.window, has_end=taken_back) if own is None else own.window_cases(self.window)
 
     @property
     def end_order(self) -> object:
@@ -396,7 +455,7 @@ class ToStream(_Over):
         return True
 
 
-Node = Block | NamedQuery | Window | Slide | Select | JoinNode | Distinct | SetOperation | GroupBy | ToStream
+Node = Block | NamedQuery | LMerge | Window | Slide | Select | JoinNode | Distinct | SetOperation | GroupBy | ToStream
 
 
 def schema_of(node: Node) -> Schema:

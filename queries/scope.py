@@ -105,7 +105,7 @@ def _find(owner: Input, name: str) -> ColumnRef | None:
 
 def _kinds(inputs: tuple[Input, ...]) -> str:
     kinds = {item.kind for item in inputs}
-    if "query" in kinds:
+    if kinds & {"query", "merge"}:
         return "source"
     return "stream or table" if "table" in kinds else "stream"
 

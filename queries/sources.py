@@ -4,6 +4,7 @@
     source  : name [window] [[AS] alias]
             | (query) [window] [AS] alias | ISTREAM|DSTREAM|RSTREAM (query) [window] [AS] alias
             | TUMBLE(name, [column,] width) [[AS] alias] | HOP(name, [column,] width, width) [[AS] alias]
+            | LMERGE(name, name {, name}) [window] [AS] alias
 
 `SourceParser` reads the items of one FROM and is called back by `queries/parser.py` for the queries in them. No two items
 answer to the same word.
@@ -40,6 +41,7 @@ from windows.spec import WindowSpec
 _JOIN_WORDS = ("JOIN", "INNER", "ON")
 _WINDOW_ORDER = "the window stands right behind the stream: FROM s [RANGE 5 MINUTES] AS a"
 _NAME_MISSING = "the name of a stream is missing"
+_MERGE = "write FROM LMERGE(a, b) [RANGE 5 MINUTES] AS r"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,13 @@ class _What:
 
     start: int
     end: int
-    #: None iff it is a query
+    #: None iff it is a query or a merge
     name: str | None
     query: QuerySyntax | None = None
     window: Window = WindowSpec.none()
     window_span: tuple[int, int] | None = None
     time: Name | None = None
+    merged: tuple[Name, ...] = ()
 
 
 class SourceParser(abc.ABC):
@@ -95,10 +98,10 @@ class SourceParser(abc.ABC):
             hint = "read fewer, or join some of them outside"
             raise cursor.error(f"the query has more than {MAX_INPUTS} FROM items", token, "too_many_inputs", hint)
         name = what.name or alias
-        assert name is not None, "a query in FROM has an alias"
+        assert name is not None, "a query or a merge in FROM has an alias"
         self._check_alias(cursor.peek(-1) if alias else token, name, alias, before)
         on = self._on() if joined else None
-        return SourceItem(what.start, what.end, name, alias, window, span, on, what.query, what.time)
+        return SourceItem(what.start, what.end, name, alias, window, span, on, what.query, what.time, what.merged)
 
     def _what(self) -> _What:
         """The name, the query or the function at the cursor."""
@@ -110,6 +113,8 @@ class SourceParser(abc.ABC):
             return self._stream_operator()
         if token.is_word(*SLIDE_FUNCTIONS) and following.is_symbol("("):
             return self._slide_function()
+        if token.is_word("LMERGE") and following.is_symbol("("):
+            return self._merge()
         name = self._name()
         return _What(name.start, name.end, cursor.name(name))
 
@@ -177,6 +182,44 @@ class SourceParser(abc.ABC):
         cursor.advance()
         return _What(token.start, token.end, name, None, make_slide(*span, width, slide), span, time)
 
+    def _merge(self) -> _What:
+        """LMERGE(name, name, ..): streams and running queries."""
+        cursor = self._cursor
+        word = cursor.advance()
+        cursor.expect_symbol("(")
+        found: list[Name] = []
+        more = not cursor.token.is_symbol(")")
+        while more:
+            if cursor.token.is_symbol("(") or cursor.token.is_word("SELECT", "WITH"):
+                hint = "submit the query with a name, and merge that"
+                raise cursor.error("LMERGE takes names", cursor.token, hint=hint)
+            token = self._name()
+            if cursor.token.is_symbol("["):
+                raise cursor.error("a window stands behind LMERGE", cursor.token, hint=_MERGE)
+            found.append(Name(token.start, token.end, None, cursor.name(token)))
+            if len(found) > MAX_INPUTS:
+                hint = "merge some of them by a query of their own, with a name"
+                raise cursor.error(f"LMERGE has more than {MAX_INPUTS} inputs", token, "too_many_inputs", hint)
+            more = cursor.take_symbol(",")
+        if not cursor.token.is_symbol(")"):
+            raise cursor.unexpected(_MERGE)
+        end = cursor.advance().end
+        self._check_merged(found, word)
+        return _What(word.start, end, None, merged=tuple(found))
+
+    def _check_merged(self, inputs: list[Name], word: Token) -> None:
+        """A merge has at least two inputs, each once."""
+        source = self._cursor.source
+        if len(inputs) < 2:
+            fact, end = ("LMERGE has one input", inputs[0].end) if inputs else ("LMERGE has no inputs", word.end)
+            raise source.error(fact, word.start, end, "too_few_inputs", f"at least two give the same rows: {_MERGE}")
+        seen: set[str] = set()
+        for name in inputs:
+            if name.name.lower() in seen:
+                fact = f'"{name.name}" stands twice in LMERGE'
+                raise source.error(fact, name.start, name.end, "duplicate_input", "an input merged with itself is that input")
+            seen.add(name.name.lower())
+
     def _comma(self, usage: str) -> None:
         if not self._cursor.take_symbol(","):
             raise self._cursor.unexpected(usage)
@@ -185,10 +228,11 @@ class SourceParser(abc.ABC):
         cursor = self._cursor
         token = cursor.token
         if not cursor.take_word("AS") and (not token.named or (token.kind is TokenKind.WORD and _is_keyword(token))):
-            if what.query is None:
+            if what.query is None and not what.merged:
                 return None
-            fact = "a query in FROM needs a name"
-            raise cursor.source.error(fact, what.start, what.end, "missing_alias", "write AS behind it: (SELECT ...) AS a")
+            called, usage = ("LMERGE", "LMERGE(a, b) AS r") if what.merged else ("a query in FROM", "(SELECT ...) AS a")
+            hint = f"write AS behind it: {usage}"
+            raise cursor.source.error(f"{called} needs a name", what.start, what.end, "missing_alias", hint)
         alias = take_name(cursor, "stream")
         if cursor.token.is_symbol("("):
             raise cursor.refuse(COLUMN_LIST)

@@ -171,11 +171,11 @@ Window = WindowSpec | WindowParam | RowsWindow | SlideWindow
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """One FROM item: a name or a query in parentheses, its window and its alias."""
+    """One FROM item: a name, a query in parentheses or a merge of names, its window and its alias."""
 
     start: int
     end: int
-    #: of a stream, a table, a WITH name or a running query; the alias of a query in parentheses
+    #: of a stream, a table, a WITH name or a running query; the alias of a query in parentheses or of a merge
     name: str
     alias: str | None
     window: Window
@@ -187,6 +187,8 @@ class SourceItem:
     query: QuerySyntax | None = None
     #: the second argument of TUMBLE or HOP where that is a column
     time: Name | None = None
+    #: the inputs of LMERGE, in the order of the text; empty iff the item is no merge
+    merged: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

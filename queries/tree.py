@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from queries.bound import BoundInput
-from queries.nodes import Block, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
+from queries.nodes import Block, GroupBy, JoinNode, LMerge, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -32,7 +32,7 @@ def with_children(node: Node, children: Sequence[Node]) -> Node:
     """Return a node like this one with other children; the node itself if the children are the same."""
     if all(new is old for new, old in zip(children, node.children, strict=True)):
         return node
-    if isinstance(node, JoinNode):
+    if isinstance(node, JoinNode | LMerge):
         return replace(node, inputs=tuple(children))
     if isinstance(node, SetOperation):
         left, right = children
@@ -97,7 +97,7 @@ def is_ordered(node: Node) -> bool:
     """Whether the rows of a relation come in an order of their own, that of (time, row): rows of streams and tables and of joins
     of them, and of the streams that queries are. When another operator shows a value, and in which order, is its own affair."""
     match node:
-        case Block() | ToStream():
+        case Block() | ToStream() | LMerge(is_stream=True):
             return True
         case NamedQuery(facts=facts):
             return facts.ordered

@@ -166,7 +166,7 @@ FUNCTIONS = (
 )
 
 #: Table functions in FROM.
-SOURCES = {"SESSION": later("SESSION"), "LMERGE": later("LMERGE"), "LATERAL": CLAUSES["LATERAL"]}
+SOURCES = {"SESSION": later("SESSION"), "LATERAL": CLAUSES["LATERAL"]}
 
 #: Words in the brackets of a window that `queries/windows.py` does not read.
 WINDOWS = {

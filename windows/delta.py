@@ -25,6 +25,8 @@ from lineage.schema import Type
 
 #: The rank of all scheduled ends of an instant: before every arrival.
 SCHEDULED = -1
+#: The rank of what is decided once all rows of a commit have come: behind every arrival.
+LAST = 2**61
 
 
 @dataclass(slots=True)

@@ -83,6 +83,7 @@ OPERATORS = {
     "intersect": OperatorRule(_reorder, _HAND_OVER),
     "except": OperatorRule(_always(STRICT), _ALL, keeps_ends=False),
     "group-by": OperatorRule(_always(WEAK), _ALL, keeps_ends=False),
+    "lmerge": OperatorRule(_always(STRICT), _PASS, keeps_ends=False),
     "istream": OperatorRule(_always(MONOTONIC), STREAM_CASES),
     "dstream": OperatorRule(_always(MONOTONIC), ("-->+",)),
     "rstream": OperatorRule(_always(MONOTONIC), ("+->+", "-->+")),

@@ -50,7 +50,7 @@ class WindowSpec:
     """The declared window of a FROM item. Equal specs hold the same rows of a stream."""
 
     kind: WindowKind
-    #: the length of a row's life by the clock, `FOREVER` if the clock never ends it; meaningless for NONE
+    #: the length of a row's life by the clock, `FOREVER` if the clock never ends it; of NONE `FOREVER` iff it is `timed`
     width_us: int
     #: how many rows it holds, of each key; 0 iff the kind is not ROWS
     rows: int = 0
@@ -63,6 +63,11 @@ class WindowSpec:
     @classmethod
     def none(cls) -> WindowSpec:
         return cls(WindowKind.NONE, 0)
+
+    @classmethod
+    def timed(cls) -> WindowSpec:
+        """No window, for a merge: each row as it comes with its own time, which a lagging row begins after."""
+        return cls(WindowKind.NONE, FOREVER)
 
     @classmethod
     def now(cls) -> WindowSpec:
@@ -106,6 +111,11 @@ class WindowSpec:
     def is_stream(self) -> bool:
         """Whether a query over it is a stream (only +) rather than a relation."""
         return self.kind is WindowKind.NONE
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is a stream whose rows have their own times, those that are stored with the others."""
+        return self.kind is WindowKind.NONE and self.width_us == FOREVER
 
     @property
     def ends(self) -> bool:

@@ -133,6 +133,11 @@ class TreePlan:
     def is_stream(self) -> bool:
         return self.root.is_stream
 
+    def needs(self, query: str) -> bool:
+        """Whether it reads a query (a name in lower case) elsewhere than in a merge: it cannot go on while that is paused."""
+        read = [node for node in walk(self.root) if isinstance(node, NamedQuery) and node.name.lower() == query]
+        return not all(node.merged for node in read)
+
     @property
     def opens(self) -> bool:
         """Whether the first answer may have rows even without history: from tables, other queries, or an aggregate without

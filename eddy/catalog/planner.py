@@ -19,14 +19,14 @@ from queries.bound import Block, BoundInput, OutputColumn
 from queries.forms import forms_of
 from queries.guards import check_length
 from queries.joins import Join
-from queries.nodes import NamedQuery, Node, Slide, column_refs
+from queries.nodes import LMerge, NamedQuery, Node, Slide, Window, column_refs
 from queries.parser import parse
 from queries.prepared import PreparedQuery, prepare
 from queries.split import split
 from queries.sql_text import SqlText
 from queries.syntax import ParsedQuery
 from queries.tree import defaults_of, leaves, mapped, union_bits, walk
-from windows.spec import WindowSpec
+from windows.spec import WindowKind, WindowSpec
 
 #: Texts that are remembered.
 _TEXTS = 1024
@@ -154,9 +154,34 @@ class Planner:
 
 
 def _with_extent(node: Node) -> Node:
-    """The block below a SLIDE with a window long enough for the extent shown, which stays until the next boundary."""
-    if not isinstance(node, Slide) or node.of_query:
+    """The block below a SLIDE with a window long enough for the extent shown, which stays until the next boundary.
+
+    The blocks below a merge of streams have the window that stands over it; where rows are counted, or where there is none, they
+    give each row as it comes.
+    """
+    if isinstance(node, LMerge) and node.is_stream and not node.windowed:
+        return _held(node, WindowSpec.timed())
+    if not isinstance(node, Slide | Window):
+        return node
+    if isinstance(node.child, LMerge) and node.child.windowed:
+        return replace(node, child=_held(node.child, _kept(node.window)))
+    if isinstance(node, Window) or node.of_query:
         return node
     assert isinstance(node.child, Block), "a stream as it is pushed is a block"
-    block, kept = node.child, WindowSpec.kept(node.window)
-    return replace(node, child=replace(block, inputs=(replace(block.inputs[0], window=kept),)))
+    return replace(node, child=_holding(node.child, _kept(node.window)))
+
+
+def _kept(window: WindowSpec) -> WindowSpec:
+    """The window of a stream that holds the rows of a window above it."""
+    if window.kind is WindowKind.ROWS:
+        return WindowSpec.timed()
+    return WindowSpec.kept(window) if window.kind is WindowKind.SLIDE else window
+
+
+def _held(merge: LMerge, window: WindowSpec) -> LMerge:
+    inputs = tuple(_holding(item, window) if isinstance(item, Block) else item for item in merge.inputs)
+    return replace(merge, inputs=inputs)
+
+
+def _holding(block: Block, window: WindowSpec) -> Block:
+    return replace(block, inputs=(replace(block.inputs[0], window=window),))

@@ -14,6 +14,8 @@ from typing import Any
 from eddy.base.plans import JoinPlan, TreePlan
 from eddy.catalog.catalog import Catalog
 from eddy.inspect.explain import explain_join, explain_plan
+from eddy.inspect.explain_merge import explain_lmerge
+from eddy.operators.merge_stage import MergeStage
 from eddy.operators.operation import Operation, OperatorStage
 from eddy.operators.replanning import Replanner, ReplanPace, first_choice, fixed_reason
 from eddy.operators.shared_operation import SharedOperation
@@ -23,7 +25,7 @@ from eddy.planning.plan_choice import Choice, choice_ns, edge_ns, load_of, node_
 from eddy.planning.strategies import Strategies
 from eddy.routing.base import Policy
 from queries.forms import Form
-from queries.nodes import Block, Node
+from queries.nodes import Block, LMerge, Node
 from queries.tree import word_of
 from windows.costs import OPERATORS, Upkeep, operator_cost
 from windows.state.calendar import Calendar
@@ -50,7 +52,7 @@ def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, 
         "timeline": plan.timeline,
         "columns": {column.name: column.type.value for column in plan.outputs},
         "plan": shown.plan(),
-        "operators": [shown.operator(node) for node in shown.nodes],
+        "operators": [shown.operator(node, catalog) for node in shown.nodes],
         "blocks": blocks,
         "modules": list(dict.fromkeys(module for block in blocks.values() for module in block["modules"])),
         "policy": policy.name,
@@ -107,7 +109,7 @@ class _Shown:
     def _strategies(self, form: Form) -> Strategies:
         return strategies_for(form, self._flows) if self._expiry == "auto" else Strategies(self._expiry, form.facts)
 
-    def operator(self, node: Node) -> dict[str, Any]:
+    def operator(self, node: Node, catalog: Catalog) -> dict[str, Any]:
         strategies = self.choice.strategies
         operator = operator_of(node, strategies)
         found: dict[str, Any] = {
@@ -120,6 +122,8 @@ class _Shown:
             return found
         found["as"] = operator
         stage = None if self._replanner is None else self._replanner.built.stages.get(node)
+        if isinstance(node, LMerge):
+            found["merge"] = explain_lmerge(node, catalog, stage if isinstance(stage, MergeStage) else None)
         if isinstance(stage, OperatorStage):
             found["holds"] = stage.operator.stats()
         found["cost_ns"] = round(node_ns(node, self.choice, self._flows))

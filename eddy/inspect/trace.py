@@ -70,6 +70,8 @@ def _judge(subject: Subject, query: Query, catalog: Catalog, allowance: Allowanc
     if subject.dropped:
         return _refusal("the row is late, and the stream drops late rows")
     leaves = list(islice(leaves_of(query, subject.source, catalog), MAX_LEAVES))
+    if not leaves:
+        return _refusal("the query by which it would come is paused")
     known: dict[object, dict[str, Any]] = {}
     verdicts = []
     for leaf in leaves:

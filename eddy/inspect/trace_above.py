@@ -45,6 +45,7 @@ from queries.nodes import (
     Distinct,
     GroupBy,
     JoinNode,
+    LMerge,
     Node,
     Select,
     SetOperation,
@@ -132,6 +133,8 @@ class _Climb:
             case SetOperation() as node:
                 word = node.kind.upper() + (" ALL" if node.all else "")
                 self._facts.append({"side": f"{'left' if step.child == 0 else 'right'} of {word}"})
+            case LMerge() as node:
+                self._facts.append({"side": f"input {node.names[step.child]} of LMERGE({', '.join(node.names)})"})
             case JoinNode() as node:
                 others = [name for at, name in enumerate(node.aliases) if at != step.child]
                 self._facts.append({"join": f"with {', '.join(others)}"})

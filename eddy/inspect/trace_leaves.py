@@ -160,6 +160,9 @@ class _Finder:
         """The leaves below a node; `running` are the running blocks, in tree order."""
         if isinstance(node, NamedQuery):
             named = self._catalog.query(node.name)
+            if not named.running:
+                # a paused input of a merge: no row enters by it
+                return
             yield from self.of_query(named, (named, *through), above, by_event)
             return
         if isinstance(node, Block):

@@ -15,7 +15,7 @@ from eddy.reading.opening import complete_since
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from lineage.elements import BEGINNING
-from queries.nodes import Block, NamedQuery, Node, Slide, Window
+from queries.nodes import Block, LMerge, NamedQuery, Node, Slide, Window
 from windows.spec import FOREVER, WindowSpec
 
 #: What a block reads: its sources, their windows and the first row of each that it sees.
@@ -57,6 +57,8 @@ def _since(node: Node, now: int, blocks: Mapping[Block, Read]) -> int:
 
 def _missed(child: Node, now: int, blocks: Mapping[Block, Read]) -> int | None:
     """Latest time of a row missing or wrong in a window over `child`; None if the window is complete."""
+    if isinstance(child, LMerge):
+        return max((missed for item in child.inputs if (missed := _missed(item, now, blocks)) is not None), default=None)
     if not isinstance(child, Block):
         return _since(child, now, blocks)
     sources, _, births = blocks[child]

@@ -26,6 +26,7 @@ from windows.delta import Delta, Plus, empty, no_minus
 from windows.operators.operator import Operator, TimedOperator
 from windows.operators.slide import SlideOperator
 from windows.operators.to_stream import AnswerStream, ChangeStream
+from windows.operators.window import WindowOperator
 from windows.state.values import ValueCodes
 
 if TYPE_CHECKING:
@@ -213,8 +214,8 @@ class OperatorStage(Stage):
         if isinstance(self.operator, ChangeStream | AnswerStream):
             # what was there before the query is no change
             return empty(self.types)
-        if isinstance(self.operator, SlideOperator):
-            # rows came with the starts that they had, and boundaries have passed since
+        if isinstance(self.operator, SlideOperator | WindowOperator):
+            # rows came with the starts that they had, and boundaries and ends have passed since
             return self.operator.answer([], now)
         return found
 
@@ -260,7 +261,11 @@ class QueryStage(Stage):
 
     def forget(self) -> None:
         super().forget()
-        self._answered = None
+        if self._answered is not None:
+            self._answered = None
+            # queries that it reads by name were asked as well
+            for stage in self._root.stages():
+                stage.forget()
 
 
 class Operation:

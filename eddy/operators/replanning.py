@@ -27,7 +27,7 @@ from eddy.planning.strategies import Strategies
 from filters.expressions.expression import Expression, user_functions_of
 from lineage.identity import ById
 from queries.forms import Form
-from queries.nodes import Block, GroupBy, JoinNode, Node, Select, Slide, ToStream, Window
+from queries.nodes import Block, GroupBy, JoinNode, LMerge, Node, Select, Slide, ToStream, Window
 from queries.tree import walk
 from windows.operators.recipient import Recipient, StreamRecipient
 from windows.state.rows import LiveRows
@@ -163,6 +163,8 @@ def fixed_reason(root: Node) -> str:
     for node in walk(root):
         if node.is_stream or isinstance(node, ToStream | Window):
             return "a stream has no past to build from"
+        if isinstance(node, LMerge):
+            return "a merge shows what an input gave that may be paused now"
         if isinstance(node, Slide):
             return "an extent that is shown is not built anew"
         if isinstance(node, JoinNode) and any(node.frozen):

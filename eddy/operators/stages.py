@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eddy.operators.merge_stage import MergeStage
 from eddy.operators.operation import FeedStage, OperatorStage, Stage
 from eddy.operators.stamp import StampStage
 from eddy.planning.join_order import JoinOrder, slides
@@ -16,7 +17,20 @@ from eddy.reading.stream_feed import Feed
 from filters.expressions.expression import ColumnRef, Expression
 from lineage.identity import ById
 from lineage.schema import Type
-from queries.nodes import Block, Distinct, GroupBy, JoinNode, NamedQuery, Node, Select, SetOperation, Slide, ToStream, Window
+from queries.nodes import (
+    Block,
+    Distinct,
+    GroupBy,
+    JoinNode,
+    LMerge,
+    NamedQuery,
+    Node,
+    Select,
+    SetOperation,
+    Slide,
+    ToStream,
+    Window,
+)
 from queries.tree import asks_for_order, remembers, union_sides, walk
 from windows import patterns
 from windows.aggregates.aggregate import AggregateKind, AggregateSpec
@@ -26,9 +40,11 @@ from windows.operators.group_by import GroupByOperator
 from windows.operators.intersect import IntersectStar
 from windows.operators.join import JoinOperator
 from windows.operators.recipient import Recipient, StreamRecipient
+from windows.operators.relation_merge import RelationMerge
 from windows.operators.select import SelectOperator
 from windows.operators.set_operation import KINDS, SetOperator
 from windows.operators.slide import SlideOperator
+from windows.operators.stream_merge import StreamMerge
 from windows.operators.to_stream import AnswerStream, ChangeStream
 from windows.operators.union import UnionAll
 from windows.operators.window import WindowOperator
@@ -90,10 +106,13 @@ class Builder:
                 return self._slide(node, self._slid(node))
             case Window(child=child, window=window):
                 below = self.stage(child)
-                return OperatorStage(WindowOperator(below.types, window), [below])
+                takes_back = isinstance(child, LMerge) and child.windowed
+                return OperatorStage(WindowOperator(below.types, window, takes_back=takes_back), [below])
+            case LMerge():
+                return self._merge(node)
             case NamedQuery():
                 found = self._named(node)
-                if not self._remembers or node.is_stream:
+                if not self._remembers or node.is_stream or node.merged:
                     return found
                 # it is a relation: what is given from one of its rows to an equal one has been there all the time
                 return OperatorStage(SetOperator(KINDS["except", True], found.types, [self._rows_of(node, found)]), [found])
@@ -128,6 +147,18 @@ class Builder:
             below.types, window.width_us, window.slide_us, bounds=node.bounds, ends_early=below.ends_early
         )  # fmt: skip
         return OperatorStage(operator, [below])
+
+    def _merge(self, node: LMerge) -> Stage:
+        """A merge; its streams may hold rows from before the query, with their starts, and their ends are its window's affair."""
+        if not node.is_stream:
+            children = [self.stage(item) for item in node.inputs]
+            return MergeStage(RelationMerge(children[0].types, len(children)), children, node.names)
+        children = [
+            FeedStage(self._feed(item, False), keeps_starts=True) if isinstance(item, Block) else self.stage(item)
+            for item in node.inputs
+        ]
+        operator = StreamMerge(children[0].types, len(children), takes_back=node.windowed)
+        return MergeStage(operator, children, node.names)
 
     def _distinct(self, node: Distinct) -> Stage:
         below = self.stage(node.child)

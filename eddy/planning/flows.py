@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from lineage.identity import ById
 from queries.forms import Form
-from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, LMerge, Node, Select, SetOperation
 from windows.spec import WindowKind
 
 
@@ -64,6 +64,8 @@ def default_share(node: Node, inputs: Sequence[Flow]) -> OutputShare:
             return OutputShare(0.5, 0.5, 0.25 if kind == "except" else 0.0)
         case GroupBy():
             return OutputShare(1.0, 0.1, 1.0)
+        case LMerge(inputs=merged):
+            return OutputShare(1 / len(merged), 1 / len(merged), 0.0)
     return OutputShare(1.0, 1.0, 0.0)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from eddy.planning.flows import Flow, Flows
 from eddy.planning.strategies import Strategies
 from queries.forms import Form
-from queries.nodes import Block, Distinct, GroupBy, JoinNode, Node, Select, SetOperation, ToStream
+from queries.nodes import Block, Distinct, GroupBy, JoinNode, LMerge, Node, Select, SetOperation, ToStream
 from windows import patterns
 from windows.costs import Load
 from windows.measured_costs import SENT_MATCH, SENT_ROW, kept_ns, operator_ns
@@ -46,6 +46,8 @@ def operator_of(node: Node, strategies: Strategies) -> str:
             if kind == "intersect":
                 return "intersect-star" if strategies.is_star(node) else "intersect"
             return "minus"
+        case LMerge(is_stream=is_stream):
+            return "union" if is_stream else "distinct"
         case ToStream():
             return "stream"
     return "window" if node.children else ""

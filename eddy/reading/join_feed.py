@@ -34,6 +34,7 @@ class JoinFeed(Feed):
         self.types = tuple(column.type for column in query.outputs)
         self.sends_ends = not query.is_stream and (sends_ends or query.update_pattern == STRICT)
         self._query = query
+        self.sources = query.sources
         #: numbers of the matches alive, by the positions of their rows; of those whose ends are known nobody asks again
         self._numbers = ValueCodes([Type.INT] * len(query.sources))
         self._next = 0

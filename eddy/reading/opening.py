@@ -33,7 +33,7 @@ def first_seen(birth: Birth | None, source: Source, window: WindowSpec, seq: int
     if isinstance(source, TableSource):
         return 0
     stored = source.stored.settle(seq)
-    if window.is_stream:
+    if window.is_stream and not window.is_timed:
         return source.store.end
     return stored if birth is None else max(stored, birth.end_of(source.number))
 

@@ -35,6 +35,8 @@ class Feed(ABC):
     """The rows of one query for operators, commit by commit."""
 
     types: tuple[Type, ...]
+    #: the streams and tables that it reads
+    sources: list[Source]
     sends_ends: bool
     #: output values that could not be computed
     errors: int = 0
@@ -56,6 +58,7 @@ class StreamFeed(Feed):
         self.sends_ends = sends_ends and query.window.ends
         self._query = query
         self._source = source
+        self.sources = [source]
 
     def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         store, width = self._source.store, self._query.window.width_us
@@ -68,7 +71,7 @@ class StreamFeed(Feed):
     def snapshot(self, record: LoggedCommit) -> Delta:
         window, store, end = self._query.window, self._source.store, self._source.end_at(record.seq)
         if window.is_stream:
-            return self._begun(end, end, None)
+            return self._begun(0 if window.is_timed else end, end, None)
         return self._begun(store.first_after(record.after - window.width_us) if window.ends else 0, end, None)
 
     def _found(self, first: int, last: int) -> Iterator[tuple[Page, np.ndarray]]:
@@ -95,7 +98,8 @@ class StreamFeed(Feed):
             known = ends if window.ends else np.full(len(ids), FOREVER)
             places = np.zeros(len(ids), np.int64) if ranks is None else ranks.at(self._source, ids)
             # rows of a stream that a query makes are timed by their change, those that a window holds by their time
-            effective = None if page.starts is None or window.is_stream else page.times[offsets]
+            by_change = window.is_stream and not window.is_timed
+            effective = None if page.starts is None or by_change else page.times[offsets]
             parts.append(Delta(Plus(ids, starts, places, known, columns, effective), no_minus()))
         return concatenated(self.types, parts)
 

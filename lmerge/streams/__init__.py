@@ -5,5 +5,4 @@ table.py         the temporal table that elements reconstitute, and how much of 
 conditions.py    when an output may still follow its inputs: C1-C3, and the counts of R4
 properties.py    which case the properties of the inputs allow
 cleanse.py       an input put in order, so that a simpler case can take it
-changes.py       signed changes as elements, and back
 """

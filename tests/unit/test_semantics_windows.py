@@ -25,6 +25,9 @@ ELSEWHERE = {
          "tests/unit/experiments/papers/test_errata.py::test_a_premature_end_is_not_a_join_message",
          "tests/unit/experiments/papers/test_exactness.py::test_premature_ends_travel_under_every_strategy"],
     33: ["tests/unit/experiments/papers/test_update_patterns_figures.py::test_query_4_keeps_the_results_of_distinct_once"],
+    36: ["tests/model/test_merges.py::test_a_seed_of_merged_streams_passes",
+         "tests/model/test_lmerge.py::test_a_seed_of_merges_in_from_passes",
+         "tests/unit/eddy/test_lmerge.py::test_what_the_stream_that_moves_the_point_lacks_is_taken_back_at_the_clock"],
 }  # fmt: skip
 
 
@@ -301,12 +304,12 @@ def test_every_point_of_the_semantics_has_a_test() -> None:
     for named in (test for tests in ELSEWHERE.values() for test in tests):
         path, _, test = named.partition("::")
         assert f"def {test}(" in (ROOT / path).read_text(), named
-    assert sorted(found | set(ELSEWHERE)) == list(range(1, 35))
+    assert sorted(found | set(ELSEWHERE)) == [*range(1, 35), 36]
 
 
 def test_points_of_later_work_say_that_they_are_not_built_yet() -> None:
     text = (ROOT / "docs" / "semantics.md").read_text()
     points = dict(re.findall(r"^(\d+)\. (.*?)(?=^\d+\. |^## )", text, re.MULTILINE | re.DOTALL))
-    assert all("not built yet" in points[str(n)].lower() for n in range(35, 40))
+    assert all("not built yet" in points[str(n)].lower() for n in (35, 37, 38, 39))
     built = {n for n, point in points.items() if "not built yet" not in point.lower()}
-    assert built == {str(n) for n in range(1, 35)} - {"2", "9"}  # which name one part each that comes later
+    assert built == {str(n) for n in (*range(1, 35), 36)} - {"2", "9"}  # which name one part each that comes later

@@ -1,5 +1,7 @@
 """Window operators: each takes the changes of its inputs and returns its own.
 
+    `stream_merge.py`    LMERGE of streams: each row once, as soon as one gives it
+    `relation_merge.py`  LMERGE of relations: the rows of the input that decides
     `select.py`          condition and columns, no state
     `union.py`           UNION ALL, no state
     `set_operation.py`   EXCEPT, INTERSECT, UNION, DISTINCT: one kernel over counts of values

@@ -9,6 +9,7 @@ what is alive: ids, codes and slots of rows that ended are used again.
 
 from __future__ import annotations
 
+import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -55,6 +56,27 @@ class Operator(ABC):
     @abstractmethod
     def check(self) -> None:
         """Assert every invariant of the state; O(state)."""
+
+
+class InputState(enum.Enum):
+    """What an input of a merge gives in a commit."""
+
+    CHANGES = "changes"
+    #: all of its rows, for it has just come back; of a stream those that come now
+    WHOLE = "whole"
+    #: it is paused
+    NOTHING = "nothing"
+
+
+class MergeOperator(Operator):
+    """An operator over inputs that present the same rows: how far each has come decides which one counts."""
+
+    #: the number of the input that decides; -1 before the first
+    leader: int
+
+    @abstractmethod
+    def stand(self, points: Sequence[int | None], states: Sequence[InputState]) -> None:
+        """Say, before `process`, where the inputs stand after the commit; None: it has no say, for it is paused."""
 
 
 class TimedOperator(Operator):

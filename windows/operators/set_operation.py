@@ -168,7 +168,10 @@ class SetOperator(Operator):
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         applied = [rows.apply(delta, upto) for rows, delta in zip(self._rows, inputs, strict=True)]
-        found = self._walked([events for events, _ in applied], [codes for _, codes in applied])
+        return self._settled(self._walked([events for events, _ in applied], [codes for _, codes in applied]))
+
+    def _settled(self, found: Delta) -> Delta:
+        """End the commit: let go of rows and copies that ended."""
         for rows in self._rows:
             rows.settle()
         self._n_shown += len(found.plus) - len(found.minus)

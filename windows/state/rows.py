@@ -124,6 +124,14 @@ def walk_events(
     counts[_DROPPED] = dropped
 
 
+@kernel("void(int64[::1], int64[::1], int64[::1])")
+def forget_ids(slots: np.ndarray, ids: np.ndarray, table: np.ndarray) -> None:
+    """Take the ids of live rows out of the table."""
+    shift = table_shift(table)
+    for k in range(len(slots)):
+        delete_entry(table, _find_id(ids[slots[k]], ids, table, shift), shift)
+
+
 def _joined(parts: list[Array]) -> Array:
     """Concatenate arrays; a copy only if there are several."""
     filled = [part for part in parts if len(part)]
@@ -197,9 +205,10 @@ class LiveRows:
 
     def end(self, slots: Array, upto: int) -> None:
         """End rows in the commit that was last applied, by their own operator."""
-        assert not self._by_id, "who has rows by id ends them by id"
-        # those due by `upto` have been found, and are among the ended already
-        early = slots[self.ends[slots] > upto]
+        # those due by `upto` have been found, and are among the ended already; so are those that a - ended
+        early = slots[(self.ends[slots] > upto) & (self.alive[slots] != 0)]
+        if self._by_id:
+            forget_ids(early, self.ids, self._table)
         self.alive[early] = 0
         self.buffer.remove(early[self.ends[early] < FOREVER], self.ends)
         self._ended = np.concatenate([self._ended, early])

@@ -60,6 +60,11 @@ QUERIES = {
     "derived key of a table": f"SELECT s.k, limits.hi FROM s {W}, limits WHERE s.b = limits.k + 1",
     "merged": "SELECT m3.k, m4.v FROM m3 [RANGE 1 SECOND], m4 [RANGE 1 SECOND] WHERE m3.k = m4.k",
     "derived key of operators": f"SELECT a.k FROM s {W} AS a, (SELECT DISTINCT k FROM t {W}) AS b WHERE a.b = b.k % 4",
+    "counted": f"SELECT k, COUNT(*) AS n FROM t {W} GROUP BY k",
+    "recounted": f"SELECT k, COUNT(*) AS n FROM s {W} WHERE a > 0.1 GROUP BY k",
+    "merge of relations": "SELECT k, n FROM LMERGE(counted, recounted) AS r WHERE n > 1",
+    "altered": f"ISTREAM (SELECT k, COUNT(*) AS n FROM t {W} GROUP BY k)",
+    "merge of streams": "SELECT k, n FROM LMERGE(changed, altered) [PARTITION BY k ROWS 5] AS r",
 }  # fmt: skip
 
 #: Merged streams of each case, by name.

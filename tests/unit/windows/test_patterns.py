@@ -62,6 +62,7 @@ RULES = [
     *(("group-by", [pattern], WEAK) for pattern in PATTERNS),
     *(("except", [pattern, MONOTONIC], STRICT) for pattern in PATTERNS),
     *(("istream", [pattern], MONOTONIC) for pattern in PATTERNS),
+    *(("lmerge", [pattern, WEAKEST], STRICT) for pattern in PATTERNS),
     ("union", [MONOTONIC, MONOTONIC], MONOTONIC),
     ("union", [MONOTONIC, WEAKEST], WEAKEST),
     ("union", [WEAK, WEAKEST], WEAK),
@@ -90,7 +91,7 @@ def test_an_operator_makes_its_pattern_of_those_of_its_inputs(operator: str, pat
 
 
 CASES = [
-    (("select", "union", "join", "join with a frozen table", "join with a live table"), "+->+ -->-"),
+    (("select", "union", "join", "join with a frozen table", "join with a live table", "lmerge"), "+->+ -->-"),
     (("distinct", "intersect"), "+->+ -->+ -->-"),
     (("except", "group-by"), "+->+ +->- -->+ -->-"),
     (("istream",), "+->+"),

@@ -28,13 +28,13 @@ from experiments.papers.lmerge import (
     make_slow_merge,
     stable,
 )
+from experiments.papers.lmerge.changes import ChangeReader, SignedChanges
 from experiments.papers.lmerge.in2t import In2tNode
 from experiments.papers.lmerge.in3t import In3tNode, move
 from experiments.papers.lmerge.indexed import Key
 from experiments.papers.lmerge.ordered import SlowOrdered
 from lineage.elements import BEGINNING, FOREVER
 from lmerge.cases.outcomes import CHANGED
-from lmerge.streams.changes import ChangeReader, SignedChanges
 from lmerge.streams.conditions import Presented, find_breach
 from lmerge.streams.elements import ADJUST, INSERT
 from lmerge.streams.table import FROZEN, HALF_FROZEN, freeze_state

@@ -30,7 +30,8 @@ from windows.operators.distinct import DeltaStar, distinct
 from windows.operators.group_by import GroupByOperator
 from windows.operators.intersect import IntersectStar
 from windows.operators.join import JoinOperator, JoinStep, KeyPair, PairJoin
-from windows.operators.operator import Child, Operator
+from windows.operators.operator import Child, InputState, Operator
+from windows.operators.relation_merge import RelationMerge
 from windows.operators.select import SelectOperator
 from windows.operators.set_operation import KINDS, SetOperator
 from windows.operators.slide import SlideOperator
@@ -89,6 +90,14 @@ def three(buffer: MakeBuffer, sends: bool) -> Operator:
     return JoinOperator([TYPES] * 3, steps, lambda _: rows(buffer), lambda: LiveRows(Calendar()))
 
 
+def merged(buffer: MakeBuffer, sends: bool) -> Operator:
+    """A merge of which the first input decides, as it does while no point says otherwise."""
+    operator = RelationMerge(TYPES, 2)
+    operator.stand([0, 0], [InputState.CHANGES] * 2)
+    operator.process([empty(TYPES)] * 2, -(2**62))
+    return operator
+
+
 #: name -> (its row in the table, inputs, how it is made of a kind of buffer and of whether its inputs send ends)
 OPERATORS: dict[str, tuple[str, int, Callable[[MakeBuffer, bool], Operator]]] = {
     "select": ("select", 1, lambda buffer, sends: SelectOperator(ABOVE, [X], sends_ends=sends)),
@@ -111,6 +120,7 @@ OPERATORS: dict[str, tuple[str, int, Callable[[MakeBuffer, bool], Operator]]] = 
     "group-by": ("group-by", 1, lambda buffer, sends: GroupByOperator(TYPES, 1, [COUNT, SUM], rows(buffer))),
     "scalar aggregates": ("group-by", 1, lambda buffer, sends: GroupByOperator(TYPES, 0, [COUNT, SUM], rows(buffer))),
     "having": ("select", 1, lambda buffer, sends: Having(GroupByOperator(TYPES, 1, [COUNT], rows(buffer)))),
+    "lmerge": ("lmerge", 2, merged),
     "istream": ("istream", 1, lambda buffer, sends: ChangeStream(1, TYPES, rows(buffer))),
     "dstream": ("dstream", 1, lambda buffer, sends: ChangeStream(-1, TYPES, rows(buffer))),
     "rstream": ("rstream", 1, lambda buffer, sends: AnswerStream(TYPES, rows(buffer))),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +24,7 @@ import windows.operators.window
 import windows.state.netting
 from eddy.base.compile import ensure
 from lineage.schema import Type
+from tests.reference.mutants import mutated
 from tests.unit.windows.histories import compare, random_history
 from tests.unit.windows.operators import (
     test_group_by,
@@ -130,7 +129,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
         windows.operators.join_keys, "key_columns", "usable &= ~column.nulls", "pass", run_join,
     ),
     "ROWS n holds n - 1": (
-        windows.operators.window, "walk_newest", "> n_newest", ">= n_newest", run_rows_window,
+        windows.operators.window, "walk_newest", "- n_newest", "- n_newest + 1", run_rows_window,
     ),
     "a displaced row ends again": (
         windows.operators.window, "walk_newest", "elif displaced[slot] == 0:", "else:", run_rows_window,
@@ -198,18 +197,6 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
         windows.operators.union, "_numbered", "part * len(ids) + k", "part * len(ids)", run_union,
     ),
 }  # fmt: skip
-
-
-def mutated(where: Any, name: str, old: str, new: str) -> Any:
-    """A function of a module or class with one expression changed, in plain Python."""
-    function = getattr(where, name)
-    function = getattr(function, "py_func", function)
-    source = textwrap.dedent(inspect.getsource(function))
-    source = source[source.index("def ") :]
-    assert source.count(old) == 1, f"{name} says that once"
-    namespace = dict(function.__globals__)
-    exec(source.replace(old, new), namespace)  # our own source
-    return namespace[name]
 
 
 @pytest.mark.parametrize("what", MUTANTS)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from experiments.papers.lmerge import PhysicalElement, adjust, batch_of, elements_of, insert
+from experiments.papers.lmerge.changes import ChangeReader, SignedChanges, changes_of
 from lineage.elements import FOREVER
-from lmerge.streams.changes import ChangeReader, SignedChanges, changes_of
 from lmerge.streams.table import find_fault, reconstitute
 from tests.reference.comparison import same
 from tests.reference.presentations import present, random_table
