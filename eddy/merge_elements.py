@@ -14,7 +14,7 @@ from eddy.catalog.catalog import describe
 from eddy.merges.adjusts import check_adjusts
 from eddy.merges.element_lines import ElementLines, at_places, check_points, split_lines
 from eddy.merges.merge_inputs import MergeInput
-from eddy.merges.merge_intake import MergeIntake
+from eddy.merges.merge_intake import MergeIntake, check_order
 from eddy.merging import MergeCalls
 from eddy.streams.screening import screen, without
 from eddy.streams.source import Source
@@ -52,7 +52,7 @@ class MergeElements(MergeCalls):
             checked = source.ingestor.check(found.rows)
             self._check_times(source, checked)
             intake.check_rows(of, checked)
-            intake.check_order(of, checked)
+            check_order(intake, of, checked, source.schema)
             if found.point > BEGINNING:
                 times = np.asarray(checked.cells[intake.time_column], np.int64)
                 check_points(times, found.before_rows, "no smaller time would come", source.schema.names[intake.time_column])

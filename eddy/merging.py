@@ -13,6 +13,7 @@ from eddy.catalog.merge_definition import merge_definition
 from eddy.commit.committer import Committer
 from eddy.commit.state_cap import StateCap
 from eddy.merges.adjusts import check_adjusts
+from eddy.merges.merge_intake import check_order
 from eddy.streams.source import Source
 from eddy.streams.timeline import Rows, Timeline
 from lineage.ingest import Ingested
@@ -76,7 +77,7 @@ class MergeCalls:
                 checked = source.ingestor.check(rows)
                 self._check_times(source, checked)
                 intake.check_rows(given_by, checked)
-                intake.check_order(given_by, checked)
+                check_order(intake, given_by, checked, source.schema)
                 self._cap.charge_rows(source, checked.n_rows)
             with changing:
                 source.ingestor.commit(checked)

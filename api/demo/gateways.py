@@ -25,7 +25,7 @@ _LOST, _DELAYED, _REPEATED = 0.02, 0.2, 0.05
 _MEMORY, _STEPS = 120, 6
 
 
-class Gateways:
+class BuildingGateways:
     """The gateways of one building."""
 
     def __init__(self, building: SimulatedBuilding) -> None:

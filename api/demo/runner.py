@@ -21,7 +21,7 @@ from api.core.core import Core
 from api.core.inbox import BusyError, ClosedError
 from api.core.service import Service
 from api.demo.definitions import AIR, MERGE, SENSORS, STREAM, STREAMS, TABLE, TAG, TIMELINE, queries
-from api.demo.gateways import GATEWAYS, Gateways
+from api.demo.gateways import GATEWAYS, BuildingGateways
 from api.demo.simulated_building import TICK_MS, SimulatedBuilding
 from api.wire.bodies import JSON
 from eddy import EddyError
@@ -44,7 +44,7 @@ class Demo:
 
     def __init__(self, service: Service, seed: int = 0, now_ms: Callable[[], int] = wall_ms) -> None:
         self.building = SimulatedBuilding(seed)
-        self.gateways = Gateways(self.building)
+        self.gateways = BuildingGateways(self.building)
         self._service = service
         self._now_ms = now_ms
         #: ticks that were sent, and left out because the service was busy
@@ -118,7 +118,7 @@ class Demo:
             self.sent += 1
 
 
-def sensors_call(building: SimulatedBuilding, gateways: Gateways) -> Call:
+def sensors_call(building: SimulatedBuilding, gateways: BuildingGateways) -> Call:
     """Return the call that fills the table of sensors."""
     air = gateways.table()
     rows = {column: [*values, *air[column]] for column, values in building.table().items()}

@@ -111,11 +111,6 @@ class MergeIntake(Intake):
 
     # ---- checks
 
-    def check_order(self, of: MergeInput, checked: Ingested) -> None:
-        """Raise if rows are against the declared order."""
-        times = np.asarray(checked.cells[self.time_column], np.int64)
-        of.check_order(times, self.stream.order, self._schema.names[self.time_column])
-
     def check_rows(self, of: MergeInput, checked: Ingested) -> None:
         """Raise if rows are below a point that their input said, over at once, or too many."""
         times = np.asarray(checked.cells[self.time_column], np.int64)
@@ -393,6 +388,12 @@ class MergeIntake(Intake):
         if self._events is not None:
             self._events.check(self._merge.n_live, self.next_row)
         self.codes.check(self._held if self._events is None else self._events.payloads(self._events.live()))
+
+
+def check_order(intake: MergeIntake, of: MergeInput, checked: Ingested, schema: Schema) -> None:
+    """Raise if rows of an input are against the declared order."""
+    times = np.asarray(checked.cells[intake.time_column], np.int64)
+    of.check_order(times, intake.stream.order, schema.names[intake.time_column])
 
 
 def _as_one(columns: Sequence[np.ndarray]) -> np.ndarray:

@@ -39,16 +39,16 @@ MERGES: dict[str, dict[str, Any]] = {
 }
 
 
-class Target(NamedTuple):
+class MergeTarget(NamedTuple):
     """What is sent to in a turn: a path for each sender, and whether times must ascend."""
 
     paths: list[str]
     in_order: bool
 
 
-def _define(server: Running) -> dict[str, Target]:
+def _define(server: Running) -> dict[str, MergeTarget]:
     client = server.client
-    targets = {"streams": Target([f"/v1/streams/plain_{name}/rows" for name in INPUTS], False)}
+    targets = {"streams": MergeTarget([f"/v1/streams/plain_{name}/rows" for name in INPUTS], False)}
     for name in INPUTS:
         definition = {"columns": COLUMNS, "time": "ts", "lateness": 1_000, "timeline": f"plain_{name}"}
         client.put(f"/v1/streams/plain_{name}", json=definition).raise_for_status()
@@ -56,7 +56,7 @@ def _define(server: Running) -> dict[str, Target]:
     for number, (words, more) in enumerate(MERGES.items()):
         definition = {"columns": COLUMNS, "time": "ts", "inputs": list(INPUTS), "timeline": f"merge_{number}", **more}
         client.put(f"/v1/merges/merge_{number}", json=definition).raise_for_status()
-        targets[words] = Target([f"/v1/merges/merge_{number}/inputs/{name}/rows" for name in INPUTS], "order" in more)
+        targets[words] = MergeTarget([f"/v1/merges/merge_{number}/inputs/{name}/rows" for name in INPUTS], "order" in more)
         _submit(server, f"merge_{number}")
     return targets
 

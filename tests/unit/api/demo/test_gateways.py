@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from api.demo.definitions import AIR, MERGE
-from api.demo.gateways import GATEWAYS, STALL, Gateways
+from api.demo.gateways import GATEWAYS, STALL, BuildingGateways
 from api.demo.simulated_building import TICK_MS, SimulatedBuilding
 from eddy import Engine
 
@@ -16,12 +16,12 @@ TICKS = range(80_000, 80_000 + 8 * STALL)
 
 
 @pytest.fixture(scope="module")
-def gateways() -> Gateways:
-    return Gateways(SimulatedBuilding())
+def gateways() -> BuildingGateways:
+    return BuildingGateways(SimulatedBuilding())
 
 
 @pytest.fixture(scope="module")
-def stalls(gateways: Gateways) -> set[int]:
+def stalls(gateways: BuildingGateways) -> set[int]:
     return {tick for tick in TICKS if gateways.stalls("south", tick)}
 
 
@@ -29,7 +29,7 @@ def readings(rows: dict[str, Any]) -> list[tuple[int, int, float]]:
     return list(zip(rows["sensor"].tolist(), rows["ts"].tolist(), rows["value"].tolist()))
 
 
-def test_one_gateway_stalls_now_and_then_and_never_twice_in_a_row(gateways: Gateways, stalls: set[int]) -> None:
+def test_one_gateway_stalls_now_and_then_and_never_twice_in_a_row(gateways: BuildingGateways, stalls: set[int]) -> None:
     assert 0 < len(stalls) < len(TICKS)
     assert not any(gateways.stalls("north", tick) for tick in TICKS)
     slots = {tick // STALL for tick in stalls}
@@ -37,15 +37,15 @@ def test_one_gateway_stalls_now_and_then_and_never_twice_in_a_row(gateways: Gate
     assert all(len(gateways.rows("south", tick)["sensor"]) == 0 for tick in stalls)
 
 
-def test_a_tick_is_the_same_whoever_makes_it(gateways: Gateways) -> None:
-    other = Gateways(SimulatedBuilding())
+def test_a_tick_is_the_same_whoever_makes_it(gateways: BuildingGateways) -> None:
+    other = BuildingGateways(SimulatedBuilding())
     assert [readings(gateways.rows(name, 81_234)) for name in GATEWAYS] == [
         readings(other.rows(name, 81_234)) for name in GATEWAYS
     ]
     assert readings(gateways.rows("north", 81_234)) != readings(gateways.rows("south", 81_234))
 
 
-def test_both_present_the_same_readings_with_losses_repetitions_and_disorder(gateways: Gateways) -> None:
+def test_both_present_the_same_readings_with_losses_repetitions_and_disorder(gateways: BuildingGateways) -> None:
     sent = {name: [one for tick in TICKS for one in readings(gateways.rows(name, tick))] for name in GATEWAYS}
     for found in sent.values():
         assert len(found) > len(set(found)), "some come twice"
@@ -56,7 +56,7 @@ def test_both_present_the_same_readings_with_losses_repetitions_and_disorder(gat
         assert at // TICK_MS in range(TICKS.start - 1, TICKS.stop) and sensor // 1000 == 1
 
 
-def test_the_merged_stream_does_not_notice_a_stall(gateways: Gateways, stalls: set[int]) -> None:
+def test_the_merged_stream_does_not_notice_a_stall(gateways: BuildingGateways, stalls: set[int]) -> None:
     engine = Engine()
     options = {name: value for name, value in AIR.items() if name != "columns"}
     engine.create_merge(MERGE, AIR["columns"], **options)
