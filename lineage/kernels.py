@@ -13,15 +13,17 @@ nothing. A NamedTuple from outside is dear. Nanoseconds of a call, by the number
     one tuple              272    409    557    970
     one NamedTuple         854   1076   1394   2143
 
-`@kernel("void(int64[::1])")` declares one. `compile_kernels()` compiles every kernel declared so far, or loads it from
-the cache, and then forbids further compilation: an array of the wrong type is an error at once, not a pause of seconds
-in somebody's first push.
+`@kernel("void(int64[::1])")` declares one. `compile_kernels()` compiles every kernel declared so far that is not in the cache,
+and forbids further compilation: an array of the wrong type is an error at once, not a pause of seconds in somebody's first push. A
+kernel that is in the cache is loaded with its first call, which takes milliseconds: a program that starts needs few of them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
+from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -45,6 +47,8 @@ OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "_nrt": False}
 
 _declared: list[tuple[Any, Signature]] = []
 _compiled = 0
+#: held while a kernel is loaded: engines of several threads may call it for the first time
+_loading = threading.Lock()
 
 
 def kernel(signature: Signature) -> Callable[[F], F]:
@@ -86,7 +90,7 @@ def step(signature: Signature, body: Callable[[Any, Any], Any]) -> tuple[Signatu
 
 
 def compile_kernels(announce: Callable[[str], None], progress: Callable[[int, int], None] = lambda done, total: None) -> int:
-    """Compile or load every declared kernel; says so once if any has to be compiled, and then of each how many are done.
+    """Compile every declared kernel that is not in the cache; says so once if there is one, and then of each how many are done.
 
     Returns how many were compiled.
     """
@@ -96,14 +100,17 @@ def compile_kernels(announce: Callable[[str], None], progress: Callable[[int, in
     for done, (dispatcher, signature) in enumerate(_declared[_compiled:], 1):
         # numba's cache looks at a kernel's own file only, but kernels call helpers of other files
         dispatcher._cache._cache_file._source_stamp = f"{OPTIONS} {_stamp(dispatcher.py_func, stamps)}"
-        if not fresh and not _cached(dispatcher):
+        types = numba.core.sigutils.normalize_signature(signature)[0]
+        if _is_cached(dispatcher, types):
+            # what numba calls where no compiled form fits the arguments
+            dispatcher._compile_for_args = partial(_load, dispatcher, types)
+            continue
+        if not fresh:
             announce("compiling kernels for this machine; this takes a minute or two, once")
-        before = sum(dispatcher.stats.cache_misses.values())
-        dispatcher.compile(numba.core.sigutils.normalize_signature(signature)[0])
+        dispatcher.compile(types)
         dispatcher.disable_compile()
-        fresh += sum(dispatcher.stats.cache_misses.values()) > before
-        if fresh:
-            progress(_compiled + done, len(_declared))
+        fresh += 1
+        progress(_compiled + done, len(_declared))
     _compiled = len(_declared)
     return fresh
 
@@ -149,6 +156,21 @@ def _describe(value: Any, known: dict[Callable[..., Any], str]) -> str:
     return value.__name__ if isinstance(value, ModuleType) else f"{type(value).__name__} {value}"
 
 
-def _cached(dispatcher: Any) -> bool:
-    """Whether the kernel's compiled form is on disk for this source and CPU (numba keeps no public test for it)."""
-    return bool(dispatcher._cache._cache_file._load_index())
+def _is_cached(dispatcher: Any, types: tuple[Any, ...]) -> bool:
+    """Whether a kernel's compiled form is on disk for this source and CPU (numba keeps no public test for it)."""
+    cache = dispatcher._cache
+    return cache._index_key(types, dispatcher.targetctx.codegen()) in cache._cache_file._load_index()
+
+
+def _load(dispatcher: Any, types: tuple[Any, ...], *args: Any) -> Any:
+    """Load a kernel from the cache for its first call, and return its entry; raises `TypeError` if the arguments do not fit."""
+    given = [dispatcher.typeof_pyval(value) for value in args]
+    converts = dispatcher.typingctx.can_convert
+    if len(given) != len(types) or any(converts(one, wanted) is None for one, wanted in zip(given, types)):
+        shown = ", ".join(map(str, given))
+        raise TypeError(f"No matching definition for argument type(s) {shown} of {dispatcher.__name__}")
+    with _loading:
+        if types not in dispatcher.overloads:
+            dispatcher.compile(types)
+            dispatcher.disable_compile()
+    return dispatcher.overloads[types].entry_point
