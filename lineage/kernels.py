@@ -14,8 +14,8 @@ nothing. A NamedTuple from outside is dear. Nanoseconds of a call, by the number
     one NamedTuple         854   1076   1394   2143
 
 `@kernel("void(int64[::1])")` declares one. `compile_kernels()` compiles every kernel declared so far that is not in the cache,
-and forbids further compilation: an array of the wrong type is an error at once, not a pause of seconds in somebody's first push. A
-kernel that is in the cache is loaded with its first call, which takes milliseconds: a program that starts needs few of them.
+and forbids further compilation: an array of the wrong type is an error at once, not a pause of seconds in somebody's first push.
+A kernel that is in the cache is loaded with its first call, which takes milliseconds: a program that starts needs few of them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_experiment_runs_beside_the_service_and_ends_with_it() -> None:
     with serving("--ephemeral") as server, httpx.Client(base_url=server.url, timeout=60.0) as client:
         answer = client.post("/v1/experiments/runs", json={"name": "tickets", "quick": True})

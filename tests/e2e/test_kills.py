@@ -166,4 +166,4 @@ def run_kills(data: Path, cycles: int, seed: int) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_lost_or_repeated_in_many_kills(tmp_path: Path) -> None:
-    run_kills(tmp_path / "data", amount(4, long=50), 2)
+    run_kills(tmp_path / "data", amount(2, long=50), 2)

@@ -126,7 +126,7 @@ _COMMON = {
 
 @pytest.mark.slow
 @SCHEMA.parametrize()
-@settings(max_examples=amount(10, long=100), **_COMMON)
+@settings(max_examples=amount(5, long=100), **_COMMON)
 def test_whatever_is_asked_the_document_holds_and_a_refusal_changes_nothing(case: Any, world: World) -> None:
     check(case, world)
 

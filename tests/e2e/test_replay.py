@@ -147,7 +147,7 @@ def test_ctrl_c_says_where_it_stopped_and_the_same_command_goes_on_from_there(
         assert answers(client) == pushed_at_once(tables, dataset)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kills_of_the_replay_and_of_the_service_lose_nothing_and_double_nothing(
     tmp_path: Path, dataset: Dataset, tables: dict[str, pa.Table], rules: Path
 ) -> None:

@@ -97,13 +97,13 @@ def test_they_survive_a_crash_of_the_recovery_as_well(small_log: None) -> None:
     assert sweep(CatalogTrial(300, n_steps=4), n_losses=2, again_every=19) > 300
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(1000, 1006), 1))
 def test_one_of_many_seeds_holds(seed: int) -> None:
     assert sweep(CatalogTrial(seed), n_losses=15, again_every=50) > 2000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(2000, 2006), 1))
 def test_one_of_many_seeds_holds_while_the_log_is_folded_in(seed: int, small_log: None) -> None:
     assert sweep(CatalogTrial(seed), n_losses=15, again_every=50) > 2000

@@ -25,7 +25,7 @@ def test_it_survives_a_crash_of_the_recovery_as_well() -> None:
     assert sweep(DirectoryTrial(200, n_steps=8), n_losses=1, again_every=15) > 200
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(1000, 1010), 1))
 def test_one_of_many_seeds_holds(seed: int) -> None:
     assert sweep(DirectoryTrial(seed, n_steps=40), n_losses=8, again_every=50) > 1000

@@ -94,7 +94,7 @@ def test_they_survive_a_crash_of_the_recovery_as_well(seed: int) -> None:
     assert sweep(JournalTrial(seed), n_losses=6, again_every=3) > 500
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(1000, 1030), 8))
 def test_one_of_many_seeds_holds(seed: int) -> None:
     assert sweep(JournalTrial(seed), n_losses=50, again_every=20) > 2000

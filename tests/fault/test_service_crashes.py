@@ -277,7 +277,7 @@ def test_a_service_that_cheats_is_caught(mutant: Callable[[pytest.MonkeyPatch], 
             check(script(seed, 40), seed, 20, 3, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(100, 104), 1))
 def test_a_service_holds_what_it_acknowledged_at_many_more_crash_points(seed: int) -> None:
     chance = random.Random(seed)

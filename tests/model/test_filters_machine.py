@@ -121,6 +121,6 @@ def test_the_engine_equals_the_model_and_duckdb_after_every_step() -> None:
     _run(max_examples=amount(20, long=30), steps=25, derandomize=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_engine_equals_the_model_and_duckdb_in_many_long_runs() -> None:
     _run(max_examples=amount(15, long=150), steps=50, derandomize=False)

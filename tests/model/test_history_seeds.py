@@ -139,7 +139,7 @@ def test_the_engine_equals_the_model_and_duckdb_with_history_after_every_step() 
     _run(max_examples=amount(8, long=20), steps=25, derandomize=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_engine_equals_the_model_and_duckdb_with_history_in_many_long_runs() -> None:
     _run(max_examples=amount(10, long=100), steps=50, derandomize=False)
 
@@ -198,7 +198,7 @@ MUTANTS: dict[str, tuple[Patch, Callable[[int, int], Script]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", MUTANTS)
 def test_the_scripts_notice_a_mutant_of_history(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     patch, make = MUTANTS[what]

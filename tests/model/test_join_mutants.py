@@ -252,6 +252,7 @@ def assert_noticed(what: str | None, model: Callable[[], Naive] = Naive) -> None
     pytest.fail(f"{what} Nobody noticed in {N_SEEDS} seeds")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_audit_notices_a_mutant_of_the_model(mutant: type[Naive]) -> None:
     assert_noticed(mutant.__doc__, mutant)
@@ -317,6 +318,7 @@ def _nan_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "canonical_row", lambda values: tuple(object() if v != v else v for v in values))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", PATCHES)
 def test_the_audit_notices_a_patch_of_the_model(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true_stories()
@@ -327,6 +329,7 @@ def test_the_audit_notices_a_patch_of_the_model(what: str, monkeypatch: pytest.M
 # -- the driver ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", [ClosedWindow, NoPairWithItself, OneRowMore, EveryTableIsRetroactive, ReplaceIsSilent])
 def test_the_driver_notices_too_and_shrinks_the_script(mutant: type[Naive]) -> None:
     """What the engine will be compared by: here the mutant plays the engine."""

@@ -32,7 +32,7 @@ def test_a_seed_passes_with_the_engine_dumped_and_loaded_in_between(seed: int) -
     assert run(seed, 40, draw_options(random.Random(seed)), reloads=True).met["entered"] >= 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(1_000, 1_060), 6))
 def test_a_longer_seed_of_merged_streams_passes(seed: int) -> None:
     assert run(seed, 150, draw_options(random.Random(seed)), reloads=seed % 4 == 0).met["entered"] >= 0

@@ -228,6 +228,7 @@ def test_the_unbroken_model_passes() -> None:
     assert first_failure(Twin, n_seeds=amount(5, long=15)) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MODEL_MUTANTS)
 def test_the_driver_notices_a_mutant_of_the_model(mutant: type[Naive]) -> None:
     noticed = first_failure(functools.partial(Twin, mutant))
@@ -389,7 +390,7 @@ def _dirty_index(monkeypatch: pytest.MonkeyPatch) -> None:
     leave_it_to_the_answers(monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", ENGINE_MUTANTS)
 def test_the_driver_notices_a_mutant_of_the_engine(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ENGINE_MUTANTS[what](monkeypatch)

@@ -52,7 +52,7 @@ def test_a_seed_of_windows_that_count_rows_passes_when_the_log_holds_hardly_a_co
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(1_000, 1_020), 3))
 def test_a_longer_seed_of_windows_that_count_rows_passes(seed: int) -> None:
     script = make_row_script(seed, 100)

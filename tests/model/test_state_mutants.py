@@ -85,7 +85,7 @@ MUTANTS: dict[str, tuple[type, str, Change, str]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTANTS)
 def test_what_is_left_out_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, attribute, change, scripts = MUTANTS[name]
@@ -105,7 +105,7 @@ def test_what_is_left_out_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch)
     noticed(KINDS[scripts])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("scripts", ["filters", "joins"])
 def test_a_row_that_is_left_out_is_noticed(scripts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = Page.__getstate__

@@ -118,7 +118,7 @@ def test_shared_aggregates_pass(seed: int) -> None:
     assert replay_pair(pair, seed) > 0 and pair.n_shared > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(6_000, 6_005), 1))
 @pytest.mark.parametrize("kind", MAKERS)
 def test_one_of_many_seeds_passes(kind: str, seed: int) -> None:

@@ -257,7 +257,7 @@ def _notices(script: Script) -> bool:
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", MUTANTS)
 def test_the_driver_notices_a_mutant(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     patch, soon = MUTANTS[what]

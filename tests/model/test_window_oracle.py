@@ -168,7 +168,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTANTS)
 def test_duckdb_notices_a_mutant_of_the_model(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*MUTANTS[name])

@@ -92,6 +92,7 @@ def test_any_cutting_of_the_same_rows_into_commits_emits_what_the_model_emits(se
     assert replay(WindowScript(streams, tables, steps=steps), Engine).model.events
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(8))
 def test_a_longer_run_has_duckdb_s_answers_at_samples(seed: int) -> None:
     assert sample(make_long_script(seed, 60), Engine, 6) > 0
@@ -111,13 +112,13 @@ def test_a_much_longer_run_has_the_models_answers_after_every_step(seed: int) ->
     assert len(replay(script, Engine).model.events) > 500
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(1_000, 1_040), 8))
 def test_one_of_many_seeds_passes(seed: int) -> None:
     run(seed, 50, Engine, use_duckdb=seed % 8 == 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(range(100, 115), 1))
 def test_a_much_longer_run_has_duckdb_s_answers_at_samples(seed: int) -> None:
     assert sample(make_long_script(seed, 400), Engine, 20) > 0

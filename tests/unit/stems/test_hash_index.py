@@ -19,6 +19,7 @@ from stems.key_table import place_of
 from stems.row_store import RowStore
 from tests.reference.dictionaries import encode_list
 from tests.reference.indexes import SlowHashIndex
+from tests.reference.seeds import seeds
 
 ensure()
 
@@ -177,7 +178,7 @@ def test_positions_have_no_end(begin: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(range(40), 10))
 def test_random_steps_at_length(seed: int) -> None:
     rng = random.Random(seed)
     options = {

@@ -57,7 +57,7 @@ def test_answers_are_those_of_a_recomputation_at_every_instant(name: str, way: t
     _compare(name, *way, seed=2, step_us=7)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids=[f"{expiry}{k}" for k, (expiry, _) in enumerate(WAYS)])
 def test_many_histories_give_the_answers_of_a_recomputation(way: tuple[str, Maintenance]) -> None:
     for name in PLANS:
@@ -91,7 +91,7 @@ def test_what_was_late_is_made_up_for_when_the_queues_are_empty(expiry: str) -> 
         _compare_late(name, expiry, LOADS[k % len(LOADS)], seed=0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("load", LOADS, ids=str)
 @pytest.mark.parametrize("expiry", EXPIRY)
 def test_many_histories_are_made_up_for(expiry: str, load: tuple[int, int | None, ServiceTimes]) -> None:
