@@ -20,7 +20,8 @@ from lmerge.streams.elements import ADJUST, ElementBatch
 
 #: Room for outputs beside one for each element.
 _SPARE = 16
-_NOTHING = np.zeros(0, np.int64)
+#: No nodes.
+NOTHING = np.zeros(0, np.int64)
 _WORK = {"probed": PROBED, "looked": LOOKED, "decided": DECIDED, "passed": PASSED}
 
 
@@ -120,7 +121,7 @@ class CaseMerge:
 
     def _end_push(self) -> np.ndarray:
         """Let state follow what is alive; returns the nodes that were let go of."""
-        return _NOTHING
+        return NOTHING
 
     def _clear(self, number: int) -> None:
         """Forget what an input that leaves has given."""

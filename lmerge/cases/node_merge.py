@@ -12,10 +12,9 @@ from lineage.elements import FOREVER
 from lineage.growth import fitted, fitted_rows
 from lineage.hash_table import move_entries
 from lineage.numbers import Numbers
-from lmerge.cases.case_merge import CaseMerge
+from lmerge.cases.case_merge import NOTHING, CaseMerge
 from lmerge.cases.due import DUE, NO_NODE, ORDER, PAYLOAD, START, fitting, lay_out, linked
 from lmerge.cases.header import (
-    DECIDED,
     INSERTS,
     LOOKED,
     MOVED_BY,
@@ -51,7 +50,7 @@ class NodeMerge(CaseMerge):
         super().__init__(policies)
         self._numbers = Numbers()
         self._nodes = np.zeros((self.capacity, FIELDS), np.int64)
-        self._table = np.zeros(2 * self.capacity, np.int64)
+        self._table = np.zeros(4 * self.capacity, np.int64)
         self._by_start = np.zeros((self.capacity if policies.insert == UNFROZEN else 0, _N_LINKS), np.int64)
         self._buckets = self._start_buckets = np.zeros(0, np.int64)
         self._header[PENDING] = NO_NODE
@@ -122,6 +121,8 @@ class NodeMerge(CaseMerge):
     def _take_freed(self) -> np.ndarray:
         """Return the nodes that were let go of and are not free yet."""
         n_freed = int(self._header[N_FREED])
+        if not n_freed:
+            return NOTHING
         self._header[N_FREED] = 0
         return self._numbers.free[self.capacity - n_freed :].copy()
 
@@ -137,7 +138,7 @@ class NodeMerge(CaseMerge):
         self._nodes = fitted_rows(self._nodes, self.capacity)
         if len(self._by_start):
             self._by_start = fitted_rows(self._by_start, self.capacity)
-        table = np.zeros(2 * self.capacity, np.int64)
+        table = np.zeros(4 * self.capacity, np.int64)
         move_entries(self._table, table)
         self._table = table
 
@@ -151,7 +152,8 @@ class NodeMerge(CaseMerge):
             self._planned = looked, decided, passed
 
     def _worked(self) -> tuple[int, int, int]:
-        return int(self._header[LOOKED]), int(self._header[DECIDED]), int(self._header[PASSED])
+        looked, decided, passed = self._header[LOOKED : PASSED + 1].tolist()
+        return looked, decided, passed
 
     def _arrange(self) -> None:
         """Lay the calendars out for the nodes there are and the steps that the point takes."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from lineage.hash_table import delete_entry, entry_of, hash_of, number_of, table_shift
 from lineage.kernels import Number, called, inline, kernel
-from lineage.memory import address_of, prefetch
 from lineage.numbers import hand_out
 from lmerge.cases.due import DUE, NEXT, ORDER, PAYLOAD, START, link, n_buckets_of, unlink
 from lmerge.cases.header import (
@@ -38,14 +37,13 @@ from lmerge.cases.header import (
     NUMERATOR,
     PASSED,
     PENDING,
-    PROBED,
     ROOM,
     SHIFT,
     START_SHIFT,
 )
-from lmerge.cases.inputs import ENTERED, JOINED, N_UNFROZEN, POINT, STATE, TALLIED, TOP, has_most
+from lmerge.cases.inputs import ENTERED, JOINED, N_UNFROZEN, POINT, STATE, TOP, has_most
 from lmerge.cases.policies import EVERY, FIRST, FOLLOW, FRACTION, HALF_FROZEN, HIGHEST, LEADER, UNFROZEN
-from lmerge.streams.elements import STABLE, hash_event
+from lmerge.streams.elements import hash_event
 
 #: Fields of a node: what is out of it, and where those of the inputs begin.
 SHOWN, FIELDS = 6, 7
@@ -55,55 +53,38 @@ STATE_ARRAYS = "int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], in
 
 
 @inline
-def find_event(nodes: Number, table: Number, shift: Number, h: Number, start: Number, payload: Number) -> Number:
-    """Return the place of an event's node in the table, or the free place where it would be."""
+def find_hash(table: Number, shift: Number, h: Number) -> Number:
+    """Return the first place with a hash in the table, or the free place where it would be."""
     mask = np.int64(len(table) - 1)
     at = h >> shift
+    entry = table[np.uint64(at)]
+    if hash_of(entry) != h:
+        while entry != 0:
+            if hash_of(entry) == h:
+                break
+            at = (at + 1) & mask
+            entry = table[np.uint64(at)]
+    return at
+
+
+@called
+def find_event(nodes: Number, table: Number, at: Number, start: Number, payload: Number) -> Number:
+    """Return the place of an event's node in the table, or the free place where it would be; the search begins at a place."""
+    mask = np.int64(len(table) - 1)
     entry = table[at]
     while entry != 0:
-        if hash_of(entry) == h:
-            node = number_of(entry)
-            if nodes[node, START] == start and nodes[node, PAYLOAD] == payload:
-                break
+        node = number_of(entry)
+        if nodes[node, START] == start and nodes[node, PAYLOAD] == payload:
+            break
         at = (at + 1) & mask
         entry = table[at]
     return at
 
 
 @inline
-def find_block(
-    i: Number, batch: Number, nodes: Number, table: Number, shift: Number, field: Number, taken: Number, header: Number
-) -> Number:  # fmt: skip
-    """Look up the nodes of the elements from the i-th up to a stable, as many as a tally counts; returns where the others begin.
-
-    A node is found by the hash of its event: whoever takes it looks whether it is the right one. What it has of this input is on
-    its way from memory then.
-    """
-    kinds, starts, payloads, _, _ = batch
-    mask = np.int64(len(table) - 1)
-    row_bytes = np.int64(8 * nodes.shape[1])
-    first = address_of(nodes)
-    stop = min(i + TALLIED, len(kinds))
-    probed = np.int64(0)
-    k = i
-    while k < stop and kinds[k] != STABLE:
-        h = hash_event(starts[k], payloads[k])
-        at = h >> shift
-        entry = table[np.uint64(at)]
-        if hash_of(entry) != h:
-            while entry != 0:
-                if hash_of(entry) == h:
-                    break
-                at = (at + 1) & mask
-                entry = table[np.uint64(at)]
-                probed += 1
-        node = number_of(entry)
-        prefetch(first + node * row_bytes)
-        prefetch(first + node * row_bytes + 8 * field)
-        taken[k] = node
-        k += 1
-    header[PROBED] += k - i + probed
-    return k
+def n_probes(table: Number, shift: Number, h: Number, at: Number) -> Number:
+    """Return how many places were looked at to find one."""
+    return ((at - (h >> shift)) & (len(table) - 1)) + 1
 
 
 @inline
@@ -214,6 +195,22 @@ def gives_out(header: Number, inputs: Number, number: Number, nodes: Number, nod
                     n_having += np.int64(n_in(nodes[node, FIELDS + other], absent) > n_in(nodes[node, SHOWN], absent))
             found = n_having * header[DENOMINATOR] >= n_joined * header[NUMERATOR]
     return found
+
+
+@inline
+def skim_nothing(
+    i: Number, number: Number, batch: Number, outcomes: Number, taken: Number, nodes: Number, table: Number, bits: Number,
+    inputs: Number, header: Number,
+) -> Number:  # fmt: skip
+    """Take no elements: any of them may give out something."""
+    return i
+
+
+@inline
+def give_nothing(
+    out: Number, header: Number, inputs: Number, number: Number, nodes: Number, node: Number, end: Number
+) -> None:  # fmt: skip
+    """Give out nothing when a node is made: the policy has the say."""
 
 
 @inline

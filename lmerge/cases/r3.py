@@ -19,11 +19,12 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.elements import FOREVER
+from lineage.hash_table import hash_of, number_of
 from lineage.kernels import Number, called, inline, kernel
-from lmerge.cases.due import DUE, NEXT, PAYLOAD, START, link
+from lmerge.cases.due import DUE, NEXT, NO_NODE, PAYLOAD, START, link
 from lmerge.cases.events import merge_events
-from lmerge.cases.header import ADJUSTS, INSERTS, KEEP_ANY, PENDING, PHASE, POINT_OUT, SHIFT, TARGET
-from lmerge.cases.inputs import ENTERED, JOINED, POINT, STATE
+from lmerge.cases.header import ADJUSTS, INSERTS, KEEP_ANY, PENDING, PHASE, POINT_OUT, PROBED, SHIFT, TARGET
+from lmerge.cases.inputs import ENTERED, JOINED, POINT, STATE, TALLIED, count_tally, tallied
 from lmerge.cases.merged import write_output
 from lmerge.cases.node_merge import NodeMerge
 from lmerge.cases.nodes import (
@@ -35,15 +36,17 @@ from lmerge.cases.nodes import (
     expect,
     follows,
     forget_node,
+    give_nothing,
     gives_out,
     has_room,
     let_go,
+    skim_nothing,
     uncount_node,
 )
-from lmerge.cases.outcomes import KNOWN, NEW, UNKNOWN
+from lmerge.cases.outcomes import KNOWN, NEW, SETTLED, UNKNOWN
 from lmerge.cases.points import ENTERING
 from lmerge.cases.policies import FIRST, LAZY
-from lmerge.streams.elements import ADJUST, INSERT, ElementBatch
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch, hash_event
 
 #: No end.
 ABSENT = -(2**63)
@@ -76,6 +79,73 @@ def note_end(nodes: Number, node: Number, number: Number, kind: Number, end: Num
     return KNOWN + has if kind == INSERT else UNKNOWN - has
 
 
+@called
+def skim_known(
+    i: Number, number: Number, batch: Number, outcomes: Number, taken: Number, nodes: Number, table: Number, bits: Number,
+    inputs: Number, header: Number,
+) -> Number:  # fmt: skip
+    """Take elements up to a stable, or to one that makes a node or is due earlier than its node; returns how many are done."""
+    kinds, starts, payloads, _, ends = batch
+    field = np.uint64(FIELDS + number)
+    mask = np.int64(len(table) - 1)
+    tally = np.int64(0)
+    n_probed = np.int64(0)
+    point = header[POINT_OUT]
+    begun = i
+    while i < len(kinds):
+        at_i = np.uint64(i)
+        kind = kinds[at_i]
+        if kind == STABLE:
+            break
+        start = starts[at_i]
+        end = ends[at_i]
+        h = hash_event(start, payloads[at_i])
+        at = h >> bits
+        entry = table[np.uint64(at)]
+        if hash_of(entry) != h:
+            while entry != 0:
+                if hash_of(entry) == h:
+                    break
+                at = (at + 1) & mask
+                entry = table[np.uint64(at)]
+                n_probed += 1
+        node = np.uint64(number_of(entry))
+        outcome = np.int64(SETTLED)
+        if entry == 0:
+            if start >= point:
+                break
+            taken[at_i] = NO_NODE
+        else:
+            if nodes[node, START] != start or nodes[node, PAYLOAD] != payloads[at_i]:
+                break
+            had = nodes[node, field]
+            has = np.int64(had != ABSENT)
+            told = end if end > start else ABSENT
+            takes = (has == kind) & ((told != ABSENT) | (kind == ADJUST))
+            if takes and start < point and point <= end < nodes[node, DUE]:
+                break
+            nodes[node, field] = told if takes else had
+            outcome = KNOWN + has if kind == INSERT else UNKNOWN - has
+            taken[at_i] = np.int64(node)
+        outcomes[at_i] = outcome
+        tally += tallied(kind, outcome)
+        i += 1
+        if (i - begun) & (TALLIED - 1) == 0:
+            count_tally(inputs, number, tally)
+            tally = np.int64(0)
+    count_tally(inputs, number, tally)
+    header[PROBED] += n_probed + i - begun
+    return i
+
+
+@inline
+def give_first(
+    out: Number, header: Number, inputs: Number, number: Number, nodes: Number, node: Number, end: Number
+) -> None:  # fmt: skip
+    """Give out an event when its node is made; there is room."""
+    show(out, header, inputs, number, nodes, node, INSERT, end)
+
+
 @inline
 def take_lazily(
     out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, kind: Number, old: Number,
@@ -83,10 +153,7 @@ def take_lazily(
 ) -> Number:  # fmt: skip
     """Take an element into its node where first inserts go out, and ends lazily; returns the outcome."""
     outcome = note_end(state[0], node, number, kind, end)
-    if made:
-        outcome = np.int64(NEW)
-        show(out, header, inputs, number, state[0], node, INSERT, end)
-    return outcome
+    return np.int64(NEW) if made else outcome
 
 
 @called
@@ -212,13 +279,13 @@ def merge_r3(
     """Merge the elements `done ..` of an input; returns how many are done, fewer where the header says what is lacking."""
     if header[INSERTS] == FIRST and header[ADJUSTS] == LAZY:
         n = merge_events(
-            number, done, batch, out, outcomes, taken, state, inputs, header, ABSENT, False, is_ready, take_lazily, decide,
-            give_listed,
+            number, done, batch, out, outcomes, taken, state, inputs, header, ABSENT, False, skim_known, is_ready, give_first,
+            take_lazily, decide, give_listed,
         )  # fmt: skip
     else:
         n = merge_events(
-            number, done, batch, out, outcomes, taken, state, inputs, header, ABSENT, True, is_ready, take_by_policy, decide,
-            give_listed,
+            number, done, batch, out, outcomes, taken, state, inputs, header, ABSENT, True, skim_nothing, is_ready, give_nothing,
+            take_by_policy, decide, give_listed,
         )  # fmt: skip
     return int(n)
 
