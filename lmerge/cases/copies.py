@@ -55,6 +55,12 @@ def is_only_copy(field: Number, entries: Number, end: Number) -> Number:
     return n_copies(field) == 1 and entries[first_entry(field), END] == end
 
 
+@inline
+def is_same_copy(one: Number, other: Number, entries: Number) -> Number:
+    """Whether two fields have one copy each, with the same end."""
+    return n_copies(other) == 1 and is_only_copy(one, entries, entries[first_entry(other), END])
+
+
 @called
 def add_copy(nodes: Number, node: Number, field: Number, entries: Number, free: Number, pool: Number, end: Number) -> None:
     """Add a copy with an end; there is an entry for it."""
@@ -117,7 +123,7 @@ def first_end(field: Number, entries: Number, point: Number, otherwise: Number) 
     return entries[entry, END] if entry >= 0 else otherwise
 
 
-@called
+@inline
 def free_copies(nodes: Number, node: Number, field: Number, entries: Number, free: Number, pool: Number) -> None:
     """Take away all copies."""
     entry = first_entry(nodes[node, field])

@@ -38,11 +38,12 @@ from lmerge.cases.copies import (
     has_copy,
     has_entries,
     is_only_copy,
+    is_same_copy,
     n_copies,
 )
 from lmerge.cases.due import DUE, NEXT, ORDER, PAYLOAD, START, link
 from lmerge.cases.events import merge_events
-from lmerge.cases.header import ENTRIES, PENDING, PHASE, POINT_OUT, SHIFT, TARGET
+from lmerge.cases.header import ENTRIES, INSERTS, PENDING, PHASE, POINT_OUT, SHIFT, TARGET
 from lmerge.cases.inputs import ENTERED
 from lmerge.cases.merged import write_output
 from lmerge.cases.node_merge import NodeMerge
@@ -64,7 +65,7 @@ from lmerge.cases.nodes import (
 )
 from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, NEW, UNKNOWN
 from lmerge.cases.points import ENTERING
-from lmerge.cases.policies import Policies
+from lmerge.cases.policies import FIRST, Policies
 from lmerge.streams.elements import ADJUST, INSERT, ElementBatch
 
 _STATE = f"Tuple(({STATE_ARRAYS}, int64[:,::1], int64[::1], int64[::1]))"
@@ -165,7 +166,10 @@ def take_copy(
         else:
             add_copy(nodes, node, field, state[7], state[8], state[9], end)
         count_unfrozen(header, inputs, number, start, 1)
-        if start >= header[POINT_OUT] and n_copies(nodes[node, field]) > n_copies(nodes[node, SHOWN]):
+        if made and header[INSERTS] == FIRST:
+            outcome = np.int64(NEW)
+            show_copy(out, header, inputs, number, state, node, INSERT, 0, end)
+        elif start >= header[POINT_OUT] and n_copies(nodes[node, field]) > n_copies(nodes[node, SHOWN]):
             outcome = offer_copy(out, header, inputs, number, state, node, end)
     return outcome
 
@@ -213,9 +217,12 @@ def keep_or_forget(state: Number, inputs: Number, header: Number, node: Number) 
 @inline
 def decide_bag(state: Number, number: Number, inputs: Number, header: Number, node: Number) -> None:
     """Decide about a node that is due: it has something to give out, is kept, or is let go of."""
-    changes, _, _ = next_change(state[0], node, number, state[7], header)
+    nodes = state[0]
+    changes = False
+    if not is_same_copy(nodes[node, FIELDS + number], nodes[node, SHOWN], state[7]):
+        changes, _, _ = next_change(nodes, node, number, state[7], header)
     if changes:
-        be_listed(state[0], node, header)
+        be_listed(nodes, node, header)
     else:
         keep_or_forget(state, inputs, header, node)
 
