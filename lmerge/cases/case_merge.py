@@ -12,7 +12,20 @@ from lineage.elements import BEGINNING
 from lineage.errors import EddyError
 from lineage.growth import fitted
 from lmerge.cases.due import NO_NODE
-from lmerge.cases.header import DECIDED, DENOMINATOR, INSERTS, LACKS, LEAD, LOOKED, N_HEADER, N_OUT, PASSED, POINT_OUT, PROBED, ROOM
+from lmerge.cases.header import (
+    DECIDED,
+    DENOMINATOR,
+    INSERTS,
+    LACKS,
+    LEAD,
+    LOOKED,
+    N_HEADER,
+    N_OUT,
+    PASSED,
+    POINT_OUT,
+    PROBED,
+    ROOM,
+)
 from lmerge.cases.inputs import Counters, Inputs
 from lmerge.cases.merged import N_OUT_ROWS, Merged, as_merged
 from lmerge.cases.policies import Policies

@@ -15,8 +15,9 @@ import numpy as np
 from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 
-#: Fields of a node: its event, the order in which nodes were made (0: no node), when it is due, its neighbours in a bucket.
-START, PAYLOAD, ORDER, DUE, NEXT, PREVIOUS = range(6)
+#: Fields of a node: its event, the order in which nodes were made (0: no node), when it is due, the next
+#: one in its bucket and, behind it, the one before.
+START, PAYLOAD, ORDER, DUE, NEXT = range(5)
 
 NO_NODE = -1
 #: Buckets of the smallest calendar, and the nodes that a bucket should have about.

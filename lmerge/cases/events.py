@@ -1,8 +1,8 @@
 """The loop of R3 and R4 over the elements of a push.
 
 Elements between two stables are taken in blocks, of as many as a tally counts. What most elements of most inputs are, an event
-that another input gave, is skimmed in a loop of its own where nothing is given out for it: a loop with all cases in it takes half as
-long again for each.
+that another input gave, is skimmed in a loop of its own where nothing is given out for it: in a loop with all cases in it each
+takes half as long again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def merge_events(
     """Merge the elements `done ..` of an input; returns how many are done, fewer where the header says what is lacking.
 
     `take` takes an element into its node and returns the outcome. Before a node is made, or with `always` before every element,
-    `is_ready` says whether there is room for what that may give out. Without `always`, `skim` takes a run of elements that give out
-    nothing. The others are those of `take_stable`.
+    `is_ready` says whether there is room for what that may give out. Without `always`, `skim` takes a run of elements that give
+    out nothing, and `begin` gives out the event of a new node. The others are those of `take_stable`.
     """
     kinds, starts, payloads, olds, ends = batch
     nodes = state[0]

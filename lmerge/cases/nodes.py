@@ -6,11 +6,11 @@
     free, pool      numbers of nodes (`lineage/numbers.py`)
     by_start[n]     a calendar of starts, with buckets of its own; only under insert="unfrozen"
 
-A state is a tuple of these, and in R4 of its bags. Fields of inputs hold `absent` where an input has nothing: in R3 that is no end,
+A state is a tuple of these, and in R4 of its bags. A field holds `absent` where an input has nothing: in R3 that is no end,
 else it has one event; in R4 it is 0, else the upper half of a field is the number of copies.
 
-Invariant: a node is in the table, in the calendar of starts if there is one, and in the due calendar if it can ever be due, exactly
-while its order is not 0.
+Invariant: a node is in the table, in the calendar of starts if there is one, and in the due calendar if it can ever be due,
+exactly while its order is not 0.
 """
 
 from __future__ import annotations

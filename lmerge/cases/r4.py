@@ -265,8 +265,8 @@ def merge_r4(
 ) -> int:  # fmt: skip
     """Merge the elements `done ..` of an input; returns how many are done, fewer where the header says what is lacking."""
     n = merge_events(
-        number, done, batch, out, outcomes, taken, state, inputs, header, 0, True, skim_nothing, is_ready, give_nothing, take_copy,
-        decide_bag, give_bags,
+        number, done, batch, out, outcomes, taken, state, inputs, header, 0, True, skim_nothing, is_ready, give_nothing,
+        take_copy, decide_bag, give_bags,
     )  # fmt: skip
     return int(n)
 

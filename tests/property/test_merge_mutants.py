@@ -87,65 +87,179 @@ class MergeMutant(NamedTuple):
 
 MUTANTS: dict[str, MergeMutant] = {
     # the errata of the paper
-    "L3: a removal adds a copy": MergeMutant("r4", "    elif end > start:\n        add_copy(", "    elif end >= start:\n        add_copy(", R4),
+    "L3: a removal adds a copy": MergeMutant(
+        "r4", "    elif end > start:\n        add_copy(", "    elif end >= start:\n        add_copy(", R4
+    ),
     "L5: who has no entry removes what is half frozen": MergeMutant(
-        "r3", "            end = nodes[node, SHOWN]\n    elif end == ABSENT:", "            end = nodes[node, START]\n    elif end == ABSENT:", R3,
+        "r3",
+        "            end = nodes[node, SHOWN]\n    elif end == ABSENT:",
+        "            end = nodes[node, START]\n    elif end == ABSENT:",
+        R3,
     ),
-    "L5: an end below the point counts": MergeMutant("r3", "        if end < header[POINT_OUT]:\n            end", "        if end == ABSENT:\n            end", R3),
-    "L6: the ordered cases take what is settled": MergeMutant("ordered", "elif start < header[POINT_OUT]:", "elif False:", beside_twin("R2", bag=False)),
-    "L7: a joiner counts from the start it comes at": MergeMutant("r1", "if since is not None and self.counts:", "if False:", late_in_r1),
+    "L5: an end below the point counts": MergeMutant(
+        "r3", "        if end < header[POINT_OUT]:\n            end", "        if end == ABSENT:\n            end", R3
+    ),
+    "L6: the ordered cases take what is settled": MergeMutant(
+        "ordered", "elif start < header[POINT_OUT]:", "elif False:", beside_twin("R2", bag=False)
+    ),
+    "L7: a joiner counts from the start it comes at": MergeMutant(
+        "r1", "if since is not None and self.counts:", "if False:", late_in_r1
+    ),
     "L8: stables of those who wait move the point": MergeMutant(
-        "points", "    if inputs[number, STATE] == JOINED:\n        header[TARGET]", "    if True:\n        header[TARGET]", R3,
+        "points",
+        "    if inputs[number, STATE] == JOINED:\n        header[TARGET]",
+        "    if True:\n        header[TARGET]",
+        R3,
     ),
-    "L9: an input that left leaves its entries": MergeMutant("node_merge", "self._nodes[:, FIELDS + number] = self.absent", "pass", R3),
+    "L9: an input that left leaves its entries": MergeMutant(
+        "node_merge", "self._nodes[:, FIELDS + number] = self.absent", "pass", R3
+    ),
     "L9: a bag of an input that left stays": MergeMutant("r4", "        clear_copies(number, self._bags)", "        pass", R4),
     # boundaries
-    "a start at the point is settled": MergeMutant("events", "if node < 0 and start >= point:", "if node < 0 and start > point:", R3),
-    "an end at the point is frozen": MergeMutant("r3", "    if end < header[TARGET]:\n        uncount", "    if end <= header[TARGET]:\n        uncount", R3),
-    "an end at the point is frozen, to be told": MergeMutant(
-        "r3", "changes = end != shown and (end < point or shown < point)", "changes = end != shown and (end <= point or shown <= point)", R3,
+    "a start at the point is settled": MergeMutant(
+        "events", "if node < 0 and start >= point:", "if node < 0 and start > point:", R3
     ),
-    "what is due at the point is due": MergeMutant("points", "                if due >= point:\n", "                if due > point:\n", R3),
-    "a pair at the point is told": MergeMutant("r4", "changes = min(old, end) < header[TARGET]", "changes = min(old, end) <= header[TARGET]", R4),
-    "a joiner joins one too soon": MergeMutant("inputs", "inputs[number, SINCE] <= stable:", "inputs[number, SINCE] <= stable + 1:", R3),
-    "a joiner joins one too late": MergeMutant("inputs", "inputs[number, SINCE] <= stable:", "inputs[number, SINCE] < stable:", beside_twin("R3", 300, insert="first")),
+    "an end at the point is frozen": MergeMutant(
+        "r3", "    if end < header[TARGET]:\n        uncount", "    if end <= header[TARGET]:\n        uncount", R3
+    ),
+    "an end at the point is frozen, to be told": MergeMutant(
+        "r3",
+        "changes = end != shown and (end < point or shown < point)",
+        "changes = end != shown and (end <= point or shown <= point)",
+        R3,
+    ),
+    "what is due at the point is due": MergeMutant(
+        "points", "                if due >= point:\n", "                if due > point:\n", R3
+    ),
+    "a pair at the point is told": MergeMutant(
+        "r4", "changes = min(old, end) < header[TARGET]", "changes = min(old, end) <= header[TARGET]", R4
+    ),
+    "a joiner joins one too soon": MergeMutant(
+        "inputs", "inputs[number, SINCE] <= stable:", "inputs[number, SINCE] <= stable + 1:", R3
+    ),
+    "a joiner joins one too late": MergeMutant(
+        "inputs", "inputs[number, SINCE] <= stable:", "inputs[number, SINCE] < stable:", beside_twin("R3", 300, insert="first")
+    ),
     "a joiner has its say at once": MergeMutant("inputs", "WAITING if late and self.n_joined else JOINED", "JOINED", R3),
-    "a point that stays moves": MergeMutant("points", "if header[TARGET] > header[POINT_OUT]:\n            header[PHASE] = FREEZING", "if header[TARGET] >= header[POINT_OUT]:\n            header[PHASE] = FREEZING", R3),
+    "a point that stays moves": MergeMutant(
+        "points",
+        "if header[TARGET] > header[POINT_OUT]:\n            header[PHASE] = FREEZING",
+        "if header[TARGET] >= header[POINT_OUT]:\n            header[PHASE] = FREEZING",
+        R3,
+    ),
     # nodes and numbers
-    "a node is kept when it is over": MergeMutant("r3", "    if end < header[TARGET]:\n        uncount", "    if end < header[POINT_OUT]:\n        uncount", R3),
+    "a node is kept when it is over": MergeMutant(
+        "r3", "    if end < header[TARGET]:\n        uncount", "    if end < header[POINT_OUT]:\n        uncount", R3
+    ),
     "a bag is dropped with copies left": MergeMutant(
-        "r4", "due = first_end(nodes[node, SHOWN], entries, header[TARGET], BEGINNING)", "due = first_end(nodes[node, FIELDS + 0], entries, header[TARGET], BEGINNING)", R4,
+        "r4",
+        "due = first_end(nodes[node, SHOWN], entries, header[TARGET], BEGINNING)",
+        "due = first_end(nodes[node, FIELDS + 0], entries, header[TARGET], BEGINNING)",
+        R4,
     ),
     "a number is used again at once": MergeMutant(
-        "nodes", "    header[N_FREED] += 1\n    free[len(free) - header[N_FREED]] = node\n",
-        "    header[N_FREED] += 1\n    free[len(free) - header[N_FREED]] = node\n    free[state[4][1]] = node\n    state[4][1] += 1\n", many_events,
+        "nodes",
+        "    free[len(free) - header[N_FREED]] = node\n",
+        "    free[len(free) - header[N_FREED]] = node\n    free[state[4][1]] = node\n    state[4][1] += 1\n",
+        many_events,
     ),
-    "nodes let go of before the kernel stopped are lost": MergeMutant("node_merge", "        self._freed.append(self._take_freed())\n", "        self._take_freed()\n", R3_WORDS),
-    "the entry behind a deleted one is lost": MergeMutant("nodes", "    delete_entry(table, at, shift)\n", "    table[at] = 0\n", many_events),
-    "a detached input's nodes stay": MergeMutant("node_merge", "        let_go_of_all(self._state, self._header, self.absent)", "        pass", R3_WORDS),
-    "the leader who left leads": MergeMutant("case_merge", "        if self.leader == number:\n            self._header[LEAD] = -1\n", "", R3),
+    "nodes let go of before the kernel stopped are lost": MergeMutant(
+        "node_merge", "        self._freed.append(self._take_freed())\n", "        self._take_freed()\n", R3_WORDS
+    ),
+    "the entry behind a deleted one is lost": MergeMutant(
+        "nodes", "    delete_entry(table, at, shift)\n", "    table[at] = 0\n", many_events
+    ),
+    "a detached input's nodes stay": MergeMutant(
+        "node_merge", "        let_go_of_all(self._state, self._header, self.absent)", "        pass", R3_WORDS
+    ),
+    "the leader who left leads": MergeMutant(
+        "case_merge", "        if self.leader == number:\n            self._header[LEAD] = -1\n", "", R3
+    ),
     # due times
-    "an earlier end is not due earlier": MergeMutant("events", "                    unlink(nodes, DUE, state[2], header[SHIFT], node)\n                    link(nodes, DUE, state[2], header[SHIFT], node, end)\n", "                    pass\n", R3_WORDS),
-    "only the output's end is due": MergeMutant("r3", "            if header[TARGET] <= nodes[node, field] < due:\n                due = nodes[node, field]\n", "            pass\n", R3),
-    "a node put back keeps no neighbour": MergeMutant("due", "            links[head, at + 2] = node\n", "            pass\n", R3_WORDS),
-    "every stable scans all nodes": MergeMutant("points", "    if n_buckets > high:\n        n_looked", "    if True:\n        n_looked", little_work),
+    "an earlier end is not due earlier": MergeMutant(
+        "events",
+        "if start < point <= end < nodes[node, DUE] and (outcome == KNOWN or outcome == CHANGED):",
+        "if False:",
+        R3_WORDS,
+    ),
+    "only the output's end is due": MergeMutant(
+        "r3",
+        "            if header[TARGET] <= nodes[node, field] < due:\n                due = nodes[node, field]\n",
+        "            pass\n",
+        R3,
+    ),
+    "a node put back keeps no neighbour": MergeMutant(
+        "due", "            links[head, at + 2] = node\n", "            pass\n", R3_WORDS
+    ),
+    "every stable scans all nodes": MergeMutant(
+        "points", "    if n_buckets > high:\n        n_looked", "    if True:\n        n_looked", little_work
+    ),
     # what inputs say
-    "an insert given twice changes the end": MergeMutant("r3", "takes = (has == kind) & ((told != ABSENT) | (kind == ADJUST))\n    nodes", "takes = (told != ABSENT) | (kind == ADJUST)\n    nodes", R3_WORDS),
-    "an insert given twice changes the end, skimmed": MergeMutant("r3", "            takes = (has == kind) & ((told", "            takes = ((told", R3),
-    "an adjust of nothing makes an entry": MergeMutant("r3", "START] else ABSENT\n    takes = (has == kind) &", "START] else ABSENT\n    takes = (has >= 0) &", R3_WORDS),
-    "missing events of the leader stay": MergeMutant("r3", "    elif end == ABSENT:\n        end = nodes[node, START]", "    elif end == ABSENT:\n        end = max(nodes[node, SHOWN], nodes[node, START])", R3),
-    "the union asks those who wait": MergeMutant("r3", "if inputs[other, STATE] == JOINED and told != ABSENT:", "if told != ABSENT:", beside_twin("R3", 300, missing="any")),
-    "the union takes the least end": MergeMutant("r3", "inputs[other, POINT] == best and told > end", "inputs[other, POINT] == best and told < end", beside_twin("R3", missing="any")),
-    "too many copies are kept": MergeMutant("r4", "if start >= header[POINT_OUT] and lacking != extra:", "if start >= header[POINT_OUT] and lacking > extra:", R4),
-    "R1 counts positions over starts": MergeMutant("r1", "                    inputs[number, POSITION] = 0\n", "                    pass\n", beside_twin("R1", bag=False)),
-    "R2 knows payloads of the start before": MergeMutant("r2", "                if rows[at, _OF_ROUND] != header[ROUND]:", "                if rows[at, _OF_ROUND] == 0:", beside_twin("R2", bag=False)),
-    "a bag of R2 is a set": MergeMutant("r2", "                    if rows[at, _FIELDS + number] > rows[at, _COPIES]:", "                    if rows[at, _COPIES] == 0:", beside_twin("R2", bag=True)),
+    "an insert given twice changes the end": MergeMutant(
+        "r3",
+        "takes = (has == kind) & ((told != ABSENT) | (kind == ADJUST))\n    nodes",
+        "takes = (told != ABSENT) | (kind == ADJUST)\n    nodes",
+        R3_WORDS,
+    ),
+    "an insert given twice changes the end, skimmed": MergeMutant(
+        "r3", "            takes = (has == kind) & ((told", "            takes = ((told", R3
+    ),
+    "an adjust of nothing makes an entry": MergeMutant(
+        "r3", "START] else ABSENT\n    takes = (has == kind) &", "START] else ABSENT\n    takes = (has >= 0) &", R3_WORDS
+    ),
+    "missing events of the leader stay": MergeMutant(
+        "r3",
+        "    elif end == ABSENT:\n        end = nodes[node, START]",
+        "    elif end == ABSENT:\n        end = max(nodes[node, SHOWN], nodes[node, START])",
+        R3,
+    ),
+    "the union asks those who wait": MergeMutant(
+        "r3", "if inputs[other, STATE] == JOINED and told != ABSENT:", "if told != ABSENT:", beside_twin("R3", 300, missing="any")
+    ),
+    "the union takes the least end": MergeMutant(
+        "r3",
+        "inputs[other, POINT] == best and told > end",
+        "inputs[other, POINT] == best and told < end",
+        beside_twin("R3", missing="any"),
+    ),
+    "too many copies are kept": MergeMutant(
+        "r4", "if start >= header[POINT_OUT] and lacking != extra:", "if start >= header[POINT_OUT] and lacking > extra:", R4
+    ),
+    "R1 counts positions over starts": MergeMutant(
+        "r1", "                    inputs[number, POSITION] = 0\n", "                    pass\n", beside_twin("R1", bag=False)
+    ),
+    "R2 knows payloads of the start before": MergeMutant(
+        "r2",
+        "                if rows[at, _OF_ROUND] != header[ROUND]:",
+        "                if rows[at, _OF_ROUND] == 0:",
+        beside_twin("R2", bag=False),
+    ),
+    "a bag of R2 is a set": MergeMutant(
+        "r2",
+        "                    if rows[at, _FIELDS + number] > rows[at, _COPIES]:",
+        "                    if rows[at, _COPIES] == 0:",
+        beside_twin("R2", bag=True),
+    ),
     # policies
-    "the count of unfrozen events forgets nodes that go": MergeMutant("r3", "        uncount_node(header, inputs, nodes, node, ABSENT)\n", "", beside_twin("R3", insert="unfrozen")),
-    "events that wait are not looked at again": MergeMutant("r3", "                    inputs[number, ENTERED] = min(inputs[number, ENTERED], start)", "                    pass", broken_promise),
-    "a lag of the last stable": MergeMutant("points", "time - header[LAG] if time < FOREVER else time", "time - header[LAG]", beside_twin("R3", lag=3)),
-    "nodes go out as they are kept": MergeMutant("points", "    header[LOOKED] += n_looked\n    header[DECIDED] += n_decided\n    header[PENDING] = sort_pending(nodes, header[PENDING])", "    header[LOOKED] += n_looked\n    header[DECIDED] += n_decided", cut_anew),
-}  # fmt: skip
+    "the count of unfrozen events forgets nodes that go": MergeMutant(
+        "r3", "        uncount_node(header, inputs, nodes, node, ABSENT)\n", "", beside_twin("R3", insert="unfrozen")
+    ),
+    "events that wait are not looked at again": MergeMutant(
+        "r3",
+        "                    inputs[number, ENTERED] = min(inputs[number, ENTERED], start)",
+        "                    pass",
+        broken_promise,
+    ),
+    "a lag of the last stable": MergeMutant(
+        "points", "time - header[LAG] if time < FOREVER else time", "time - header[LAG]", beside_twin("R3", lag=3)
+    ),
+    "nodes go out as they are kept": MergeMutant(
+        "points",
+        "    header[DECIDED] += n_decided\n    header[PENDING] = sort_pending(nodes, header[PENDING])",
+        "    header[DECIDED] += n_decided",
+        cut_anew,
+    ),
+}
 
 
 def run_plain(mutant: MergeMutant | None, run: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,11 @@
 """The cases of merges as plain Python, with an expression changed: for mutants, and to show that the kernels do what they say.
 
-Kernels call helpers of other modules, which are compiled into them. So all modules of `lmerge/cases/` and what their kernels use are
-made again from their source, without numba.
+Kernels call helpers of other modules, which are compiled into them. So all modules of `lmerge/cases/` and what their kernels use
+are made again from their source, without numba.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,8 +28,8 @@ MODULES = [
     *(
         f"lmerge.cases.{name}"
         for name in (
-            "header", "outcomes", "policies", "inputs", "merged", "due", "pending", "nodes", "points", "lookup", "copies", "events",
-            "case_merge", "node_merge", "ordered", "r1", "r0", "r2", "r3", "r4",
+            "header", "outcomes", "policies", "inputs", "merged", "due", "pending", "nodes", "points", "lookup", "copies",
+            "events", "case_merge", "node_merge", "ordered", "r1", "r0", "r2", "r3", "r4",
         )
     ),
     "lmerge.merge",
@@ -47,7 +46,7 @@ def _declare(signature: Any) -> Callable[[Any], Any]:
 
 @contextmanager
 def plain_modules(module: str = "", old: str = "", new: str = "") -> Iterator[ModuleType]:
-    """`lmerge.merge` without numba, with one text of one module changed; inside, imports of these modules find the changed ones."""
+    """`lmerge.merge` without numba, with one text of one module changed."""
     replaced = {name: ModuleType(name) for name in MODULES}
     patches = [
         mock.patch.object(kernels, "kernel", _declare),
@@ -68,10 +67,8 @@ def plain_modules(module: str = "", old: str = "", new: str = "") -> Iterator[Mo
                 assert source.count(old) == 1, f"{name} says {source.count(old)} times: {old}"
                 source = source.replace(old, new)
             made.__file__ = str(path)
-            made.__package__ = name.rpartition(".")[0]
             exec(compile(source, str(path), "exec"), vars(made))  # our own source
         yield replaced["lmerge.merge"]
     finally:
         for patch in reversed(patches):
             patch.__exit__(None, None, None)
-        importlib.invalidate_caches()

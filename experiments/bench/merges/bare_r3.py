@@ -98,7 +98,7 @@ def merge(
             start = element_starts[i]
             payload = element_payloads[i]
             at = place_of(start, payload, mask)
-            node = -1
+            node: Number = -1
             while table[at] >= 0:
                 node = table[at]
                 if starts[node] == start and payloads[node] == payload:

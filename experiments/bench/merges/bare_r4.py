@@ -1,8 +1,8 @@
 """R4 with nothing around it, as `bare_r3.py`: the same table and calendar, and for each node and input a list of ends.
 
-    firsts[node, input]         the entry with the smallest end; the output is the input after the last
-    copies[node, input]         how many copies there are
-    ends, counts, afters        entries: an end, how many copies have it, the entry with the next larger end
+firsts[node, input]         the entry with the smallest end; the output is the input after the last
+copies[node, input]         how many copies there are
+ends, counts, afters        entries: an end, how many copies have it, the entry with the next larger end
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def merge(
             start = element_starts[i]
             payload = element_payloads[i]
             at = place_of(start, payload, mask)
-            node = -1
+            node: Number = -1
             while table[at] >= 0:
                 node = table[at]
                 if starts[node] == start and payloads[node] == payload:

@@ -5,7 +5,8 @@ They all merge as the product does by default: the first insert of an event goes
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from experiments.papers.lmerge import elements_of, make_slow_merge
 from experiments.papers.lmerge.elements import PhysicalElement, batch_of
 from lmerge.merge import make_merge
 from lmerge.streams.cleanse import Cleanse
-from lmerge.streams.elements import STABLE, ElementBatch
+from lmerge.streams.elements import ADJUST, STABLE, ElementBatch
 
 #: Room of the bare kernels: nodes, and for each node places of the table, entries of the calendar, and ends for each input.
 _NODES = 1 << 15
@@ -69,8 +70,10 @@ class BareMerge:
         self._out = tuple(np.zeros(setting.n_elements + _NODES, np.int64) for _ in range(5))
         starts, payloads, shown, dues = (np.zeros(_NODES, np.int64) for _ in range(4))
         shared = (table, free, calendar, _SHIFT, self._sizes, self._out)
+        self._merge: Callable[..., int] = bare_r3.merge if case == "R3" else bare_r4.merge
+        self._state: tuple[Any, ...]
         if case == "R3":
-            self._merge, self._state = bare_r3.merge, ((starts, payloads, shown, dues), np.zeros((_NODES, width), np.int64), *shared)
+            self._state = ((starts, payloads, shown, dues), np.zeros((_NODES, width), np.int64), *shared)
         else:
             bags = (
                 np.zeros((_NODES, width + 1), np.int32),
@@ -80,7 +83,7 @@ class BareMerge:
                 np.zeros(n_ends, np.int32),
                 np.arange(n_ends, dtype=np.int32),
             )
-            self._merge, self._state = bare_r4.merge, ((starts, payloads, dues), bags, *shared)
+            self._state = ((starts, payloads, dues), bags, *shared)
         self._n_out = 0
 
     def push(self, number: int, batch: ElementBatch) -> None:
@@ -90,11 +93,11 @@ class BareMerge:
         kinds, starts, payloads, olds, ends = (column[: self._n_out].copy() for column in self._out)
         # what a kind has not is left as it was
         starts[kinds == STABLE] = payloads[kinds == STABLE] = 0
-        return ElementBatch(kinds, starts, payloads, np.where(kinds == 1, olds, 0), ends)
+        return ElementBatch(kinds, starts, payloads, np.where(kinds == ADJUST, olds, 0), ends)
 
 
 class TwinMerge:
-    """The printed algorithm, one element at a time; `elements` are made of columns before the clock runs."""
+    """The printed algorithm, one element at a time."""
 
     def __init__(self, setting: MergeSetting, case: str) -> None:
         self.merge = make_slow_merge(case)

@@ -94,10 +94,11 @@ def _present(
         again = starts[revised]
         k = len(again)
         elements_an_instant *= 1 + _REVISED
+        later = again + _DISORDER + rng.uniform(0, _SOON, k)
         parts = [
             (at, np.full(n, INSERT), starts, payloads, zeros, first),
-            (again + _DISORDER + rng.uniform(0, _SOON, k), np.full(k, ADJUST), again, payloads[revised], first[revised], ends[revised]),
-        ]  # fmt: skip
+            (later, np.full(k, ADJUST), again, payloads[revised], first[revised], ends[revised]),
+        ]
     step = max(1, round(1 / setting.stables / elements_an_instant))
     points = np.arange(_FIRST + _BEHIND, int(starts[-1]) + _BEHIND, step)
     zeros = np.zeros(len(points), np.int64)

@@ -1,7 +1,7 @@
 """Table IV of the LMerge paper by counters: what an element costs depends on its case, not on how many events are alive.
 
-Work is what kernels look at: places of tables, nodes, buckets of calendars. A merge is filled with events that stay alive, then the
-same stretch of elements is pushed, and its work is counted.
+Work is what kernels look at: places of tables, nodes, buckets of calendars. A merge is filled with events that stay alive, then
+the same stretch of elements is pushed, and its work is counted.
 """
 
 from __future__ import annotations
