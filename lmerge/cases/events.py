@@ -12,11 +12,12 @@ import numpy as np
 from lineage.hash_table import number_of, table_shift
 from lineage.kernels import Number, inline
 from lmerge.cases.due import DUE, NO_NODE, PAYLOAD, START, link, unlink
-from lmerge.cases.header import POINT_OUT, PROBED, SHIFT
+from lmerge.cases.header import INSERTS, POINT_OUT, PROBED, SHIFT
 from lmerge.cases.inputs import TALLIED, TOP, count_stable, count_tally, tallied
 from lmerge.cases.nodes import find_event, find_hash, has_node, make_node, n_probes
 from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, SETTLED, UNKNOWN
 from lmerge.cases.points import take_stable
+from lmerge.cases.policies import HIGHEST
 from lmerge.streams.elements import ADJUST, INSERT, STABLE, hash_event
 
 #: A run of so many skimmed elements pays for the next look.
@@ -39,6 +40,7 @@ def merge_events(
     nodes = state[0]
     table = state[1]
     bits = table_shift(table)
+    tops = header[INSERTS] == HIGHEST
     i = done
     goes_on = not always
     while True:
@@ -60,7 +62,7 @@ def merge_events(
             if always:
                 if not is_ready(out, header, state):
                     break
-                if kind == INSERT:
+                if tops and kind == INSERT:
                     inputs[number, TOP] = max(inputs[number, TOP], start)
             h = hash_event(start, payload)
             at = find_hash(table, bits, h)

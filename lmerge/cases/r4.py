@@ -43,7 +43,7 @@ from lmerge.cases.copies import (
 )
 from lmerge.cases.due import DUE, NEXT, ORDER, PAYLOAD, START, link
 from lmerge.cases.events import merge_events
-from lmerge.cases.header import ENTRIES, INSERTS, PENDING, PHASE, POINT_OUT, SHIFT, TARGET
+from lmerge.cases.header import ADJUSTS, ENTRIES, INSERTS, PENDING, PHASE, POINT_OUT, SHIFT, TARGET
 from lmerge.cases.inputs import ENTERED
 from lmerge.cases.merged import write_output
 from lmerge.cases.node_merge import NodeMerge
@@ -65,7 +65,7 @@ from lmerge.cases.nodes import (
 )
 from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, NEW, UNKNOWN
 from lmerge.cases.points import ENTERING
-from lmerge.cases.policies import FIRST, Policies
+from lmerge.cases.policies import FIRST, LAZY, Policies
 from lmerge.streams.elements import ADJUST, INSERT, ElementBatch
 
 _STATE = f"Tuple(({STATE_ARRAYS}, int64[:,::1], int64[::1], int64[::1]))"
@@ -131,11 +131,9 @@ def change_copy(
     entries = state[7]
     field = FIELDS + number
     start = nodes[node, START]
-    if end > start and is_only_copy(nodes[node, field], entries, old):
-        entries[first_entry(nodes[node, field]), END] = end
-    elif not drop_copy(nodes, node, field, entries, state[8], state[9], old):
+    if not drop_copy(nodes, node, field, entries, state[8], state[9], old):
         return np.int64(UNKNOWN)
-    elif end > start:
+    if end > start:
         add_copy(nodes, node, field, entries, state[8], state[9], end)
     else:
         count_unfrozen(header, inputs, number, start, -1)
@@ -156,7 +154,11 @@ def take_copy(
     start = nodes[node, START]
     field = FIELDS + number
     outcome = np.int64(KNOWN)
-    if kind == ADJUST:
+    if kind == ADJUST and header[ADJUSTS] == LAZY and end > start and is_only_copy(nodes[node, field], state[7], old):
+        # what most adjusts are, without a call
+        state[7][first_entry(nodes[node, field]), END] = end
+        outcome = np.int64(CHANGED)
+    elif kind == ADJUST:
         outcome = change_copy(out, header, inputs, number, state, node, old, end)
     elif end <= start:
         outcome = np.int64(IGNORED)

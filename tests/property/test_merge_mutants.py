@@ -88,7 +88,7 @@ class MergeMutant(NamedTuple):
 MUTANTS: dict[str, MergeMutant] = {
     # the errata of the paper
     "L3: a removal adds a copy": MergeMutant(
-        "r4", "    elif end > start:\n        add_copy(", "    elif end >= start:\n        add_copy(", R4
+        "r4", "    if end > start:\n        add_copy(", "    if end >= start:\n        add_copy(", R4
     ),
     "L5: who has no entry removes what is half frozen": MergeMutant(
         "r3",

@@ -13,7 +13,7 @@ from experiments.bench.merges.contestants import MergeContestant
 from experiments.bench.merges.merge_workload import MergeWorkload
 from lmerge.streams.elements import ElementBatch
 
-_MIN_LAPS = 9
+_MIN_LAPS = 21
 
 #: A new contestant and what it takes; contestants of one race may take different elements.
 Entry = tuple[Callable[[], MergeContestant], MergeWorkload]
