@@ -10,7 +10,7 @@ import numpy as np
 
 from lineage.kernels import Number, called, inline
 from lineage.numbers import hand_out, take_back
-from lmerge.cases.nodes import ENTRIES, LACKS
+from lmerge.cases.header import ENTRIES, LACKS
 
 END, COUNT, AFTER = range(3)
 NO_ENTRY = -1
@@ -35,6 +35,30 @@ def has_entries(pool: Number, header: Number) -> Number:
     if not found:
         header[LACKS] = ENTRIES
     return found
+
+
+@inline
+def add_first_copy(
+    nodes: Number, node: Number, field: Number, entries: Number, free: Number, pool: Number, end: Number
+) -> None:  # fmt: skip
+    """Add a copy with an end where there is none yet; there is an entry for it."""
+    made = hand_out(free, pool)
+    entries[made, END] = end
+    entries[made, COUNT] = 1
+    entries[made, AFTER] = NO_ENTRY
+    nodes[node, field] = _ONE + made + 1
+
+
+@inline
+def is_only_copy(field: Number, entries: Number, end: Number) -> Number:
+    """Whether there is one copy, with that end."""
+    return n_copies(field) == 1 and entries[first_entry(field), END] == end
+
+
+@inline
+def is_same_copy(one: Number, other: Number, entries: Number) -> Number:
+    """Whether two fields have one copy each, with the same end."""
+    return n_copies(other) == 1 and is_only_copy(one, entries, entries[first_entry(other), END])
 
 
 @called
@@ -99,7 +123,7 @@ def first_end(field: Number, entries: Number, point: Number, otherwise: Number) 
     return entries[entry, END] if entry >= 0 else otherwise
 
 
-@called
+@inline
 def free_copies(nodes: Number, node: Number, field: Number, entries: Number, free: Number, pool: Number) -> None:
     """Take away all copies."""
     entry = first_entry(nodes[node, field])

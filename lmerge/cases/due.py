@@ -15,8 +15,9 @@ import numpy as np
 from lineage.elements import FOREVER
 from lineage.kernels import Number, inline, kernel
 
-#: Fields of a node: its event, when it is due, the order in which nodes were made (0: no node), its neighbours in a bucket.
-START, PAYLOAD, DUE, ORDER, NEXT, PREVIOUS = range(6)
+#: Fields of a node: its event, the order in which nodes were made (0: no node), when it is due, the next
+#: one in its bucket and, behind it, the one before.
+START, PAYLOAD, ORDER, DUE, NEXT = range(5)
 
 NO_NODE = -1
 #: Buckets of the smallest calendar, and the nodes that a bucket should have about.
@@ -25,39 +26,45 @@ _FEW = 2
 
 
 @inline
-def link(nodes: Number, buckets: Number, shift: Number, node: Number, due: Number) -> None:
-    """Put a node into the bucket of the time at which it is due."""
-    nodes[node, DUE] = due
-    if due < FOREVER:
-        bucket = (due >> shift) & (len(buckets) - 1)
+def link(links: Number, at: Number, buckets: Number, shift: Number, node: Number, time: Number) -> None:
+    """Put a node into the bucket of a time; the time and both neighbours are in three columns of `links`, from `at` on."""
+    links[node, at] = time
+    if time < FOREVER:
+        bucket = (time >> shift) & (len(buckets) - 1)
         head = buckets[bucket]
-        nodes[node, NEXT] = head
-        nodes[node, PREVIOUS] = NO_NODE
+        links[node, at + 1] = head
+        links[node, at + 2] = NO_NODE
         if head >= 0:
-            nodes[head, PREVIOUS] = node
+            links[head, at + 2] = node
         buckets[bucket] = node
 
 
 @inline
-def unlink(nodes: Number, buckets: Number, shift: Number, node: Number) -> None:
+def unlink(links: Number, at: Number, buckets: Number, shift: Number, node: Number) -> None:
     """Take a node out of its bucket."""
-    if nodes[node, DUE] < FOREVER:
-        after = nodes[node, NEXT]
-        before = nodes[node, PREVIOUS]
+    if links[node, at] < FOREVER:
+        after = links[node, at + 1]
+        before = links[node, at + 2]
         if before < 0:
-            buckets[(nodes[node, DUE] >> shift) & (len(buckets) - 1)] = after
+            buckets[(links[node, at] >> shift) & (len(buckets) - 1)] = after
         else:
-            nodes[before, NEXT] = after
+            links[before, at + 1] = after
         if after >= 0:
-            nodes[after, PREVIOUS] = before
+            links[after, at + 2] = before
 
 
-@kernel("void(int64[:,::1], int64, int64[::1], int64)")
-def lay_out(nodes: np.ndarray, high: int, buckets: np.ndarray, shift: int) -> None:
+@inline
+def n_buckets_of(buckets: Number, shift: Number, low: Number, high: Number) -> Number:
+    """Return in how many buckets the times of [low, high) are."""
+    return min(((high - 1) >> shift) - (low >> shift), len(buckets) - 1) + 1
+
+
+@kernel("void(int64[:,::1], int64, int64[::1], int64, int64[:,::1], int64)")
+def lay_out(links: np.ndarray, at: int, buckets: np.ndarray, shift: int, nodes: np.ndarray, high: int) -> None:
     """Link every node below `high` into empty buckets."""
     for node in range(high):
         if nodes[node, ORDER] != 0:
-            link(nodes, buckets, shift, node, nodes[node, DUE])
+            link(links, at, buckets, shift, node, links[node, at])
 
 
 def fitting(dues: np.ndarray, step: int) -> tuple[int, int]:
@@ -71,14 +78,14 @@ def fitting(dues: np.ndarray, step: int) -> tuple[int, int]:
     return shift, n_buckets
 
 
-def linked(nodes: np.ndarray, buckets: np.ndarray, shift: int) -> list[int]:
+def linked(links: np.ndarray, at: int, buckets: np.ndarray, shift: int) -> list[int]:
     """Return the nodes of all buckets; asserts that each is where its time says."""
     found = []
     for bucket, head in enumerate(buckets.tolist()):
         before, node = NO_NODE, head
         while node >= 0:
-            assert nodes[node, PREVIOUS] == before, "neighbours know each other"
-            assert (nodes[node, DUE] >> shift) & (len(buckets) - 1) == bucket, "a node is in the bucket of its time"
+            assert links[node, at + 2] == before, "neighbours know each other"
+            assert (links[node, at] >> shift) & (len(buckets) - 1) == bucket, "a node is in the bucket of its time"
             found.append(node)
-            before, node = node, int(nodes[node, NEXT])
+            before, node = node, int(links[node, at + 1])
     return found

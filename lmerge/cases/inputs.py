@@ -25,11 +25,11 @@ from lmerge.streams.elements import ADJUST, INSERT, STABLE
 FREE, WAITING, JOINED = range(3)
 
 #: Fields of an input: its state, since when it is right, its last stable, the largest start it gave and how many events it has
-#: that are not below its own point (both for one policy each), the start up to which its position is not known, its position and
-#: of which start that is (R1); then counters.
-STATE, SINCE, POINT, TOP, N_UNFROZEN, BAR, POSITION, ROUND = range(8)
+#: that are not below its own point, a start before which all it has is out (for one policy each), the start up to which its
+#: position is not known, its position and of which start that is (R1); then counters.
+STATE, SINCE, POINT, TOP, N_UNFROZEN, ENTERED, BAR, POSITION, OF_ROUND = range(9)
 #: elements in and out, by kind; outcomes; events taken back; gaps
-IN = 8
+IN = 9
 OUT = IN + 3
 OUTCOME = OUT + 3
 REMOVED = OUTCOME + len(OUTCOMES)
@@ -60,9 +60,8 @@ class Counters(NamedTuple):
     gaps: int
 
 
-#: A tally counts up to 64 elements in one number: 7 bits for each outcome, and how many are adjusts. It is emptied whenever these
-#: bits of the number of elements are 0.
-TALLY_MASK = 63
+#: A tally counts up to so many elements in one number: 7 bits for each outcome, and how many are adjusts.
+TALLIED = 64
 _TALLY_BITS = 7
 
 
@@ -73,8 +72,8 @@ def tallied(kind: Number, outcome: Number) -> Number:
 
 
 @inline
-def count_tally(inputs: Number, number: Number, tally: Number) -> Number:
-    """Count the elements of a tally; returns an empty one."""
+def count_tally(inputs: Number, number: Number, tally: Number) -> None:
+    """Count the elements of a tally."""
     n = np.int64(0)
     for outcome in range(len(OUTCOMES)):
         part = (tally >> (_TALLY_BITS * outcome)) & 127
@@ -83,7 +82,6 @@ def count_tally(inputs: Number, number: Number, tally: Number) -> Number:
     n_adjusts = tally >> 56
     inputs[number, IN + INSERT] += n - n_adjusts
     inputs[number, IN + ADJUST] += n_adjusts
-    return np.int64(0)
 
 
 @inline
@@ -128,7 +126,7 @@ class Inputs:
             self.rows = fitted_rows(self.rows, number + 1)
         row = self.rows[number]
         row[:] = 0
-        row[[POINT, TOP, BAR]] = BEGINNING
+        row[[POINT, TOP, ENTERED, BAR]] = BEGINNING
         row[SINCE] = BEGINNING if since is None else since
         late = row[SINCE] > stable
         row[STATE] = WAITING if late and self.n_joined else JOINED

@@ -6,7 +6,7 @@ import numpy as np
 
 from lineage.hash_table import number_of, table_shift
 from lineage.kernels import kernel
-from lmerge.cases.nodes import find_event
+from lmerge.cases.nodes import find_event, find_hash
 from lmerge.streams.elements import hash_event
 
 
@@ -17,5 +17,5 @@ def find_nodes(
     """Write the node of each event, -1 where there is none."""
     bits = table_shift(table)
     for i in range(len(starts)):
-        h = hash_event(starts[i], payloads[i])
-        found[i] = number_of(table[find_event(nodes, table, bits, h, starts[i], payloads[i])])
+        at = find_hash(table, bits, hash_event(starts[i], payloads[i]))
+        found[i] = number_of(table[find_event(nodes, table, at, starts[i], payloads[i])])

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lmerge.streams.elements import ElementBatch
+from lineage.kernels import Number, inline
+from lmerge.cases.header import N_OUT
+from lmerge.cases.inputs import OUT, REMOVED
+from lmerge.streams.elements import ADJUST, ElementBatch
 
 
 class Merged(NamedTuple):
@@ -31,6 +34,25 @@ class Merged(NamedTuple):
 #: Rows of the array that a kernel writes outputs to; the first five are the columns of an `ElementBatch`.
 OUT_KIND, OUT_START, OUT_PAYLOAD, OUT_OLD, OUT_END, OUT_NODE = range(6)
 N_OUT_ROWS = 6
+
+
+@inline
+def write_output(
+    out: Number, header: Number, inputs: Number, number: Number, kind: Number, start: Number, payload: Number, old: Number,
+    end: Number, node: Number,
+) -> None:  # fmt: skip
+    """Give out an element that an element of an input causes; there is room."""
+    n = header[N_OUT]
+    out[OUT_KIND, n] = kind
+    out[OUT_START, n] = start
+    out[OUT_PAYLOAD, n] = payload
+    out[OUT_OLD, n] = old
+    out[OUT_END, n] = end
+    out[OUT_NODE, n] = node
+    header[N_OUT] = n + 1
+    inputs[number, OUT + kind] += 1
+    if kind == ADJUST and end == start:
+        inputs[number, REMOVED] += 1
 
 
 def as_merged(out: np.ndarray, n_out: int, outcomes: np.ndarray, taken: np.ndarray, freed: np.ndarray) -> Merged:

@@ -12,32 +12,34 @@ from __future__ import annotations
 
 from lineage.elements import FOREVER
 from lineage.kernels import Number, called, inline
-from lmerge.cases.due import DUE, NEXT, NO_NODE, ORDER, link, unlink
-from lmerge.cases.inputs import JOINED, OUT, POINT, STATE, join_waiting
-from lmerge.cases.merged import OUT_END, OUT_KIND, OUT_NODE
-from lmerge.cases.nodes import (
+from lmerge.cases.due import DUE, NEXT, NO_NODE, ORDER, START, link, n_buckets_of, unlink
+from lmerge.cases.header import (
+    DECIDED,
     INSERTS,
     LAG,
     LEAD,
     LOOKED,
     MOVED_BY,
     N_MOVES,
-    N_OUT,
     PASSED,
+    PENDING,
     PHASE,
     POINT_OUT,
     SHIFT,
     TARGET,
-    has_room,
 )
+from lmerge.cases.inputs import ENTERED, JOINED, POINT, STATE, join_waiting
+from lmerge.cases.merged import write_output
+from lmerge.cases.nodes import FIELDS, SHOWN, be_listed, has_room, n_in, uncount_passed
 from lmerge.cases.outcomes import IGNORED, MOVED
+from lmerge.cases.pending import sort_pending
 from lmerge.cases.policies import HALF_FROZEN, UNFROZEN
 from lmerge.streams.elements import STABLE
 
 IDLE, FREEZING, ENTERING, ENDED = range(4)
 
 
-@called
+@inline
 def begin_stable(inputs: Number, number: Number, header: Number, time: Number) -> None:
     """Let an input's point move; the header says where the merge's goes and in which phase that is, idle if nothing happens."""
     time = min(time, FOREVER)
@@ -50,9 +52,9 @@ def begin_stable(inputs: Number, number: Number, header: Number, time: Number) -
             header[PHASE] = ENTERING
 
 
-@called
-def take_due(state: Number, header: Number) -> Number:
-    """Take the nodes that are due before the new point out of the calendar; returns the head of a list of them.
+@inline
+def freeze(state: Number, number: Number, inputs: Number, header: Number, decide: Number) -> None:
+    """Decide about the nodes that are due before the new point; those with something to give out are listed in order.
 
     They are found by the calendar, or one by one where that is less to look at.
     """
@@ -62,15 +64,16 @@ def take_due(state: Number, header: Number) -> Number:
     point = header[TARGET]
     shift = header[SHIFT]
     first = header[POINT_OUT] >> shift
-    n_buckets = min(((point - 1) >> shift) - first, len(buckets) - 1) + 1
-    head = NO_NODE
+    n_buckets = n_buckets_of(buckets, shift, header[POINT_OUT], point)
+    n_looked = 0
+    n_decided = 0
     if n_buckets > high:
-        header[LOOKED] += high
+        n_looked = high
         for node in range(high):
             if nodes[node, ORDER] != 0 and nodes[node, DUE] < point:
-                unlink(nodes, buckets, shift, node)
-                nodes[node, NEXT] = head
-                head = node
+                unlink(nodes, DUE, buckets, shift, node)
+                n_decided += 1
+                decide(state, number, inputs, header, node)
     else:
         header[PASSED] += n_buckets
         for step in range(n_buckets):
@@ -80,59 +83,97 @@ def take_due(state: Number, header: Number) -> Number:
             while node >= 0:
                 after = nodes[node, NEXT]
                 due = nodes[node, DUE]
-                header[LOOKED] += 1
+                n_looked += 1
                 if due >= point:
-                    link(nodes, buckets, shift, node, due)
+                    link(nodes, DUE, buckets, shift, node, due)
                 else:
-                    nodes[node, NEXT] = head
-                    head = node
+                    n_decided += 1
+                    decide(state, number, inputs, header, node)
                 node = after
-    return head
+    header[LOOKED] += n_looked
+    header[DECIDED] += n_decided
+    header[PENDING] = sort_pending(nodes, header[PENDING])
 
 
 @called
+def list_entering(state: Number, number: Number, inputs: Number, header: Number, time: Number, absent: Number) -> None:
+    """List the nodes that an input's point has passed and the merge's has not, and of which it has more than is out.
+
+    Where the point has not passed a start, that is when the node is due.
+    """
+    nodes = state[0]
+    buckets = state[2]
+    high = state[4][0]
+    shift = header[SHIFT]
+    time = min(time, FOREVER)
+    low = max(header[TARGET], header[POINT_OUT], inputs[number, ENTERED])
+    if low < time:
+        n_buckets = n_buckets_of(buckets, shift, low, time)
+        if n_buckets > high:
+            header[LOOKED] += high
+            for node in range(high):
+                if nodes[node, ORDER] != 0 and low <= nodes[node, START] < time:
+                    header[DECIDED] += 1
+                    if n_in(nodes[node, FIELDS + number], absent) > n_in(nodes[node, SHOWN], absent):
+                        unlink(nodes, DUE, buckets, shift, node)
+                        be_listed(nodes, node, header)
+        else:
+            header[PASSED] += n_buckets
+            for step in range(n_buckets):
+                node = buckets[((low >> shift) + step) & (len(buckets) - 1)]
+                while node >= 0:
+                    after = nodes[node, NEXT]
+                    header[LOOKED] += 1
+                    if low <= nodes[node, START] < time:
+                        header[DECIDED] += 1
+                        if n_in(nodes[node, FIELDS + number], absent) > n_in(nodes[node, SHOWN], absent):
+                            unlink(nodes, DUE, buckets, shift, node)
+                            be_listed(nodes, node, header)
+                    node = after
+        inputs[number, ENTERED] = time
+        header[PENDING] = sort_pending(nodes, header[PENDING])
+
+
+@inline
 def end_stable(out: Number, header: Number, inputs: Number, number: Number) -> None:
     """Move the merge's point, give out the stable, and let those join who waited for it; there is room."""
-    n = header[N_OUT]
-    for row in range(len(out)):
-        out[row, n] = 0
-    out[OUT_KIND, n] = STABLE
-    out[OUT_END, n] = header[TARGET]
-    out[OUT_NODE, n] = NO_NODE
-    header[N_OUT] = n + 1
-    inputs[number, OUT + STABLE] += 1
+    write_output(out, header, inputs, number, STABLE, 0, 0, 0, header[TARGET], NO_NODE)
     if header[N_MOVES] > 0 and header[TARGET] < FOREVER:
         header[MOVED_BY] += header[TARGET] - header[POINT_OUT]
     header[N_MOVES] += 1
     header[POINT_OUT] = header[TARGET]
     header[LEAD] = number
+    header[PHASE] = IDLE
     join_waiting(inputs, header[POINT_OUT])
 
 
 @inline
 def take_stable(
-    out: Number, header: Number, inputs: Number, number: Number, state: Number, time: Number, decide: Number, enter: Number,
-    give: Number, recount: Number,
+    out: Number, header: Number, inputs: Number, number: Number, state: Number, time: Number, absent: Number, decide: Number,
+    give: Number,
 ) -> Number:  # fmt: skip
     """Take a stable point, or go on with it where something was lacking; returns the outcome, or -1 if something is lacking.
 
-    `decide` lists those of a list of due nodes that have something to give out, `enter` those that the input's point lets out;
-    `give` has them give it, and says whether it came to the end; `recount` counts what is unfrozen.
+    `decide` lists a due node if it has something to give out, keeps it or lets go of it; `give` has the listed ones give it, and
+    says whether it came to the end.
     """
     outcome = IGNORED
     if header[PHASE] == IDLE:
+        before = inputs[number, POINT]
         begin_stable(inputs, number, header, time)
+        if header[INSERTS] == UNFROZEN and inputs[number, POINT] > before:
+            uncount_passed(state, header, inputs, number, before, inputs[number, POINT], absent)
         if header[PHASE] == FREEZING:
-            decide(state, number, inputs, header, take_due(state, header))
+            freeze(state, number, inputs, header, decide)
         elif header[PHASE] == ENTERING:
-            enter(state, number, header, time)
+            list_entering(state, number, inputs, header, time, absent)
     if header[PHASE] == FREEZING:
         if not give(out, header, inputs, number, state):
             return -1
         header[PHASE] = ENDED
         if header[INSERTS] == HALF_FROZEN and header[LAG] > 0:
             header[PHASE] = ENTERING
-            enter(state, number, header, time)
+            list_entering(state, number, inputs, header, time, absent)
     if header[PHASE] == ENTERING:
         if not give(out, header, inputs, number, state):
             return -1
@@ -141,8 +182,5 @@ def take_stable(
         if not has_room(out, header):
             return -1
         end_stable(out, header, inputs, number)
-        header[PHASE] = IDLE
         outcome = MOVED
-    if header[INSERTS] == UNFROZEN:
-        recount(state, inputs)
     return outcome

@@ -11,18 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.kernels import kernel
-from lmerge.cases.inputs import BAR, POSITION
-from lmerge.cases.inputs import ROUND as INPUT_ROUND
-from lmerge.cases.ordered import AT_NEWEST, GIVEN, NEWEST, ROUND, OrderedMerge, give_insert, place_insert, take_point
+from lmerge.cases.header import GIVEN, NEWEST, ROUND
+from lmerge.cases.inputs import BAR, OF_ROUND, POSITION
+from lmerge.cases.ordered import AT_NEWEST, OrderedMerge, give_insert, place_insert, take_point
 from lmerge.cases.outcomes import KNOWN, NEW
 from lmerge.streams.elements import STABLE, ElementBatch
 
 
-@kernel("void(int64, UniTuple(int64[::1], 5), int64[:,::1], int8[::1], int64[:,::1], int64[::1])")
+@kernel("int64(int64, UniTuple(int64[::1], 5), int64[:,::1], int8[::1], int64[:,::1], int64[::1], boolean)")
 def merge_r1(
-    number: int, batch: tuple[np.ndarray, ...], out: np.ndarray, outcomes: np.ndarray, inputs: np.ndarray, header: np.ndarray
-) -> None:  # fmt: skip
-    """Merge the elements of an input."""
+    number: int, batch: tuple[np.ndarray, ...], out: np.ndarray, outcomes: np.ndarray, inputs: np.ndarray, header: np.ndarray,
+    counts: bool,
+) -> int:  # fmt: skip
+    """Merge the elements of an input; returns how many they are. Where nothing counts, one event of a start is out."""
     kinds, starts, _, _, ends = batch
     for i in range(len(kinds)):
         if kinds[i] == STABLE:
@@ -31,15 +32,16 @@ def merge_r1(
             outcome = place_insert(inputs, number, header, starts[i])
             if outcome == AT_NEWEST:
                 outcome = np.int64(KNOWN)
+                if inputs[number, OF_ROUND] != header[ROUND]:
+                    inputs[number, OF_ROUND] = header[ROUND]
+                    inputs[number, POSITION] = 0
                 if starts[i] > inputs[number, BAR]:
-                    if inputs[number, INPUT_ROUND] != header[ROUND]:
-                        inputs[number, INPUT_ROUND] = header[ROUND]
-                        inputs[number, POSITION] = 0
                     if inputs[number, POSITION] == header[GIVEN]:
                         outcome = np.int64(NEW)
                         header[GIVEN] += 1
-                    inputs[number, POSITION] += 1
+                    inputs[number, POSITION] += counts
             give_insert(batch, i, out, outcomes, inputs, number, header, outcome)
+    return len(kinds)
 
 
 class R1Merge(OrderedMerge):
@@ -48,18 +50,22 @@ class R1Merge(OrderedMerge):
     __slots__ = ()
 
     case = "R1"
+    #: whether a start has several events, which come in one order
+    counts = True
 
     def attach(self, since: int | None = None) -> int:
         number = super().attach(since)
-        if since is not None:
+        if since is not None and self.counts:
             self._inputs.rows[number, BAR] = self._header[NEWEST]
         return number
 
-    def _merge(self, number: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray) -> None:
-        merge_r1(number, tuple(batch), out, outcomes, self._inputs.rows, self._header)
+    def _merge(
+        self, number: int, done: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray
+    ) -> int:  # fmt: skip
+        return merge_r1(number, tuple(batch), out, outcomes, self._inputs.rows, self._header, self.counts)
 
     def check(self) -> None:
         super().check()
         rows = self._inputs.rows
-        now = rows[:, INPUT_ROUND] == self._header[ROUND]
+        now = rows[:, OF_ROUND] == self._header[ROUND]
         assert (rows[now, POSITION] <= self._header[GIVEN]).all(), "what an input gave is out"

@@ -14,7 +14,8 @@ import numpy as np
 
 from lineage.growth import LEAST, fitted
 from lineage.kernels import Number, inline, kernel
-from lmerge.cases.ordered import AT_NEWEST, PROBED, ROUND, OrderedMerge, give_insert, place_insert, take_point
+from lmerge.cases.header import LACKS, PROBED, ROUND, ROWS
+from lmerge.cases.ordered import AT_NEWEST, OrderedMerge, give_insert, place_insert, take_point
 from lmerge.cases.outcomes import KNOWN, NEW
 from lmerge.cases.policies import Policies
 from lmerge.streams.elements import STABLE, ElementBatch, hash_event
@@ -70,6 +71,7 @@ def merge_r2(
             take_point(ends[i], i, out, outcomes, inputs, number, header)
         else:
             if sizes[_COUNTED] == header[ROUND] and 2 * sizes[_N_ROWS] + 2 > len(rows):
+                header[LACKS] = ROWS
                 return i
             outcome = place_insert(inputs, number, header, starts[i])
             if outcome == AT_NEWEST:
@@ -109,7 +111,6 @@ class R2Merge(OrderedMerge):
     def __init__(self, policies: Policies, is_bag: bool) -> None:
         super().__init__(policies)
         self._is_bag = is_bag
-        self._header[ROUND] = 1
         self._rows = np.zeros((LEAST, _FIELDS), np.int64)
         self._sizes = np.zeros(4, np.int64)
 
@@ -121,34 +122,29 @@ class R2Merge(OrderedMerge):
     def bytes(self) -> int:
         return super().bytes + self._rows.nbytes + self._sizes.nbytes
 
-    def attach(self, since: int | None = None) -> int:
-        number = super().attach(since)
-        self._fit()
-        return number
-
-    def detach(self, number: int) -> None:
+    def _clear(self, number: int) -> None:
         if self._is_bag:
-            self._rows[:, _FIELDS + self._inputs.known(number)] = 0
-        super().detach(number)
-        self._fit()
+            self._rows[:, _FIELDS + number] = 0
 
-    def _fit(self) -> None:
-        """Let rows have a field for each input of a bag."""
+    def _fit_inputs(self) -> None:
         self._rows = fitted(self._rows, _FIELDS + len(self._inputs.rows) * self._is_bag)
 
-    def _merge(self, number: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray) -> None:
-        done, n = 0, len(batch.kinds)
-        while (
-            done := merge_r2(
-                number, done, tuple(batch), out, outcomes, self._inputs.rows, self._header, self._rows, self._sizes, self._is_bag
-            )
-        ) < n:  # fmt: skip
-            self._resize(2 * len(self._rows))
+    def _merge(
+        self, number: int, done: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray
+    ) -> int:  # fmt: skip
+        state = (self._inputs.rows, self._header, self._rows, self._sizes)
+        return merge_r2(number, done, tuple(batch), out, outcomes, *state, self._is_bag)
+
+    def _make_room(self, lacks: int) -> None:
+        self._resize(2 * len(self._rows))
+
+    def _end_push(self) -> np.ndarray:
         if self._sizes[_SINCE] >= _LOOK:
             self._sizes[_SINCE] = 0
             if 16 * self._sizes[_MOST] < len(self._rows) > LEAST:
                 self._resize(len(self._rows) // 2)
             self._sizes[_MOST] = self.n_live
+        return super()._end_push()
 
     def _resize(self, n_rows: int) -> None:
         rows = np.zeros((n_rows, self._rows.shape[1]), np.int64)

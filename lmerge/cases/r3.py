@@ -19,47 +19,45 @@ from __future__ import annotations
 import numpy as np
 
 from lineage.elements import FOREVER
-from lineage.hash_table import number_of, table_shift
+from lineage.hash_table import hash_of, number_of
 from lineage.kernels import Number, called, inline, kernel
-from lmerge.cases.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
-from lmerge.cases.inputs import JOINED, N_UNFROZEN, POINT, STATE, TALLY_MASK, TOP, count_stable, count_tally, tallied
+from lineage.memory import address_of, prefetch
+from lmerge.cases.due import DUE, NEXT, NO_NODE, PAYLOAD, START, link
+from lmerge.cases.events import merge_events
+from lmerge.cases.header import ADJUSTS, INSERTS, KEEP_ANY, PENDING, PHASE, POINT_OUT, PROBED, SHIFT, TARGET
+from lmerge.cases.inputs import ENTERED, JOINED, POINT, STATE, TALLIED, count_tally, tallied
+from lmerge.cases.merged import write_output
 from lmerge.cases.node_merge import NodeMerge
 from lmerge.cases.nodes import (
-    ADJUSTS,
-    DECIDED,
-    DENOMINATOR,
     FIELDS,
-    INSERTS,
-    KEEP_ANY,
-    LOOKED,
-    NUMERATOR,
-    PENDING,
-    PHASE,
-    POINT_OUT,
-    PROBED,
-    SHIFT,
     SHOWN,
-    TARGET,
+    STATE_ARRAYS,
     be_listed,
-    find_event,
+    count_unfrozen,
+    expect,
     follows,
     forget_node,
+    give_nothing,
     gives_out,
-    has_node,
     has_room,
     let_go,
-    make_node,
-    n_probes,
-    write_output,
+    skim_nothing,
+    uncount_node,
 )
-from lmerge.cases.outcomes import IGNORED, KNOWN, NEW, SETTLED, UNKNOWN
-from lmerge.cases.pending import sort_pending
-from lmerge.cases.points import ENTERING, take_stable
-from lmerge.cases.policies import FIRST, FRACTION, LAZY
+from lmerge.cases.outcomes import KNOWN, NEW, SETTLED, UNKNOWN
+from lmerge.cases.points import ENTERING
+from lmerge.cases.policies import FIRST, LAZY
 from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch, hash_event
 
 #: No end.
 ABSENT = -(2**63)
+#: How many elements before its turn a node is asked for from memory.
+_AHEAD = 12
+
+
+@inline
+def is_ready(out: Number, header: Number, state: Number) -> Number:
+    return has_room(out, header)
 
 
 @inline
@@ -67,38 +65,147 @@ def show(
     out: Number, header: Number, inputs: Number, number: Number, nodes: Number, node: Number, kind: Number, end: Number
 ) -> None:  # fmt: skip
     """Give out an insert or adjust of an event; there is room."""
-    write_output(out, header, inputs, number, nodes, node, kind, nodes[node, SHOWN] if kind == ADJUST else 0, end)
-    nodes[node, SHOWN] = end if end > nodes[node, START] else ABSENT
+    start = nodes[node, START]
+    old = nodes[node, SHOWN] if kind == ADJUST else 0
+    write_output(out, header, inputs, number, kind, start, nodes[node, PAYLOAD], old, end, node)
+    nodes[node, SHOWN] = end if end > start else ABSENT
+
+
+@inline
+def note_end(nodes: Number, node: Number, number: Number, kind: Number, end: Number) -> Number:
+    """Note the end that an input tells of an event, without jumps: most elements do no more; returns the outcome."""
+    had = nodes[node, FIELDS + number]
+    has = np.int64(had != ABSENT)
+    told = end if end > nodes[node, START] else ABSENT
+    takes = (has == kind) & ((told != ABSENT) | (kind == ADJUST))
+    nodes[node, FIELDS + number] = told if takes else had
+    return KNOWN + has if kind == INSERT else UNKNOWN - has
+
+
+@inline
+def look_ahead(
+    i: Number, batch: Number, nodes: Number, field: Number, table: Number, bits: Number, taken: Number
+) -> None:  # fmt: skip
+    """Keep the hash of an element, and begin to load what its input has of the node that it most likely has."""
+    h = hash_event(batch[1][np.uint64(i)], batch[2][np.uint64(i)])
+    row = address_of(nodes) + number_of(table[np.uint64(h >> bits)]) * np.int64(8 * nodes.shape[1])
+    prefetch(row)
+    prefetch(row + 8 * field)
+    taken[np.uint64(i)] = h
 
 
 @called
-def respond(out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, had: Number) -> None:
-    """Give out, under the policies that do, what an input has just told about an event; `had` is the end it told before."""
-    nodes, table, buckets, free, _ = state
-    start = nodes[node, START]
+def skim_known(
+    i: Number, number: Number, batch: Number, outcomes: Number, taken: Number, nodes: Number, table: Number, bits: Number,
+    inputs: Number, header: Number,
+) -> Number:  # fmt: skip
+    """Take elements up to a stable, or to one that makes a node or is due earlier than its node; returns how many are done."""
+    kinds, starts, payloads, _, ends = batch
+    n = len(kinds)
+    field = np.uint64(FIELDS + number)
+    mask = np.int64(len(table) - 1)
+    tally = np.int64(0)
+    n_probed = np.int64(0)
+    point = header[POINT_OUT]
+    begun = i
+    for k in range(i, min(i + _AHEAD, n)):
+        look_ahead(k, batch, nodes, FIELDS + number, table, bits, taken)
+    while i < n:
+        if i + _AHEAD < n:
+            look_ahead(i + _AHEAD, batch, nodes, FIELDS + number, table, bits, taken)
+        at_i = np.uint64(i)
+        kind = kinds[at_i]
+        if kind == STABLE:
+            break
+        start = starts[at_i]
+        end = ends[at_i]
+        h = taken[at_i]
+        at = h >> bits
+        entry = table[np.uint64(at)]
+        if hash_of(entry) != h:
+            while entry != 0:
+                if hash_of(entry) == h:
+                    break
+                at = (at + 1) & mask
+                entry = table[np.uint64(at)]
+                n_probed += 1
+        node = np.uint64(number_of(entry))
+        outcome = np.int64(SETTLED)
+        if entry == 0:
+            if start >= point:
+                break
+            taken[at_i] = NO_NODE
+        else:
+            if nodes[node, START] != start or nodes[node, PAYLOAD] != payloads[at_i]:
+                break
+            had = nodes[node, field]
+            has = np.int64(had != ABSENT)
+            told = end if end > start else ABSENT
+            takes = (has == kind) & ((told != ABSENT) | (kind == ADJUST))
+            if takes and start < point and point <= end < nodes[node, DUE]:
+                break
+            nodes[node, field] = told if takes else had
+            outcome = KNOWN + has if kind == INSERT else UNKNOWN - has
+            taken[at_i] = np.int64(node)
+        outcomes[at_i] = outcome
+        tally += tallied(kind, outcome)
+        i += 1
+        if (i - begun) & (TALLIED - 1) == 0:
+            count_tally(inputs, number, tally)
+            tally = np.int64(0)
+    count_tally(inputs, number, tally)
+    header[PROBED] += n_probed + i - begun
+    return i
+
+
+@inline
+def give_first(
+    out: Number, header: Number, inputs: Number, number: Number, nodes: Number, node: Number, end: Number
+) -> None:  # fmt: skip
+    """Give out an event when its node is made; there is room."""
+    show(out, header, inputs, number, nodes, node, INSERT, end)
+
+
+@inline
+def take_lazily(
+    out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, kind: Number, old: Number,
+    end: Number, made: Number,
+) -> Number:  # fmt: skip
+    """Take an element into its node where first inserts go out, and ends lazily; returns the outcome."""
+    outcome = note_end(state[0], node, number, kind, end)
+    return np.int64(NEW) if made else outcome
+
+
+@called
+def take_by_policy(
+    out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, kind: Number, old: Number,
+    end: Number, made: Number,
+) -> Number:  # fmt: skip
+    """Take an element into its node, and give out what the policies say at once; returns the outcome."""
+    nodes = state[0]
+    had = nodes[node, FIELDS + number]
+    outcome = note_end(nodes, node, number, kind, end)
     now = nodes[node, FIELDS + number]
-    if (had == ABSENT) != (now == ABSENT) and start >= inputs[number, POINT]:
-        inputs[number, N_UNFROZEN] += 1 if had == ABSENT else -1
+    start = nodes[node, START]
+    count_unfrozen(header, inputs, number, start, np.int64(now != ABSENT) - np.int64(had != ABSENT))
     shown = nodes[node, SHOWN]
-    if shown == ABSENT:
-        wanted = gives_out(header, inputs, number)
-        if header[INSERTS] == FRACTION and inputs[number, STATE] == JOINED:
-            n_having = np.int64(0)
-            n_joined = np.int64(0)
-            for other in range(len(inputs)):
-                if inputs[other, STATE] == JOINED:
-                    n_joined += 1
-                    n_having += np.int64(nodes[node, FIELDS + other] != ABSENT)
-            wanted = n_having * header[DENOMINATOR] >= n_joined * header[NUMERATOR]
-        # an event that is taken back and given again is not new, but goes out anew
-        if had == ABSENT and now != ABSENT and wanted:
-            show(out, header, inputs, number, nodes, node, INSERT, now)
-    elif follows(header, number):
-        end = start if now == ABSENT else now
-        if end != shown and end >= header[POINT_OUT]:
-            show(out, header, inputs, number, nodes, node, ADJUST, end)
-    if now == ABSENT:
-        let_go(nodes, table, buckets, free, header, node, ABSENT)
+    if (had == ABSENT) == (kind == INSERT) and (kind == ADJUST or now != ABSENT):
+        if shown == ABSENT:
+            # an event that is taken back and given again is not new, but goes out anew
+            if had == ABSENT:
+                if gives_out(header, inputs, number, nodes, node, ABSENT):
+                    show(out, header, inputs, number, nodes, node, INSERT, now)
+                else:
+                    inputs[number, ENTERED] = min(inputs[number, ENTERED], start)
+        elif follows(header, number):
+            last = start if now == ABSENT else now
+            if last != shown and last >= header[POINT_OUT]:
+                show(out, header, inputs, number, nodes, node, ADJUST, last)
+                if last == start:
+                    expect(header, inputs, start)
+        if now == ABSENT:
+            let_go(state, header, node, ABSENT)
+    return np.int64(NEW) if made else outcome
 
 
 @called
@@ -130,57 +237,42 @@ def decided_end(nodes: Number, node: Number, number: Number, inputs: Number, hea
 
 
 @inline
-def keep_node(nodes: Number, node: Number, buckets: Number, header: Number) -> None:
-    """Put a node whose start is passed back into the calendar."""
-    due = nodes[node, SHOWN]
-    for field in range(FIELDS, nodes.shape[1]):
-        if header[TARGET] <= nodes[node, field] < due:
-            due = nodes[node, field]
-    link(nodes, buckets, header[SHIFT], node, due)
+def settle(
+    state: Number, inputs: Number, header: Number, node: Number, end: Number
+) -> None:  # fmt: skip
+    """Let go of a node whose decided end is passed, or put it back into the calendar: its start is passed."""
+    nodes = state[0]
+    if end < header[TARGET]:
+        uncount_node(header, inputs, nodes, node, ABSENT)
+        forget_node(state, header, node)
+    else:
+        due = nodes[node, SHOWN]
+        for field in range(FIELDS, nodes.shape[1]):
+            if header[TARGET] <= nodes[node, field] < due:
+                due = nodes[node, field]
+        link(nodes, DUE, state[2], header[SHIFT], node, due)
 
 
-@called
+@inline
 def decide(state: Number, number: Number, inputs: Number, header: Number, node: Number) -> None:
-    """Decide about a list of nodes that are due: each has something to give out, is kept, or is let go of."""
-    nodes, table, buckets, free, _ = state
+    """Decide about a node that is due: it has something to give out, is kept, or is let go of."""
+    nodes = state[0]
     point = header[TARGET]
-    while node >= 0:
-        after = nodes[node, NEXT]
-        header[DECIDED] += 1
-        end = decided_end(nodes, node, number, inputs, header)
-        shown = nodes[node, SHOWN]
-        changes = end > nodes[node, START]
-        if shown != ABSENT:
-            changes = end != shown and (end < point or shown < point)
-        if changes:
-            be_listed(nodes, node, header)
-        elif end < point:
-            forget_node(nodes, table, free, header, node)
-        else:
-            keep_node(nodes, node, buckets, header)
-        node = after
-    header[PENDING] = sort_pending(nodes, header[PENDING])
-
-
-@called
-def list_half_frozen(state: Number, number: Number, header: Number, time: Number) -> None:
-    """List the events of an input that its point has passed and the merge's has not, and that are not out."""
-    nodes, _, buckets, _, pool = state
-    high = pool[0]
-    header[LOOKED] += high
-    point = max(header[TARGET], header[POINT_OUT])
-    for node in range(high):
-        if nodes[node, ORDER] != 0 and nodes[node, SHOWN] == ABSENT and nodes[node, FIELDS + number] != ABSENT:
-            if point <= nodes[node, START] < time:
-                unlink(nodes, buckets, header[SHIFT], node)
-                be_listed(nodes, node, header)
-    header[PENDING] = sort_pending(nodes, header[PENDING])
+    end = decided_end(nodes, node, number, inputs, header)
+    shown = nodes[node, SHOWN]
+    changes = end > nodes[node, START]
+    if shown != ABSENT:
+        changes = end != shown and (end < point or shown < point)
+    if changes:
+        be_listed(nodes, node, header)
+    else:
+        settle(state, inputs, header, node, end)
 
 
 @called
 def give_listed(out: Number, header: Number, inputs: Number, number: Number, state: Number) -> Number:
     """Give out what the listed nodes have to, in order; returns whether there was room."""
-    nodes, table, buckets, free, _ = state
+    nodes = state[0]
     while header[PENDING] >= 0:
         if not has_room(out, header):
             return False
@@ -188,122 +280,34 @@ def give_listed(out: Number, header: Number, inputs: Number, number: Number, sta
         header[PENDING] = nodes[node, NEXT]
         if header[PHASE] == ENTERING:
             show(out, header, inputs, number, nodes, node, INSERT, nodes[node, FIELDS + number])
-            link(nodes, buckets, header[SHIFT], node, nodes[node, DUE])
+            link(nodes, DUE, state[2], header[SHIFT], node, nodes[node, DUE])
         else:
             end = decided_end(nodes, node, number, inputs, header)
             show(out, header, inputs, number, nodes, node, INSERT if nodes[node, SHOWN] == ABSENT else ADJUST, end)
-            if end < header[TARGET]:
-                forget_node(nodes, table, free, header, node)
-            else:
-                keep_node(nodes, node, buckets, header)
+            settle(state, inputs, header, node, end)
     return True
-
-
-@called
-def recount_unfrozen(state: Number, inputs: Number) -> None:
-    """Count for each input the events it has that are not below its own point."""
-    nodes, _, _, _, pool = state
-    for number in range(len(inputs)):
-        inputs[number, N_UNFROZEN] = 0
-    for node in range(pool[0]):
-        if nodes[node, ORDER] != 0:
-            for number in range(len(inputs)):
-                if nodes[node, FIELDS + number] != ABSENT and nodes[node, START] >= inputs[number, POINT]:
-                    inputs[number, N_UNFROZEN] += 1
-
-
-@called
-def take_events(
-    number: Number, i: Number, batch: Number, out: Number, outcomes: Number, taken: Number, state: Number, inputs: Number,
-    header: Number,
-) -> Number:  # fmt: skip
-    """Merge the elements from the i-th to the next stable; returns how many are done; the header may say what is lacking."""
-    kinds, starts, payloads, _, ends = batch
-    nodes, table, buckets, free, pool = state
-    bits = table_shift(table)
-    plain = header[INSERTS] == FIRST and header[ADJUSTS] == LAZY
-    field = FIELDS + number
-    point = header[POINT_OUT]
-    probed = np.int64(0)
-    tally = np.int64(0)
-    while i < len(kinds) and kinds[i] != STABLE:
-        kind = kinds[i]
-        start = starts[i]
-        end = ends[i]
-        if not plain:
-            if not has_room(out, header):
-                break
-            if kind == INSERT:
-                inputs[number, TOP] = max(inputs[number, TOP], start)
-        h = hash_event(start, payloads[i])
-        at = find_event(nodes, table, bits, h, start, payloads[i])
-        node = number_of(table[at])
-        if node >= 0:
-            # what most elements of most inputs are: decided without jumps
-            had = nodes[node, field]
-            has = np.int64(had != ABSENT)
-            outcome = KNOWN + has if kind == INSERT else UNKNOWN - has
-            told = end if end > start else ABSENT
-            takes = (has == kind) & ((told != ABSENT) | (kind == ADJUST))
-            nodes[node, field] = told if takes else had
-            if takes and start < point and point <= end < nodes[node, DUE]:
-                unlink(nodes, buckets, header[SHIFT], node)
-                link(nodes, buckets, header[SHIFT], node, end)
-            if takes and not plain:
-                respond(out, header, inputs, number, state, node, had)
-        elif start < point:
-            outcome = np.int64(SETTLED)
-        elif kind == ADJUST:
-            outcome = np.int64(UNKNOWN)
-        elif end <= start:
-            outcome = np.int64(IGNORED)
-        else:
-            if not has_room(out, header) or not has_node(pool, header):
-                break
-            node = make_node(nodes, table, buckets, free, pool, header, at, h, start, payloads[i], ABSENT)
-            nodes[node, field] = end
-            if plain:
-                show(out, header, inputs, number, nodes, node, INSERT, end)
-            else:
-                respond(out, header, inputs, number, state, node, ABSENT)
-            outcome = np.int64(NEW)
-        probed += n_probes(table, bits, h, at)
-        taken[i] = node
-        outcomes[i] = outcome
-        tally += tallied(kind, outcome)
-        i += 1
-        if i & TALLY_MASK == 0:
-            tally = count_tally(inputs, number, tally)
-    count_tally(inputs, number, tally)
-    header[PROBED] += probed
-    return i
 
 
 @kernel(
     "int64(int64, int64, UniTuple(int64[::1], 5), int64[:,::1], int8[::1], int64[::1], "
-    "Tuple((int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1])), int64[:,::1], int64[::1])"
+    f"Tuple(({STATE_ARRAYS})), int64[:,::1], int64[::1])"
 )
 def merge_r3(
     number: int, done: int, batch: tuple[np.ndarray, ...], out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray,
     state: tuple[np.ndarray, ...], inputs: np.ndarray, header: np.ndarray,
 ) -> int:  # fmt: skip
     """Merge the elements `done ..` of an input; returns how many are done, fewer where the header says what is lacking."""
-    kinds = batch[0]
-    ends = batch[4]
-    i = done
-    while True:
-        i = take_events(number, i, batch, out, outcomes, taken, state, inputs, header)
-        if i == len(kinds) or kinds[i] != STABLE:
-            return int(i)
-        outcome = take_stable(
-            out, header, inputs, number, state, ends[i], decide, list_half_frozen, give_listed, recount_unfrozen
+    if header[INSERTS] == FIRST and header[ADJUSTS] == LAZY:
+        n = merge_events(
+            number, done, batch, out, outcomes, taken, state, inputs, header, ABSENT, False, skim_known, is_ready, give_first,
+            take_lazily, decide, give_listed,
         )  # fmt: skip
-        if outcome < 0:
-            return int(i)
-        taken[i] = NO_NODE
-        outcomes[i] = outcome
-        count_stable(inputs, number, outcome)
-        i += 1
+    else:
+        n = merge_events(
+            number, done, batch, out, outcomes, taken, state, inputs, header, ABSENT, True, skim_nothing, is_ready, give_nothing,
+            take_by_policy, decide, give_listed,
+        )  # fmt: skip
+    return int(n)
 
 
 class R3Merge(NodeMerge):
@@ -318,6 +322,10 @@ class R3Merge(NodeMerge):
         self, number: int, done: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray
     ) -> int:  # fmt: skip
         return merge_r3(number, done, tuple(batch), out, outcomes, taken, self._state, self._inputs.rows, self._header)
+
+    def _counts(self, fields: np.ndarray) -> np.ndarray:
+        counts: np.ndarray = fields != ABSENT
+        return counts
 
     def _latest_due(self, live: np.ndarray) -> np.ndarray:
         nodes = self._nodes[live]

@@ -22,7 +22,6 @@ import numpy as np
 from lineage.elements import BEGINNING, FOREVER
 from lineage.errors import EddyError
 from lineage.growth import fitted_rows
-from lineage.hash_table import number_of, table_shift
 from lineage.kernels import Number, called, inline, kernel
 from lineage.numbers import Numbers
 from lmerge.cases.copies import (
@@ -30,53 +29,51 @@ from lmerge.cases.copies import (
     COUNT,
     END,
     add_copy,
+    add_first_copy,
     compare_copies,
     drop_copy,
     first_end,
+    first_entry,
     free_copies,
     has_copy,
     has_entries,
+    is_only_copy,
+    is_same_copy,
     n_copies,
 )
-from lmerge.cases.due import DUE, NEXT, NO_NODE, ORDER, START, link, unlink
-from lmerge.cases.inputs import JOINED, N_UNFROZEN, POINT, STATE, TALLY_MASK, TOP, count_stable, count_tally, tallied
+from lmerge.cases.due import DUE, NEXT, ORDER, PAYLOAD, START, link
+from lmerge.cases.events import merge_events
+from lmerge.cases.header import ADJUSTS, ENTRIES, INSERTS, PENDING, PHASE, POINT_OUT, SHIFT, TARGET
+from lmerge.cases.inputs import ENTERED
+from lmerge.cases.merged import write_output
 from lmerge.cases.node_merge import NodeMerge
 from lmerge.cases.nodes import (
-    DECIDED,
-    DENOMINATOR,
-    ENTRIES,
     FIELDS,
-    INSERTS,
-    LOOKED,
-    NUMERATOR,
-    PENDING,
-    PHASE,
-    POINT_OUT,
-    PROBED,
-    SHIFT,
     SHOWN,
-    TARGET,
+    STATE_ARRAYS,
     be_listed,
-    find_event,
+    count_unfrozen,
+    expect,
     follows,
     forget_node,
+    give_nothing,
     gives_out,
-    has_node,
     has_room,
     let_go,
-    make_node,
-    n_probes,
-    write_output,
+    skim_nothing,
+    uncount_node,
 )
-from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, NEW, SETTLED, UNKNOWN
-from lmerge.cases.pending import sort_pending
-from lmerge.cases.points import ENTERING, take_stable
-from lmerge.cases.policies import FRACTION, Policies
-from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch, hash_event
+from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, NEW, UNKNOWN
+from lmerge.cases.points import ENTERING
+from lmerge.cases.policies import FIRST, LAZY, Policies
+from lmerge.streams.elements import ADJUST, INSERT, ElementBatch
 
-_STATE = (
-    "Tuple((int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1]))"
-)  # fmt: skip
+_STATE = f"Tuple(({STATE_ARRAYS}, int64[:,::1], int64[::1], int64[::1]))"
+
+
+@inline
+def is_ready(out: Number, header: Number, state: Number) -> Number:
+    return has_room(out, header) and has_entries(state[9], header)
 
 
 @inline
@@ -92,49 +89,36 @@ def show_copy(
 ) -> None:  # fmt: skip
     """Give out one copy more, another end of one, or that it is gone; there is room and an entry."""
     nodes = state[0]
-    write_output(out, header, inputs, number, nodes, node, kind, old, end)
-    if kind == ADJUST:
-        drop_copy(nodes, node, SHOWN, state[5], state[6], state[7], old)
-    if end > nodes[node, START]:
-        add_copy(nodes, node, SHOWN, state[5], state[6], state[7], end)
+    start = nodes[node, START]
+    write_output(out, header, inputs, number, kind, start, nodes[node, PAYLOAD], old, end, node)
+    if kind == INSERT and nodes[node, SHOWN] == 0:
+        add_first_copy(nodes, node, SHOWN, state[7], state[8], state[9], end)
+    elif kind == ADJUST and end > start and is_only_copy(nodes[node, SHOWN], state[7], old):
+        state[7][first_entry(nodes[node, SHOWN]), END] = end
+    else:
+        if kind == ADJUST:
+            drop_copy(nodes, node, SHOWN, state[7], state[8], state[9], old)
+        if end > start:
+            add_copy(nodes, node, SHOWN, state[7], state[8], state[9], end)
+        else:
+            expect(header, inputs, start)
 
 
 @called
-def wants_copy(nodes: Number, node: Number, number: Number, inputs: Number, header: Number) -> Number:
-    """Whether a copy that an input gives, and of which fewer are out, goes out now."""
-    wanted = gives_out(header, inputs, number)
-    if header[INSERTS] == FRACTION and inputs[number, STATE] == JOINED:
-        n_having = np.int64(0)
-        n_joined = np.int64(0)
-        for other in range(len(inputs)):
-            if inputs[other, STATE] == JOINED:
-                n_joined += 1
-                n_having += np.int64(n_copies(nodes[node, FIELDS + other]) > n_copies(nodes[node, SHOWN]))
-        wanted = n_having * header[DENOMINATOR] >= n_joined * header[NUMERATOR]
-    return wanted
-
-
-@called
-def take_copy(
+def offer_copy(
     out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, end: Number
 ) -> Number:  # fmt: skip
-    """Take an insert into its node; returns the outcome."""
+    """Give out a copy that an input has and the output has not, if the policy says so; returns the outcome of its insert."""
     nodes = state[0]
-    start = nodes[node, START]
-    add_copy(nodes, node, FIELDS + number, state[5], state[6], state[7], end)
-    if start >= inputs[number, POINT]:
-        inputs[number, N_UNFROZEN] += 1
-    outcome = np.int64(KNOWN)
-    if start >= header[POINT_OUT]:
-        has = n_copies(nodes[node, FIELDS + number])
-        most = n_copies(nodes[node, SHOWN])
-        if has > most and wants_copy(nodes, node, number, inputs, header):
-            show_copy(out, header, inputs, number, state, node, INSERT, 0, end)
-        for other in range(len(inputs)):
-            if other != number:
-                most = max(most, n_copies(nodes[node, FIELDS + other]))
-        if has > most:
-            outcome = np.int64(NEW)
+    has = n_copies(nodes[node, FIELDS + number])
+    outcome = np.int64(NEW)
+    for other in range(len(inputs)):
+        if other != number and n_copies(nodes[node, FIELDS + other]) >= has:
+            outcome = np.int64(KNOWN)
+    if gives_out(header, inputs, number, nodes, node, 0):
+        show_copy(out, header, inputs, number, state, node, INSERT, 0, end)
+    else:
+        inputs[number, ENTERED] = min(inputs[number, ENTERED], nodes[node, START])
     return outcome
 
 
@@ -143,19 +127,53 @@ def change_copy(
     out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, old: Number, end: Number
 ) -> Number:  # fmt: skip
     """Take an adjust into its node; returns the outcome."""
-    nodes, table, buckets, free, _, entries, entry_free, entry_pool = state
+    nodes = state[0]
+    entries = state[7]
+    field = FIELDS + number
     start = nodes[node, START]
-    if not drop_copy(nodes, node, FIELDS + number, entries, entry_free, entry_pool, old):
+    if not drop_copy(nodes, node, field, entries, state[8], state[9], old):
         return np.int64(UNKNOWN)
     if end > start:
-        add_copy(nodes, node, FIELDS + number, entries, entry_free, entry_pool, end)
-    elif start >= inputs[number, POINT]:
-        inputs[number, N_UNFROZEN] -= 1
+        add_copy(nodes, node, field, entries, state[8], state[9], end)
+    else:
+        count_unfrozen(header, inputs, number, start, -1)
     if follows(header, number) and header[POINT_OUT] <= min(old, end) and has_copy(nodes[node, SHOWN], entries, old):
         show_copy(out, header, inputs, number, state, node, ADJUST, old, end)
     if end <= start:
-        let_go(nodes, table, buckets, free, header, node, 0)
+        let_go(state, header, node, 0)
     return np.int64(CHANGED)
+
+
+@inline
+def take_copy(
+    out: Number, header: Number, inputs: Number, number: Number, state: Number, node: Number, kind: Number, old: Number,
+    end: Number, made: Number,
+) -> Number:  # fmt: skip
+    """Take an element into its node; returns the outcome."""
+    nodes = state[0]
+    start = nodes[node, START]
+    field = FIELDS + number
+    outcome = np.int64(KNOWN)
+    if kind == ADJUST and header[ADJUSTS] == LAZY and end > start and is_only_copy(nodes[node, field], state[7], old):
+        # what most adjusts are, without a call
+        state[7][first_entry(nodes[node, field]), END] = end
+        outcome = np.int64(CHANGED)
+    elif kind == ADJUST:
+        outcome = change_copy(out, header, inputs, number, state, node, old, end)
+    elif end <= start:
+        outcome = np.int64(IGNORED)
+    else:
+        if nodes[node, field] == 0:
+            add_first_copy(nodes, node, field, state[7], state[8], state[9], end)
+        else:
+            add_copy(nodes, node, field, state[7], state[8], state[9], end)
+        count_unfrozen(header, inputs, number, start, 1)
+        if made and header[INSERTS] == FIRST:
+            outcome = np.int64(NEW)
+            show_copy(out, header, inputs, number, state, node, INSERT, 0, end)
+        elif start >= header[POINT_OUT] and n_copies(nodes[node, field]) > n_copies(nodes[node, SHOWN]):
+            outcome = offer_copy(out, header, inputs, number, state, node, end)
+    return outcome
 
 
 @inline
@@ -182,58 +200,42 @@ def next_change(nodes: Number, node: Number, number: Number, entries: Number, he
 
 
 @called
-def keep_or_forget(state: Number, node: Number, header: Number) -> None:
+def keep_or_forget(state: Number, inputs: Number, header: Number, node: Number) -> None:
     """Put a node whose start is passed back into the calendar, or let go of it if none of its ends that are out is left."""
-    nodes, table, buckets, free, _, entries, entry_free, entry_pool = state
+    nodes = state[0]
+    entries = state[7]
     due = first_end(nodes[node, SHOWN], entries, header[TARGET], BEGINNING)
     if due == BEGINNING:
+        uncount_node(header, inputs, nodes, node, 0)
         for field in range(SHOWN, nodes.shape[1]):
-            free_copies(nodes, node, field, entries, entry_free, entry_pool)
-        forget_node(nodes, table, free, header, node)
+            free_copies(nodes, node, field, entries, state[8], state[9])
+        forget_node(state, header, node)
     else:
         for field in range(FIELDS, nodes.shape[1]):
             due = min(due, first_end(nodes[node, field], entries, header[TARGET], FOREVER))
-        link(nodes, buckets, header[SHIFT], node, due)
+        link(nodes, DUE, state[2], header[SHIFT], node, due)
 
 
-@called
-def decide_bags(state: Number, number: Number, inputs: Number, header: Number, node: Number) -> None:
-    """Decide about a list of nodes that are due: each has something to give out, is kept, or is let go of."""
+@inline
+def decide_bag(state: Number, number: Number, inputs: Number, header: Number, node: Number) -> None:
+    """Decide about a node that is due: it has something to give out, is kept, or is let go of."""
     nodes = state[0]
-    while node >= 0:
-        after = nodes[node, NEXT]
-        header[DECIDED] += 1
-        changes, _, _ = next_change(nodes, node, number, state[5], header)
-        if changes:
-            be_listed(nodes, node, header)
-        else:
-            keep_or_forget(state, node, header)
-        node = after
-    header[PENDING] = sort_pending(nodes, header[PENDING])
-
-
-@called
-def list_half_frozen_bags(state: Number, number: Number, header: Number, time: Number) -> None:
-    """List the nodes that an input's point has passed and the merge's has not, and of which it has more copies than are out."""
-    nodes = state[0]
-    high = state[4][0]
-    header[LOOKED] += high
-    point = max(header[TARGET], header[POINT_OUT])
-    for node in range(high):
-        if nodes[node, ORDER] != 0 and n_copies(nodes[node, FIELDS + number]) > n_copies(nodes[node, SHOWN]):
-            if point <= nodes[node, START] < time:
-                unlink(nodes, state[2], header[SHIFT], node)
-                be_listed(nodes, node, header)
-    header[PENDING] = sort_pending(nodes, header[PENDING])
+    changes = False
+    if not is_same_copy(nodes[node, FIELDS + number], nodes[node, SHOWN], state[7]):
+        changes, _, _ = next_change(nodes, node, number, state[7], header)
+    if changes:
+        be_listed(nodes, node, header)
+    else:
+        keep_or_forget(state, inputs, header, node)
 
 
 @called
 def give_bags(out: Number, header: Number, inputs: Number, number: Number, state: Number) -> Number:
     """Give out what the listed nodes have to, in order; returns whether there was room."""
     nodes = state[0]
-    entries = state[5]
+    entries = state[7]
     while header[PENDING] >= 0:
-        if not has_room(out, header) or not has_entries(state[7], header):
+        if not is_ready(out, header, state):
             return False
         node = header[PENDING]
         start = nodes[node, START]
@@ -252,23 +254,10 @@ def give_bags(out: Number, header: Number, inputs: Number, number: Number, state
         else:
             header[PENDING] = nodes[node, NEXT]
             if header[PHASE] == ENTERING:
-                link(nodes, state[2], header[SHIFT], node, nodes[node, DUE])
+                link(nodes, DUE, state[2], header[SHIFT], node, nodes[node, DUE])
             else:
-                keep_or_forget(state, node, header)
+                keep_or_forget(state, inputs, header, node)
     return True
-
-
-@called
-def recount_unfrozen_bags(state: Number, inputs: Number) -> None:
-    """Count for each input the copies it has that are not below its own point."""
-    nodes = state[0]
-    for number in range(len(inputs)):
-        inputs[number, N_UNFROZEN] = 0
-    for node in range(state[4][0]):
-        if nodes[node, ORDER] != 0:
-            for number in range(len(inputs)):
-                if nodes[node, START] >= inputs[number, POINT]:
-                    inputs[number, N_UNFROZEN] += n_copies(nodes[node, FIELDS + number])
 
 
 @kernel(f"int64(int64, int64, UniTuple(int64[::1], 5), int64[:,::1], int8[::1], int64[::1], {_STATE}, int64[:,::1], int64[::1])")
@@ -277,70 +266,20 @@ def merge_r4(
     state: tuple[np.ndarray, ...], inputs: np.ndarray, header: np.ndarray,
 ) -> int:  # fmt: skip
     """Merge the elements `done ..` of an input; returns how many are done, fewer where the header says what is lacking."""
-    kinds, starts, payloads, olds, ends = batch
-    nodes, table, buckets, free, pool, _, _, entry_pool = state
-    bits = table_shift(table)
-    tally = np.int64(0)
-    i = done
-    while i < len(kinds):
-        kind = kinds[i]
-        if kind == STABLE:
-            outcome = np.int64(
-                take_stable(
-                    out, header, inputs, number, state, ends[i], decide_bags, list_half_frozen_bags, give_bags,
-                    recount_unfrozen_bags,
-                )
-            )  # fmt: skip
-            if outcome < 0:
-                break
-            taken[i] = NO_NODE
-            count_stable(inputs, number, outcome)
-        else:
-            if not has_room(out, header) or not has_entries(entry_pool, header):
-                break
-            start = starts[i]
-            end = ends[i]
-            if kind == INSERT:
-                inputs[number, TOP] = max(inputs[number, TOP], start)
-            h = hash_event(start, payloads[i])
-            at = find_event(nodes, table, bits, h, start, payloads[i])
-            node = number_of(table[at])
-            if kind == INSERT and end <= start:
-                outcome = np.int64(IGNORED)
-            elif node < 0 and start < header[POINT_OUT]:
-                outcome = np.int64(SETTLED)
-            elif kind == ADJUST:
-                outcome = np.int64(UNKNOWN)
-                if node >= 0:
-                    outcome = change_copy(out, header, inputs, number, state, node, olds[i], end)
-            else:
-                if node < 0:
-                    if not has_node(pool, header):
-                        break
-                    node = make_node(nodes, table, buckets, free, pool, header, at, h, start, payloads[i], 0)
-                outcome = take_copy(out, header, inputs, number, state, node, end)
-            if node >= 0 and nodes[node, ORDER] != 0 and start < header[POINT_OUT] <= end < nodes[node, DUE]:
-                if outcome == KNOWN or outcome == CHANGED:
-                    unlink(nodes, buckets, header[SHIFT], node)
-                    link(nodes, buckets, header[SHIFT], node, end)
-            header[PROBED] += n_probes(table, bits, h, at)
-            taken[i] = node
-            tally += tallied(kind, outcome)
-        outcomes[i] = outcome
-        i += 1
-        if i & TALLY_MASK == 0:
-            tally = count_tally(inputs, number, tally)
-    count_tally(inputs, number, tally)
-    return int(i)
+    n = merge_events(
+        number, done, batch, out, outcomes, taken, state, inputs, header, 0, True, skim_nothing, is_ready, give_nothing,
+        take_copy, decide_bag, give_bags,
+    )  # fmt: skip
+    return int(n)
 
 
 @kernel(f"void(int64, {_STATE})")
 def clear_copies(number: int, state: tuple[np.ndarray, ...]) -> None:
     """Take away all copies that an input has."""
-    nodes, _, _, _, pool, entries, entry_free, entry_pool = state
+    nodes, pool = state[0], state[4]
     for node in range(pool[0]):
         if nodes[node, ORDER] != 0:
-            free_copies(nodes, node, FIELDS + number, entries, entry_free, entry_pool)
+            free_copies(nodes, node, FIELDS + number, state[7], state[8], state[9])
 
 
 class R4Merge(NodeMerge):
@@ -377,9 +316,9 @@ class R4Merge(NodeMerge):
     def _clear(self, number: int) -> None:
         clear_copies(number, self._bags)
 
-    def _make_room(self, lacks: int, freed: list[np.ndarray]) -> None:
+    def _make_room(self, lacks: int) -> None:
         if lacks != ENTRIES:
-            super()._make_room(lacks, freed)
+            super()._make_room(lacks)
         elif self._entry_numbers.reserve(2, self._entries[:, COUNT]):
             self._entries = fitted_rows(self._entries, self._entry_numbers.capacity)
 
@@ -393,6 +332,9 @@ class R4Merge(NodeMerge):
     def _told(self, number: int, nodes: np.ndarray, olds: np.ndarray) -> np.ndarray:
         fields = self._nodes[nodes, FIELDS + number].tolist()
         return np.array([old in self._ends(field) for field, old in zip(fields, olds.tolist(), strict=True)], np.bool_)
+
+    def _counts(self, fields: np.ndarray) -> np.ndarray:
+        return fields >> 32
 
     def _latest_due(self, live: np.ndarray) -> np.ndarray:
         nodes = self._nodes[live]

@@ -1,16 +1,16 @@
 """Cleanse: an input put in order, so that a simpler merge can take it (the LMerge paper, VI-D). With R1 it is the baseline of R3.
 
-    events[n]    start, payload, end, 1 while the number is in use; end = start: removed, but not taken out yet
-    table        from a hash of (start, payload) to the numbers of events that are not removed (`lineage/hash_table.py`)
+    events[n]    start, payload, end, 1 while the number is in use, the next copy; end = start: removed, but not taken out yet
+    table        from a hash of (start, payload, end) to the first of its copies that are not removed (`lineage/hash_table.py`)
     heap         all numbers in use, the smallest (start, payload) first
 
 An event is given out once every event with its start, and every one before it, is frozen. So starts never fall, the events of one
 start come together in order of payload and end, and the stable point given out is the smallest start held, or the input's own if
 nothing is held (L11: the paper releases every frozen event at once, also one that starts after an event that may still move).
 
-Cost: an insert and the release of an event take the logarithm of the number held, an adjust is one search. A stable that
+Cost: an insert and the release of an event take the logarithm of the number held, an adjust is two searches. A stable that
 releases nothing looks at one event: the one with the latest end of those with the smallest start. After a stable that reaches
-beyond it they are looked at once more. Equal payloads of one start are sorted by insertion: bags of many copies are slow.
+beyond it they are looked at once more.
 
 An element that breaks a promise of its own stream is dropped and counted.
 """
@@ -22,17 +22,17 @@ import numpy as np
 from lineage.elements import BEGINNING, FOREVER
 from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.hash_table import delete_entry, entry_of, hash_of, move_entries, number_of, table_shift
-from lineage.kernels import Number, inline, kernel
+from lineage.kernels import Number, called, inline, kernel
 from lineage.numbers import Numbers, hand_out, take_back
 from lmerge.streams.elements import INSERT, STABLE, ElementBatch, hash_event
 
 #: Removed events that may stay in the heap of an empty Cleanse.
 _FEW = 1024
 #: Fields of an event.
-_START, _PAYLOAD, _END, _USED = 0, 1, 2, 3
+_START, _PAYLOAD, _END, _USED, _NEXT = range(5)
 #: Places of `header`: the input's point and the one given out; events in the heap and held; which one holds the others back;
-#: outputs; numbers taken back; elements dropped.
-_SAID, _GIVEN, _N_HEAP, _N_HELD, _BLOCKER, _N_OUT, _N_FREED, _N_DROPPED = range(8)
+#: outputs; numbers taken back; elements dropped; places of the table and of runs looked at.
+_SAID, _GIVEN, _N_HEAP, _N_HELD, _BLOCKER, _N_OUT, _N_FREED, _N_DROPPED, _LOOKED = range(9)
 
 
 class Cleanse:
@@ -40,10 +40,10 @@ class Cleanse:
 
     def __init__(self) -> None:
         self._numbers = Numbers()
-        self._events = np.zeros((LEAST, 4), np.int64)
+        self._events = np.zeros((LEAST, 5), np.int64)
         self._table = np.zeros(2 * LEAST, np.int64)
         self._heap = np.zeros(LEAST, np.int64)
-        self._header = np.array([BEGINNING, BEGINNING, 0, 0, -1, 0, 0, 0], np.int64)
+        self._header = np.array([BEGINNING, BEGINNING, 0, 0, -1, 0, 0, 0, 0], np.int64)
 
     @property
     def stable(self) -> int:
@@ -59,6 +59,11 @@ class Cleanse:
     def n_dropped(self) -> int:
         """Elements that broke a promise of their own stream."""
         return int(self._header[_N_DROPPED])
+
+    @property
+    def n_looked(self) -> int:
+        """Places of the table and events in runs of copies that were looked at, in all."""
+        return int(self._header[_LOOKED])
 
     @property
     def bytes(self) -> int:
@@ -119,8 +124,12 @@ class Cleanse:
         equal = (parents[:, _START] == children[:, _START]) & (parents[:, _PAYLOAD] <= children[:, _PAYLOAD])
         assert (before | equal).all(), "no event stands before its parent"
         held = heap[self._events[heap, _END] > self._events[heap, _START]]
-        numbers = (self._table[self._table != 0] & 0xFFFFFFFF) - 1
-        assert sorted(numbers.tolist()) == sorted(held.tolist()), "the table has every event that is held"
+        numbers = []
+        for number in ((self._table[self._table != 0] & 0xFFFFFFFF) - 1).tolist():
+            while number >= 0:
+                numbers.append(number)
+                number = int(self._events[number, _NEXT])
+        assert sorted(numbers) == sorted(held.tolist()), "the table has every event that is held"
         assert len(held) == self.n_held, "they are counted"
         if len(held) and self._header[_SAID] > BEGINNING:
             starts = self._events[held, _START]
@@ -130,30 +139,53 @@ class Cleanse:
 
 
 @inline
-def _find(events: Number, table: Number, start: Number, payload: Number, end: Number) -> Number:
-    """Return the place of an event in the table; -1 if it is not there."""
-    mask = np.int64(len(table) - 1)
-    h = hash_event(start, payload)
-    at = h >> table_shift(table)
-    found = np.int64(-1)
-    while table[at] != 0:
-        if hash_of(table[at]) == h:
-            n = number_of(table[at])
-            if events[n, _START] == start and events[n, _PAYLOAD] == payload and events[n, _END] == end:
-                found = at
-                break
-        at = (at + 1) & mask
-    return found
+def _hash_copy(start: Number, payload: Number, end: Number) -> Number:
+    return hash_event(hash_event(start, payload), end)
 
 
 @inline
-def _enter(table: Number, h: Number, number: Number) -> None:
-    """Put an event into the table."""
+def _find(events: Number, table: Number, h: Number, start: Number, payload: Number, end: Number, header: Number) -> Number:
+    """Return the place of an event's first copy in the table, or the free place where it would be."""
     mask = np.int64(len(table) - 1)
     at = h >> table_shift(table)
     while table[at] != 0:
+        header[_LOOKED] += 1
+        if hash_of(table[at]) == h:
+            n = number_of(table[at])
+            if events[n, _START] == start and events[n, _PAYLOAD] == payload and events[n, _END] == end:
+                break
         at = (at + 1) & mask
-    table[at] = entry_of(h, number)
+    return at
+
+
+@called
+def _enter(events: Number, table: Number, number: Number, header: Number) -> None:
+    """Put an event into the table, behind the first of its copies if it has one."""
+    start, payload, end = events[number, _START], events[number, _PAYLOAD], events[number, _END]
+    h = _hash_copy(start, payload, end)
+    at = _find(events, table, h, start, payload, end, header)
+    first = number_of(table[at])
+    if first < 0:
+        events[number, _NEXT] = -1
+        table[at] = entry_of(h, number)
+    else:
+        events[number, _NEXT] = events[first, _NEXT]
+        events[first, _NEXT] = number
+
+
+@called
+def _leave(events: Number, table: Number, start: Number, payload: Number, end: Number, header: Number) -> Number:
+    """Take one copy of an event out of the table; returns its number, -1 if there is none."""
+    at = _find(events, table, _hash_copy(start, payload, end), start, payload, end, header)
+    number = number_of(table[at])
+    if number >= 0:
+        second = events[number, _NEXT]
+        if second < 0:
+            delete_entry(table, at, table_shift(table))
+        else:
+            events[number, _NEXT] = events[second, _NEXT]
+            number = second
+    return number
 
 
 @inline
@@ -195,18 +227,41 @@ def _pop(events: Number, heap: Number, n: Number) -> None:
     heap[n - 1] = first
 
 
+@called
+def _sink(events: Number, heap: Number, first: Number, at: Number, n: Number, header: Number) -> None:
+    """Move a number of a heap of n, from a place on and the earliest end first, down to where it belongs."""
+    number = heap[first + at]
+    while 2 * at + 1 < n:
+        header[_LOOKED] += 1
+        child = 2 * at + 1
+        if child + 1 < n and events[heap[first + child + 1], _END] < events[heap[first + child], _END]:
+            child += 1
+        if events[heap[first + child], _END] >= events[number, _END]:
+            break
+        heap[first + at] = heap[first + child]
+        at = child
+    heap[first + at] = number
+
+
 @inline
-def _sort_copies(events: Number, heap: Number, first: Number, last: Number) -> None:
+def _sort_run(events: Number, heap: Number, first: Number, n: Number, header: Number) -> None:
+    """Sort n numbers from a place on by their ends, the latest first."""
+    for at in range(n // 2 - 1, -1, -1):
+        _sink(events, heap, first, at, n, header)
+    for left in range(n - 1, 0, -1):
+        heap[first], heap[first + left] = heap[first + left], heap[first]
+        _sink(events, heap, first, 0, left, header)
+
+
+@inline
+def _sort_copies(events: Number, heap: Number, first: Number, last: Number, header: Number) -> None:
     """Put numbers that were popped, the last one first, in order: those of equal payloads by their ends."""
-    for k in range(last - 2, first - 1, -1):
-        number = heap[k]
-        at = k
-        while at + 1 < last and (
-            events[heap[at + 1], _PAYLOAD] == events[number, _PAYLOAD] and events[heap[at + 1], _END] > events[number, _END]
-        ):
-            heap[at] = heap[at + 1]
-            at += 1
-        heap[at] = number
+    while first < last:
+        then = first + 1
+        while then < last and events[heap[then], _PAYLOAD] == events[heap[first], _PAYLOAD]:
+            then += 1
+        _sort_run(events, heap, first, then - first, header)
+        first = then
 
 
 @inline
@@ -235,12 +290,13 @@ def _release(events: Number, table: Number, heap: Number, free: Number, taken: N
                 n += 1
             break
         header[_N_HEAP] = n
-        _sort_copies(events, heap, n, n_all)
+        _sort_copies(events, heap, n, n_all, header)
         for k in range(n_all - 1, n - 1, -1):
             number = heap[k]
             payload, end = events[number, _PAYLOAD], events[number, _END]
             if end > start:
-                delete_entry(table, _find(events, table, start, payload, end), table_shift(table))
+                # whichever copy it is: all of them leave now
+                _leave(events, table, start, payload, end, header)
                 out[0, header[_N_OUT]], out[1, header[_N_OUT]], out[2, header[_N_OUT]] = start, payload, end
                 header[_N_OUT] += 1
                 header[_N_HELD] -= 1
@@ -282,17 +338,20 @@ def _cleanse(
                 continue
             number = hand_out(free, taken)
             events[number, _START], events[number, _PAYLOAD], events[number, _END], events[number, _USED] = start, payload, end, 1
-            _enter(table, hash_event(start, payload), number)
+            _enter(events, table, number, header)
             heap[header[_N_HEAP]] = number
             _rise(events, heap, header[_N_HEAP])
             header[_N_HEAP] += 1
             header[_N_HELD] += 1
         else:
-            at = _find(events, table, start, payload, olds[k])
-            if at < 0 or min(olds[k], end) < header[_SAID] or end < start:
+            number = np.int64(-1)
+            if min(olds[k], end) >= header[_SAID] and end >= start:
+                number = _leave(events, table, start, payload, olds[k], header)
+            if number < 0:
                 header[_N_DROPPED] += 1
                 continue
-            events[number_of(table[at]), _END] = end
+            events[number, _END] = end
             if end == start:
-                delete_entry(table, at, table_shift(table))
                 header[_N_HELD] -= 1
+            else:
+                _enter(events, table, number, header)

@@ -7,7 +7,7 @@
 | `./check --long` | all of them |
 
 Seeds that failed once are kept in `tests/*/seeds.txt` and run always: their parameter is called `kept`, not `seed`.
-A test with the mark `long` is for `./check --long` alone: mutants, which show that other tests would notice, and the longest runs.
+A test with the mark `long` is for `./check --long` alone: mutants, which show what other tests notice, and the longest runs.
 """
 
 from __future__ import annotations

@@ -18,9 +18,13 @@ from experiments.bench.base.paper import per_tuple_seconds
 from experiments.bench.base.peers import numpy_lists, polars_lists, python_lists
 from experiments.bench.base.timing import spread, take_turns, time_calls
 from experiments.bench.base.workloads import Batch, Workload, intervals_of, keys_of, sql
-from experiments.bench.cases import CASES, churn, csv, idle, replay, routing
+from experiments.bench.cases import CASES, churn, csv, idle, lmerge, replay, routing
+from experiments.bench.merges.contestants import BareMerge, ProductMerge, TwinMerge
+from experiments.bench.merges.laps import check_outputs
+from experiments.bench.merges.merge_workload import MergeSetting, make_workload
 from experiments.papers.grouped_filter import ReferenceEddy
 from lineage.bits import BYTE_BITS
+from lmerge.streams.elements import STABLE
 
 
 def expected_lists(workload: Workload, batch: Batch) -> list[list[int]]:
@@ -143,6 +147,22 @@ def test_a_replay_gives_the_results_of_the_same_rows_from_memory() -> None:
     (line,) = replay.measure(30_000, 40, 1024, 1)
     assert {"replay_rows_per_s", "memory_rows_per_s", "of_memory", "of_memory_cpu"} <= set(line.measures)
     assert line.bar is not None and line.bar.text == "80 %"
+
+
+@pytest.mark.parametrize(("case", "manner"), [("R3", "any"), ("R4", "bag")])
+def test_bare_kernels_and_twins_give_out_what_the_product_does(case: str, manner: str) -> None:
+    workload = make_workload(MergeSetting(manner, 3, n_live=200, n_events=900, n_elements=128))
+    kinds = np.concatenate([batch.kinds for _, batch in workload.pushes])
+    assert abs((kinds == STABLE).mean() - 0.01) < 0.005 and 0 < workload.n_filling < len(workload.pushes)
+    check_outputs(workload, ProductMerge(workload.setting, case), BareMerge(workload.setting, case))
+    check_outputs(workload, ProductMerge(workload.setting, case), TwinMerge(workload.setting, case))
+
+
+def test_what_shares_nothing_keeps_a_payload_for_each_input() -> None:
+    few, many = (
+        lmerge.kept_bytes(make_workload(MergeSetting(n_inputs=n, n_live=500, n_events=2_000, n_elements=256))) for n in (2, 10)
+    )
+    assert many["R3"] < 1.2 * few["R3"] and min(many["R3-"], many["Cleanse + R1"]) > 5 * many["R3"]
 
 
 def test_visits_lie_between_one_and_all_five_filters() -> None:

@@ -114,3 +114,18 @@ def test_removed_events_do_not_pile_up_behind_one_that_stays() -> None:
         cleanse.check()
     assert cleanse.n_held == 1
     assert cleanse.bytes < 200_000
+
+
+@pytest.mark.parametrize("n_ends", [1, 3, 1_000_000])
+def test_a_bag_of_many_copies_costs_no_more_for_each_than_its_logarithm(n_ends: int) -> None:
+    looked = []
+    for n in (1_000, 8_000):
+        cleanse, rng = Cleanse(), np.random.default_rng(1)
+        zeros, ends = np.zeros(n, np.int64), 10 + rng.integers(0, n_ends, n)
+        cleanse.push(ElementBatch(zeros, zeros + 5, zeros + A, zeros, ends))
+        cleanse.push(ElementBatch(zeros + 1, zeros + 5, zeros + A, ends, ends + 1))
+        out = cleanse.push(batch_of([stable(FOREVER)]))
+        assert out.ends[:-1].tolist() == sorted((ends + 1).tolist())
+        cleanse.check()
+        looked.append(cleanse.n_looked / n)
+    assert looked[1] < 2 * looked[0] + 1 and looked[1] < 60
