@@ -24,7 +24,7 @@ _PLACES, _DUES, _ENDS = 4, 4, 2
 _BUCKETS, _SHIFT = 1 << 13, 4
 
 
-class MergeContestant(Protocol):
+class BenchedMerge(Protocol):
     """A merge that takes elements and gives elements."""
 
     def push(self, number: int, batch: ElementBatch) -> object:

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.bench.merges.contestants import MergeContestant
+from experiments.bench.merges.contestants import BenchedMerge
 from experiments.bench.merges.merge_workload import MergeWorkload
 from lmerge.streams.elements import ElementBatch
 
 _MIN_LAPS = 21
 
 #: A new contestant and what it takes; contestants of one race may take different elements.
-Entry = tuple[Callable[[], MergeContestant], MergeWorkload]
+Entry = tuple[Callable[[], BenchedMerge], MergeWorkload]
 
 
 def run_lap(entry: Entry) -> float:
@@ -77,7 +77,7 @@ def race_pushes(entries: Mapping[str, Entry]) -> Laps:
     return Laps(found)
 
 
-def check_outputs(workload: MergeWorkload, ours: MergeContestant, other: MergeContestant) -> None:
+def check_outputs(workload: MergeWorkload, ours: BenchedMerge, other: BenchedMerge) -> None:
     """Assert that both give out the same elements for each push, in whatever order."""
     for number, batch in workload.pushes:
         ours.push(number, batch)

@@ -156,7 +156,7 @@ def test_every_contestant_gives_the_table_and_accounts_for_payloads(contestant: 
     streams = [QUERY.answer(stream) for stream in presentations(SMALL, 2, 3)]
     pushes = rounds(streams, 100)
     assert mean_bytes(contestant, pushes, 3) > 200 * PAYLOAD_BYTES
-    assert contestant.bytes() < 100_000, "at the end nothing is kept"
+    assert contestant.bytes() < 200_000, "at the end nothing is kept"
 
 
 def test_what_contestants_give_out_is_the_table() -> None:
