@@ -24,6 +24,7 @@ from lmerge.streams.elements import ADJUST, INSERT, STABLE, hash_event
 _FEW = 4
 
 
+# 17 arguments: seven say what R3 and R4 do differently, and functions cannot stand in a tuple
 @inline
 def merge_events(
     number: Number, done: Number, batch: Number, out: Number, outcomes: Number, taken: Number, state: Number, inputs: Number,

@@ -127,11 +127,16 @@ resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 warnings.simplefilter("ignore")
 from eddy.state.state_graph import NotAllowed, GraphReader, GraphWriter
 from eddy.state.state_names import METHODS, NAMES, OTHERS
+from lineage.kernels import _declared
 from tests.unit.eddy.rich import feed, make_engine, submit_all
+import numba
 
 engine = make_engine()
 submit_all(engine)
 feed(engine, 1, 0, 2)
+# a kernel is loaded from its cache with its first call, whoever makes it
+for kernel, signature in _declared:
+    kernel.signatures or kernel.compile(numba.core.sigutils.normalize_signature(signature)[0])
 writer = GraphWriter()
 kinds, _ = writer.write(engine)
 hubs = writer._hubs
