@@ -164,7 +164,10 @@ MUTANTS: dict[str, MergeMutant] = {
         many_events,
     ),
     "nodes let go of before the kernel stopped are lost": MergeMutant(
-        "node_merge", "        self._freed.append(self._take_freed())\n", "        self._take_freed()\n", R3_WORDS
+        "node_merge",
+        "        self._freed.append(self._take_freed())\n",
+        "        self._freed.append(self._take_freed()[:0])\n",
+        R3_WORDS,
     ),
     "the entry behind a deleted one is lost": MergeMutant(
         "nodes", "    delete_entry(table, at, shift)\n", "    table[at] = 0\n", many_events
