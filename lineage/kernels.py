@@ -134,7 +134,7 @@ def _stamp(function: Callable[..., Any], known: dict[Callable[..., Any], str]) -
 
 
 def _parts(code: CodeType, names: set[str]) -> list[str]:
-    """What a function does, and the functions inside it; adds the names that they look up."""
+    """The instructions and constants of a function and of those inside it, as texts; adds the names that they look up."""
     names.update(code.co_names)
     parts = [code.co_code.hex(), repr(code.co_names), repr(code.co_varnames)]
     for constant in code.co_consts:

@@ -112,7 +112,7 @@ class SlowR4(SlowIndexed):
                 self._change(key, node, old, end)
 
     def _change(self, key: Key, node: In3tNode, old: int | None, end: int | None) -> None:
-        """Give out one copy, another end of one, or that it is gone."""
+        """Give out the insert of a copy, or the adjust or the removal of one."""
         if old is None:
             assert end is not None
             self._emit_insert(key, end)

@@ -19,7 +19,7 @@ from lmerge.streams.elements import ADJUST, INSERT
 
 
 class Taken(NamedTuple):
-    """What became of one element, and what the merge gave out for it."""
+    """The outcome of one element, and the elements that the merge gave out for it."""
 
     outcome: int
     out: list[PhysicalElement]
