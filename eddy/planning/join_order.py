@@ -23,8 +23,12 @@ from windows.operators.join import JoinStep
 from windows.operators.join_keys import KeyPair
 
 
+#: The column in which the rows of every input begin: the seat of their query (`windows/operators/seats.py`).
+_SEAT = ColumnRef(Type.INT, "seat", 0)
+
+
 class JoinOrder:
-    """The ordered inputs of one join; `commit` is the number of the running commit."""
+    """The ordered inputs of one join; `commit` is the number of the running commit. Rows of different seats never meet."""
 
     def __init__(self, node: JoinNode, commit: CommitNumber) -> None:
         self._node = node
@@ -42,14 +46,14 @@ class JoinOrder:
         return self.stamped and not of_tables(item)
 
     def steps(self, types: Sequence[Sequence[Type]]) -> list[JoinStep]:
-        """One step for each input after the first; `types` are those of the inputs, stamps included."""
+        """One step for each input after the first; `types` are those of the inputs, seats and stamps included."""
         node, offsets = self._node, _offsets(types)
         place = {k: at for at, k in enumerate(self._order)}
         stamps = self._stamps(offsets)
         terms = [] if node.condition is None else self._terms(node.condition, offsets)
         found = []
         for at in range(1, len(self._order)):
-            pairs = []
+            pairs = [KeyPair(_SEAT, _SEAT)]
             for edge in node.join.equalities:
                 ends = sorted((edge.left, edge.right), key=lambda k: place[k])
                 if place[ends[1]] == at:
@@ -61,14 +65,14 @@ class JoinOrder:
         return found
 
     def _key(self, k: int, column: KeyColumn, offset: int) -> Expression:
-        """A key column of an input whose columns begin at an offset."""
+        """A key column of an input whose columns begin, with the seat, at an offset."""
         if column.expression is None:
-            return ColumnRef(column.type, self._node.inputs[k].columns[column.position].name, offset + column.position)
-        return replace_columns(column.expression, lambda ref: ColumnRef(ref.type, ref.name, offset + ref.position))
+            return ColumnRef(column.type, self._node.inputs[k].columns[column.position].name, offset + 1 + column.position)
+        return replace_columns(column.expression, lambda ref: ColumnRef(ref.type, ref.name, offset + 1 + ref.position))
 
     def columns(self, types: Sequence[Sequence[Type]]) -> list[Expression]:
-        """The columns of the join over the concatenation of its ordered inputs."""
-        return [self._moved(column.expression, _offsets(types)) for column in self._node.columns]
+        """The seat, and the columns of the join, over the concatenation of its ordered inputs."""
+        return [_SEAT, *(self._moved(column.expression, _offsets(types)) for column in self._node.columns)]
 
     def _stamps(self, offsets: Sequence[int]) -> Stamps | None:
         if not self.stamped:
@@ -95,7 +99,7 @@ class JoinOrder:
 
         def moved(ref: ColumnRef) -> ColumnRef:
             k = bisect_right(firsts, ref.position) - 1
-            return ColumnRef(ref.type, ref.name, offsets[place[k]] + ref.position - firsts[k])
+            return ColumnRef(ref.type, ref.name, offsets[place[k]] + 1 + ref.position - firsts[k])
 
         return replace_columns(expression, moved)
 

@@ -83,7 +83,7 @@ def _on(expression: Expression, frame: Frame, rows: Array) -> Vector:
         return evaluate(expression, frame)
     selection = frame.select(rows)
     found = evaluate(expression, selection)
-    frame.errors += selection.errors
+    frame.absorb(selection, rows)
     return found
 
 

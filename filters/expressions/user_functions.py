@@ -33,6 +33,7 @@ def call_rows(function: UserFunction, args: Sequence[Vector], frame: Frame) -> V
     rows = zip(*columns, strict=True) if columns else iter([()] * frame.n_rows)
     callable_rows = _callable_rows(args, frame.n_rows)
     cells: list[Any] = []
+    failed = np.zeros(frame.n_rows, np.bool_)
     for row, values in enumerate(rows):
         cell = None
         try:
@@ -43,8 +44,10 @@ def call_rows(function: UserFunction, args: Sequence[Vector], frame: Frame) -> V
         except Exception:
             # Documented: no row breaks a commit, so whatever user code raises is a counted NULL. What is no
             # Exception (KeyboardInterrupt, SystemExit) is not about the row and passes.
-            frame.errors += 1
+            failed[row] = True
         cells.append(cell)
+    if failed.any():
+        frame.fail(failed)
     return _vector(function.returns, cells)
 
 

@@ -73,5 +73,5 @@ def _gather(type: Type, results: list[Any], places: Array, frame: Frame) -> Vect
         found = Vector(type, cells[places])
     if failed.any():
         found.nulls = failed[places]
-        frame.errors += int(np.count_nonzero(found.nulls))
+        frame.fail(found.nulls)
     return found

@@ -263,27 +263,42 @@ def settle(type: Type, values: Array, nulls: Mask | None, failed: Mask, frame: F
         return Vector(type, values, nulls)
     if nulls is not None:
         failed = failed & ~nulls
-    frame.errors += int(np.count_nonzero(failed))
+    frame.fail(failed)
     return Vector(type, values, failed if nulls is None else nulls | failed)
 
 
 class Frame(ABC):
     """Rows to compute over: their columns by schema position, and the count of what could not be computed."""
 
-    __slots__ = ("n_rows", "errors")
+    __slots__ = ("n_rows", "errors", "failures")
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
         #: values that became NULL because they could not be computed; grows only
         self.errors = 0
+        #: how many of them each row has; None while there is none
+        self.failures: Array | None = None
 
     @abstractmethod
     def column(self, position: int) -> Vector:
         """The column at that position of the schema, `n_rows` long."""
 
     def select(self, rows: Array) -> Frame:
-        """The frame of these rows; it counts its own errors, which the caller adds back."""
+        """The frame of these rows; it counts its own errors, which the caller adds back by `absorb`."""
         return Selection(self, rows)
+
+    def fail(self, failed: Mask) -> None:
+        """Count a value that could not be computed for each row of a mask."""
+        self.errors += int(np.count_nonzero(failed))
+        self.failures = failed.astype(np.int64) if self.failures is None else self.failures + failed
+
+    def absorb(self, selection: Frame, rows: Array) -> None:
+        """Add the errors of a frame of some rows, given in order."""
+        self.errors += selection.errors
+        if selection.failures is not None:
+            failures = np.zeros(self.n_rows, np.int64) if self.failures is None else self.failures.copy()
+            failures[rows] += selection.failures
+            self.failures = failures
 
 
 class ListFrame(Frame):

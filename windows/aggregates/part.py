@@ -19,6 +19,8 @@ class AggregatePart(ABC):
 
     #: values that could not be computed; grows only
     errors: int = 0
+    #: how many of them the last walk had at each reading; None: none
+    failures: Array | None = None
 
     @abstractmethod
     def clear(self) -> None:

@@ -168,6 +168,12 @@ class AggregateState:
         return sum(part.errors for part in self._parts.values())
 
     @property
+    def failures(self) -> Array:
+        """How many values could not be computed at each reading of the last walk; there is one."""
+        found: Array = np.sum([part.failures for part in self._parts.values() if part.failures is not None], axis=0)
+        return found
+
+    @property
     def bytes(self) -> int:
         return sum(thing.bytes for thing in self._things())
 

@@ -249,6 +249,7 @@ class IntSums(_Sums):
         )  # fmt: skip
         if AggregateKind.SUM in self.kinds:
             self.errors += n - int(np.count_nonzero(self._fits))
+            self.failures = (self._fits == 0).astype(np.int64)
 
     def values(self, kind: AggregateKind) -> tuple[Array, Array]:
         none = self._read_counts == 0

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from filters.values.vector import Array
 from lineage.elements import FOREVER
 from lineage.growth import LEAST, fitted
 from lineage.kernels import Number, inline, kernel
@@ -140,6 +141,14 @@ class DeltaStar(Operator):
         self._values.release(back[: sizes[_BACK]])
         self._fit()
         return found
+
+    def sweep(self, dead: Array, now: int) -> None:
+        codes = np.flatnonzero(self._shown != _NEVER)
+        codes = codes[dead[self._values.column(0, codes).values]]
+        self._buffer.remove(codes[self._shown[codes] < FOREVER], self._shown)
+        self._shown[codes] = self._reserve[codes] = _NEVER
+        self._values.release(codes)
+        self._fit()
 
     def _fit(self) -> None:
         self._shown = fitted(self._shown, self._values.capacity, _NEVER)

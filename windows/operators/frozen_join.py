@@ -29,6 +29,7 @@ from stems.commit_spans import OPEN
 from windows.delta import Delta, Minus, Plus, empty, no_minus
 from windows.operators.join_keys import KeyPair, key_columns, key_types
 from windows.operators.operator import Child, Operator
+from windows.operators.seats import Seats
 from windows.operators.versions import KeyedVersions
 from windows.state.cells import Cells
 from windows.state.due import Fifo
@@ -212,9 +213,12 @@ class FrozenJoin(Operator):
         sends_ends: bool = False,
         is_stream: bool = False,
         stamps: Stamps | None = None,
+        seats: Seats | None = None,
     ) -> None:
         """`is_stream`: rows of the left count once, and end nothing; without `stamps` they come when they begin."""
         left, right = types
+        self._left_types = tuple(left)
+        self._seats = seats
         self.types = (*left, *right)
         self.sends_ends = sends_ends
         self._right_types = tuple(right)
@@ -224,8 +228,9 @@ class FrozenJoin(Operator):
         self._keys = ValueCodes(key_types(pairs))
         self._stamps = stamps
         own = [pair.right for pair in pairs]
-        self._open = KeyedVersions(right, own, self._keys, rows[1])
-        self._closed = None if stamps is None else KeyedVersions(right, own, self._keys, LiveRows(Fifo(), by_id=False))
+        self._open = KeyedVersions(right, own, self._keys, rows[1], seats)
+        kept = LiveRows(Fifo(), by_id=False)
+        self._closed = None if stamps is None else KeyedVersions(right, own, self._keys, kept, seats)
         self._combined = None if is_stream else Combined(left, right, rows[0])
         #: ids of a stream's rows
         self._next = 0
@@ -270,7 +275,7 @@ class FrozenJoin(Operator):
 
     def _met(self, plus: Plus) -> tuple[Array, list[Vector]]:
         """The (row, version) pairs that satisfy key and condition: places of rows, columns of versions."""
-        keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus))
+        keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus), self._seats)
         self.errors += errors
         rows = np.flatnonzero(usable)
         codes = self._keys.encode([key.take(rows) for key in keys], len(rows))
@@ -296,6 +301,8 @@ class FrozenJoin(Operator):
                     frame = ProbeFrame(plus.columns, rows[at], versions.stored, slots)
                     true = true_rows(self._condition, frame)
                     self.errors += frame.errors
+                    if self._seats is not None and frame.failures is not None:
+                        self._seats.fail(plus.columns[0].values[rows[at]], frame.failures)
                     at, slots = at[true], slots[true]
                 self.n_met += len(at)
                 if len(at):
@@ -318,6 +325,13 @@ class FrozenJoin(Operator):
     def _plus(self, plus: Plus, rows: Array, ids: Array, columns: list[Vector]) -> Plus:
         own = [column.take(rows) for column in plus.columns]
         return Plus(ids, plus.times[rows], plus.ranks[rows], plus.ends[rows], [*own, *columns])
+
+    def sweep(self, dead: Array, now: int) -> None:
+        if self._combined is not None:
+            self._combined.left.kill(dead)
+        for versions in self._sides():
+            versions.stored.kill(dead)
+        self.process([empty(self._left_types), empty(self._right_types)], now)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         return empty(self.types) if self._combined is None else self._combined.standing(now)

@@ -29,6 +29,7 @@ from windows.aggregates.state import AggregateState
 from windows.aggregates.steps import AggregateSteps, number_readings
 from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.operators.operator import Child, Operator
+from windows.operators.seats import Seats
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.value_order import ordered
 from windows.state.values import ValueCodes
@@ -82,25 +83,37 @@ class GroupByOperator(Operator):
 
     def __init__(
         self, types: Sequence[Type], n_keys: int, aggregates: Sequence[AggregateSpec], rows: LiveRows, *,
-        per_event: bool = True, by_value: bool = False,
+        per_event: bool = True, by_value: bool = False, seats: Seats | None = None, scalar: bool = False,
     ) -> None:  # fmt: skip
+        """With `seats` the first key is the seat; a `scalar` aggregate then has no other key, and a row for each open seat."""
         self.types = (*types[:n_keys], *(aggregate.type for aggregate in aggregates))
+        self._of = tuple(types)
         self._n_keys = n_keys
         self._rows = rows
         self._per_event = per_event
         self._by_value = by_value
-        self._scalar = n_keys == 0
-        #: codes of groups; a scalar aggregate has one, 0
+        self._seats = seats
+        self._scalar = scalar or n_keys == 0
+        #: codes of groups; a scalar aggregate without seats has one, 0
         self._keys = ValueCodes(types[:n_keys])
+        #: of a scalar aggregate, by seat: the code of its group, with a reference
+        self._open: dict[int, int] = {}
         self._state = AggregateState(types, aggregates)
         #: a number above that of all events so far
         self._event = 1
         self._reset()
-        #: whether the one row of a scalar aggregate has been sent
-        self._opened = not self._scalar
-        if self._scalar:
+        #: groups that are read in the next commit whether a row comes or not: the rows of scalar aggregates that are not sent yet
+        self._opening = np.zeros(1 if n_keys == 0 else 0, np.int64)
+        if n_keys == 0:
             none = np.zeros(1, np.int64)
             _, self._shown[:, :1], self._shown_nulls[:, :1] = self._state.walk(AggregateSteps(none, none, none, none, 1))
+
+    def open(self, seats: Array) -> None:
+        """Give each of these seats its row of a scalar aggregate with the next commit."""
+        if self._scalar and self._seats is not None:
+            codes = self._keys.encode([Vector(Type.INT, seats)], len(seats))
+            self._open.update(zip(seats.tolist(), codes.tolist(), strict=True))
+            self._opening = codes
 
     def _reset(self) -> None:
         n = len(self._state.aggregates)
@@ -118,20 +131,24 @@ class GroupByOperator(Operator):
         if self._by_value:
             delta = Delta(ordered(delta.plus), delta.minus)
         slots, events = self._rows.apply(delta, upto)
-        if len(events) == 0 and self._opened:
+        if len(events) == 0 and not len(self._opening):
             return empty(self.types)
         columns = delta.plus.columns
-        if self._scalar:
+        if self._n_keys == 0:
             groups = np.zeros(len(slots), np.int64)
         else:
             groups = self._keys.encode(columns[: self._n_keys], len(slots))
         self._hold()
         self._group_of[slots] = groups
         self._state.enter(slots, groups, columns)
-        if not self._opened:
-            events = self._opening(events, upto)
-        steps = self._steps(events)
+        opening, self._opening = self._opening, self._opening[:0]
+        if len(opening):
+            events = _preceded(events, len(opening), upto)
+        steps = self._steps(events, opening)
         rows, cells, nulls = self._state.walk(steps)
+        if self._seats is not None and self._state.errors > self.errors:
+            read = steps.groups[steps.readings >= 0]
+            self._seats.fail(self._keys.column(0, read).values, self._state.failures)
         found = self._output(events, steps, rows, cells, nulls)
         self._settle(events.ended)
         return found
@@ -148,18 +165,8 @@ class GroupByOperator(Operator):
         self._shown_nulls = fitted(self._shown_nulls, n_groups)
         self._seen = fitted(self._seen, n_groups)
 
-    def _opening(self, events: RowEvents, upto: int) -> RowEvents:
-        """Put an event in front that reads the only group and changes nothing."""
-        self._opened = True
-        return RowEvents(
-            np.concatenate([events.times[:1] if len(events) else [upto], events.times]),
-            np.concatenate([[SCHEDULED], events.ranks]),
-            np.concatenate([[0], events.slots]),
-            np.concatenate([[0], events.signs]),
-        )
-
-    def _steps(self, events: RowEvents) -> AggregateSteps:
-        groups = self._group_of[events.slots]
+    def _steps(self, events: RowEvents, opening: Array) -> AggregateSteps:
+        groups = np.concatenate([opening, self._group_of[events.slots[len(opening) :]]])
         numbers = np.zeros(len(events), np.int64)
         if self._per_event:
             number_events(events.times, events.ranks, numbers)
@@ -190,21 +197,32 @@ class GroupByOperator(Operator):
     def _settle(self, ended: Array) -> None:
         """Release the slots, codes and texts of the rows that ended."""
         self._state.leave(ended)
-        if not self._scalar:
+        if self._n_keys:
             self._keys.release(self._group_of[ended])
         self._rows.settle()
         self.errors = self._state.errors
         if len(self._rows) == 0:
-            shown, shown_nulls, exists = self._shown[:, :1], self._shown_nulls[:, :1], self._exists[:1]
+            shown, shown_nulls, exists = self._shown, self._shown_nulls, self._exists
             self._state.clear()
             self._reset()
             if self._scalar:
-                self._shown[:, :1], self._shown_nulls[:, :1], self._exists[:1] = shown, shown_nulls, exists
+                self._shown, self._shown_nulls, self._exists = shown, shown_nulls, exists
+                self._hold()
         elif self._state.many_texts(len(self._rows)):
             self._state.forget_texts(self._rows.live(), self._shown)
 
+    def sweep(self, dead: Array, now: int) -> None:
+        slots = self._rows.live()
+        self._rows.kill(slots[dead[self._keys.column(0, self._group_of[slots]).values]])
+        self.process([empty(self._of)], now)
+        for seat in [seat for seat in self._open if dead[seat]]:
+            code = self._open.pop(seat)
+            self._exists[code] = 0
+            self._keys.release(np.array([code]))
+        self._hold()
+
     def answer(self, children: Sequence[Child], now: int) -> Delta:
-        groups = np.zeros(1, np.int64) if self._scalar else np.flatnonzero(self._exists)
+        groups = np.zeros(1, np.int64) if self._n_keys == 0 else np.flatnonzero(self._exists)
         n = len(groups)
         columns = self._columns(groups, self._shown[:, groups], self._shown_nulls[:, groups])
         times = np.full(n, now, np.int64)
@@ -223,6 +241,19 @@ class GroupByOperator(Operator):
         self._keys.check()
         live = self._rows.live()
         counts = np.bincount(self._group_of[live], minlength=len(self._exists))
-        if not self._scalar:
-            assert ((counts > 0) == (self._exists != 0)).all(), "a group has a row iff it has rows"
+        if self._n_keys:
+            counts[list(self._open.values())] += 1
+            assert ((counts > 0) == (self._exists != 0)).all(), "a group has a row iff it has rows, or is that of an open seat"
             assert (self._keys.references(self._keys.live()) == counts[self._keys.live()]).all(), "every row holds its group"
+
+
+def _preceded(events: RowEvents, n: int, upto: int) -> RowEvents:
+    """Put events in front that read groups and change nothing."""
+    at = events.times[0] if len(events) else upto
+    none = np.zeros(n, np.int64)
+    return RowEvents(
+        np.concatenate([np.full(n, at, np.int64), events.times]),
+        np.concatenate([np.full(n, SCHEDULED, np.int64), events.ranks]),
+        np.concatenate([none, events.slots]),
+        np.concatenate([none, events.signs]),
+    )

@@ -164,6 +164,17 @@ class IntersectStar(Operator):
         self._asked[asked] = last = self._latest[:, asked].max(axis=0)
         self._over.add(asked[(last != _NEVER) & (last < FOREVER)], self._asked)
 
+    def sweep(self, dead: Array, now: int) -> None:
+        codes = np.flatnonzero(self._marks)
+        codes = codes[dead[self._values.column(0, codes).values]]
+        for buffer, ends in ((self._due, self._shown), (self._over, self._asked)):
+            buffer.remove(codes[(ends[codes] != _NEVER) & (ends[codes] < FOREVER)], ends)
+            ends[codes] = _NEVER
+        self._latest[:, codes] = _NEVER
+        self._marks[codes] = 0
+        self._values.release(codes)
+        self._fit()
+
     def _fit(self) -> None:
         capacity = self._values.capacity
         self._latest, self._shown, self._asked = (

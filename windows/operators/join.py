@@ -23,11 +23,12 @@ from filters.expressions.expression import Expression, user_functions_of
 from filters.values.vector import Array, Frame, Vector
 from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.schema import Type
-from windows.delta import Delta, Minus, Plus, merged_order, no_minus
+from windows.delta import Delta, Minus, Plus, empty, merged_order, no_minus
 from windows.operators.frozen_join import FrozenJoin, Stamps
 from windows.operators.join_keys import KeyPair, key_columns, key_types
 from windows.operators.operator import Child, Operator
 from windows.operators.pair_walk import BEGUN, ENDED, EVENT, PART_PAIRS, list_pairs, walk_pairs
+from windows.operators.seats import Seats
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
@@ -70,10 +71,12 @@ class PairJoin(Operator):
         rows: Sequence[LiveRows],
         *,
         sends_ends: bool = False,
+        seats: Seats | None = None,
     ) -> None:
         left, right = types
         self.types = (*left, *right)
         self.sends_ends = sends_ends
+        self._seats = seats
         self._condition = condition
         #: a condition without user functions says of a pair that ends what it said when it began
         self._repeatable = condition is None or not user_functions_of(condition)
@@ -106,7 +109,7 @@ class PairJoin(Operator):
     def _applied(self, side: int, delta: Delta, upto: int) -> RowEvents:
         """Apply a side's delta; return the events of the rows whose key can match."""
         plus = delta.plus
-        keys, usable, errors = key_columns(self._keyed[side], self._keys.types, plus.columns, len(plus))
+        keys, usable, errors = key_columns(self._keyed[side], self._keys.types, plus.columns, len(plus), self._seats)
         self.errors += errors
         if not usable.all():
             plus = plus.take(usable)
@@ -162,6 +165,8 @@ class PairJoin(Operator):
             frame = PairFrame(self._sides, self._width, (pairs[0], pairs[1]))
             met = pairs[:, true_rows(self._condition, frame)]
             self.errors += frame.errors * count
+            if count and self._seats is not None and frame.failures is not None:
+                self._seats.fail(self._sides[0].column(0, pairs[0]).values, frame.failures)
         if count:
             self.n_tried += pairs.shape[1]
             self.n_met += met.shape[1]
@@ -171,6 +176,11 @@ class PairJoin(Operator):
         left, right = self._sides
         ends = np.minimum(left.rows.ends[pairs[0]], right.rows.ends[pairs[1]])
         return Plus(paired(pairs[0], pairs[1]), times, ranks, ends, [*left.take(pairs[0]), *right.take(pairs[1])])
+
+    def sweep(self, dead: Array, now: int) -> None:
+        for side in self._sides:
+            side.kill(dead)
+        self.process([empty(self.types[: self._width]), empty(self.types[self._width :])], now)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         slots = self._sides[0].rows.live()
@@ -232,6 +242,7 @@ class JoinOperator(Operator):
         *,
         sends_ends: bool = False,
         is_stream: bool = False,
+        seats: Seats | None = None,
     ) -> None:
         """`rows(k)` keeps input k, `between()` the combinations of the first inputs; `is_stream`: the first counts row by row."""
         assert len(types) == len(steps) + 1 >= 2, "a step for each input but the first"
@@ -245,10 +256,10 @@ class JoinOperator(Operator):
             if step.frozen:
                 join = FrozenJoin(
                     (left, types[k + 1]), step.pairs, step.condition, sides, sends_ends=sends_ends, is_stream=is_stream,
-                    stamps=step.stamps,
+                    stamps=step.stamps, seats=seats,
                 )  # fmt: skip
             else:
-                join = PairJoin((left, types[k + 1]), step.pairs, step.condition, sides, sends_ends=sends_ends)
+                join = PairJoin((left, types[k + 1]), step.pairs, step.condition, sides, sends_ends=sends_ends, seats=seats)
             self._joins.append(join)
             left = join.types
         self.types = left
@@ -259,6 +270,10 @@ class JoinOperator(Operator):
             found = join.process([found, delta], upto)
         self.errors = sum(join.errors for join in self._joins)
         return found
+
+    def sweep(self, dead: Array, now: int) -> None:
+        for join in self._joins:
+            join.sweep(dead, now)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         return self._joins[-1].answer((), now)

@@ -17,6 +17,7 @@ from filters.expressions.evaluate import evaluate
 from filters.expressions.expression import ColumnRef, Expression
 from filters.values.vector import Array, ListFrame, Vector
 from lineage.schema import Type
+from windows.operators.seats import SeatFrame, Seats
 
 #: Floats from here on are beyond int64.
 _INT_LIMIT = 2.0**63
@@ -46,11 +47,12 @@ def key_types(pairs: Sequence[KeyPair]) -> list[Type]:
 
 
 def key_columns(
-    keyed: Sequence[Expression], types: Sequence[Type], columns: Sequence[Vector], n_rows: int
+    keyed: Sequence[Expression], types: Sequence[Type], columns: Sequence[Vector], n_rows: int, seats: Seats | None
 ) -> tuple[list[Vector], Array, int]:
-    """Return the key columns of a side, a mask of the rows whose key can match, and the number of values not computed."""
+    """Return the key columns of a side, a mask of the rows whose key can match, and the number of values not computed; these are
+    counted at the seats of their rows too."""
     usable = np.ones(n_rows, np.bool_)
-    frame = ListFrame(columns, n_rows)
+    frame = ListFrame(columns, n_rows) if seats is None else SeatFrame(columns, n_rows, seats)
     keys = []
     for expression, type in zip(keyed, types, strict=True):
         column = evaluate(expression, frame).widened(expression.type)
@@ -62,4 +64,4 @@ def key_columns(
             usable &= inside & (np.where(inside, values, 0.0).astype(np.int64) == column.values)
             column = Vector(type, values, column.nulls)
         keys.append(column)
-    return keys, usable, frame.errors
+    return keys, usable, frame.count() if isinstance(frame, SeatFrame) else frame.errors

@@ -13,6 +13,7 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from filters.values.vector import Array
 from lineage.schema import Type
 from windows.delta import Delta
 from windows.state.values import ValueCodes
@@ -43,6 +44,12 @@ class Operator(ABC):
     @abstractmethod
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         """Return the live rows of the output as + at `now`, rank 0, with their scheduled ends; a window's in order of coming."""
+
+    def sweep(self, dead: Array, now: int) -> None:  # noqa: B027 - an operator without state has nothing to sweep
+        """Forget the rows of the seats marked in `dead`; rows begin with their seat (`windows/operators/seats.py`).
+
+        What the operator would say of their ends is not said: whoever reads it forgets these rows as well.
+        """
 
     @property
     @abstractmethod

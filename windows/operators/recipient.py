@@ -1,8 +1,8 @@
-"""Where a query's changes arrive: the answer, and the net changes of each commit.
+"""Where the changes of queries arrive: their answers, and the net changes of each commit. Rows begin with their seat.
 
     emit="commit"   the net change of the whole commit by value, - before +
     emit="event"    one net change set for each instant of the commit, in event-time order, - before + in each
-    a stream        every row as it comes; the answer is its newest 1,000
+    a stream        every row as it comes; the answer of a seat is its newest 1,000
 
 Between operators an end names an id, from here on a value: the value is found by the row that has the id.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from filters.values.vector import Array, Vector
 from lineage.schema import Type
-from windows.delta import Delta, concatenated, empty, no_minus, no_plus
+from windows.delta import Delta, Plus, concatenated, empty, no_minus, no_plus
 from windows.state.coded import CodedRows
 from windows.state.netting import Netting, group_stops
 from windows.state.rows import LiveRows
@@ -40,7 +40,7 @@ class SignedRows:
 
 
 class Recipient:
-    """The answer of a query that is a relation."""
+    """The answers of queries that are relations."""
 
     __slots__ = ("types", "_rows", "_by_instant", "_netting", "_nothing", "_shares")
 
@@ -72,12 +72,18 @@ class Recipient:
             self._netting.shrink()
         return found
 
-    def answer(self) -> tuple[Array, list[Vector]]:
-        """Ids and columns of the answer's live rows, in order of id."""
+    def answer(self, seat: int) -> tuple[Array, list[Vector]]:
+        """Ids and columns of the live rows of a seat, in order of id."""
         live = self._rows.rows
         slots = live.live()
+        slots = slots[self._rows.values.column(0, self._rows.codes(slots)).values == seat]
         slots = slots[np.argsort(live.ids[slots], kind="stable")]
         return live.ids[slots], self._rows.take(slots)
+
+    def sweep(self, dead: Array, now: int) -> None:
+        """Forget the rows of the seats marked in `dead`."""
+        self._rows.kill(dead)
+        self.process(empty(self.types), now)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -91,28 +97,36 @@ class Recipient:
 
 
 class StreamRecipient:
-    """The answer of a query that is a stream."""
+    """The answers of queries that are streams."""
 
-    __slots__ = ("types", "_newest")
+    __slots__ = ("types", "_newest", "_room")
 
     def __init__(self, types: Sequence[Type]) -> None:
         self.types = tuple(types)
+        #: the newest rows of each seat, and some that are no longer among them
         self._newest = empty(types).plus
+        self._room = NEWEST
 
     def process(self, delta: Delta, upto: int) -> SignedRows:
         """Every row of a commit, as it comes."""
         assert not len(delta.minus), "a stream takes nothing back"
         plus = delta.plus
-        kept = plus.take(np.arange(max(0, len(plus) - NEWEST), len(plus)))
-        both = concatenated(self.types, [Delta(self._newest, no_minus()), Delta(kept, no_minus())]).plus
-        self._newest = both.take(np.arange(max(0, len(both) - NEWEST), len(both)))
+        self._newest = concatenated(self.types, [Delta(self._newest, no_minus()), Delta(plus, no_minus())]).plus
+        if len(self._newest) > self._room:
+            self._newest = _newest_of_seats(self._newest)
+            n_seats = len(np.unique(self._newest.columns[0].values))
+            self._room = NEWEST if n_seats < 2 else 2 * len(self._newest)
         return SignedRows(plus.times, np.ones(len(plus), np.int64), plus.columns)
 
-    def answer(self) -> tuple[Array, list[Vector]]:
-        """Ids and columns of the newest rows by (time, id)."""
-        order = np.lexsort((self._newest.ids, self._newest.times))
-        found = self._newest.take(order)
+    def answer(self, seat: int) -> tuple[Array, list[Vector]]:
+        """Ids and columns of the newest rows of a seat by (time, id)."""
+        found = self._newest.take(np.flatnonzero(self._newest.columns[0].values == seat)[-NEWEST:])
+        found = found.take(np.lexsort((found.ids, found.times)))
         return found.ids, found.columns
+
+    def sweep(self, dead: Array, now: int) -> None:
+        """Forget the rows of the seats marked in `dead`."""
+        self._newest = self._newest.take(~dead[self._newest.columns[0].values])
 
     def __len__(self) -> int:
         return len(self._newest)
@@ -122,4 +136,13 @@ class StreamRecipient:
         return self._newest.bytes
 
     def check(self) -> None:
-        assert len(self._newest) <= NEWEST, "only the newest are kept"
+        assert len(self._newest) <= self._room, "only the newest are kept"
+
+
+def _newest_of_seats(plus: Plus) -> Plus:
+    """The newest rows of each seat, in their order."""
+    seats = plus.columns[0].values
+    order = np.argsort(seats, kind="stable")
+    _, first, counts = np.unique(seats[order], return_index=True, return_counts=True)
+    behind = np.repeat(first + counts, counts) - np.arange(len(order))
+    return plus.take(np.sort(order[behind <= NEWEST]))

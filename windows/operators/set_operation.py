@@ -23,7 +23,7 @@ from lineage.growth import LEAST, fitted_rows
 from lineage.kernels import Number, inline, kernel
 from lineage.numbers import Numbers, hand_out, take_back
 from lineage.schema import Type
-from windows.delta import Delta, Minus, Plus, no_minus
+from windows.delta import Delta, Minus, Plus, empty, no_minus
 from windows.operators.operator import Child, Operator
 from windows.state.coded import CodedRows
 from windows.state.rows import LiveRows, RowEvents
@@ -227,6 +227,11 @@ class SetOperator(Operator):
 
     def _fit_ids(self) -> None:
         self._by_id = fitted_rows(self._by_id, self._numbers.capacity)
+
+    def sweep(self, dead: Array, now: int) -> None:
+        for rows in self._rows:
+            rows.kill(dead)
+        self.process([empty(self.types)] * len(self._rows), now)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         ids = np.flatnonzero(self._by_id[:, 1])

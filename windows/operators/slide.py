@@ -21,7 +21,7 @@ import numpy as np
 from filters.values.vector import Array, Vector
 from lineage.growth import LEAST, fitted
 from lineage.schema import Type
-from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
+from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.operators.operator import Child, TimedOperator
 from windows.state.due import Calendar
 from windows.state.rows import LiveRows, RowEvents
@@ -33,6 +33,7 @@ class SlideOperator(TimedOperator):
 
     def __init__(self, types: Sequence[Type], width_us: int, slide_us: int, *, bounds: bool, ends_early: bool = False) -> None:
         self.types = (*types, Type.TIMESTAMP, Type.TIMESTAMP) if bounds else tuple(types)
+        self._of = tuple(types)
         self._width = width_us
         self._slide = slide_us
         self._bounds = bounds
@@ -125,6 +126,10 @@ class SlideOperator(TimedOperator):
             ends = np.minimum(boundaries + self._slide, ends)
             columns += [Vector(Type.TIMESTAMP, boundaries - self._width), Vector(Type.TIMESTAMP, boundaries)]
         return Plus(stored.rows.ids[slots], boundaries, np.full(len(slots), SCHEDULED, np.int64), ends, columns)
+
+    def sweep(self, dead: Array, now: int) -> None:
+        self._stored.kill(dead)
+        self.process([empty(self._of)], now)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         slots = self._stored.rows.live()

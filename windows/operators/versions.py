@@ -14,6 +14,7 @@ from stems.commit_spans import CommitSpans
 from windows.delta import Delta
 from windows.operators.join_keys import key_columns
 from windows.operators.pair_walk import BEGUN, EVENT, PART_PAIRS, list_pairs, walk_pairs
+from windows.operators.seats import Seats
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
 from windows.state.values import ValueCodes
@@ -24,10 +25,13 @@ _NONE = -1
 class KeyedVersions:
     """Versions of a table's rows in lists by key; `keys` are shared with the rows that look them up."""
 
-    __slots__ = ("stored", "_keyed", "_keys", "_codes", "_links", "_first", "_spans", "_errors")
+    __slots__ = ("stored", "_keyed", "_keys", "_seats", "_codes", "_links", "_first", "_spans", "_errors")
 
-    def __init__(self, types: Sequence[Type], keyed: Sequence[Expression], keys: ValueCodes, rows: LiveRows) -> None:
+    def __init__(
+        self, types: Sequence[Type], keyed: Sequence[Expression], keys: ValueCodes, rows: LiveRows, seats: Seats | None
+    ) -> None:  # fmt: skip
         self.stored = StoredRows(types, rows)
+        self._seats = seats
         #: what the key of a version is
         self._keyed = keyed
         self._keys = keys
@@ -43,7 +47,7 @@ class KeyedVersions:
     def apply(self, delta: Delta, upto: int, opened: Array | int, closed: int) -> RowEvents:
         """Add a delta's new versions with the commits they count in, remove ended ones; return the events."""
         plus = delta.plus
-        keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus))
+        keys, usable, errors = key_columns(self._keyed, self._keys.types, plus.columns, len(plus), self._seats)
         self._errors += errors
         if not usable.all():
             assert isinstance(opened, int), "versions that were kept before can be met"

@@ -20,7 +20,7 @@ from lineage.elements import FOREVER
 from lineage.growth import LEAST, fitted, fitted_rows
 from lineage.kernels import Number, inline, kernel
 from lineage.schema import Type
-from windows.delta import SCHEDULED, Delta, Minus, Plus, no_minus
+from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.operators.operator import Child, TimedOperator
 from windows.spec import MAX_ROWS, WindowKind, WindowSpec
 from windows.state.due import Fifo
@@ -163,6 +163,10 @@ class WindowOperator(TimedOperator):
         unseen = (first >= 0) & (events.times[first] == events.times[at]) & (events.ranks[first] == events.ranks[at])
         ids, times, ranks = self._stored.rows.ids[slots], events.times[at], events.ranks[at]
         return Minus(ids, times, ranks).take(~unseen), slots[unseen]
+
+    def sweep(self, dead: Array, now: int) -> None:
+        self._stored.kill(dead)
+        self.process([empty(self.types)], now)
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         rows = self._stored.rows

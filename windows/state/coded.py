@@ -41,6 +41,11 @@ class CodedRows:
     def take(self, slots: Array) -> list[Vector]:
         return self.values.take(self._codes[slots])
 
+    def kill(self, dead: Array) -> None:
+        """End the live rows of the seats marked in `dead` with the next `apply`; rows begin with their seat."""
+        slots = self.rows.live()
+        self.rows.kill(slots[dead[self.values.column(0, self._codes[slots]).values]])
+
     def settle(self) -> None:
         """End the commit: free the slots of rows that ended, and the values without rows."""
         self.values.release(self._codes[self.rows.ended])

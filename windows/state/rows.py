@@ -141,7 +141,7 @@ def _joined(parts: list[Array]) -> Array:
 class LiveRows:
     """The rows of one input that are alive."""
 
-    __slots__ = ("buffer", "ids", "ends", "alive", "n_live", "dropped", "_by_id", "_table", "_numbers", "_ended")
+    __slots__ = ("buffer", "ids", "ends", "alive", "n_live", "dropped", "_by_id", "_table", "_numbers", "_ended", "_killed")
 
     def __init__(self, buffer: Buffer, *, by_id: bool = True) -> None:
         #: finds the rows that are due
@@ -163,6 +163,8 @@ class LiveRows:
         self._numbers = Numbers()
         #: slots of rows that ended since the last `settle`
         self._ended: Array = np.zeros(0, np.int64)
+        #: slots of rows that end with the next `apply`
+        self._killed: Array = _NOTHING
 
     @property
     def capacity(self) -> int:
@@ -179,9 +181,12 @@ class LiveRows:
         plus, minus = delta.plus, delta.minus
         slots = self._enter(plus.ids, plus.ends) if len(plus) else _NOTHING
         due = self.buffer.due(upto, self.ends)
+        due_times = self.ends[due]
+        if len(self._killed):
+            due_times = np.concatenate([due_times, np.full(len(self._killed), upto, np.int64)])
+            due, self._killed = np.concatenate([due, self._killed]), _NOTHING
         if not (len(slots) or len(minus) or len(due)):
             return slots, RowEvents(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
-        due_times = self.ends[due]
         due_ranks = np.full(len(due), SCHEDULED, np.int64)
         runs = [(due_times, due_ranks), (minus.times, minus.ranks), (plus.times, plus.ranks)]
         order = merged_order(runs)
@@ -213,6 +218,11 @@ class LiveRows:
         self.buffer.remove(early[self.ends[early] < FOREVER], self.ends)
         self._ended = np.concatenate([self._ended, early])
         self.n_live -= len(early)
+
+    def kill(self, slots: Array) -> None:
+        """End live rows with the next `apply`, at its clock, whatever their ends."""
+        self.buffer.remove(slots[self.ends[slots] < FOREVER], self.ends)
+        self._killed = slots
 
     @property
     def ended(self) -> Array:

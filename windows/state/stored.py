@@ -36,6 +36,11 @@ class StoredRows:
     def column(self, position: int, slots: Array) -> Vector:
         return self._cells.column(position, slots)
 
+    def kill(self, dead: Array) -> None:
+        """End the live rows of the seats marked in `dead` with the next `apply`; rows begin with their seat."""
+        slots = self.rows.live()
+        self.rows.kill(slots[dead[self.column(0, slots).values]])
+
     def settle(self) -> None:
         """End the commit: free the slots of rows that ended, and the texts without live rows."""
         self.rows.settle()

@@ -239,6 +239,10 @@ class ValueCodes:
         """Return the values of codes, by column."""
         return self._cells.take(codes)
 
+    def column(self, position: int, codes: Array) -> Vector:
+        """Return one column of the values of codes."""
+        return self._cells.column(position, codes)
+
     @property
     def bytes(self) -> int:
         return self._cells.bytes + self._numbers.bytes + self._table.nbytes + self._counts.nbytes

@@ -35,14 +35,22 @@ def netted(events: list[Event]) -> list[Event]:
     return remaining
 
 
+def seated(delta: Delta) -> Delta:
+    """The same rows on three seats."""
+    plus = delta.plus
+    columns = [Vector(Type.INT, plus.ids % 3), *plus.columns]
+    return Delta(Plus(plus.ids, plus.times, plus.ranks, plus.ends, columns), delta.minus)
+
+
 @pytest.mark.parametrize("expiry", EXPIRIES)
 @pytest.mark.parametrize("emit", ["commit", "event"])
 def test_changes_net_by_value_and_the_latest_remain(emit: str, expiry: str) -> None:
     buffer, shape = EXPIRIES[expiry]
     for seed in range(10):
-        recipient = Recipient([Type.INT], LiveRows(buffer()), emit=emit)
+        recipient = Recipient([Type.INT, Type.INT], LiveRows(buffer()), emit=emit)
         edge = Bags("sends_ends" in shape)
-        for (delta,), upto in commits(random_history(seed, **shape), seed):
+        for (unseated,), upto in commits(random_history(seed, **shape), seed):
+            delta = seated(unseated)
             seen = len(edge.events)
             edge.read(delta, upto)
             events = [(time, sign, value) for time, _, sign, value in edge.events[seen:]]
@@ -57,23 +65,25 @@ def test_changes_net_by_value_and_the_latest_remain(emit: str, expiry: str) -> N
                 assert Counter(part) == Counter(expected)
                 assert [sign for _, sign, _ in part] == sorted(sign for _, sign, _ in part), "- before +"
             assert not found
-            ids, columns = recipient.answer()
-            answer = dict(zip(ids.tolist(), rows_of(columns, len(ids)), strict=True))
+            answer: dict[int, Value] = {}
+            for seat in range(3):
+                ids, columns = recipient.answer(seat)
+                assert ids.tolist() == sorted(ids.tolist())
+                answer |= dict(zip(ids.tolist(), rows_of(columns, len(ids)), strict=True))
             assert answer == {id: value for id, (value, _) in edge.live.items()} and len(recipient) == len(answer)
-            assert ids.tolist() == sorted(ids.tolist())
-        assert recipient.bytes == Recipient([Type.INT], LiveRows(buffer()), emit=emit).bytes
+        assert recipient.bytes == Recipient([Type.INT, Type.INT], LiveRows(buffer()), emit=emit).bytes
 
 
 def test_a_stream_shows_every_row_and_its_newest_are_its_answer() -> None:
-    recipient = StreamRecipient([Type.INT])
+    recipient = StreamRecipient([Type.INT, Type.INT])
     total = 0
     for n in (0, 3, 400, 700, 2500, 1):
         ids = np.arange(total, total + n)
         ends = np.full(n, FOREVER, np.int64)
-        plus = Plus(ids, ids // 10, np.zeros(n, np.int64), ends, [Vector(Type.INT, ids * 2)])
+        plus = Plus(ids, ids // 10, np.zeros(n, np.int64), ends, [Vector.constant(Type.INT, 7, n), Vector(Type.INT, ids * 2)])
         changes = recipient.process(Delta(plus, no_minus()), total + n)
         total += n
-        assert changes.signs.tolist() == [1] * n and changes.columns[0].values.tolist() == (ids * 2).tolist()
+        assert changes.signs.tolist() == [1] * n and changes.columns[1].values.tolist() == (ids * 2).tolist()
         recipient.check()
-        found, columns = recipient.answer()
-        assert found.tolist() == list(range(max(0, total - NEWEST), total)) and columns[0].values.tolist() == (found * 2).tolist()
+        found, columns = recipient.answer(7)
+        assert found.tolist() == list(range(max(0, total - NEWEST), total)) and columns[1].values.tolist() == (found * 2).tolist()
