@@ -74,6 +74,7 @@ class Engine(MergeElements):
         log_bytes: int = LOG_BYTES,
         state_bytes: int = STATE_BYTES,
         max_ahead: Any = None,
+        sharing: bool = True,
     ) -> None:
         check_expiry(expiry)
         if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 16:
@@ -81,6 +82,8 @@ class Engine(MergeElements):
         bounds = LogBounds(log_rows, log_bytes)
         bounds.check()
         check_state_bytes(state_bytes)
+        if not isinstance(sharing, bool):
+            raise EddyError(f"sharing is {sharing!r}", code="bad_option", hint="True or False")
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise EddyError(f"seed is {seed!r}", code="bad_option", hint="a whole number")
         #: how far past the clock the time of a row may be; None: as far as it likes
@@ -94,8 +97,8 @@ class Engine(MergeElements):
         self._wall = wall
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
-        self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.operations, self._spare, self._forget)
-        self._lives = Lifecycle(self, self._catalog, self._committer, self._planner, self._cap, expiry)
+        self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.templates, self._spare, self._forget)
+        self._lives = Lifecycle(self, self._catalog, self._committer, self._planner, self._cap, expiry, sharing)
         self._turn = Turn()
 
     # ---- life

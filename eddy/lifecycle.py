@@ -34,18 +34,20 @@ from eddy.matching.result_rows import ResultRows
 from eddy.operators.completeness import tree_complete_since
 from eddy.operators.core import Core, JoinCore, StreamCore
 from eddy.operators.merge_stage import InputStage, inputs_named
-from eddy.operators.operation import FeedStage, Operation, QueryStage, Stage
-from eddy.operators.query_builder import QueryBuilder
 from eddy.operators.readers import make_reader
 from eddy.operators.replanning import Replanner, ReplanPace
 from eddy.operators.shared_form import Shareable, shareable
 from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.stage import FeedStage, QueryStage, Stage
+from eddy.operators.template import Member, Template
+from eddy.operators.template_builder import TemplateBuilder
+from eddy.operators.template_key import blocks_of, lifted
 from eddy.operators.tree_query import TreeQuery
 from eddy.preparing import Asked, Ready, prepare
 from eddy.query import Query
 from eddy.reading.join_feed import JoinFeed
 from eddy.reading.opening import Held, complete_since, first_seen, opening_parts
-from eddy.reading.stream_feed import StreamFeed
+from eddy.reading.stream_feed import NamedFeed
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from eddy.streams.timeline import effect_time
@@ -61,9 +63,12 @@ class Lifecycle:
     """Starts and ends the queries of one engine."""
 
     def __init__(
-        self, engine: Engine, catalog: Catalog, committer: Committer, planner: Planner, cap: StateCap, expiry: str
+        self, engine: Engine, catalog: Catalog, committer: Committer, planner: Planner, cap: StateCap, expiry: str,
+        sharing: bool,
     ) -> None:  # fmt: skip
         self._engine = engine
+        #: whether queries that differ in constants are one template
+        self._sharing = sharing
         self._catalog = catalog
         self._committer = committer
         self._planner = planner
@@ -72,7 +77,7 @@ class Lifecycle:
         self.expiry = expiry
         #: when the way in which a query is run is changed
         self.pace = ReplanPace()
-        committer.operations.shared.make_own = self._make_own
+        committer.templates.shared.make_own = self._make_own
 
     # ---- from the outside
 
@@ -188,7 +193,7 @@ class Lifecycle:
         """The inputs of running merges that are a query."""
         found = [other.operation for other in self._catalog.readers(query) if isinstance(other, TreeQuery)]
         name = query.name.lower()
-        return [stage for one in found if isinstance(one, Operation) for stage in inputs_named(one.root, name)]
+        return [stage for one in found if isinstance(one, Member) for stage in inputs_named(one.template.root, name)]
 
     # ---- starting
 
@@ -216,12 +221,12 @@ class Lifecycle:
         """Run a query from the next commit on, over the rows it may see now."""
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
-            shared = shareable(query.tree_plan) if query.emit == "commit" and query.expiry == "auto" else None
+            shares = self._sharing and query.emit == "commit" and query.expiry == "auto"
+            shared = shareable(query.tree_plan) if shares else None
             if shared is not None:
                 query.start(seq, self._shared_operation(query, shared))
                 return
-            query.start(seq, self._operation(query, None))
-            self._committer.operations.add(query)
+            query.start(seq, self._member(query, None))
             return
         sources = self._sources(query)
         births = self._births(query, sources, query.windows)
@@ -245,47 +250,60 @@ class Lifecycle:
     def _shared_operation(self, query: TreeQuery, shared: Shareable) -> SharedOperation:
         """Make a query a member of the shared group of its form."""
         hidden = Query(self._engine, query.id, query.name, query.sql, (), shared.plan)
-        core = StreamCore(hidden, self._catalog.sources[shared.plan.stream], False)
+        core = StreamCore(hidden, self._catalog.sources[shared.plan.stream])
         births = self._births(query, core.sources, hidden.windows)
         query.complete_since_us = complete_since(query.timeline.now, core.sources, hidden.windows, births)
         core.start(self._committer.seq, births)
-        return self._committer.operations.shared.join(query, shared, core)
+        return self._committer.templates.shared.join(query, shared, core)
 
     def _make_own(self, query: TreeQuery, record: LoggedCommit) -> None:
         """Replace a query's membership in a shared group by operators of its own, in their state after a commit."""
         shared = query.operation
         assert isinstance(shared, SharedOperation), "a query that shares"
-        operation = self._operation(query, (shared.core.query.born,))
-        operation.open(record)
-        operation.forget()
-        operation.n_results = shared.n_results
+        member = self._member(query, (shared.core.query.born,))
+        member.open(record)
+        member.n_results = shared.n_results
         shared.stop(self._committer.seq)
-        self._committer.operations.shared.tidy(query.timeline, shared.group)
-        query.operation = operation
-        self._committer.operations.add(query)
+        self._committer.templates.shared.tidy(query.timeline, shared.group)
+        query.operation = member
 
-    def _operation(self, query: TreeQuery, born: tuple[int, ...] | None) -> Operation:
-        """The operators of a query, over cores that run from the next commit on; `born`: births of its only core, if known."""
-        builder = QueryBuilder(query, self._core, self._named_stage)
-        forms, found = query.tree_plan.forms.forms, builder.cores
-        replanner = Replanner(forms, query.expiry, self.pace, builder.build, partial(self._readers, query))
-        births = {
-            block: born or self._births(query, core.sources, core.query.windows) for block, core in found.items()
+    def _member(self, query: TreeQuery, born: tuple[int, ...] | None) -> Member:
+        """A query on a seat of its template, over cores that run from the next commit on; `born`: births of its only core, if
+        known."""
+        plan, templates = query.tree_plan, self._committer.templates
+        blocks = blocks_of(plan)
+        cores = [self._core(query, plan.blocks[block]) for block in blocks]
+        found = lifted(plan, query.emit, query.expiry, query.id, self._sharing)
+        template = templates.find(query.timeline, found.key)
+        if template is not None:
+            member = template.join(query, found.constants, cores)
+        else:
+            template = Template(found, query.timeline, query.emit)
+            member = template.join(query, found.constants, cores)
+            builder = TemplateBuilder(template, blocks, cores, self._named_stage)
+            readers = partial(self._template_readers, template)
+            template.run(Replanner(plan.forms.forms, query.expiry, self.pace, builder.build, readers))
+        births = [born or self._births(query, core.sources, core.query.windows) for core in cores]
+        read = {
+            block: (core.sources, core.query.windows, first) for block, core, first in zip(blocks, cores, births, strict=True)
         }  # fmt: skip
-        read = {block: (core.sources, core.query.windows, births[block]) for block, core in found.items()}
-        query.complete_since_us = tree_complete_since(query.tree_plan.root, query.timeline.now, read)
-        operation = Operation(list(found.values()), replanner)
-        for block, core in found.items():
-            core.start(self._committer.seq, births[block])
-        return operation
+        query.complete_since_us = tree_complete_since(plan.root, query.timeline.now, read)
+        for core, first in zip(cores, births, strict=True):
+            core.start(self._committer.seq, first)
+        templates.add(member)
+        return member
 
-    def _core(self, query: TreeQuery, plan: Plan | JoinPlan, sends_ends: bool) -> Core:
+    def _template_readers(self, template: Template) -> list[str]:
+        """The names of the queries that read one of a template's by name."""
+        return [name for member in template.members.values() for name in self._readers(member.query)]
+
+    def _core(self, query: TreeQuery, plan: Plan | JoinPlan) -> Core:
         """A block of a query, as a hidden query of its own."""
         if isinstance(plan, Plan):
             hidden = Query(self._engine, query.id, query.name, query.sql, (), plan)
-            return StreamCore(hidden, self._catalog.sources[plan.stream], sends_ends)
+            return StreamCore(hidden, self._catalog.sources[plan.stream])
         joined = self._make_join(query.id, query.name, query.sql, (), plan, query.birth is None)
-        return JoinCore(joined, self._committer.joiner, sends_ends)
+        return JoinCore(joined, self._committer.joiner)
 
     def _named_stage(self, node: NamedQuery) -> Stage:
         """A stage that gives the result of a running query; as an input of a merge it may be paused."""
@@ -300,11 +318,13 @@ class Lifecycle:
             if isinstance(query.operation, SharedOperation):
                 # who reads it wants to see single events
                 self._make_own(query, LoggedCommit(self._committer.seq, query.timeline.now, query.timeline.now))
-            assert isinstance(query.operation, Operation), "only running queries are read"
-            return QueryStage(query.operation.root)
+            assert isinstance(query.operation, Member), "only running queries are read"
+            return QueryStage(query.operation.template.root, query.operation.seat)
         if isinstance(query, JoinQuery):
-            return FeedStage(JoinFeed(query, False))
-        return FeedStage(StreamFeed(query, self._catalog.sources[query.stream], False))
+            feed = JoinFeed(query, False, None)
+            feed.add(0, query)
+            return FeedStage(feed)
+        return FeedStage(NamedFeed(query, self._catalog.sources[query.stream]))
 
     # ---- opening
 
@@ -354,12 +374,12 @@ class Lifecycle:
     def _stop(self, query: Query) -> None:
         seq = self._committer.seq
         if isinstance(query, TreeQuery):
-            operations, operation = self._committer.operations, query.operation
+            templates, operation = self._committer.templates, query.operation
             query.stop(seq)
             if isinstance(operation, SharedOperation):
-                operations.shared.tidy(query.timeline, operation.group)
-            else:
-                operations.remove(query)
+                templates.shared.tidy(query.timeline, operation.group)
+            elif operation is not None:
+                templates.remove(operation)
             return
         sources = self._sources(query)
         for source in sources:

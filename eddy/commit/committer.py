@@ -8,7 +8,7 @@ when it returns, every end up to the clock has been applied.
     2  the released rows of all streams are cut, in merged order of (time, order of streams, row), into slices of at
        most `batch_rows` a stream; each is stored and sent through the eddy                         (+ parts)
     3  joins find what that changed (`eddy/joins/joiner.py`)                                        (- and + parts)
-    4  the commit is logged; operators take it in (`eddy/operators/operations.py`)                  (- and + parts)
+    4  the commit is logged; operators take it in (`eddy/operators/templates.py`)                   (- and + parts)
     5  rows that no window and no reader needs are forgotten
 
 A row that comes and goes inside the commit is matched but in no part: queries list the rows of a slice only from the first on
@@ -40,8 +40,7 @@ from eddy.matching.eddy import Eddy
 from eddy.matching.leaving_rows import LeavingRows
 from eddy.matching.result_rows import ResultRows
 from eddy.matching.row_lists import ListBuffers, MatchedRows, PartRows
-from eddy.operators.operation import Operation
-from eddy.operators.operations import Operations
+from eddy.operators.templates import Templates
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
 from eddy.streams.expiry import Left
@@ -96,7 +95,7 @@ class Committer:
     def __init__(self, eddy: Eddy, batch_rows: int, bounds: LogBounds) -> None:
         self.eddy = eddy
         self.joiner = Joiner(eddy.policy)
-        self.operations = Operations()
+        self.templates = Templates()
         self.batch_rows = batch_rows
         self.retention = Retention(bounds)
         self.seq = 0
@@ -134,7 +133,7 @@ class Committer:
             released = with_due(timeline, released, after)
         self._failure = None
         leaving = [source for source in timeline.sources if source.placement.keeps_ids] if after > before else None
-        cuts = cuts_of(timeline, leaving, released, after, self.operations.timed(timeline)) if leaving else None
+        cuts = cuts_of(timeline, leaving, released, after, self.templates.timed(timeline)) if leaving else None
         if cuts is not None:
             while (cut := cuts.next(released)) is not None:
                 earlier, released = split_at(released, cut)
@@ -152,7 +151,7 @@ class Committer:
         self.seq += 1
         self._part = 0
         joins = self.joiner.begin(timeline, self.seq) if self.joiner.groups else None
-        operating = timeline in self.operations
+        operating = timeline in self.templates
         self._more = bool(joins) or operating
         if leaving:
             self._expire(leaving, after, any(source.placement.legs for source, _ in released))
@@ -183,8 +182,7 @@ class Committer:
 
     def spare(self, timeline: Timeline) -> int:
         """A lower bound of the bytes freed by dropping a timeline's log."""
-        changes = sum(query.log.bytes for query in self.operations.running.get(timeline, ()))
-        return changes + row_bytes_spared(timeline)
+        return self.templates.log_bytes(timeline) + row_bytes_spared(timeline)
 
     @changing
     def change_table(self, table: TableSource, change: TableChange) -> None:
@@ -200,7 +198,7 @@ class Committer:
             self._join([(group, standing)], group.timeline.now, group.timeline.now)
         for timeline in table.readers:
             timeline.log.append(self.seq, timeline.now, timeline.now)
-            if timeline in self.operations:
+            if timeline in self.templates:
                 self._operate(timeline, LoggedCommit(self.seq, timeline.now, timeline.now), Ranks([], changes_table=True))
         self._end_parts()
         settles = not self.seq % _SETTLE_EVERY
@@ -231,11 +229,11 @@ class Committer:
     def _operate(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> None:
         """Run a commit through the operators of a timeline's queries, and deliver their changes."""
         before = record.seq - 1
-        for group, names, rows, sign in self.operations.shared.run(timeline, record, before, bool(self.listeners)):
+        for group, names, rows, sign in self.templates.shared.run(timeline, record, before, bool(self.listeners)):
             self._send(group.name, names, rows, sign, False)
-        for query, parts in self.operations.run(timeline, record, ranks):
-            for sign, part in _by_sign(parts) if self.listeners else ():
-                self._send(query.name, query.column_names, ResultRows(query.id, part), sign, False)
+        for template, changes in self.templates.run(timeline, record, ranks):
+            for column_names, found, sign in changes.parts() if self.listeners else ():
+                self._send(template.name, column_names, found, sign, False)
 
     def open(self, query: TreeQuery, taken_back: Results | None, left: Sequence[Part]) -> None:
         """Commit the first answer of a query with operators, net of `taken_back`.
@@ -246,8 +244,6 @@ class Committer:
         came, parts = query.open(LoggedCommit(self.seq + 1, timeline.now, timeline.now), taken_back)
         shown = [came] if left and len(came) else [] if left else parts
         self.show(query, timeline, [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))])
-        if isinstance(query.operation, Operation):
-            query.operation.forget()
 
     def show(self, query: Query, timeline: Timeline, parts: Sequence[Part]) -> None:
         """Commit the first answer of a query: the given parts with their signs, and the rows of its tables.

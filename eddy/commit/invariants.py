@@ -30,5 +30,5 @@ def check_engine(catalog: Catalog, committer: Committer) -> None:
         for source in timeline.sources:
             front = source.intake.front
             assert front <= timeline.now or timeline.now == BEGINNING, "no front is past the clock"
-    for group in committer.operations.shared:
+    for group in committer.templates.shared:
         group.check()

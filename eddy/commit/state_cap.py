@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from eddy.base.checking import changing
-from eddy.operators.operations import Operations
+from eddy.operators.templates import Templates
 from eddy.streams.source import Source
 from lineage.errors import EddyError, LimitError
 
@@ -45,12 +45,12 @@ class StateCap:
     """
 
     def __init__(
-        self, limit: int, sources: Callable[[], Iterable[Source]], operations: Operations, spare: Callable[[], int],
+        self, limit: int, sources: Callable[[], Iterable[Source]], templates: Templates, spare: Callable[[], int],
         forget: Callable[[], None],
     ) -> None:  # fmt: skip
         self.limit = limit
         self._sources = sources
-        self._operations = operations
+        self._templates = templates
         self._spare = spare
         self._forget = forget
         #: what may be taken before the bytes are counted again
@@ -62,7 +62,7 @@ class StateCap:
 
     def charge_rows(self, source: Source, n_rows: int) -> None:
         """Admit rows of a stream, or raise and change nothing."""
-        kept = self._operations.row_bytes(source)
+        kept = self._templates.row_bytes(source)
         cost = n_rows * (_ROW_BYTES + kept)
         if cost > self._left:
             width = (
@@ -99,7 +99,7 @@ class StateCap:
 
     def held(self) -> int:
         """The bytes held now."""
-        return self._operations.bytes + sum(sum(source.bytes().values()) for source in self._sources())
+        return self._templates.bytes + sum(sum(source.bytes().values()) for source in self._sources())
 
     def _count(self) -> int:
         held = self.held()

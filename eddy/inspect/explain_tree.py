@@ -16,9 +16,11 @@ from eddy.catalog.catalog import Catalog
 from eddy.inspect.explain import explain_join, explain_plan
 from eddy.inspect.explain_merge import explain_lmerge
 from eddy.operators.merge_stage import MergeStage
-from eddy.operators.operation import Operation, OperatorStage
 from eddy.operators.replanning import Replanner, ReplanPace, first_choice, fixed_reason
 from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.stage import OperatorStage
+from eddy.operators.template import Member
+from eddy.operators.template_key import blocks_of
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.flows import Flows
 from eddy.planning.plan_choice import Choice, choice_ns, edge_ns, load_of, node_ns, operator_of, strategies_for
@@ -41,10 +43,11 @@ EARLY = ", early ones as negative rows"
 def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, query: TreeQuery | None) -> dict[str, Any]:
     """The plan of a query, or of a text not submitted."""
     operation = None if query is None else query.operation
-    shown = _Shown(plan, expiry, operation.replanner if isinstance(operation, Operation) else None)
-    blocks = {
-        f"block {shown.numbers[id(node)]}": _block(plan, node, catalog, policy) for node in shown.nodes if isinstance(node, Block)
-    }
+    shown = _Shown(plan, expiry, operation.template.replanner if isinstance(operation, Member) else None)
+    # the form that runs is that of the template's first query; blocks stand in the same order in all of them
+    running = (node for node in shown.nodes if isinstance(node, Block))
+    own = dict(zip((id(node) for node in shown.blocks), blocks_of(plan), strict=True))
+    blocks = {f"block {shown.numbers[id(node)]}": _block(plan, own[id(node)], catalog, policy) for node in running}
     return {
         "kind": "stream" if plan.is_stream else "relation",
         "streams": [catalog.input(name).name for name in plan.streams],
@@ -64,8 +67,14 @@ def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, 
             "bytes": 0 if operation is None else operation.bytes,
         },
         **({"shared": operation.path} if isinstance(operation, SharedOperation) else {}),
+        **({"template": _template(operation)} if isinstance(operation, Member) else {}),
         "defaults": list(plan.defaults),
     }
+
+
+def _template(member: Member) -> dict[str, Any]:
+    """How many queries run together, on which seat of theirs this one is, and what their operators hold."""
+    return {"queries": len(member.template.members), "seat": member.seat, "bytes": member.template.bytes}
 
 
 def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> dict[str, Any]:
@@ -84,7 +93,9 @@ class _Shown:
         self._replanner = replanner
         self._expiry = expiry
         self._flows = Flows() if replanner is None else replanner.seen_now()
-        forms = plan.forms.forms
+        forms = plan.forms.forms if replanner is None else replanner.forms
+        self.forms = forms
+        self.blocks = [node for node in forms[0].nodes if isinstance(node, Block)]
         self.choice = first_choice(forms, expiry, self._flows, ReplanPace()) if replanner is None else replanner.built.choice
         self.root = self.choice.form.root
         self.nodes = self.choice.form.nodes
@@ -92,15 +103,16 @@ class _Shown:
 
     def plan(self) -> dict[str, Any]:
         """The forms, their costs, and the reasons for taking or refusing each."""
-        forms, replanner = self._plan.forms, self._replanner
-        choices = [self.choice if form == self.choice.form else Choice(form, self._strategies(form)) for form in forms.forms]
+        replanner = self._replanner
+        choices = [self.choice if form == self.choice.form else Choice(form, self._strategies(form)) for form in self.forms]
         fixed = fixed_reason(self._plan.root) if self._expiry == "auto" else f'expiry is "{self._expiry}"'
         pace = ReplanPace() if replanner is None else replanner.pace
         return {
             "form": self.choice.form.name,
             "cost_ns": {choice.form.name: round(choice_ns(choice, self._flows)) for choice in choices},
             "rewrites": [
-                {"rewrite": found.name, "at": found.where, "refused": found.refused or None} for found in forms.rewrites
+                {"rewrite": found.name, "at": found.where, "refused": found.refused or None}
+                for found in self._plan.forms.rewrites
             ],
             "changes": 0 if replanner is None else replanner.n_changes,
             "decided": f"every {pace.every} commits" if not fixed else f"never: {fixed}",

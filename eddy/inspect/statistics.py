@@ -80,7 +80,7 @@ def _counts(source: Source) -> dict[str, Any]:
 
 
 def _stream(source: Source, committer: Committer) -> dict[str, Any]:
-    aggregates = sum(group.bytes for group in committer.operations.shared if group.source is source)
+    aggregates = sum(group.bytes for group in committer.templates.shared if group.source is source)
     return {
         "number": source.number,
         **_counts(source),

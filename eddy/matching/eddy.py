@@ -154,7 +154,7 @@ class Eddy:
                 rows_of = lineage.rows_of(n_rows)
                 prepared.fill(placement.active, rows_of)
                 for module in modules.by_text.values():
-                    outcomes = [_stored_outcome(page, module, at, stop) for page, at, stop in batch.pieces]
+                    outcomes = [stored_outcome(page, module, at, stop) for page, at, stop in batch.pieces]
                     module.restrict(rows_of, n_rows, np.concatenate(outcomes))
                 self._join_disjuncts(source, rows_of, n_rows)
         if placement.indexes:
@@ -323,6 +323,6 @@ class Eddy:
         return index.match(batch, source.placement.float_columns, lineage.pair_slot[have:], lineage.pair_row[have:])
 
 
-def _stored_outcome(page: Page, module: PredicateModule, at: int, stop: int) -> np.ndarray:
+def stored_outcome(page: Page, module: PredicateModule, at: int, stop: int) -> np.ndarray:
     held = page.outcomes.get(module.number)
     return np.zeros(stop - at, np.bool_) if held is None else held[at:stop] == TRUE

@@ -1,4 +1,4 @@
-"""Cores: the blocks of a query with operators, as hidden queries of the shared eddy.
+"""Cores: the blocks of a query with operators, as hidden queries of the shared eddy. A feed of its template reads them all.
 
 A core holds legs on its streams as a join does (`Source.hold`): its rows are matched and kept with everybody's, but listed for
 nobody. It is read after every commit, so functions of its conditions never wait for a partner (`eddy/streams/deferral.py`).
@@ -14,21 +14,20 @@ from eddy.query import Query
 from eddy.reading.join_feed import JoinFeed
 from eddy.reading.stream_feed import Feed, StreamFeed
 from eddy.streams.source import Source
+from windows.operators.seats import Seats
 
 
 class StreamCore:
     """A block over one stream whose rows end by the clock, or never."""
 
-    def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
+    def __init__(self, query: Query, source: Source) -> None:
         self.query = query
         self.sources = [source]
         self._source = source
-        self.feed: Feed = StreamFeed(query, source, sends_ends)
 
-    def feed_anew(self, sends_ends: bool) -> Feed:
-        """Make a new feed; the previous one must no longer be used, or feeds another part of the tree."""
-        self.feed = StreamFeed(self.query, self._source, sends_ends)
-        return self.feed
+    def feed(self, sends_ends: bool, seats: Seats | None) -> Feed:
+        """A feed of such blocks, of none yet."""
+        return StreamFeed(self.query, self._source, sends_ends, seats)
 
     def start(self, seq: int, births: tuple[int, ...]) -> None:
         """Run from the next commit on; `births` are the first positions that count, by input."""
@@ -51,16 +50,14 @@ class StreamCore:
 class JoinCore:
     """A block over several inputs, or over one whose rows end unscheduled."""
 
-    def __init__(self, query: JoinQuery, joiner: Joiner, sends_ends: bool) -> None:
+    def __init__(self, query: JoinQuery, joiner: Joiner) -> None:
         self.query = query
         self.sources = query.sources
         self._joiner = joiner
-        self.feed: Feed = JoinFeed(query, sends_ends)
 
-    def feed_anew(self, sends_ends: bool) -> Feed:
-        """Make a new feed, which numbers its matches anew."""
-        self.feed = JoinFeed(self.query, sends_ends)
-        return self.feed
+    def feed(self, sends_ends: bool, seats: Seats | None) -> Feed:
+        """A feed of such blocks, of none yet."""
+        return JoinFeed(self.query, sends_ends, seats)
 
     def start(self, seq: int, births: tuple[int, ...]) -> None:
         """Run from the next commit on; `births` are the first positions that count, by input."""

@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from eddy.base.result_log import LoggedCommit
-from eddy.operators.operation import CommitStep, FeedStage, OperatorStage, QueryStage, Stage
+from eddy.operators.stage import CommitStep, FeedStage, OperatorStage, QueryStage, Stage
 from eddy.streams.timeline import Timeline
+from filters.values.vector import Array
 from lineage.schema import Type
 from queries.nodes import NamedQuery
 from windows.delta import Delta, Plus, empty
@@ -32,7 +33,7 @@ class InputStage(Stage):
         super().__init__()
         self.node = node
         self.timeline = timeline
-        self._types = tuple(column.type for column in node.columns)
+        self._types = (Type.INT, *(column.type for column in node.columns))
         self._stage = stage
         #: what it gave in the last commit
         self.state = InputState.CHANGES
@@ -88,10 +89,10 @@ class InputStage(Stage):
             stage.delta(step)
         return stage.answer(step.record)
 
-    def _open(self, record: LoggedCommit) -> Delta:
+    def _open(self, record: LoggedCommit, seats: Array) -> Delta:
         self._comes_back = False
         self.state = InputState.NOTHING if self._stage is None else InputState.CHANGES
-        return empty(self.types) if self._stage is None else self._stage.opened(record)
+        return empty(self.types) if self._stage is None else self._stage.opened(record, seats)
 
     def answer(self, record: LoggedCommit) -> Delta:
         return empty(self.types) if self._stage is None else self._stage.answer(record)
@@ -119,8 +120,8 @@ class MergeStage(OperatorStage):
         self._stand(step.record)
         return self.operator.process(deltas, step.record.after)
 
-    def _open(self, record: LoggedCommit) -> Delta:
-        deltas = [child.opened(record) for child in self.children]
+    def _open(self, record: LoggedCommit, seats: Array) -> Delta:
+        deltas = [child.opened(record, seats) for child in self.children]
         operator = self.operator
         if not isinstance(operator, StreamMerge):
             self._stand(record)

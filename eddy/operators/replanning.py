@@ -1,4 +1,4 @@
-"""Replanning of a running query: a cheaper choice replaces the current one between two commits.
+"""Replanning of a running template: a cheaper choice replaces the current one between two commits.
 
 Every `ReplanPace.every` commits the stages' counts become flows, and the cheapest choice is compared with the one in use. If it
 is better by the margin, the operators are built anew over the same blocks and opened with the blocks' rows as they are after the
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from eddy.base.result_log import LoggedCommit
-from eddy.operators.operation import Stage
+from eddy.operators.stage import Stage
 from eddy.planning.flows import Flow, Flows, alive_of
 from eddy.planning.plan_choice import Choice, chosen
 from eddy.planning.strategies import Strategies
@@ -60,7 +60,7 @@ class Built:
 
 
 class Replanner:
-    """The measured flows of one query, and the choice that runs."""
+    """The measured flows of one template, and the choice that runs."""
 
     def __init__(
         self, forms: tuple[Form, ...], word: str, pace: ReplanPace, build: Callable[[Choice, bool], Built],
@@ -69,7 +69,7 @@ class Replanner:
         self.forms = forms
         self.pace = pace
         self._build = build
-        #: the queries that read this one by its name
+        #: the queries that read one of its own by name
         self._readers = readers
         #: why the choice is never changed; empty if it may be
         self.fixed = fixed_reason(forms[0].root) if word == "auto" else f'expiry is "{word}"'

@@ -1,20 +1,23 @@
-"""Building stages from a query's tree: the operator of each node, and the buffer in which it finds ends.
+"""Building the stages of a template: the operator of each node of its tree, and the buffer in which it finds ends.
 
-How each edge's readers learn of ends is told by `eddy/planning/strategies.py`. Ends that are not scheduled always travel.
+Rows begin with their seat, so columns stand one place further than in the tree, and the seat is the first key of groups and joins
+(`windows/operators/seats.py`). How each edge's readers learn of ends is told by `eddy/planning/strategies.py`. Ends that are not scheduled always travel.
 Answers never depend on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from eddy.operators.merge_stage import MergeStage
-from eddy.operators.operation import FeedStage, OperatorStage, Stage
+from eddy.operators.stage import FeedStage, OperatorStage, Stage
 from eddy.operators.stamp import StampStage
+from eddy.operators.template_key import PARAMETERS, LiftedSelect
 from eddy.planning.join_order import JoinOrder, slides
 from eddy.planning.strategies import Strategies
 from eddy.reading.stream_feed import Feed
-from filters.expressions.expression import ColumnRef, Expression
+from filters.expressions.expression import ColumnRef, Expression, replace_columns
 from lineage.identity import ById
 from lineage.schema import Type
 from queries.nodes import (
@@ -41,6 +44,7 @@ from windows.operators.intersect import IntersectStar
 from windows.operators.join import JoinOperator
 from windows.operators.recipient import Recipient, StreamRecipient
 from windows.operators.relation_merge import RelationMerge
+from windows.operators.seats import Seats
 from windows.operators.select import SelectOperator
 from windows.operators.set_operation import KINDS, SetOperator
 from windows.operators.slide import SlideOperator
@@ -53,13 +57,16 @@ from windows.state.rows import LiveRows
 
 
 class Builder:
-    """Makes the stages of one query's tree; equal nodes are one stage. `feed` gives the rows of a block, with or without ends."""
+    """Makes the stages of one tree; equal nodes are one stage. `feed` gives the rows of a block, with or without ends."""
 
     def __init__(
         self, root: Node, feed: Callable[[Block, bool], Feed], named: Callable[[NamedQuery], Stage], strategies: Strategies,
-        keeps_starts: bool = False,
+        seats: Seats, selects: ById[Node, LiftedSelect], keeps_starts: bool = False,
     ) -> None:  # fmt: skip
+        """`selects` are the selections, which read constants by seat."""
         self._root = root
+        self._seats = seats
+        self._selects = selects
         self._feed = feed
         self._named = named
         self._strategies = strategies
@@ -92,7 +99,7 @@ class Builder:
         return self.stage(self._root)
 
     def recipient(self, emit: str) -> Recipient | StreamRecipient:
-        """The recipient of the whole query's changes."""
+        """The recipient of the changes of whole queries."""
         root, types = self._root, self.root.types
         if root.is_stream:
             return StreamRecipient(types)
@@ -107,7 +114,8 @@ class Builder:
             case Window(child=child, window=window):
                 below = self.stage(child)
                 takes_back = isinstance(child, LMerge) and child.windowed
-                return OperatorStage(WindowOperator(below.types, window, takes_back=takes_back), [below])
+                seated = replace(window, partition=(0, *(position + 1 for position in window.partition)))
+                return OperatorStage(WindowOperator(below.types, seated, takes_back=takes_back), [below])
             case LMerge():
                 return self._merge(node)
             case NamedQuery():
@@ -116,10 +124,11 @@ class Builder:
                     return found
                 # it is a relation: what is given from one of its rows to an equal one has been there all the time
                 return OperatorStage(SetOperator(KINDS["except", True], found.types, [self._rows_of(node, found)]), [found])
-            case Select(child=child, condition=condition, columns=columns):
+            case Select(child=child):
                 below = self.stage(child)
-                expressions = [column.expression for column in columns]
-                return OperatorStage(SelectOperator(condition, expressions, sends_ends=below.sends_ends), [below])
+                condition, columns = self._selected(node, len(below.types))
+                select = SelectOperator(condition, columns, sends_ends=below.sends_ends, seats=self._seats)
+                return OperatorStage(select, [below])
             case Distinct(child=child):
                 return self._distinct(node)
             case SetOperation():
@@ -131,8 +140,19 @@ class Builder:
             case ToStream(kind=kind, child=child):
                 below, rows = self.stage(child), self._rows(child)
                 if kind == "rstream":
-                    return OperatorStage(AnswerStream(below.types, rows, _slide_of(child)), [below])
+                    return OperatorStage(AnswerStream(below.types, rows, _slide_of(child), self._seats), [below])
                 return OperatorStage(ChangeStream(1 if kind == "istream" else -1, below.types, rows), [below])
+
+    def _selected(self, node: Node, n_columns: int) -> tuple[Expression | None, list[Expression]]:
+        """The condition of a selection, and its columns behind the seat, over so many columns and then the constants."""
+        lifted = self._selects[node]
+
+        def placed(ref: ColumnRef) -> ColumnRef:
+            at = ref.position + 1 if ref.position < PARAMETERS else n_columns + ref.position - PARAMETERS
+            return ColumnRef(ref.type, ref.name, at)
+
+        condition = None if lifted.condition is None else replace_columns(lifted.condition, placed)
+        return condition, [ColumnRef(Type.INT, "seat", 0), *(replace_columns(column, placed) for column in lifted.columns)]
 
     def _slid(self, node: Slide) -> Stage:
         """The stage below a SLIDE; extents of a stream may hold rows from before the query."""
@@ -182,14 +202,23 @@ class Builder:
     def _group_by(self, node: GroupBy) -> Stage:
         below = self.stage(node.child)
         aggregates = [
-            AggregateSpec(AggregateKind(item.kind), item.argument, item.type, distinct=item.distinct, filter=item.filter)
+            AggregateSpec(
+                AggregateKind(item.kind),
+                _behind_seat(item.argument),
+                item.type,
+                distinct=item.distinct,
+                filter=_behind_seat(item.filter),
+            )  # fmt: skip
             for item in node.aggregates
         ]
         by_value, rows = asks_for_order(node), self._rows(node.child)
         if by_value and isinstance(rows.buffer, Fifo):
             # in order of value ends do not ascend
             rows.buffer = Calendar()
-        operator = GroupByOperator(below.types, node.n_keys, aggregates, rows, per_event=False, by_value=by_value)
+        operator = GroupByOperator(
+            below.types, node.n_keys + 1, aggregates, rows, per_event=False, by_value=by_value, seats=self._seats,
+            scalar=node.scalar,
+        )  # fmt: skip
         return OperatorStage(operator, [below])
 
     def _join(self, node: JoinNode) -> Stage:
@@ -209,7 +238,7 @@ class Builder:
             found = self.live[join.inputs[k]] = self._rows_of(join.inputs[k], children[k])
             return found
 
-        operator = JoinOperator(types, steps, rows, between, sends_ends=sends, is_stream=node.is_stream)
+        operator = JoinOperator(types, steps, rows, between, sends_ends=sends, is_stream=node.is_stream, seats=self._seats)
         joined = OperatorStage(operator, children)
         return OperatorStage(SelectOperator(None, join.columns(types), sends_ends=joined.sends_ends), [joined])
 
@@ -235,8 +264,9 @@ class Builder:
         if isinstance(node, Select) and slides(node):
             child = self._stamp(node.child)
             stamp = ColumnRef(Type.INT, "stamp", len(child.types) - 1)
-            columns = [*(column.expression for column in node.columns), stamp]
-            return OperatorStage(SelectOperator(node.condition, columns, sends_ends=child.sends_ends), [child])
+            condition, selected = self._selected(node, len(child.types))
+            select = SelectOperator(condition, [*selected, stamp], sends_ends=child.sends_ends, seats=self._seats)
+            return OperatorStage(select, [child])
         return StampStage(self.stage(node), self._commit)
 
     def _rows(self, node: Node) -> LiveRows:
@@ -255,6 +285,11 @@ class Builder:
         if self._strategies.scans(node):
             return Scan()
         return Fifo() if self._strategies.keeps_order(node.update_pattern) else Calendar()
+
+
+def _behind_seat(position: int | None) -> int | None:
+    """The place of a column of the tree in a stage."""
+    return None if position is None else position + 1
 
 
 def _slide_of(node: Node) -> int:

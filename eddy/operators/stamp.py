@@ -6,8 +6,8 @@ Rows that were there before the query came in the commit that opened it (semanti
 from __future__ import annotations
 
 from eddy.base.result_log import LoggedCommit
-from eddy.operators.operation import CommitStep, Stage
-from filters.values.vector import Vector
+from eddy.operators.stage import CommitStep, Stage
+from filters.values.vector import Array, Vector
 from lineage.schema import Type
 from windows.delta import Delta, Plus
 from windows.operators.frozen_join import CommitNumber
@@ -36,8 +36,8 @@ class StampStage(Stage):
     def _process(self, step: CommitStep) -> Delta:
         return self._stamped(self._child.delta(step), step.record)
 
-    def _open(self, record: LoggedCommit) -> Delta:
-        return self._stamped(self._child.opened(record), record)
+    def _open(self, record: LoggedCommit, seats: Array) -> Delta:
+        return self._stamped(self._child.opened(record, seats), record)
 
     def answer(self, record: LoggedCommit) -> Delta:
         return self._stamped(self._child.answer(record), record)

@@ -15,8 +15,8 @@ from eddy.base.plans import NO_MODULES, Kept, Plan, QueryRun, TreePlan
 from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results, net
 from eddy.operators.core import Core
-from eddy.operators.operation import Operation
 from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.template import Member
 from eddy.query import Query, QueryHost
 from eddy.streams.timeline import Timeline
 from filters.expressions.predicate import Condition, normalise
@@ -40,7 +40,7 @@ class TreeQuery(Query):
         self.tree_plan = tree_plan
         self._timeline = timeline
         #: None while it does not run
-        self.operation: Operation | SharedOperation | None = None
+        self.operation: Member | SharedOperation | None = None
         #: an aggregate is logged for those who read it
         aggregate = not tree_plan.is_stream and any(isinstance(node, GroupBy) for node in walk(tree_plan.root))
         self.log = ChangeLog(timeline.log.changes, bounds, aggregate)
@@ -88,7 +88,7 @@ class TreeQuery(Query):
 
     @property
     def ends_early(self) -> bool:
-        return isinstance(self.operation, Operation) and self.operation.ends_early
+        return isinstance(self.operation, Member) and self.operation.template.ends_early
 
     @property
     def levels(self) -> int:
@@ -102,7 +102,7 @@ class TreeQuery(Query):
     def union_bits(self) -> int:
         return union_bits(self.tree_plan.root)
 
-    def start(self, seq: int, operation: Operation | SharedOperation) -> None:
+    def start(self, seq: int, operation: Member | SharedOperation) -> None:
         """Run from the next commit on."""
         self.operation = operation
         if not isinstance(operation, SharedOperation) or operation.logged:

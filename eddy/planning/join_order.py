@@ -22,7 +22,6 @@ from windows.operators.frozen_join import CommitNumber, Stamps
 from windows.operators.join import JoinStep
 from windows.operators.join_keys import KeyPair
 
-
 #: The column in which the rows of every input begin: the seat of their query (`windows/operators/seats.py`).
 _SEAT = ColumnRef(Type.INT, "seat", 0)
 

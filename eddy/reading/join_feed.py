@@ -1,4 +1,4 @@
-"""The feed of a query over several inputs, or over one whose rows end unscheduled (`eddy/reading/stream_feed.py`).
+"""The feed of queries over several inputs, or over one whose rows end unscheduled (`eddy/reading/stream_feed.py`).
 
 A match begins with the latest of its rows, in the event of that row, and ends with the first that leaves: by the clock, or in the
 event of the row that displaces it, or of the retraction or table change that ends it.
@@ -6,7 +6,8 @@ event of the row that displaces it, or of the retraction or table change that en
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,55 +16,82 @@ from eddy.joins.join_query import JoinQuery
 from eddy.joins.table_query import TableQuery
 from eddy.joins.walk import Combinations
 from eddy.lives.ranks import Ranks
+from eddy.query import Query
 from eddy.reading.join_reader import JoinReader
 from eddy.reading.stream_feed import Feed
 from eddy.reading.table_reader import TableReader
 from eddy.streams.table_source import TableSource
-from filters.values.vector import Vector
+from filters.expressions.evaluate import evaluate
+from filters.values.vector import Array, Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
-from windows.delta import Delta, Minus, Plus, concatenated, no_minus, no_plus
+from windows.delta import Delta, Minus, Plus, concatenated, no_minus
+from windows.operators.seats import Seats
 from windows.patterns import STRICT
 from windows.state.values import ValueCodes
 
 
 class JoinFeed(Feed):
-    """A feed of one query over several inputs, or over one whose rows end unscheduled."""
+    """A feed of queries over several inputs, or over one whose rows end unscheduled."""
 
-    def __init__(self, query: JoinQuery, sends_ends: bool) -> None:
-        self.types = tuple(column.type for column in query.outputs)
+    def __init__(self, query: JoinQuery, sends_ends: bool, seats: Seats | None) -> None:
+        """`query` is one of those that it gives, or like them but for its conditions."""
+        self.types = (Type.INT, *(column.type for column in query.outputs))
         self.sends_ends = not query.is_stream and (sends_ends or query.update_pattern == STRICT)
-        self._query = query
         self.sources = query.sources
-        #: numbers of the matches alive, by the positions of their rows; of those whose ends are known nobody asks again
-        self._numbers = ValueCodes([Type.INT] * len(query.sources))
+        self.seats = seats
+        self._is_stream = query.is_stream
+        self._reads_tables = isinstance(query, TableQuery)
+        self._queries: dict[int, JoinQuery] = {}
+        #: numbers of the matches alive, by seat and the positions of their rows; of those whose ends are known nobody asks again
+        self._numbers = ValueCodes([Type.INT] * (1 + len(query.sources)))
         self._next = 0
-        #: whether it has given anything: rows there before are then numbered
-        self._running = False
+        #: seats that have given anything: rows there before are then numbered
+        self._running: set[int] = set()
+
+    def add(self, seat: int, query: Query) -> None:
+        assert isinstance(query, JoinQuery), "all blocks of a template are of one kind"
+        self._queries[seat] = query
+
+    def remove(self, seat: int) -> None:
+        del self._queries[seat]
+        self._running.discard(seat)
+
+    def sweep(self, dead: Array) -> None:
+        codes = self._numbers.live()
+        self._numbers.release(codes[dead[self._numbers.column(0, codes).values]])
 
     def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
-        reader = self._reader()
-        self._running = True
-        if not self.sends_ends:
-            found = Delta(self._plus(reader, reader.begun(record), ranks), no_minus())
-        else:
-            begun = [(matches, starts) for matches, starts, _ in self._shown(reader, reader.begun(record, True), record, ranks)]
-            found = Delta(self._plus(reader, begun, ranks), self._minus(reader, record, ranks))
-        self.errors += reader.errors
-        return found
+        begun: list[Begun] = []
+        ended: list[Ended] = []
+        for seat, query in sorted(self._queries.items()):
+            reader = self._reader(query)
+            self._running.add(seat)
+            if not self.sends_ends:
+                begun += [Begun(seat, reader, *found) for found in reader.begun(record)]
+                continue
+            shown = self._shown(reader, reader.begun(record, True), record, ranks)
+            begun += [Begun(seat, reader, matches, starts) for matches, starts, _ in shown]
+            ended += [Ended(seat, *found) for found in self._shown(reader, reader.ended(record, True), record, ranks)]
+        plus = self._plus(begun, ranks, True)
+        return Delta(plus, self._minus(ended) if self.sends_ends else no_minus())
 
-    def snapshot(self, record: LoggedCommit) -> Delta:
-        reader = self._reader()
-        plus = self._plus(reader, reader.alive(record), None) if not self._query.is_stream else no_plus(self.types)
-        self.errors += reader.errors
-        if self._running and self.sends_ends:
-            # its rows have their numbers already: this was only a look at them
-            self._numbers.release(plus.ids)
-        self._running = True
+    def snapshot(self, record: LoggedCommit, seats: Array | None = None) -> Delta:
+        begun: list[Begun] = []
+        for seat, query in sorted(self._queries.items()) if not self._is_stream else ():
+            if seats is None or seat in seats:
+                reader = self._reader(query)
+                begun += [Begun(seat, reader, *found) for found in reader.alive(record)]
+        plus = self._plus(begun, None, seats is not None)
+        if self.sends_ends:
+            # rows that have their numbers already: this was only a look at them
+            looked = np.isin(plus.columns[0].values, sorted(self._running))
+            self._numbers.release(plus.ids[looked])
+        self._running.update(self._queries if seats is None else seats.tolist())
         return Delta(plus, no_minus())
 
     def _shown(
-        self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], record: LoggedCommit, ranks: Ranks
+        self, reader: JoinReader, found: Iterable[tuple[Combinations, np.ndarray]], record: LoggedCommit, ranks: Ranks
     ) -> Iterator[tuple[Combinations, np.ndarray, np.ndarray]]:  # fmt: skip
         """Matches with their times and the ranks of their ends, without matches that ended before they began."""
         before, _ = reader.stood(record)
@@ -77,18 +105,23 @@ class JoinFeed(Feed):
             rows = np.flatnonzero(~at_once | (ends > self._ranks(matches, ranks)))
             yield matches.take(rows), times[rows], ends[rows]
 
-    def _reader(self) -> JoinReader:
-        return TableReader(self._query) if isinstance(self._query, TableQuery) else JoinReader(self._query)
+    def _reader(self, query: JoinQuery) -> JoinReader:
+        return TableReader(query) if isinstance(query, TableQuery) else JoinReader(query)
 
-    def _plus(self, reader: JoinReader, found: list[tuple[Combinations, np.ndarray]], ranks: Ranks | None) -> Plus:
+    def _plus(self, begun: list[Begun], ranks: Ranks | None, counts: bool) -> Plus:
         parts = []
         orders = []
-        for matches, starts in found:
-            columns = reader.project(self._query.group.walker.frame(matches)).columns
-            known = not self.sends_ends and not self._query.is_stream
+        for seat, reader, matches, starts in begun:
+            frame = reader.query.group.walker.frame(matches)
+            columns = [evaluate(column.expression, frame) for column in reader.query.outputs]
+            seats = np.full(len(matches), seat)
+            if frame.failures is not None and counts:
+                self.fail(seats, frame.failures)
+            known = not self.sends_ends and not self._is_stream
             ends = reader.scheduled(matches) if known else np.full(len(matches), FOREVER)
             places, effective = self._ranks(matches, ranks), self._effective(matches)
-            parts.append(Delta(Plus(self._number(matches), starts, places, ends, columns, effective), no_minus()))
+            ids, columns = self._number(seats, matches), [Vector(Type.INT, seats), *columns]
+            parts.append(Delta(Plus(ids, starts, places, ends, columns, effective), no_minus()))
             orders.append(self._order(matches))
         plus = concatenated(self.types, parts).plus
         if len(plus) < 2:
@@ -101,43 +134,60 @@ class JoinFeed(Feed):
         Rows from before the query may all begin with it: rows of one stream are then ordered by their own times, as they will
         end.
         """
-        numbers = [found.at(k) for k in range(len(self._query.sources))]
-        (stream, *others) = [k for k, source in enumerate(self._query.sources) if not isinstance(source, TableSource)] or [-1]
+        numbers = [found.at(k) for k in range(len(self.sources))]
+        (stream, *others) = [k for k, source in enumerate(self.sources) if not isinstance(source, TableSource)] or [-1]
         if stream < 0 or others:
             return np.stack(numbers)
-        return np.stack([self._query.sources[stream].store.elements_at(numbers[stream], 0).ends, *numbers])
+        return np.stack([self.sources[stream].store.elements_at(numbers[stream], 0).ends, *numbers])
 
     def _ranks(self, found: Combinations, ranks: Ranks | None) -> np.ndarray:
         """The rank of each match's beginning: that of its last row."""
         latest = np.zeros(len(found), np.int64)
         if ranks is not None:
-            for k, source in enumerate(self._query.sources):
+            for k, source in enumerate(self.sources):
                 np.maximum(latest, ranks.at(source, found.at(k)), out=latest)
         return latest
 
     def _effective(self, found: Combinations) -> np.ndarray | None:
         """The times by which a window holds the rows of one stream; None where they follow from starts."""
-        if self._query.is_stream or len(self._query.sources) > 1 or isinstance(self._query, TableQuery):
+        if self._is_stream or len(self.sources) > 1 or self._reads_tables:
             return None
-        return self._query.sources[0].store.elements_at(found.at(0), 0).ends
+        return self.sources[0].store.elements_at(found.at(0), 0).ends
 
-    def _minus(self, reader: JoinReader, record: LoggedCommit, ranks: Ranks) -> Minus:
-        found = list(self._shown(reader, reader.ended(record, True), record, ranks))
+    def _minus(self, ended: list[Ended]) -> Minus:
         none = np.zeros(0, np.int64)
-        ids = np.concatenate([none, *(self._codes(matches) for matches, _, _ in found)])
+        ids = np.concatenate([none, *(self._codes(np.full(len(one.matches), one.seat), one.matches) for one in ended)])
         # the reference of the row that ended, and the one of having looked
         self._numbers.release(ids)
         self._numbers.release(ids)
-        times = np.concatenate([none, *(times for _, times, _ in found)])
-        places = np.concatenate([none, *(places for _, _, places in found)])
+        times = np.concatenate([none, *(one.times for one in ended)])
+        places = np.concatenate([none, *(one.ranks for one in ended)])
         return Minus(ids, times, places).take(np.lexsort((places, times)))
 
-    def _number(self, found: Combinations) -> np.ndarray:
+    def _number(self, seats: Array, found: Combinations) -> np.ndarray:
         if self.sends_ends:
-            return self._codes(found)
+            return self._codes(seats, found)
         first, self._next = self._next, self._next + len(found)
         return np.arange(first, self._next)
 
-    def _codes(self, found: Combinations) -> np.ndarray:
-        columns = [Vector(Type.INT, found.at(k)) for k in range(len(self._query.sources))]
+    def _codes(self, seats: Array, found: Combinations) -> np.ndarray:
+        columns = [Vector(Type.INT, numbers) for numbers in (seats, *(found.at(k) for k in range(len(self.sources))))]
         return self._numbers.encode(columns, len(found))
+
+
+class Begun(NamedTuple):
+    """Matches that begin for a query, and their starts."""
+
+    seat: int
+    reader: JoinReader
+    matches: Combinations
+    starts: Array
+
+
+class Ended(NamedTuple):
+    """Matches that end for a query, with the times and ranks of their ends."""
+
+    seat: int
+    matches: Combinations
+    times: Array
+    ranks: Array

@@ -1,13 +1,14 @@
-"""Feeds: the changes of a select-project-join query's rows in a commit, as a `Delta` for operators.
+"""Feeds: the changes of select-project-join queries' rows in a commit, as a `Delta` for operators.
 
-The query is a block of a query with operators, which runs hidden, or a query read by its name. A feed's rows are derived from the
-row stores, as answers are (`eddy/reading/stream_reader.py`), so it owns nothing but the numbers of matches.
+A feed reads the blocks of all queries of a template, which run hidden, or one query by its name. Its rows begin with the seat of
+their query, and are derived from the row stores, as answers are (`eddy/reading/stream_reader.py`): it owns nothing but the
+numbers of rows.
 
     sends_ends = False    + carry their scheduled ends and no - comes: the reading operator finds the ends itself
     sends_ends = True     every end comes as -: rows end unscheduled (a row count, a retraction, a table change), or
                           negative tuples were asked for
 
-Ids are the positions of a stream's rows, and a number for each match of several inputs.
+Rows of all seats are in one order of (time, rank); of one event those of different seats stand in any order.
 """
 
 from __future__ import annotations
@@ -19,94 +20,186 @@ import numpy as np
 
 from eddy.base.result_log import LoggedCommit
 from eddy.lives.ranks import Ranks
+from eddy.matching.seated_rows import SeatedRows
 from eddy.query import Query
 from eddy.streams.source import Source
 from filters.expressions.evaluate import evaluate
+from filters.values.vector import Array, Vector
 from lineage.elements import FOREVER
 from lineage.schema import Type
 from stems.frame import PageFrame, condition_rows
 from stems.row_store import Page
 from windows.delta import SCHEDULED, Delta, Minus, Plus, concatenated, no_minus
-
-_NOTHING = np.zeros(0, np.int64)
+from windows.operators.seats import Seats
+from windows.state.values import ValueCodes
 
 
 class Feed(ABC):
-    """The rows of one query for operators, commit by commit."""
+    """The rows of queries for operators, commit by commit."""
 
     types: tuple[Type, ...]
     #: the streams and tables that it reads
     sources: list[Source]
     sends_ends: bool
+    #: those of the template; None: a query that is read by name, on the only seat
+    seats: Seats | None
     #: output values that could not be computed
     errors: int = 0
+
+    @abstractmethod
+    def add(self, seat: int, query: Query) -> None:
+        """Give the rows of a query too, from its start on."""
+
+    @abstractmethod
+    def remove(self, seat: int) -> None:
+        """Give the rows of a query no more."""
 
     @abstractmethod
     def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         """The changes of the rows in a commit that was just logged."""
 
     @abstractmethod
-    def snapshot(self, record: LoggedCommit) -> Delta:
-        """All live rows after a commit, with their own starts, rank 0; none for a stream."""
+    def snapshot(self, record: LoggedCommit, seats: Array | None = None) -> Delta:
+        """All live rows after a commit, with their own starts, rank 0; none for a stream. `seats`: those that are opened; None: of
+        all, only to look at them."""
+
+    def sweep(self, dead: Array) -> None:  # noqa: B027 - most keep nothing of a row
+        """Forget the rows of the seats marked in `dead`."""
+
+    def fail(self, seats: Array, failures: Array) -> None:
+        """Count output values that could not be computed: so many of each row, on these seats."""
+        self.errors += int(failures.sum())
+        if self.seats is not None:
+            self.seats.fail(seats, failures)
 
 
 class StreamFeed(Feed):
-    """A feed of a query over one stream whose rows end by the clock, or never."""
+    """A feed of queries over one stream whose rows end by the clock, or never."""
 
-    def __init__(self, query: Query, source: Source, sends_ends: bool) -> None:
-        self.types = tuple(column.type for column in query.outputs)
+    def __init__(self, query: Query, source: Source, sends_ends: bool, seats: Seats | None) -> None:
+        """`query` is one of those that it gives, or like them but for its condition."""
+        self.types = (Type.INT, *(column.type for column in query.outputs))
         self.sends_ends = sends_ends and query.window.ends
-        self._query = query
-        self._source = source
         self.sources = [source]
+        self.seats = seats
+        self._source = source
+        self._window = query.window
+        self._columns = [column.expression for column in query.outputs]
+        self._queries: dict[int, Query] = {}
+        #: the queries by their legs; None if they have changed
+        self._seated: SeatedRows | None = None
+        #: the number of the next row; where ends are sent, numbers by seat and position, one for each row that has not ended
+        self._next = 0
+        self._numbers = ValueCodes([Type.INT, Type.INT])
+
+    def add(self, seat: int, query: Query) -> None:
+        self._queries[seat], self._seated = query, None
+
+    def remove(self, seat: int) -> None:
+        del self._queries[seat]
+        self._seated = None
 
     def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
-        store, width = self._source.store, self._query.window.width_us
-        began = self._begun(ranks.first(self._source), store.end, ranks)
+        store, width = self._source.store, self._window.width_us
+        began = self._begun(ranks.first(self._source), store.end, ranks, None, True)
         if not self.sends_ends:
-            return began
-        ended = self._ended(store.first_after(record.before - width), store.first_after(record.after - width))
-        return Delta(began.plus, ended)
+            return Delta(began, no_minus())
+        return Delta(began, self._ended(store.first_after(record.before - width), store.first_after(record.after - width)))
 
-    def snapshot(self, record: LoggedCommit) -> Delta:
-        window, store, end = self._query.window, self._source.store, self._source.end_at(record.seq)
+    def snapshot(self, record: LoggedCommit, seats: Array | None = None) -> Delta:
+        window, store, end = self._window, self._source.store, self._source.end_at(record.seq)
         if window.is_stream:
-            return self._begun(0 if window.is_timed else end, end, None)
-        return self._begun(store.first_after(record.after - window.width_us) if window.ends else 0, end, None)
+            first = 0 if window.is_timed else end
+        else:
+            first = store.first_after(record.after - window.width_us) if window.ends else 0
+        found = self._begun(first, end, None, seats, seats is not None)
+        if seats is None and self.sends_ends:
+            # its rows have their numbers already: this was only a look at them
+            self._numbers.release(found.ids)
+        return Delta(found, no_minus())
 
-    def _found(self, first: int, last: int) -> Iterator[tuple[Page, np.ndarray]]:
-        """Pages and offsets of the rows in first..last that satisfy the query, came after its birth and were in its window."""
-        query, source, run = self._query, self._source, self._query.runs[-1]
-        for page, at, stop in source.store.slices(max(first, run.born), last):
-            mask = condition_rows(query.plan.condition, source.store, page, at, stop, source.dictionaries, run.modules)
-            if query.window.ends and page.starts is not None:
-                starts, ends = page.elements(slice(at, stop), query.window.width_us)
-                mask &= starts < ends
-            offsets = np.flatnonzero(mask) + at
-            if len(offsets):
-                yield page, offsets
+    def sweep(self, dead: Array) -> None:
+        codes = self._numbers.live()
+        self._numbers.release(codes[dead[self._numbers.column(0, codes).values]])
 
-    def _begun(self, first: int, last: int, ranks: Ranks | None) -> Delta:
-        parts = []
-        window = self._query.window
-        for page, offsets in self._found(first, last):
+    def _pairs(self, first: int, last: int, chosen: Array | None) -> Iterator[tuple[Array, Array]]:
+        """Positions and seats of the rows first..last, in order of positions, of each query that has them."""
+        if self._seated is None:
+            legs = [(seat, query.leg, query.born) for seat, query in sorted(self._queries.items())]
+            placed = [(seat, leg.slot, born) for seat, leg, born in legs if leg is not None and leg.slot is not None]
+            self._seated = SeatedRows(self._source, *zip(*placed)) if placed else SeatedRows(self._source, (), (), ())
+        seated = self._seated if chosen is None else self._seated.taken(chosen)
+        yield from seated.pairs(first, last)
+
+    def _found(self, first: int, last: int, chosen: Array | None) -> Iterator[tuple[Page, Array, Array, Array]]:
+        """Pages, offsets of the rows that some query has and that were in its window, and each (place among them, seat)."""
+        for rows, seats in self._pairs(first, last, chosen):
+            for page, at, stop in self._source.store.slices(int(rows[0]), int(rows[-1]) + 1) if len(rows) else ():
+                low, high = np.searchsorted(rows, [page.base + at, page.base + stop])
+                mine, sat = rows[low:high] - page.base, seats[low:high]
+                if self._window.ends and page.starts is not None:
+                    starts, ends = page.elements(mine, self._window.width_us)
+                    alive = starts < ends
+                    mine, sat = mine[alive], sat[alive]
+                if len(mine):
+                    new = np.append(True, mine[1:] != mine[:-1])
+                    yield page, mine[new], np.cumsum(new) - 1, sat
+
+    def _begun(self, first: int, last: int, ranks: Ranks | None, chosen: Array | None, counts: bool) -> Plus:
+        parts, window = [], self._window
+        for page, offsets, places, seats in self._found(first, last, chosen):
             frame = PageFrame(page, self._source.schema, self._source.dictionaries, offsets)
-            columns = [evaluate(column.expression, frame) for column in self._query.outputs]
-            self.errors += frame.errors
+            columns = [evaluate(expression, frame) for expression in self._columns]
+            if frame.failures is not None and counts:
+                self.fail(seats, frame.failures[places])
             starts, ends = page.elements(offsets, window.width_us)
-            ids = offsets + page.base
-            known = ends if window.ends else np.full(len(ids), FOREVER)
-            places = np.zeros(len(ids), np.int64) if ranks is None else ranks.at(self._source, ids)
+            known = ends if window.ends else np.full(len(offsets), FOREVER)
+            positions = offsets + page.base
+            rank = np.zeros(len(offsets), np.int64) if ranks is None else ranks.at(self._source, positions)
             # rows of a stream that a query makes are timed by their change, those that a window holds by their time
             by_change = window.is_stream and not window.is_timed
             effective = None if page.starts is None or by_change else page.times[offsets]
-            parts.append(Delta(Plus(ids, starts, places, known, columns, effective), no_minus()))
-        return concatenated(self.types, parts)
+            if len(places) > len(offsets):
+                columns = [column.take(places) for column in columns]
+                positions, starts, known, rank = positions[places], starts[places], known[places], rank[places]
+                effective = None if effective is None else effective[places]
+            ids = self._number(positions, seats)
+            parts.append(Delta(Plus(ids, starts, rank, known, [Vector(Type.INT, seats), *columns], effective), no_minus()))
+        return concatenated(self.types, parts).plus
 
     def _ended(self, first: int, last: int) -> Minus:
-        ids, times = [_NOTHING], [_NOTHING]
-        for page, offsets in self._found(first, last):
-            ids.append(offsets + page.base)
-            times.append(page.elements(offsets, self._query.window.width_us).ends)
+        none = np.zeros(0, np.int64)
+        ids, times = [none], [none]
+        for page, offsets, places, seats in self._found(first, last, None):
+            ids.append(self._codes((offsets + page.base)[places], seats))
+            times.append(page.elements(offsets, self._window.width_us).ends[places])
         found = np.concatenate(ids)
+        # the reference of the row that ended, and the one of having looked
+        self._numbers.release(found)
+        self._numbers.release(found)
         return Minus(found, np.concatenate(times), np.full(len(found), SCHEDULED))
+
+    def _number(self, positions: Array, seats: Array) -> Array:
+        if self.sends_ends:
+            return self._codes(positions, seats)
+        first, self._next = self._next, self._next + len(positions)
+        return np.arange(first, self._next)
+
+    def _codes(self, positions: Array, seats: Array) -> Array:
+        return self._numbers.encode([Vector(Type.INT, seats), Vector(Type.INT, positions)], len(positions))
+
+
+class NamedFeed(StreamFeed):
+    """A feed of one query over a stream, read by its name."""
+
+    def __init__(self, query: Query, source: Source) -> None:
+        super().__init__(query, source, False, None)
+        self.add(0, query)
+
+    def _pairs(self, first: int, last: int, chosen: Array | None) -> Iterator[tuple[Array, Array]]:
+        (query,) = self._queries.values()
+        source, run = self._source, query.runs[-1]
+        for page, at, stop in source.store.slices(max(first, run.born), last):
+            mask = condition_rows(query.plan.condition, source.store, page, at, stop, source.dictionaries, run.modules)
+            rows = np.flatnonzero(mask) + page.base + at
+            yield rows, np.zeros(len(rows), np.int64)

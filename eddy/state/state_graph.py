@@ -27,9 +27,10 @@ from eddy.engine import Engine
 from eddy.joins.join_group import JoinGroup
 from eddy.lifecycle import Lifecycle
 from eddy.operators.core import JoinCore, StreamCore
-from eddy.operators.operation import Operation, Stage
 from eddy.operators.shared_group import SharedGroup
 from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.stage import Stage
+from eddy.operators.template import Member, Template
 from eddy.query import Query
 from eddy.state.state_arrays import Array, Arrays
 from eddy.state.state_names import METHODS, NAMES, OTHERS
@@ -40,7 +41,7 @@ from eddy.streams.timeline import Timeline
 #: Classes, with those derived from them, whose objects are numbered: between two of them paths are short.
 HUBS = (
     Engine, Catalog, Committer, Lifecycle, Timeline, Source, Query, Leg, JoinGroup, SharedGroup, StreamCore, JoinCore, Stage,
-    Operation, SharedOperation,
+    Template, Member, SharedOperation,
 )  # fmt: skip
 
 #: Kinds of numbers that numpy has.

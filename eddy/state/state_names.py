@@ -9,7 +9,8 @@ from __future__ import annotations
 
 #: By module.
 CLASSES: dict[str, str] = {
-    "eddy.operators.query_builder": "QueryBuilder",
+    "eddy.operators.template_builder": "TemplateBuilder",
+    "eddy.operators.template_key": "LiftedSelect",
     "eddy.catalog.catalog": "Catalog",
     "eddy.base.change_log": "ChangeLog",
     "eddy.commit.committer": "Committer",
@@ -20,7 +21,8 @@ CLASSES: dict[str, str] = {
     "eddy.planning.edge_counts": "EdgeCounts",
     "eddy.engine": "Engine",
     "eddy.streams.expiry": "Expiry",
-    "eddy.reading.stream_feed": "StreamFeed",
+    "eddy.reading.stream_feed": "NamedFeed StreamFeed",
+    "eddy.matching.seated_rows": "SeatedRows",
     "eddy.planning.flows": "Flow Flows OutputShare",
     "eddy.reading.join_feed": "JoinFeed",
     "eddy.joins.group_windows": "GroupWindows",
@@ -33,8 +35,9 @@ CLASSES: dict[str, str] = {
     "eddy.streams.marks": "Marks",
     "eddy.matching.match_filters": "MatchFilters Outcome Region",
     "eddy.operators.merge_stage": "InputStage MergeStage",
-    "eddy.operators.operation": "FeedStage Operation OperatorStage QueryStage",
-    "eddy.operators.operations": "Operations",
+    "eddy.operators.stage": "FeedStage OperatorStage QueryStage",
+    "eddy.operators.template": "Member Template",
+    "eddy.operators.templates": "Templates",
     "eddy.streams.modules": "Modules Route",
     "eddy.streams.outputs": "Outputs",
     "eddy.streams.placement": "Placement",
@@ -153,6 +156,7 @@ CLASSES: dict[str, str] = {
     "windows.operators.stream_merge": "StreamMerge",
     "windows.operators.recipient": "Recipient SignedRows StreamRecipient",
     "windows.state.rows": "LiveRows",
+    "windows.operators.seats": "Seats",
     "windows.operators.select": "SelectOperator",
     "windows.operators.set_operation": "SetOperator",
     "windows.shared.extremes": "RegionExtremes",
@@ -175,11 +179,11 @@ CLASSES: dict[str, str] = {
 
 #: By the class, with its module, in which they are defined.
 METHODS: dict[str, str] = {
-    "eddy.operators.query_builder.QueryBuilder": "build",
+    "eddy.operators.template_builder.TemplateBuilder": "build",
     "eddy.catalog.catalog.Catalog": "inputs",
     "eddy.engine.Engine": "_forget _spare",
     "eddy.joins.join_group.JoinGroup": "_assign _resize",
-    "eddy.lifecycle.Lifecycle": "_core _make_own _named_stage _readers forget_version",
+    "eddy.lifecycle.Lifecycle": "_make_own _named_stage _template_readers forget_version",
     "eddy.base.plans.QueryRun": "forget_taken_back",
     "eddy.operators.shared_group.SharedGroup": "_matches",
     "eddy.streams.placement.Placement": "_assign _assign_sparse _resize _resize_sparse",

@@ -279,7 +279,7 @@ def test_every_word_and_every_plan_gives_the_same_answers_and_changes(seed: int,
     rotated = sides[0][1]
     for name, query in rotated.items():
         assert isinstance(query, TreeQuery) and query.operation is not None
-        assert query.operation.replanner.n_changes > 10, name
+        assert query.operation.template.replanner.n_changes > 10, name
 
 
 def test_every_form_is_run() -> None:
@@ -300,8 +300,8 @@ def test_a_query_that_is_read_by_name_stays_as_it_is() -> None:
     for at in range(10):
         engine.push("a", [{"ts": START + dt.timedelta(milliseconds=at), "i": at % 3}])
     assert isinstance(below, TreeQuery) and below.operation is not None
-    assert below.operation.replanner.n_changes == 0
+    assert below.operation.template.replanner.n_changes == 0
     assert engine.answer(above).to_pylist() == [{"n": 3}]
     engine.cancel(above)
     engine.push("a", [{"ts": START + dt.timedelta(milliseconds=20), "i": 7}])
-    assert below.operation.replanner.n_changes == 1
+    assert below.operation.template.replanner.n_changes == 1

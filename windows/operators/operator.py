@@ -45,6 +45,9 @@ class Operator(ABC):
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         """Return the live rows of the output as + at `now`, rank 0, with their scheduled ends; a window's in order of coming."""
 
+    def open(self, seats: Array) -> None:  # noqa: B027 - most show nothing before a row comes
+        """Show what these seats show without any row, from the next commit on."""
+
     def sweep(self, dead: Array, now: int) -> None:  # noqa: B027 - an operator without state has nothing to sweep
         """Forget the rows of the seats marked in `dead`; rows begin with their seat (`windows/operators/seats.py`).
 

@@ -116,9 +116,7 @@ def _next_instant(instant: Number, time: Number, slide: Number, alive: Number) -
     return max(instant + slide, -((-time) // slide) * slide)
 
 
-@kernel(
-    "int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[::1])"
-)
+@kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[::1])")
 def walk_answers(
     times: np.ndarray, codes: np.ndarray, signs: np.ndarray, upto: int, slide: int, counts: np.ndarray, seat_of: np.ndarray,
     marks: np.ndarray, found: np.ndarray, state: np.ndarray,

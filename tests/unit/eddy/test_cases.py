@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from eddy import Engine
-from eddy.operators.operation import CommitStep, FeedStage, OperatorStage, Stage
+from eddy.operators.stage import CommitStep, FeedStage, OperatorStage, Stage
 from eddy.operators.stages import Builder
 from queries.nodes import Node
 from queries.nodes import Slide as SlideNode

@@ -9,7 +9,7 @@ import pytest
 
 from eddy import EddyError, Engine
 from eddy.commit import ends
-from eddy.operators.operation import Operation
+from eddy.operators.template import Member
 from eddy.operators.tree_query import TreeQuery
 from tests.reference.reloading import reloaded
 
@@ -444,7 +444,7 @@ def test_merged_streams_that_take_nothing_back_are_inputs_too() -> None:
 def test_the_state_of_a_merge_is_what_stands_at_one_instant() -> None:
     engine = make()
     query = engine.submit("SELECT k FROM LMERGE(a, b) [NOW] AS r", name="q")
-    assert isinstance(query, TreeQuery) and isinstance(query.operation, Operation)
+    assert isinstance(query, TreeQuery) and isinstance(query.operation, Member)
     push(engine, "a", (0, 0))
     before = query.operation.bytes
     for at in range(1, 200):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eddy import Engine
-from eddy.operators.operation import OperatorStage
+from eddy.operators.stage import OperatorStage
+from eddy.operators.template import Member
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
 from tests.unit.eddy.commit.test_state_cap import MIB, make_engine, push_until_refused, rows
@@ -75,9 +76,10 @@ def test_operators_that_are_gone_are_charged_no_more() -> None:
 
 def stores_of_values(query: Query) -> set[ValueCodes]:
     """The value stores of a query's operators and its recipient, each once."""
-    assert isinstance(query, TreeQuery) and query.operation is not None
-    kept = [stage.operator.values for stage in query.operation.root.stages() if isinstance(stage, OperatorStage)]
-    recipient = query.operation._recipient
+    assert isinstance(query, TreeQuery) and isinstance(query.operation, Member)
+    template = query.operation.template
+    kept = [stage.operator.values for stage in template.root.stages() if isinstance(stage, OperatorStage)]
+    recipient = template.recipient
     assert isinstance(recipient, Recipient)
     return {values for values in (*kept, recipient._rows.values) if values is not None}
 

@@ -10,9 +10,9 @@ import pytest
 import eddy.operators.shared_group
 from eddy import Engine
 from eddy.matching.commit import Commit
-from eddy.operators.operation import Operation
 from eddy.operators.shared_group import SharedGroup
 from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.template import Member
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
 from lineage.errors import GoneError
@@ -31,13 +31,13 @@ def push(engine: Engine, *rows: tuple[str, int, int, int]) -> None:
     engine.push("s", dict(zip(("g", "a", "x", "ts"), map(list, zip(*rows)), strict=True)))
 
 
-def operation(query: Query) -> SharedOperation | Operation | None:
+def operation(query: Query) -> SharedOperation | Member | None:
     assert isinstance(query, TreeQuery)
     return query.operation
 
 
 def groups(engine: Engine) -> list[SharedGroup]:
-    return list(engine._committer.operations.shared)
+    return list(engine._committer.templates.shared)
 
 
 def rows(table: Any) -> list[tuple[Any, ...]]:
@@ -60,13 +60,13 @@ def rows(table: Any) -> list[tuple[Any, ...]]:
     ],
 )
 def test_what_shared_sums_do_not_have_is_left_to_operators(engine: Engine, text: str) -> None:
-    assert isinstance(operation(engine.submit(text)), Operation)
+    assert isinstance(operation(engine.submit(text)), Member)
     assert not groups(engine)
 
 
 def test_single_events_and_a_forced_expiry_word_are_left_to_operators(engine: Engine) -> None:
-    assert isinstance(operation(engine.submit(TEXT, params={"c": 1}, emit="event")), Operation)
-    assert isinstance(operation(engine.submit(TEXT, params={"c": 1}, expiry="negative")), Operation)
+    assert isinstance(operation(engine.submit(TEXT, params={"c": 1}, emit="event")), Member)
+    assert isinstance(operation(engine.submit(TEXT, params={"c": 1}, expiry="negative")), Member)
 
 
 def test_queries_that_differ_in_condition_aggregates_and_having_have_one_group(engine: Engine) -> None:
@@ -222,7 +222,7 @@ def test_a_query_that_is_read_by_name_gets_operators_of_its_own_and_shows_no_cha
     shared = engine.submit(TEXT, params={"c": 9}, name="totals")
     push(engine, ("u", 1, 1, 0), ("v", 1, 1, 1))
     above = engine.submit("ISTREAM (SELECT g, total FROM totals WHERE total > 1)")
-    assert isinstance(operation(shared), Operation)
+    assert isinstance(operation(shared), Member)
     push(engine, ("u", 1, 1, 2), ("u", 1, 1, 3))
     assert [row["total"] for row in above.answer().to_pylist()] == [2, 3]
     assert signed(shared.changes(since=0)) == [(1, "u", 1, 1), (1, "v", 1, 1), (-1, "u", 1, 1), (1, "u", 3, 3)]
@@ -241,7 +241,7 @@ def test_too_many_groups_give_every_member_operators_of_its_own_within_the_commi
     push(engine, ("u", 1, 1, 0), ("v", 1, 1, 1))
     assert isinstance(operation(query), SharedOperation)
     push(engine, ("u", 1, 5, 2), *((f"{k}", 1, k, 4) for k in range(2500)), ("v", 1, 5, 10))
-    assert isinstance(operation(query), Operation) and not groups(engine)
+    assert isinstance(operation(query), Member) and not groups(engine)
     assert rows(query.answer()) == rows(twin.answer())
     logs = [
         sorted((change.seq, change.time, change.sign, *change.row.values()) for change in each.changes(since=0))

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from eddy import Engine
-from eddy.operators.operation import OperatorStage
+from eddy.operators.stage import OperatorStage
 from eddy.operators.replanning import Replanner, ReplanPace
+from eddy.operators.template import Member
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.flows import Flow, Flows
 from eddy.planning.plan_choice import Choice, choice_ns, chosen, strategies_for
@@ -220,8 +221,8 @@ def engine_with(pace: ReplanPace) -> tuple[Engine, TreeQuery]:
 
 
 def replanner_of(query: TreeQuery) -> Replanner:
-    assert query.operation is not None
-    return query.operation.replanner
+    assert isinstance(query.operation, Member)
+    return query.operation.template.replanner
 
 
 def feed(engine: Engine, commits: int, n_rows: int, first: int = 0) -> None:

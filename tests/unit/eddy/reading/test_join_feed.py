@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eddy import Engine
+from eddy.operators.template import Member
 from eddy.operators.tree_query import TreeQuery
 from eddy.reading.join_feed import JoinFeed
 
@@ -13,7 +14,8 @@ def test_a_look_at_the_rows_takes_no_number() -> None:
     text = "SELECT k FROM s [RANGE 1 MINUTE] WHERE k < 3 UNION ALL SELECT k FROM s [RANGE 1 MINUTE] WHERE k > 1"
     query = engine.submit(text, name="both")
     assert isinstance(query, TreeQuery)
-    feeds = [core.feed for core in query.cores]
+    assert isinstance(query.operation, Member)
+    feeds = [feed for _, feed in query.operation.template.feeds]
     engine.push("s", {"k": [1, 2, 3], "ts": [1000, 1000, 1000]})
     for reader in range(3):
         engine.submit("SELECT DISTINCT k FROM both", name=f"reader{reader}")

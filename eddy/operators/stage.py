@@ -1,36 +1,32 @@
-"""The operators of one query as they run: a stage for each node of its tree, fed by the blocks below.
+"""The operators of a template as they run: a stage for each node of its tree, fed by the blocks below.
 
 After a commit has stored its rows and joined them, every stage gives its delta of that commit, once, whoever asks: nodes that are
 equal are one stage, so a WITH name that is read twice is computed once, and a query that is read by name is not computed again
-for its readers. Depth is bounded by the language (`queries/binder.py`), so the recursion is too.
+for its readers. Rows begin with the seat of their query (`windows/operators/seats.py`). Depth is bounded by the language
+(`queries/binder.py`), so the recursion is too.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from eddy.base.result_log import LoggedCommit
-from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
-from eddy.operators.core import Core
 from eddy.planning.edge_counts import EdgeCounts
 from eddy.reading.stream_feed import Feed
-from eddy.streams.timeline import effect_time
+from filters.values.vector import Array, Vector
 from lineage.elements import BEGINNING
 from lineage.schema import Type
 from windows.delta import Delta, Plus, empty, no_minus
-from windows.operators.operator import Operator, TimedOperator
+from windows.operators.operator import Operator
 from windows.operators.slide import SlideOperator
 from windows.operators.to_stream import AnswerStream, ChangeStream
 from windows.operators.window import WindowOperator
 from windows.state.values import ValueCodes
-
-if TYPE_CHECKING:
-    from eddy.operators.replanning import Built, Replanner
 
 
 class CommitStep(NamedTuple):
@@ -71,17 +67,17 @@ class Stage(ABC):
             self.counts.add(self._delta, self.sends_ends)
         return self._delta
 
-    def opened(self, record: LoggedCommit) -> Delta:
-        """Its rows in the commit that opens the query, as +; computed on the first call."""
+    def opened(self, record: LoggedCommit, seats: Array) -> Delta:
+        """The rows of some seats in the commit that opens their queries, as +; computed on the first call."""
         if self._delta is None or self._seq != record.seq:
-            self._seq, self._delta = record.seq, self._open(record)
+            self._seq, self._delta = record.seq, self._open(record, seats)
         return self._delta
 
     @abstractmethod
     def _process(self, step: CommitStep) -> Delta: ...
 
     @abstractmethod
-    def _open(self, record: LoggedCommit) -> Delta: ...
+    def _open(self, record: LoggedCommit, seats: Array) -> Delta: ...
 
     @abstractmethod
     def answer(self, record: LoggedCommit) -> Delta:
@@ -98,8 +94,11 @@ class Stage(ABC):
             for child in self.children:
                 child.show_events()
 
+    def sweep(self, dead: Array, now: int) -> None:  # noqa: B027 - a stage without state has nothing to sweep
+        """Forget the rows of the seats marked in `dead`."""
+
     def stages(self) -> list[Stage]:
-        """This stage and the query's own stages below it, each once, children first."""
+        """This stage and the template's own stages below it, each once, children first."""
         found: dict[Stage, None] = {}
         for child in self.children:
             found.update(dict.fromkeys(child.stages()))
@@ -156,12 +155,15 @@ class FeedStage(Stage):
             found.plus.times[:] = found.minus.times[:] = BEGINNING
         return found
 
-    def _open(self, record: LoggedCommit) -> Delta:
-        found = self.feed.snapshot(record)
+    def _open(self, record: LoggedCommit, seats: Array) -> Delta:
+        found = self.feed.snapshot(record, seats)
         return found if self._keeps_starts else at_once(found, record)
 
     def answer(self, record: LoggedCommit) -> Delta:
         return at_once(self.feed.snapshot(record), record)
+
+    def sweep(self, dead: Array, now: int) -> None:
+        self.feed.sweep(dead)
 
 
 class OperatorStage(Stage):
@@ -206,18 +208,23 @@ class OperatorStage(Stage):
     def _process(self, step: CommitStep) -> Delta:
         return self.operator.process([child.delta(step) for child in self.children], step.record.after)
 
-    def _open(self, record: LoggedCommit) -> Delta:
+    def _open(self, record: LoggedCommit, seats: Array) -> Delta:
         now = record.after
-        found = self.operator.process([child.opened(record) for child in self.children], now)
+        self.operator.open(seats)
+        found = self.operator.process([child.opened(record, seats) for child in self.children], now)
         if isinstance(self.operator, AnswerStream):
-            self.operator.opened(now)
+            self.operator.opened(now, seats)
         if isinstance(self.operator, ChangeStream | AnswerStream):
             # what was there before the query is no change
             return empty(self.types)
         if isinstance(self.operator, SlideOperator | WindowOperator):
             # rows came with the starts that they had, and boundaries and ends have passed since
-            return self.operator.answer([], now)
+            shown = self.operator.answer([], now).plus
+            return Delta(shown.take(np.isin(shown.columns[0].values, seats)), no_minus())
         return found
+
+    def sweep(self, dead: Array, now: int) -> None:
+        self.operator.sweep(dead, now)
 
     def answer(self, record: LoggedCommit) -> Delta:
         children = [partial(child.answer, record) for child in self.children]
@@ -225,11 +232,13 @@ class OperatorStage(Stage):
 
 
 class QueryStage(Stage):
-    """The result of a running query with operators, read by its name."""
+    """The result of a running query with operators, read by its name: its rows on the one seat of a template that reads queries."""
 
-    def __init__(self, root: Stage) -> None:
+    def __init__(self, root: Stage, seat: int) -> None:
         super().__init__()
         self._root = root
+        #: of the query that is read, among those whose rows the root has
+        self._seat = seat
         #: the commit after which it was read, and its rows then: what reads it in many places reads it once
         self._answered: tuple[int, Delta] | None = None
 
@@ -249,15 +258,21 @@ class QueryStage(Stage):
         self._root.show_events()
 
     def _process(self, step: CommitStep) -> Delta:
-        return self._root.delta(step)
+        return self._own(self._root.delta(step))
 
-    def _open(self, record: LoggedCommit) -> Delta:
+    def _open(self, record: LoggedCommit, seats: Array) -> Delta:
         return self.answer(record)
 
     def answer(self, record: LoggedCommit) -> Delta:
         if self._answered is None or self._answered[0] != record.seq:
-            self._answered = record.seq, self._root.answer(record)
+            self._answered = record.seq, self._own(self._root.answer(record))
         return self._answered[1]
+
+    def _own(self, delta: Delta) -> Delta:
+        """The rows of the query. Ends of others pass: whoever keeps rows drops an end of one it does not have."""
+        plus = delta.plus.take(delta.plus.columns[0].values == self._seat)
+        plus.columns[0] = Vector.constant(Type.INT, 0, len(plus))
+        return Delta(plus, delta.minus)
 
     def forget(self) -> None:
         super().forget()
@@ -266,94 +281,6 @@ class QueryStage(Stage):
             # queries that it reads by name were asked as well
             for stage in self._root.stages():
                 stage.forget()
-
-
-class Operation:
-    """The operators of a query over its cores, and its answer."""
-
-    def __init__(self, cores: list[Core], replanner: Replanner) -> None:
-        self.cores = cores
-        #: decides how it runs
-        self.replanner = replanner
-        self.root = replanner.built.root
-        self._recipient = replanner.built.recipient
-        #: whether a - may come for its results
-        self.ends_early = self.root.ends_early
-        #: the commit that opened it, or after which it was built anew: that has been taken when it comes
-        self._opened = -1
-        #: values that could not be computed, in stages that run no more
-        self._errors_before = 0
-        #: results so far
-        self.n_results = 0
-        own = (stage.operator for stage in self.root.stages() if isinstance(stage, OperatorStage))
-        #: those of its operators whose rows the clock ends
-        self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
-
-    def open(self, record: LoggedCommit) -> Results:
-        """The first answer, in the commit that opens the query."""
-        self._opened = record.seq
-        self._received(self.root.opened(record), record)
-        return self.answer(record.after)
-
-    def take(self, step: CommitStep) -> list[Results]:
-        """The query's changes in a commit that was just logged."""
-        return [] if step.record.seq == self._opened else self._received(self.root.delta(step), step.record)
-
-    def reconsider(self, record: LoggedCommit) -> None:
-        """Switch to another form or strategy from the next commit on, if it has become cheaper."""
-        built = self.replanner.step(record)
-        if built is not None:
-            self._rebuild(built, record)
-
-    def _rebuild(self, built: Built, record: LoggedCommit) -> None:
-        """Switch to new stages, filled with the blocks' rows after a commit; the answer does not change."""
-        errors, n_rows = self.errors, len(self._recipient)
-        self.root, self._recipient, self._opened = built.root, built.recipient, record.seq
-        self.ends_early = self.root.ends_early
-        self._recipient.process(self.root.opened(record), record.after)
-        assert len(self._recipient) == n_rows, "the answer is the same"
-        self._errors_before += errors - self.errors
-        self.forget()
-
-    def _received(self, delta: Delta, record: LoggedCommit) -> list[Results]:
-        found = self._recipient.process(delta, record.after)
-        self.n_results += int(np.count_nonzero(found.signs > 0))
-        times = np.where(found.times == BEGINNING, 0, found.times)
-        return [Results(found.columns, times, found.signs)] if len(found) else []
-
-    def answer(self, clock: int) -> Results:
-        """The live rows, or the newest rows of a stream, as + at the clock."""
-        _, columns = self._recipient.answer()
-        return Results(columns, np.full(len(self._recipient), effect_time(clock)), 1)
-
-    def forget(self) -> None:
-        """Drop the deltas of the last commit."""
-        for stage in self.root.stages():
-            stage.forget()
-
-    def stop(self, seq: int) -> None:
-        """Stop running, after commit `seq`."""
-        for core in self.cores:
-            core.stop(seq)
-
-    @property
-    def errors(self) -> int:
-        """Values that could not be computed so far."""
-        return self._errors_before + sum(stage.errors for stage in self.root.stages())
-
-    @property
-    def n_operators(self) -> int:
-        """The number of the query's own operators that may keep rows, the recipient included."""
-        return 1 + sum(isinstance(stage, OperatorStage) for stage in self.root.stages())
-
-    @property
-    def bytes(self) -> int:
-        return self._recipient.bytes + sum(stage.bytes for stage in self.root.stages())
-
-    def check(self) -> None:
-        self._recipient.check()
-        for stage in self.root.stages():
-            stage.check()
 
 
 def at_once(delta: Delta, record: LoggedCommit) -> Delta:

@@ -1,0 +1,78 @@
+"""The changes of a template's queries in a commit: computed once, then cut up by seat for logs and for the listeners of `on_commit`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from eddy.base.results import Results
+from eddy.matching.row_lists import RowLists
+from filters.values.vector import Array, Frame, ListFrame
+from windows.operators.recipient import SignedRows
+
+
+class SeatChanges:
+    """Net changes of the queries of a template; those of one query are in the order in which it shows them."""
+
+    def __init__(
+        self, ids: Array, face_of: Array, names: Sequence[tuple[str, ...]], found: SignedRows, times: Array
+    ) -> None:  # fmt: skip
+        """`ids` and `face_of` by seat: the number of the query, and the number of its columns' names."""
+        self._ids = ids
+        self._face_of = face_of
+        self._names = names
+        self._results = Results(found.columns[1:], times, found.signs)
+        self.seats: Array = found.columns[0].values
+        #: the rows by seat, in their order
+        self._order = np.argsort(self.seats, kind="stable")
+        self._sorted = self.seats[self._order]
+
+    def of(self, seats: Array) -> Iterator[tuple[int, Results]]:
+        """The changes of each of these seats that has any."""
+        first, last = np.searchsorted(self._sorted, seats, "left"), np.searchsorted(self._sorted, seats, "right")
+        for seat, at, stop in zip(seats.tolist(), first.tolist(), last.tolist()):
+            if at < stop:
+                yield seat, self._results.take(self._order[at:stop])
+
+    def parts(self) -> Iterator[tuple[tuple[str, ...], SeatRows, int]]:
+        """The names of columns, the rows and the sign of each part for listeners, - before +."""
+        signs, faces = self._results.signs[self._order], self._face_of[self._sorted]
+        for face in np.unique(faces).tolist():
+            for sign in (-1, 1):
+                rows = self._order[(faces == face) & (signs == sign)]
+                if len(rows):
+                    yield self._names[face], SeatRows(self._results.take(rows), self._ids[self.seats[rows]]), sign
+
+
+class SeatRows:
+    """Rows of one sign, those of each query side by side."""
+
+    __slots__ = ("_results", "_queries")
+
+    def __init__(self, results: Results, queries: Array) -> None:
+        """`queries`: the number of each row's query."""
+        self._results = results
+        self._queries = queries
+
+    @property
+    def n_rows(self) -> int:
+        return len(self._results)
+
+    def frame(self) -> Frame:
+        return ListFrame(self._results.columns, self.n_rows)
+
+    def times(self) -> np.ndarray:
+        return self._results.times
+
+    def numbers(self) -> np.ndarray:
+        """The places of the rows in the part: results of operators have no row numbers."""
+        return np.arange(self.n_rows)
+
+    def row_lists(self) -> RowLists:
+        first = np.flatnonzero(np.append(True, self._queries[1:] != self._queries[:-1]))
+        return self._queries[first], np.append(first, self.n_rows), np.arange(self.n_rows, dtype=np.int32)
+
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        queries, offsets, _ = self.row_lists()
+        return queries, np.diff(offsets)

@@ -1,0 +1,107 @@
+"""The running templates, by timeline, and the changes of their queries in each commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+
+from eddy.base.result_log import LoggedCommit
+from eddy.lives.ranks import Ranks
+from eddy.operators.seat_rows import SeatChanges
+from eddy.operators.shared_groups import SharedGroups
+from eddy.operators.stage import CommitStep
+from eddy.operators.template import Member, Template
+from eddy.operators.tree_query import TreeQuery
+from eddy.streams.source import Source
+from eddy.streams.timeline import Timeline
+from windows.operators.operator import TimedOperator
+
+#: What an operator keeps of one row at most, on average: its slot, its cells, its place in tables that have just doubled.
+_STATE_BYTES = 256
+
+
+class Templates:
+    """Runs the operators of an engine's queries, and the aggregates that queries share, after each commit."""
+
+    def __init__(self) -> None:
+        #: the templates that run on each timeline that has any, by key, in the order in which they started
+        self.running: dict[Timeline, dict[Hashable, Template]] = {}
+        self.shared = SharedGroups()
+        #: by source, operators that may keep a row of it; and what each query adds to that
+        self._keepers: Counter[Source] = Counter()
+        self._added: dict[TreeQuery, Counter[Source]] = {}
+
+    def __contains__(self, timeline: Timeline) -> bool:
+        """Whether any query with operators runs on a timeline."""
+        return timeline in self.running or timeline in self.shared
+
+    def __iter__(self) -> Iterator[Template]:
+        for templates in self.running.values():
+            yield from templates.values()
+
+    def find(self, timeline: Timeline, key: Hashable) -> Template | None:
+        """The running template with a key."""
+        return self.running.get(timeline, {}).get(key)
+
+    def add(self, member: Member) -> None:
+        """Run a query's operators from the next commit on."""
+        template, query = member.template, member.query
+        self.running.setdefault(template.timeline, {})[template.key] = template
+        n_operators = template.n_operators
+        read = Counter(source for core in member.cores for source in core.sources)
+        added = self._added[query] = Counter({source: n * n_operators for source, n in read.items()})
+        self._keepers.update(added)
+
+    def remove(self, member: Member) -> None:
+        """Run a query's operators no more; the last query takes its template with it."""
+        template = member.template
+        if not template.members:
+            templates = self.running[template.timeline]
+            del templates[template.key]
+            if not templates:
+                del self.running[template.timeline]
+        # those that come to nothing go
+        self._keepers -= self._added.pop(member.query)
+
+    def row_bytes(self, source: Source) -> int:
+        """An upper bound of the bytes that all operators keep for one row of a source."""
+        return _STATE_BYTES * self._keepers.get(source, 0)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the operators and change logs of all running queries."""
+        logs = sum(member.query.log.bytes for template in self for member in template.members.values())
+        return self.shared.bytes + logs + sum(template.bytes for template in self)
+
+    def log_bytes(self, timeline: Timeline) -> int:
+        """The bytes of the change logs of the queries with operators of their own on a timeline."""
+        templates = self.running.get(timeline, {}).values()
+        return sum(member.query.log.bytes for template in templates for member in template.members.values())
+
+    def timed(self, timeline: Timeline) -> list[TimedOperator]:
+        """The operators with rows that end by the clock, but not with a window of a stream."""
+        return [operator for template in self.running.get(timeline, {}).values() for operator in template.timed]
+
+    def run(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> Iterator[tuple[Template, SeatChanges]]:
+        """The changes of each template in a commit that was just logged; also written to the queries' logs."""
+        step, templates = CommitStep(record, ranks), list(self.running.get(timeline, {}).values())
+        for template in templates:
+            changes = template.take(step)
+            if changes is not None:
+                _log(template, changes, record.seq)
+                yield template, changes
+        for template in templates:
+            template.forget()
+        for template in templates:
+            template.reconsider(record)
+
+
+def _log(template: Template, changes: SeatChanges, seq: int) -> None:
+    """Write the changes to the logs of the queries that are logged."""
+    logged = [seat for seat, member in template.members.items() if member.query.log.open]
+    for seat, results in changes.of(np.array(logged, np.int64)):
+        log = template.members[seat].query.log
+        log.append(seq, [results])
+        log.gives_up(seq)
