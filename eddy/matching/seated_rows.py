@@ -1,4 +1,4 @@
-"""Stored rows with the queries that have them: (row, seat) pairs, in order of rows.
+"""Stored rows with the queries that have them, in order of rows.
 
     row counts for a seat   iff   it satisfies the leg of the seat's query    region ids and outcomes kept with the row
                             and   it came since the query's birth
@@ -16,62 +16,72 @@ import numpy as np
 from eddy.matching.eddy import stored_outcome
 from eddy.streams.source import Source
 from filters.values.vector import Array
-from lineage.bits import set_bit, trailing_zeros, words
-from lineage.kernels import kernel
+from lineage.bits import ONE, U64, set_bit, trailing_zeros, words
+from lineage.kernels import Number, inline, kernel
 
 #: Rows that are matched together at most, and bits of their matrix.
 _MAX_ROWS = 1 << 16
 _MAX_BITS = 1 << 25
-_ONE = np.uint64(1)
 
 
-@kernel("int64(uint64[:,::1], int64, int64[::1], int64[::1], int64[::1])")
-def count_seats(rows_of: np.ndarray, n_rows: int, slots: np.ndarray, firsts: np.ndarray, at: np.ndarray) -> int:
-    """Count the seats of each row: `at[row + 1]`; returns their sum. Seat k counts the rows of `slots[k]` from `firsts[k]` on."""
-    total = np.int64(0)
-    n_words = (n_rows + 63) >> 6
+@inline
+def _word(rows_of: Number, slot: Number, w: Number, first: Number, n_rows: Number) -> Number:
+    """A word of a slot's rows, without those before `first` or behind the last."""
+    word = rows_of[slot, w]
+    if w == first >> 6:
+        word &= ~((ONE << U64(first & 63)) - ONE)
+    if w == n_rows >> 6:
+        word &= (ONE << U64(n_rows & 63)) - ONE
+    return word
+
+
+@kernel("int64(uint64[:,::1], int64, int64, int64, int64[::1])")
+def list_rows_of(rows_of: np.ndarray, n_rows: int, slot: int, first: int, rows: np.ndarray) -> int:
+    """List the rows of a slot from `first` on; returns how many."""
+    n = np.int64(0)
+    for w in range(first >> 6, (n_rows + 63) >> 6):
+        left = _word(rows_of, slot, w, first, n_rows)
+        while left:
+            rows[n] = (w << 6) + np.int64(trailing_zeros(left))
+            n += 1
+            left &= left - ONE
+    return int(n)
+
+
+@kernel("void(uint64[:,::1], int64, int64[::1], int64[::1], int64[::1])")
+def count_seats(rows_of: np.ndarray, n_rows: int, slots: np.ndarray, firsts: np.ndarray, counts: np.ndarray) -> None:
+    """Count the seats of each row. Seat k counts the rows of `slots[k]` from `firsts[k]` on."""
     for k in range(len(slots)):
-        slot, first = slots[k], firsts[k]
-        for w in range(first >> 6, n_words):
-            left = rows_of[slot, w]
-            if w == first >> 6:
-                left &= ~((_ONE << np.uint64(first & 63)) - _ONE)
-            if w == n_words - 1 and n_rows & 63:
-                left &= (_ONE << np.uint64(n_rows & 63)) - _ONE
+        for w in range(firsts[k] >> 6, (n_rows + 63) >> 6):
+            left = _word(rows_of, slots[k], w, firsts[k], n_rows)
             while left:
-                at[(w << 6) + np.int64(trailing_zeros(left)) + 1] += 1
-                left &= left - _ONE
-                total += 1
-    return int(total)
+                counts[(w << 6) + np.int64(trailing_zeros(left))] += 1
+                left &= left - ONE
 
 
-@kernel("void(uint64[:,::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+@kernel("void(uint64[:,::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def list_seats(
-    rows_of: np.ndarray, n_rows: int, slots: np.ndarray, firsts: np.ndarray, seats: np.ndarray, at: np.ndarray, rows: np.ndarray,
-    found: np.ndarray,
-) -> None:  # fmt: skip
-    """List the pairs that `count_seats` counts; `at[row]` is the place of the row's first pair, and moves behind its last."""
-    n_words = (n_rows + 63) >> 6
+    rows_of: np.ndarray, n_rows: int, slots: np.ndarray, firsts: np.ndarray, seats: np.ndarray, at: np.ndarray, found: np.ndarray
+) -> None:
+    """List the seats that `count_seats` counts; `at[row]` is the place of the row's first one, and moves behind its last."""
     for k in range(len(slots)):
-        slot, first, seat = slots[k], firsts[k], seats[k]
-        for w in range(first >> 6, n_words):
-            left = rows_of[slot, w]
-            if w == first >> 6:
-                left &= ~((_ONE << np.uint64(first & 63)) - _ONE)
-            if w == n_words - 1 and n_rows & 63:
-                left &= (_ONE << np.uint64(n_rows & 63)) - _ONE
+        for w in range(firsts[k] >> 6, (n_rows + 63) >> 6):
+            left = _word(rows_of, slots[k], w, firsts[k], n_rows)
             while left:
                 row = (w << 6) + np.int64(trailing_zeros(left))
-                rows[at[row]] = row
-                found[at[row]] = seat
+                found[at[row]] = seats[k]
                 at[row] += 1
-                left &= left - _ONE
+                left &= left - ONE
+
+
+#: Positions of rows that some query has, and of each (row, seat) the place of the row among them; None: each row has one.
+Seated = tuple[Array, Array | None, Array]
 
 
 class SeatedRows:
     """The seats that read one stream, by the slots of their legs."""
 
-    __slots__ = ("_source", "seats", "_slots", "_births", "_mask")
+    __slots__ = ("_source", "seats", "_slots", "_births", "_oldest", "_mask")
 
     def __init__(self, source: Source, seats: Sequence[int], slots: Sequence[int], births: Sequence[int]) -> None:
         """`seats` ascend; each has a slot and a birth."""
@@ -79,6 +89,7 @@ class SeatedRows:
         self.seats = np.array(seats, np.int64)
         self._slots = np.array(slots, np.int64)
         self._births = np.array(births, np.int64)
+        self._oldest = min(births, default=0)
         self._mask = np.zeros(0, np.uint64)
 
     def taken(self, chosen: Array) -> SeatedRows:
@@ -86,16 +97,16 @@ class SeatedRows:
         mine = np.isin(self.seats, chosen)
         return SeatedRows(self._source, *(held[mine].tolist() for held in (self.seats, self._slots, self._births)))
 
-    def pairs(self, first: int, last: int) -> Iterator[tuple[Array, Array]]:
-        """Positions and seats of the pairs of rows first..last, stretch by stretch."""
+    def rows(self, first: int, last: int) -> Iterator[Seated]:
+        """The rows first..last that some query has, with their seats, stretch by stretch."""
         if not len(self.seats):
             return
-        first = max(first, int(self._births.min()))
+        first = max(first, self._oldest)
         step = max(64, min(_MAX_ROWS, _MAX_BITS // (64 * self._source.placement.slots.n_words)))
         for start in range(first, last, step):
             yield self._stretch(start, min(start + step, last))
 
-    def _stretch(self, first: int, last: int) -> tuple[Array, Array]:
+    def _stretch(self, first: int, last: int) -> Seated:
         source, n_rows = self._source, last - first
         modules, n_words = source.modules, source.placement.slots.n_words
         if len(self._mask) != n_words:
@@ -112,10 +123,16 @@ class SeatedRows:
             if (module.interested & self._mask).any():
                 outcomes = [stored_outcome(page, module, at, stop) for page, at, stop in pieces]
                 module.restrict(rows_of, n_rows, np.concatenate(outcomes))
+        if len(self.seats) == 1:
+            rows = np.empty(n_rows, np.int64)
+            n = list_rows_of(rows_of, n_rows, int(self._slots[0]), max(0, self._oldest - first), rows)
+            return rows[:n] + first, None, np.full(n, self.seats[0])
         firsts = np.maximum(self._births - first, 0)
-        at = np.zeros(n_rows + 1, np.int64)
-        total = count_seats(rows_of, n_rows, self._slots, firsts, at)
-        np.cumsum(at, out=at)
-        rows, seats = np.empty(total, np.int64), np.empty(total, np.int64)
-        list_seats(rows_of, n_rows, self._slots, firsts, self.seats, at, rows, seats)
-        return rows + first, seats
+        counts = np.zeros(n_rows, np.int64)
+        count_seats(rows_of, n_rows, self._slots, firsts, counts)
+        ends = np.cumsum(counts)
+        seats = np.empty(int(ends[-1]), np.int64)
+        list_seats(rows_of, n_rows, self._slots, firsts, self.seats, ends - counts, seats)
+        some = np.flatnonzero(counts)
+        places = None if len(some) == len(seats) else np.repeat(np.arange(len(some)), counts[some])
+        return some + first, places, seats

@@ -1,8 +1,9 @@
-"""The changes of a template's queries in a commit: computed once, then cut up by seat for logs and for the listeners of `on_commit`."""
+"""The changes of a template's queries in a commit, computed once, then cut up by seat: for logs, and for listeners of `on_commit`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -15,34 +16,47 @@ from windows.operators.recipient import SignedRows
 class SeatChanges:
     """Net changes of the queries of a template; those of one query are in the order in which it shows them."""
 
-    def __init__(
-        self, ids: Array, face_of: Array, names: Sequence[tuple[str, ...]], found: SignedRows, times: Array
-    ) -> None:  # fmt: skip
-        """`ids` and `face_of` by seat: the number of the query, and the number of its columns' names."""
+    def __init__(self, ids: Array, face_of: Array, names: Sequence[tuple[str, ...]], found: SignedRows, only: int | None) -> None:
+        """`ids` and `face_of` by seat: the number of the query, and the number of its columns' names; `only`: the only seat."""
         self._ids = ids
+        self._only = only
         self._face_of = face_of
         self._names = names
-        self._results = Results(found.columns[1:], times, found.signs)
-        self.seats: Array = found.columns[0].values
-        #: the rows by seat, in their order
-        self._order = np.argsort(self.seats, kind="stable")
-        self._sorted = self.seats[self._order]
+        self._results = Results(found.columns[1:], found.times, found.signs)
+        self._seats: Array = found.columns[0].values
 
-    def of(self, seats: Array) -> Iterator[tuple[int, Results]]:
+    @cached_property
+    def _order(self) -> Array:
+        """The rows by seat, in their order."""
+        return np.argsort(self._seats, kind="stable")
+
+    @cached_property
+    def _sorted(self) -> Array:
+        return self._seats[self._order]
+
+    def of(self, seats: Sequence[int]) -> Iterator[tuple[int, Results]]:
         """The changes of each of these seats that has any."""
+        if self._only is not None:
+            yield from ((seat, self._results) for seat in seats)
+            return
         first, last = np.searchsorted(self._sorted, seats, "left"), np.searchsorted(self._sorted, seats, "right")
-        for seat, at, stop in zip(seats.tolist(), first.tolist(), last.tolist()):
+        for seat, at, stop in zip(seats, first.tolist(), last.tolist()):
             if at < stop:
                 yield seat, self._results.take(self._order[at:stop])
 
     def parts(self) -> Iterator[tuple[tuple[str, ...], SeatRows, int]]:
         """The names of columns, the rows and the sign of each part for listeners, - before +."""
+        if self._only is not None:
+            names, query = self._names[self._face_of[self._only]], self._ids[self._only]
+            for sign, results in self._results.by_sign():
+                yield names, SeatRows(results, np.full(len(results), query)), sign
+            return
         signs, faces = self._results.signs[self._order], self._face_of[self._sorted]
         for face in np.unique(faces).tolist():
             for sign in (-1, 1):
                 rows = self._order[(faces == face) & (signs == sign)]
                 if len(rows):
-                    yield self._names[face], SeatRows(self._results.take(rows), self._ids[self.seats[rows]]), sign
+                    yield self._names[face], SeatRows(self._results.take(rows), self._ids[self._seats[rows]]), sign
 
 
 class SeatRows:

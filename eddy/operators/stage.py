@@ -232,7 +232,7 @@ class OperatorStage(Stage):
 
 
 class QueryStage(Stage):
-    """The result of a running query with operators, read by its name: its rows on the one seat of a template that reads queries."""
+    """The result of a running query with operators, read by its name: its rows on the only seat of the template that reads it."""
 
     def __init__(self, root: Stage, seat: int) -> None:
         super().__init__()

@@ -184,15 +184,20 @@ class Template:
         found = self._received(self.root.delta(step), step.record)
         if not len(found):
             return None
-        times = np.where(found.times == BEGINNING, 0, found.times)
-        return SeatChanges(self.ids, self.face_of, self.names, found, times)
+        if found.times[0] == BEGINNING:
+            found.times = np.where(found.times == BEGINNING, 0, found.times)
+        only = next(iter(self.members)) if len(self.members) == 1 else None
+        return SeatChanges(self.ids, self.face_of, self.names, found, only)
 
     def _received(self, delta: Delta, record: LoggedCommit) -> SignedRows:
         found = self.recipient.process(delta, record.after)
         if self.seats.n_dead and len(found):
             kept = np.flatnonzero(~self.seats.dead[found.columns[0].values])
             found = SignedRows(found.times[kept], found.signs[kept], [column.take(kept) for column in found.columns])
-        np.add.at(self.results, found.columns[0].values[found.signs > 0], 1)
+        if len(self.members) == 1:
+            self.results[next(iter(self.members))] += np.count_nonzero(found.signs > 0)
+        else:
+            np.add.at(self.results, found.columns[0].values[found.signs > 0], 1)
         return found
 
     def reconsider(self, record: LoggedCommit) -> None:

@@ -56,7 +56,7 @@ class Lifted(NamedTuple):
 
 
 def lifted(plan: TreePlan, emit: str, word: str, query: int, sharing: bool) -> Lifted:
-    """The key of the template of a query, by its number, and what the key does not say; without `sharing` it has one of its own."""
+    """The key of the template of a query, by its number, and what the key does not say; without `sharing` it has its own."""
     lift = _Lift(plan)
     forms = tuple(tuple(lift.node(node) for node in lift.entered(form.nodes)) for form in plan.forms.forms)
     blocks = tuple(_block(plan, block) for block in lift.blocks)

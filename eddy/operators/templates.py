@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator
 
-import numpy as np
-
 from eddy.base.result_log import LoggedCommit
 from eddy.lives.ranks import Ranks
 from eddy.operators.seat_rows import SeatChanges
@@ -101,7 +99,7 @@ class Templates:
 def _log(template: Template, changes: SeatChanges, seq: int) -> None:
     """Write the changes to the logs of the queries that are logged."""
     logged = [seat for seat, member in template.members.items() if member.query.log.open]
-    for seat, results in changes.of(np.array(logged, np.int64)):
+    for seat, results in changes.of(logged):
         log = template.members[seat].query.log
         log.append(seq, [results])
         log.gives_up(seq)

@@ -20,7 +20,7 @@ import numpy as np
 
 from eddy.base.result_log import LoggedCommit
 from eddy.lives.ranks import Ranks
-from eddy.matching.seated_rows import SeatedRows
+from eddy.matching.seated_rows import Seated, SeatedRows
 from eddy.query import Query
 from eddy.streams.source import Source
 from filters.expressions.evaluate import evaluate
@@ -60,8 +60,10 @@ class Feed(ABC):
 
     @abstractmethod
     def snapshot(self, record: LoggedCommit, seats: Array | None = None) -> Delta:
-        """All live rows after a commit, with their own starts, rank 0; none for a stream. `seats`: those that are opened; None: of
-        all, only to look at them."""
+        """All live rows after a commit, with their own starts, rank 0; none for a stream.
+
+        `seats` are those that are opened; None: the rows of all, only to look at them.
+        """
 
     def sweep(self, dead: Array) -> None:  # noqa: B027 - most keep nothing of a row
         """Forget the rows of the seats marked in `dead`."""
@@ -122,28 +124,34 @@ class StreamFeed(Feed):
         codes = self._numbers.live()
         self._numbers.release(codes[dead[self._numbers.column(0, codes).values]])
 
-    def _pairs(self, first: int, last: int, chosen: Array | None) -> Iterator[tuple[Array, Array]]:
-        """Positions and seats of the rows first..last, in order of positions, of each query that has them."""
+    def _seated_rows(self, first: int, last: int, chosen: Array | None) -> Iterator[Seated]:
+        """The rows first..last that some query has, with their seats."""
         if self._seated is None:
             legs = [(seat, query.leg, query.born) for seat, query in sorted(self._queries.items())]
             placed = [(seat, leg.slot, born) for seat, leg, born in legs if leg is not None and leg.slot is not None]
             self._seated = SeatedRows(self._source, *zip(*placed)) if placed else SeatedRows(self._source, (), (), ())
         seated = self._seated if chosen is None else self._seated.taken(chosen)
-        yield from seated.pairs(first, last)
+        return seated.rows(first, last)
 
-    def _found(self, first: int, last: int, chosen: Array | None) -> Iterator[tuple[Page, Array, Array, Array]]:
+    def _found(self, first: int, last: int, chosen: Array | None) -> Iterator[tuple[Page, Array, Array | None, Array]]:
         """Pages, offsets of the rows that some query has and that were in its window, and each (place among them, seat)."""
-        for rows, seats in self._pairs(first, last, chosen):
+        for rows, places, seats in self._seated_rows(first, last, chosen):
             for page, at, stop in self._source.store.slices(int(rows[0]), int(rows[-1]) + 1) if len(rows) else ():
-                low, high = np.searchsorted(rows, [page.base + at, page.base + stop])
-                mine, sat = rows[low:high] - page.base, seats[low:high]
+                low, high = 0, len(rows)
+                if stop - at <= rows[-1] - rows[0]:
+                    low, high = np.searchsorted(rows, [page.base + at, page.base + stop]).tolist()
+                offsets, place, seat = rows[low:high] - page.base, places, seats[low:high]
+                if places is not None:
+                    first_pair, last_pair = np.searchsorted(places, [low, high]).tolist()
+                    place, seat = places[first_pair:last_pair] - low, seats[first_pair:last_pair]
                 if self._window.ends and page.starts is not None:
-                    starts, ends = page.elements(mine, self._window.width_us)
+                    starts, ends = page.elements(offsets, self._window.width_us)
                     alive = starts < ends
-                    mine, sat = mine[alive], sat[alive]
-                if len(mine):
-                    new = np.append(True, mine[1:] != mine[:-1])
-                    yield page, mine[new], np.cumsum(new) - 1, sat
+                    seat = seat[alive] if place is None else seat[alive[place]]
+                    place = None if place is None else (np.cumsum(alive) - 1)[place[alive[place]]]
+                    offsets = offsets[alive]
+                if len(offsets):
+                    yield page, offsets, place, seat
 
     def _begun(self, first: int, last: int, ranks: Ranks | None, chosen: Array | None, counts: bool) -> Plus:
         parts, window = [], self._window
@@ -151,7 +159,7 @@ class StreamFeed(Feed):
             frame = PageFrame(page, self._source.schema, self._source.dictionaries, offsets)
             columns = [evaluate(expression, frame) for expression in self._columns]
             if frame.failures is not None and counts:
-                self.fail(seats, frame.failures[places])
+                self.fail(seats, frame.failures if places is None else frame.failures[places])
             starts, ends = page.elements(offsets, window.width_us)
             known = ends if window.ends else np.full(len(offsets), FOREVER)
             positions = offsets + page.base
@@ -159,7 +167,7 @@ class StreamFeed(Feed):
             # rows of a stream that a query makes are timed by their change, those that a window holds by their time
             by_change = window.is_stream and not window.is_timed
             effective = None if page.starts is None or by_change else page.times[offsets]
-            if len(places) > len(offsets):
+            if places is not None:
                 columns = [column.take(places) for column in columns]
                 positions, starts, known, rank = positions[places], starts[places], known[places], rank[places]
                 effective = None if effective is None else effective[places]
@@ -171,8 +179,9 @@ class StreamFeed(Feed):
         none = np.zeros(0, np.int64)
         ids, times = [none], [none]
         for page, offsets, places, seats in self._found(first, last, None):
-            ids.append(self._codes((offsets + page.base)[places], seats))
-            times.append(page.elements(offsets, self._window.width_us).ends[places])
+            positions, ends = offsets + page.base, page.elements(offsets, self._window.width_us).ends
+            ids.append(self._codes(positions if places is None else positions[places], seats))
+            times.append(ends if places is None else ends[places])
         found = np.concatenate(ids)
         # the reference of the row that ended, and the one of having looked
         self._numbers.release(found)
@@ -196,10 +205,10 @@ class NamedFeed(StreamFeed):
         super().__init__(query, source, False, None)
         self.add(0, query)
 
-    def _pairs(self, first: int, last: int, chosen: Array | None) -> Iterator[tuple[Array, Array]]:
+    def _seated_rows(self, first: int, last: int, chosen: Array | None) -> Iterator[Seated]:
         (query,) = self._queries.values()
         source, run = self._source, query.runs[-1]
         for page, at, stop in source.store.slices(max(first, run.born), last):
             mask = condition_rows(query.plan.condition, source.store, page, at, stop, source.dictionaries, run.modules)
             rows = np.flatnonzero(mask) + page.base + at
-            yield rows, np.zeros(len(rows), np.int64)
+            yield rows, None, np.zeros(len(rows), np.int64)

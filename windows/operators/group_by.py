@@ -96,8 +96,8 @@ class GroupByOperator(Operator):
         self._scalar = scalar or n_keys == 0
         #: codes of groups; a scalar aggregate without seats has one, 0
         self._keys = ValueCodes(types[:n_keys])
-        #: of a scalar aggregate, by seat: the code of its group, with a reference
-        self._open: dict[int, int] = {}
+        #: of a scalar aggregate, by seat: the code of its group, which has one reference; -1: the seat is not open
+        self._open = np.full(LEAST, -1, np.int64)
         self._state = AggregateState(types, aggregates)
         #: a number above that of all events so far
         self._event = 1
@@ -111,9 +111,9 @@ class GroupByOperator(Operator):
     def open(self, seats: Array) -> None:
         """Give each of these seats its row of a scalar aggregate with the next commit."""
         if self._scalar and self._seats is not None:
-            codes = self._keys.encode([Vector(Type.INT, seats)], len(seats))
-            self._open.update(zip(seats.tolist(), codes.tolist(), strict=True))
-            self._opening = codes
+            self._opening = self._keys.encode([Vector(Type.INT, seats)], len(seats))
+            self._open = fitted(self._open, self._seats.capacity, -1)
+            self._open[seats] = self._opening
 
     def _reset(self) -> None:
         n = len(self._state.aggregates)
@@ -136,6 +136,8 @@ class GroupByOperator(Operator):
         columns = delta.plus.columns
         if self._n_keys == 0:
             groups = np.zeros(len(slots), np.int64)
+        elif self._scalar:
+            groups = self._open[columns[0].values]
         else:
             groups = self._keys.encode(columns[: self._n_keys], len(slots))
         self._hold()
@@ -197,7 +199,7 @@ class GroupByOperator(Operator):
     def _settle(self, ended: Array) -> None:
         """Release the slots, codes and texts of the rows that ended."""
         self._state.leave(ended)
-        if self._n_keys:
+        if not self._scalar:
             self._keys.release(self._group_of[ended])
         self._rows.settle()
         self.errors = self._state.errors
@@ -215,11 +217,13 @@ class GroupByOperator(Operator):
         slots = self._rows.live()
         self._rows.kill(slots[dead[self._keys.column(0, self._group_of[slots]).values]])
         self.process([empty(self._of)], now)
-        for seat in [seat for seat in self._open if dead[seat]]:
-            code = self._open.pop(seat)
-            self._exists[code] = 0
-            self._keys.release(np.array([code]))
-        self._hold()
+        if self._scalar:
+            closed = self._open[dead[: len(self._open)]]
+            closed = closed[closed >= 0]
+            self._open[dead[: len(self._open)]] = -1
+            self._exists[closed] = 0
+            self._keys.release(closed)
+            self._hold()
 
     def answer(self, children: Sequence[Child], now: int) -> Delta:
         groups = np.zeros(1, np.int64) if self._n_keys == 0 else np.flatnonzero(self._exists)
@@ -241,10 +245,14 @@ class GroupByOperator(Operator):
         self._keys.check()
         live = self._rows.live()
         counts = np.bincount(self._group_of[live], minlength=len(self._exists))
-        if self._n_keys:
-            counts[list(self._open.values())] += 1
-            assert ((counts > 0) == (self._exists != 0)).all(), "a group has a row iff it has rows, or is that of an open seat"
+        if not self._scalar:
+            assert ((counts > 0) == (self._exists != 0)).all(), "a group has a row iff it has rows"
             assert (self._keys.references(self._keys.live()) == counts[self._keys.live()]).all(), "every row holds its group"
+        elif self._n_keys:
+            opened = np.sort(self._open[self._open >= 0])
+            assert (opened == np.flatnonzero(self._exists)).all() and (opened == self._keys.live()).all(), (
+                "an open seat has its row"
+            )
 
 
 def _preceded(events: RowEvents, n: int, upto: int) -> RowEvents:

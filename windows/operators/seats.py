@@ -23,13 +23,14 @@ from lineage.schema import Type
 class Seats:
     """The seats of one run of operators, with the constants of their queries."""
 
-    __slots__ = ("taken", "dead", "errors", "_free", "_types", "_cells", "_nulls", "_texts")
+    __slots__ = ("taken", "dead", "n_dead", "errors", "_free", "_types", "_cells", "_nulls", "_texts")
 
     def __init__(self, types: Sequence[Type]) -> None:
         """`types` are those of the constants."""
         #: by seat, whether a query has it, and whether one left whose rows are not swept
         self.taken = np.zeros(LEAST, np.bool_)
         self.dead = np.zeros(LEAST, np.bool_)
+        self.n_dead = 0
         self.errors = np.zeros(LEAST, np.int64)
         #: seats that nobody has, the lowest last
         self._free = list(range(LEAST - 1, -1, -1))
@@ -42,14 +43,6 @@ class Seats:
     @property
     def capacity(self) -> int:
         return len(self.taken)
-
-    @property
-    def n_taken(self) -> int:
-        return int(np.count_nonzero(self.taken))
-
-    @property
-    def n_dead(self) -> int:
-        return int(np.count_nonzero(self.dead))
 
     def numbers(self) -> Array:
         """The seats that are taken, ascending."""
@@ -76,11 +69,13 @@ class Seats:
         """Take the seat of a query; its rows are still among those of the operators."""
         self.taken[seat] = False
         self.dead[seat] = True
+        self.n_dead += 1
 
     def free_dead(self) -> None:
         """Make the seats that were left free: no operator has a row of them."""
         self._free += sorted(np.flatnonzero(self.dead).tolist(), reverse=True)
         self.dead[:] = False
+        self.n_dead = 0
 
     def _grow(self) -> None:
         have, more = self.capacity, room_for(self.capacity + 1, self.capacity)

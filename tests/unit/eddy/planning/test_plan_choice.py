@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from eddy import Engine
-from eddy.operators.stage import OperatorStage
 from eddy.operators.replanning import Replanner, ReplanPace
+from eddy.operators.stage import OperatorStage
 from eddy.operators.template import Member
 from eddy.operators.tree_query import TreeQuery
 from eddy.planning.flows import Flow, Flows
