@@ -1,4 +1,4 @@
-"""The changes of a template's queries in a commit, computed once, then cut up by seat: for logs, and for listeners of `on_commit`."""
+"""The changes of a template's queries in a commit: computed once, then cut up by seat for logs and for listeners."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Building the stages of a template: the operator of each node of its tree, and the buffer in which it finds ends.
 
-Rows begin with their seat, so columns stand one place further than in the tree, and the seat is the first key of groups and joins
-(`windows/operators/seats.py`). How each edge's readers learn of ends is told by `eddy/planning/strategies.py`. Ends that are not scheduled always travel.
-Answers never depend on it.
+Rows begin with their seat (`windows/operators/seats.py`): columns stand one place further than in the tree, and the seat is the
+first key of groups and joins. How each edge's readers learn of ends is told by `eddy/planning/strategies.py`. Ends that are not
+scheduled always travel. Answers never depend on it.
 """
 
 from __future__ import annotations

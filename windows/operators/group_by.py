@@ -250,7 +250,7 @@ class GroupByOperator(Operator):
             assert (self._keys.references(self._keys.live()) == counts[self._keys.live()]).all(), "every row holds its group"
         elif self._n_keys:
             opened = np.sort(self._open[self._open >= 0])
-            assert (opened == np.flatnonzero(self._exists)).all() and (opened == self._keys.live()).all(), (
+            assert opened.tolist() == np.flatnonzero(self._exists).tolist() == self._keys.live().tolist(), (
                 "an open seat has its row"
             )
 

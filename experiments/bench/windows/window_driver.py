@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from eddy import Engine
-from eddy.operators.operation import Operation, OperatorStage
+from eddy.operators.stage import OperatorStage
+from eddy.operators.template import Member, Template
 from eddy.operators.tree_query import TreeQuery
 from experiments.bench.windows.window_workload import COLUMNS, STREAM, RotatingRows, WindowSetting
 from windows.state.buffer import Buffer
@@ -38,26 +38,22 @@ class WindowDriver:
 
     def state_bytes(self) -> int:
         """What all operators and answers hold."""
-        return sum(query.operation.bytes for query in self._trees() if query.operation is not None)
+        return sum(template.bytes for template in self._templates())
 
     def n_looked_at(self) -> int:
         """Rows that state buffers looked at in search of those due, so far."""
-        return sum(buffer.looked_at for query in self._trees() for buffer in _buffers(query))
+        return sum(buffer.looked_at for template in self._templates() for buffer in _buffers(template))
 
-    def _trees(self) -> Iterator[TreeQuery]:
-        for query in self.queries:
-            assert isinstance(query, TreeQuery), "queries with operators"
-            yield query
+    def _templates(self) -> set[Template]:
+        """The templates of the queries; of aggregates that are shared the rows leave with the row store."""
+        operations = [query.operation for query in self.queries if isinstance(query, TreeQuery)]
+        return {operation.template for operation in operations if isinstance(operation, Member)}
 
 
-def _buffers(query: TreeQuery) -> list[Buffer]:
-    operation = query.operation
-    if not isinstance(operation, Operation):
-        # aggregates that it shares: rows leave them with the row store
-        return []
-    operators = [stage.operator for stage in operation.root.stages() if isinstance(stage, OperatorStage)]
+def _buffers(template: Template) -> list[Buffer]:
+    operators = [stage.operator for stage in template.root.stages() if isinstance(stage, OperatorStage)]
     found: dict[int, Buffer] = {}
-    for owner in (*operators, operation._recipient):
+    for owner in (*operators, template.recipient):
         _collect(owner, found, set())
     return list(found.values())
 

@@ -147,7 +147,8 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[], None]]] = {
         windows.operators.to_stream, "walk_answers", "state[_INSTANT] < time", "state[_INSTANT] <= time", run_rstream,
     ),
     "an answer without a net change": (
-        windows.operators.to_stream, "walk_answers", "marks[seat_of[codes[k]]] += more", "marks[seat_of[codes[k]]] += 1", run_rstream,
+        windows.operators.to_stream, "walk_answers", "marks[seat_of[codes[k]]] += more", "marks[seat_of[codes[k]]] += 1",
+        run_rstream,
     ),
     "groups are read once an instant": (
         windows.operators.group_by, "number_events",
