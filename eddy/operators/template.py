@@ -110,8 +110,6 @@ class Template:
         self.names: list[tuple[str, ...]] = []
         #: those that the stages read now, each with the number of its block
         self.feeds: list[tuple[int, Feed]] = []
-        #: seats opened in the commit after which nothing was taken yet
-        self._opened = -1
         #: values of queries read by name that could not be computed, in stages that run no more
         self._named_errors_before = 0
 
@@ -174,7 +172,6 @@ class Template:
 
     def open(self, seat: int, record: LoggedCommit) -> None:
         """Take the rows that a query has in the commit that opens it."""
-        self._opened = record.seq
         found = self._received(self.root.opened(record, np.array([seat])), record)
         assert (found.columns[0].values == seat).all(), "a query is opened by its own rows"
         self.forget()

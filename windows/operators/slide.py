@@ -58,7 +58,9 @@ class SlideOperator(TimedOperator):
         self._n_rows += len(slots)
         self._waiting.append(slots)
         minus = self._taken_back(events) if len(delta.minus) else no_minus()
-        found = Delta(self._begun(events.ended, upto), minus)
+        # a query that is opened brings rows that earlier boundaries show
+        opened = len(first) > 0 and int(first.min()) <= upto
+        found = Delta(self._begun(events.ended, upto, opened), minus)
         self._clock = upto
         self._stored.settle()
         self._shown = fitted(self._shown, self._stored.rows.capacity)
@@ -91,9 +93,10 @@ class SlideOperator(TimedOperator):
             shown &= times < self._shown[1, slots] + s
         return Minus(rows.ids[slots[shown]], times[shown], ranks[shown])
 
-    def _begun(self, ended: Array, upto: int) -> Plus:
-        """Return the rows shown by the boundaries since the last clock; `ended` are the rows that ended since then."""
-        if upto // self._slide == self._clock // self._slide and not len(ended):
+    def _begun(self, ended: Array, upto: int, opened: bool) -> Plus:
+        """Return the rows shown by the boundaries since the last clock; `ended` are the rows that ended since then, `opened` says
+        whether rows came that a boundary has shown."""
+        if upto // self._slide == self._clock // self._slide and not len(ended) and not opened:
             return self._plus(np.zeros(0, np.int64), np.zeros(0, np.int64))
         waiting = np.concatenate(self._waiting)
         first, last = self._shown[:2, waiting]

@@ -123,13 +123,24 @@ class Fifo(Buffer):
 
     def add(self, slots: Array, ends: Array) -> None:
         if len(slots):
-            coming = ends[slots]
-            assert coming[0] >= self._last_end and (coming[1:] >= coming[:-1]).all(), "ends come in order"
-            self._last_end = int(coming[-1])
+            assert self.fits(slots, ends), "ends come in order"
+            self._last_end = int(ends[slots[-1]])
             if len(self._links) != len(ends):
                 self._links = fitted_rows(self._links, len(ends))
             append_slots(slots, self._links, self._ends)
             self.n_rows += len(slots)
+
+    def fits(self, slots: Array, ends: Array) -> bool:
+        """Return whether rows that come end in order, and after all that came."""
+        coming = ends[slots]
+        return len(coming) == 0 or (coming[0] >= self._last_end and bool((coming[1:] >= coming[:-1]).all()))
+
+    def as_calendar(self, ends: Array) -> Calendar:
+        """Return a calendar with the same rows, for ends in any order."""
+        found = Calendar()
+        found.looked_at = self.looked_at
+        found.add(self.slots(), ends)
+        return found
 
     def remove(self, slots: Array, ends: Array) -> None:
         unlink_slots(slots, self._links, self._ends)

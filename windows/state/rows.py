@@ -25,7 +25,7 @@ from lineage.kernels import Number, inline, kernel
 from lineage.numbers import Numbers
 from stems.keys import mix
 from windows.delta import SCHEDULED, Delta, merged_order
-from windows.state.due import Buffer
+from windows.state.due import Buffer, Fifo
 
 U64 = np.uint64
 
@@ -236,7 +236,11 @@ class LiveRows:
         slots = self._numbers.take(len(ids))
         self.ids[slots] = ids
         self.ends[slots] = ends
-        self.buffer.add(slots[ends < FOREVER], self.ends)
+        scheduled = slots[ends < FOREVER]
+        if isinstance(self.buffer, Fifo) and not self.buffer.fits(scheduled, self.ends):
+            # a query that is opened among others brings rows that end before theirs
+            self.buffer = self.buffer.as_calendar(self.ends)
+        self.buffer.add(scheduled, self.ends)
         return slots
 
     def _fit(self) -> None:
