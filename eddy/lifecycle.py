@@ -266,6 +266,7 @@ class Lifecycle:
         shared.stop(self._committer.seq)
         self._committer.templates.shared.tidy(query.timeline, shared.group)
         query.operation = member
+        query.log.sit(member.template.log, member.seat, record.seq)
 
     def _member(self, query: TreeQuery, born: tuple[int, ...] | None) -> Member:
         """A query on a seat of its template, over cores that run from the next commit on; `born`: births of its only core, if
@@ -278,7 +279,7 @@ class Lifecycle:
         if template is not None:
             member = template.join(query, found.constants, cores)
         else:
-            template = Template(found, query.timeline, query.emit)
+            template = Template(found, query.timeline, query.emit, self._committer.retention.bounds)
             member = template.join(query, found.constants, cores)
             builder = TemplateBuilder(template, blocks, cores, self._named_stage)
             readers = partial(self._template_readers, template)

@@ -27,6 +27,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from eddy.base.change_log import ChangeLog
+    from eddy.base.seat_log import SeatLog
 
 #: Commits that a timeline's log holds.
 MAX_COMMITS = 65_536
@@ -87,13 +88,13 @@ class CommitEnds:
 
 
 class ChangeLogs:
-    """The change logs of the queries on one timeline, and their total size."""
+    """The change logs of the queries and templates on one timeline, and their total size."""
 
     __slots__ = ("logs", "bytes", "added")
 
     def __init__(self) -> None:
         #: in the order in which they began
-        self.logs: dict[ChangeLog, None] = {}
+        self.logs: dict[ChangeLog | SeatLog, None] = {}
         self.bytes = 0
         #: bytes that came since somebody looked
         self.added = 0

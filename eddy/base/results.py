@@ -12,6 +12,10 @@ from filters.values.vector import Vector, end_to_end
 from lineage.schema import Type
 from windows.state.netting import uncancelled
 
+#: What the objects of a part take beside its cells, and those of each of its columns.
+_PART_BYTES = 512
+_COLUMN_BYTES = 256
+
 
 @dataclass(slots=True)
 class Results:
@@ -43,6 +47,24 @@ class Results:
             for sign, rows in parts
             if len(rows)
         ]
+
+
+def size_of(part: Results) -> int:
+    """The bytes of a batch of changes."""
+    n_bytes = _PART_BYTES + part.times.nbytes + (0 if isinstance(part.sign, int) else part.sign.nbytes)
+    return n_bytes + sum(map(_column_size, part.columns))
+
+
+def _column_size(column: Vector) -> int:
+    n_bytes = _COLUMN_BYTES + column.values.nbytes
+    codes = column.values
+    if column.nulls is not None:
+        n_bytes += column.nulls.nbytes
+        codes = codes[~column.nulls]
+    if column.dictionary is not None and len(codes):
+        texts, places = Vector(Type.STRING, codes, None, column.dictionary).compact()
+        n_bytes += int(np.array([len(text) for text in texts])[places].sum())
+    return n_bytes
 
 
 def net(minus: Results | None, plus: Results) -> list[Results]:

@@ -34,15 +34,11 @@ class SeatChanges:
     def _sorted(self) -> Array:
         return self._seats[self._order]
 
-    def of(self, seats: Sequence[int]) -> Iterator[tuple[int, Results]]:
-        """The changes of each of these seats that has any."""
+    def by_seat(self) -> tuple[Results, Array]:
+        """All changes in order of seats, and the seat of each."""
         if self._only is not None:
-            yield from ((seat, self._results) for seat in seats)
-            return
-        first, last = np.searchsorted(self._sorted, seats, "left"), np.searchsorted(self._sorted, seats, "right")
-        for seat, at, stop in zip(seats, first.tolist(), last.tolist()):
-            if at < stop:
-                yield seat, self._results.take(self._order[at:stop])
+            return self._results, self._seats
+        return self._results.take(self._order), self._sorted
 
     def parts(self) -> Iterator[tuple[tuple[str, ...], SeatRows, int]]:
         """The names of columns, the rows and the sign of each part for listeners, - before +."""

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eddy.base.log_bounds import LogBounds
 from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
+from eddy.base.seat_log import SeatLog
 from eddy.operators.core import Core
 from eddy.operators.replanning import Built, Replanner
 from eddy.operators.seat_rows import SeatChanges
@@ -36,6 +38,9 @@ from windows.operators.seats import Seats
 if TYPE_CHECKING:
     from eddy.operators.tree_query import TreeQuery
 
+#: Aggregates of a template that are logged though nobody has read them: few enough that it is not felt.
+_LOGGED = 16
+
 
 class Member:
     """A query on its seat."""
@@ -48,6 +53,11 @@ class Member:
         self.seat = seat
         #: the hidden queries of its blocks, in the order of the template's
         self.cores = cores
+
+    @property
+    def logged(self) -> bool:
+        """Whether its changes are logged from its start: those of an aggregate if there are few."""
+        return not self.query.log.unread or self.template.log.n_logged < _LOGGED
 
     def open(self, record: LoggedCommit) -> Results:
         """The first answer, in the commit that opens the query."""
@@ -92,11 +102,13 @@ class Member:
 class Template:
     """The operators of all queries with one key, and their seats."""
 
-    def __init__(self, plan: Lifted, timeline: Timeline, emit: str) -> None:
+    def __init__(self, plan: Lifted, timeline: Timeline, emit: str, bounds: LogBounds) -> None:
         self.key: Hashable = plan.key
         #: the selections of its trees, which read constants by seat
         self.selects = plan.selects
         self.timeline = timeline
+        #: what its queries showed, for those who read it
+        self.log = SeatLog(timeline.log.changes, bounds)
         #: whether changes are net over a "commit" or over each "event"
         self.emit = emit
         self.seats = Seats(plan.types)
@@ -226,6 +238,11 @@ class Template:
         """Values of the queries that it reads by name that could not be computed; then it has one seat."""
         named = (stage.feed for stage in self.root.stages() if isinstance(stage, FeedStage) and stage.feed.seats is None)
         return self._named_errors_before + sum(feed.errors for feed in named)
+
+    @property
+    def log_bytes(self) -> int:
+        """The bytes of the change logs of its queries."""
+        return self.log.bytes + sum(member.query.log.bytes for member in self.members.values())
 
     @property
     def n_operators(self) -> int:

@@ -70,13 +70,11 @@ class Templates:
     @property
     def bytes(self) -> int:
         """The bytes of the operators and change logs of all running queries."""
-        logs = sum(member.query.log.bytes for template in self for member in template.members.values())
-        return self.shared.bytes + logs + sum(template.bytes for template in self)
+        return self.shared.bytes + sum(template.bytes + template.log_bytes for template in self)
 
     def log_bytes(self, timeline: Timeline) -> int:
         """The bytes of the change logs of the queries with operators of their own on a timeline."""
-        templates = self.running.get(timeline, {}).values()
-        return sum(member.query.log.bytes for template in templates for member in template.members.values())
+        return sum(template.log_bytes for template in self.running.get(timeline, {}).values())
 
     def timed(self, timeline: Timeline) -> list[TimedOperator]:
         """The operators with rows that end by the clock, but not with a window of a stream."""
@@ -88,18 +86,10 @@ class Templates:
         for template in templates:
             changes = template.take(step)
             if changes is not None:
-                _log(template, changes, record.seq)
+                if template.log.n_logged:
+                    template.log.append(record.seq, *changes.by_seat())
                 yield template, changes
         for template in templates:
             template.forget()
         for template in templates:
             template.reconsider(record)
-
-
-def _log(template: Template, changes: SeatChanges, seq: int) -> None:
-    """Write the changes to the logs of the queries that are logged."""
-    logged = [seat for seat, member in template.members.items() if member.query.log.open]
-    for seat, results in changes.of(logged):
-        log = template.members[seat].query.log
-        log.append(seq, [results])
-        log.gives_up(seq)

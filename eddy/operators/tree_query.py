@@ -105,8 +105,10 @@ class TreeQuery(Query):
     def start(self, seq: int, operation: Member | SharedOperation) -> None:
         """Run from the next commit on."""
         self.operation = operation
-        if not isinstance(operation, SharedOperation) or operation.logged:
-            self.log.begin()
+        if isinstance(operation, Member):
+            self.log.sit(operation.template.log, operation.seat, seq)
+        if operation.logged:
+            self.log.begin(seq)
         self.runs.append(QueryRun(seq, None, 0, NO_MODULES))
         self.kept = None
 
@@ -121,10 +123,10 @@ class TreeQuery(Query):
     @changing
     def read(self, seq: int) -> None:
         """Log changes from commit `seq`, the last one, on: they have a reader now."""
-        self.log.read = True
+        self.log.mark_read()
         if self.running and not self.log.open:
             self.log.lose(seq)
-            self.log.begin()
+            self.log.begin(seq)
             if isinstance(self.operation, SharedOperation):
                 self.operation.read()
 
@@ -137,6 +139,7 @@ class TreeQuery(Query):
         assert self.operation is not None, "a query that runs"
         if not self.log.open:
             self.log.lose(until)
+        self.log.stand_up(until)
         self.runs[-1].until = until
         self._results_before += self.operation.n_results
         self.operation.stop(until)
@@ -150,7 +153,7 @@ class TreeQuery(Query):
     @property
     def held_bytes(self) -> int:
         """The bytes of its operators and its log."""
-        return self.log.bytes + (0 if self.operation is None else self.operation.bytes)
+        return self.log.held_bytes + (0 if self.operation is None else self.operation.bytes)
 
     def check(self) -> None:
         """Assert all invariants of its operators."""

@@ -189,7 +189,10 @@ class Pair:
     def compare_changes(self) -> None:
         for name in (*self.live, *self.paused):
             logs = [
-                Counter((change.seq, change.time, change.sign, *plain(change.row.values())) for change in engine.changes(name, since=0))
+                Counter(
+                    (change.seq, change.time, change.sign, *plain(change.row.values()))
+                    for change in engine.changes(name, since=0)
+                )
                 for engine in self.engines
             ]
             assert logs[0] == logs[1], (name, self.engines[0].queries[name].sql, logs[0] - logs[1], logs[1] - logs[0])
