@@ -154,7 +154,7 @@ class Eddy:
                 rows_of = lineage.rows_of(n_rows)
                 prepared.fill(placement.active, rows_of)
                 for module in modules.by_text.values():
-                    outcomes = [stored_outcome(page, module, at, stop) for page, at, stop in batch.pieces]
+                    outcomes = [stored_outcome(page, module.number, at, stop) for page, at, stop in batch.pieces]
                     module.restrict(rows_of, n_rows, np.concatenate(outcomes))
                 self._join_disjuncts(source, rows_of, n_rows)
         if placement.indexes:
@@ -323,6 +323,7 @@ class Eddy:
         return index.match(batch, source.placement.float_columns, lineage.pair_slot[have:], lineage.pair_row[have:])
 
 
-def stored_outcome(page: Page, module: PredicateModule, at: int, stop: int) -> np.ndarray:
-    held = page.outcomes.get(module.number)
+def stored_outcome(page: Page, module: int, at: int, stop: int) -> np.ndarray:
+    """Whether a predicate module, by its number, is true on stored rows of a page."""
+    held = page.outcomes.get(module)
     return np.zeros(stop - at, np.bool_) if held is None else held[at:stop] == TRUE

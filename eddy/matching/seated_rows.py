@@ -9,12 +9,13 @@ same for rows that leave windows).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from eddy.matching.eddy import stored_outcome
 from eddy.streams.source import Source
+from filters.expressions.residual import TRUE, union_rows
 from filters.values.vector import Array
 from lineage.bits import ONE, U64, set_bit, trailing_zeros, words
 from lineage.kernels import Number, inline, kernel
@@ -102,32 +103,77 @@ class SeatedRows:
         if not len(self.seats):
             return
         first = max(first, self._oldest)
-        step = max(64, min(_MAX_ROWS, _MAX_BITS // (64 * self._source.placement.slots.n_words)))
-        for start in range(first, last, step):
-            yield self._stretch(start, min(start + step, last))
+        for start in range(first, last, self._step):
+            stop = min(start + self._step, last)
+            firsts = np.maximum(self._births - start, 0)
+            rows, places, seats = self._listed(self._stretch_bits(start, stop), stop - start, firsts)
+            yield rows + start, places, seats
 
-    def _stretch(self, first: int, last: int) -> Seated:
+    @property
+    def _step(self) -> int:
+        """Rows that are matched together."""
+        return max(64, min(_MAX_ROWS, _MAX_BITS // (64 * self._source.placement.slots.n_words)))
+
+    def _stretch_bits(self, first: int, last: int) -> Array:
+        """The rows of each slot among first..last, as bits."""
         source, n_rows = self._source, last - first
-        modules, n_words = source.modules, source.placement.slots.n_words
+        pieces = list(source.store.slices(first, last))
+        ranks = source.modules.bank.stored_ranks(((page.ids, at, stop) for page, at, stop in pieces), n_rows)
+        has_nulls = any(page.nulls is not None for page, _, _ in pieces)
+
+        def outcomes(module: int) -> Array:
+            return np.concatenate([stored_outcome(page, module, at, stop) for page, at, stop in pieces])
+
+        return self._matched(ranks, n_rows, has_nulls, outcomes)
+
+    def wanted(self, first: int, last: int) -> Array:
+        """For each of the rows first..last, whether some seat may have it; of versions of tables nothing is known."""
+        found = np.ones(last - first, np.bool_)
+        if not self._source.stores_ids:
+            return found
+        found[:] = False
+        step = self._step
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            union = np.zeros(words(stop - start), np.uint64)
+            union_rows(self._stretch_bits(start, stop), len(union), self._slots.astype(np.int32), union)
+            found[start - first : stop - first] = np.unpackbits(union.view(np.uint8), bitorder="little")[: stop - start]
+        return found
+
+    def at(self, positions: Array) -> Seated:
+        """The rows at ascending positions that some query has, as places among these positions, with their seats."""
+        source, n_rows = self._source, len(positions)
+        if not n_rows or not len(self.seats):
+            none = np.zeros(0, np.int64)
+            return none, None, none
+        bank = source.modules.bank
+        ranks = np.zeros((len(bank.filters), n_rows), np.int32)
+        for f in source.modules.ready_filters().tolist():
+            source.ranks_at(f, positions, ranks[f])
+        rows_of = self._matched(ranks, n_rows, True, lambda module: source.gatherer.outcomes(module, positions) == TRUE)
+        return self._listed(rows_of, n_rows, np.searchsorted(positions, self._births))
+
+    def _matched(self, ranks: Array, n_rows: int, has_nulls: bool, outcomes: Callable[[int], Array]) -> Array:
+        """The rows of each slot, as bits; of slots that no seat has nothing is told."""
+        modules, n_words = self._source.modules, self._source.placement.slots.n_words
         if len(self._mask) != n_words:
             self._mask = np.zeros(n_words, np.uint64)
             for slot in self._slots.tolist():
                 set_bit(self._mask, slot)
-        pieces = list(source.store.slices(first, last))
-        ranks = modules.bank.stored_ranks(((page.ids, at, stop) for page, at, stop in pieces), n_rows)
-        has_nulls = any(page.nulls is not None for page, _, _ in pieces)
         prepared = modules.bank.prepare(ranks, n_rows, has_nulls, modules.ready_filters())
         rows_of = np.empty((n_words * 64, words(n_rows)), np.uint64)
         prepared.fill(self._mask, rows_of)
         for module in modules.by_text.values() if modules.any_asked else ():
             if (module.interested & self._mask).any():
-                outcomes = [stored_outcome(page, module, at, stop) for page, at, stop in pieces]
-                module.restrict(rows_of, n_rows, np.concatenate(outcomes))
+                module.restrict(rows_of, n_rows, outcomes(module.number))
+        return rows_of
+
+    def _listed(self, rows_of: Array, n_rows: int, firsts: Array) -> Seated:
+        """The rows that some seat has, from the first of each seat on."""
         if len(self.seats) == 1:
             rows = np.empty(n_rows, np.int64)
-            n = list_rows_of(rows_of, n_rows, int(self._slots[0]), max(0, self._oldest - first), rows)
-            return rows[:n] + first, None, np.full(n, self.seats[0])
-        firsts = np.maximum(self._births - first, 0)
+            n = list_rows_of(rows_of, n_rows, int(self._slots[0]), int(firsts[0]), rows)
+            return rows[:n], None, np.full(n, self.seats[0])
         counts = np.zeros(n_rows, np.int64)
         count_seats(rows_of, n_rows, self._slots, firsts, counts)
         ends = np.cumsum(counts)
@@ -135,4 +181,4 @@ class SeatedRows:
         list_seats(rows_of, n_rows, self._slots, firsts, self.seats, ends - counts, seats)
         some = np.flatnonzero(counts)
         places = None if len(some) == len(seats) else np.repeat(np.arange(len(some)), counts[some])
-        return some + first, places, seats
+        return some, places, seats

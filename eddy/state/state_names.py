@@ -23,7 +23,6 @@ CLASSES: dict[str, str] = {
     "eddy.engine": "Engine",
     "eddy.streams.expiry": "Expiry",
     "eddy.reading.stream_feed": "NamedFeed StreamFeed",
-    "eddy.matching.seated_rows": "SeatedRows",
     "eddy.planning.flows": "Flow Flows OutputShare",
     "eddy.reading.join_feed": "JoinFeed",
     "eddy.joins.group_windows": "GroupWindows",
