@@ -17,7 +17,7 @@ from eddy.matching.eddy import stored_outcome
 from eddy.streams.source import Source
 from filters.expressions.residual import TRUE, union_rows
 from filters.values.vector import Array
-from lineage.bits import ONE, U64, set_bit, trailing_zeros, words
+from lineage.bits import ONE, U64, count_ones, set_bit, trailing_zeros, words
 from lineage.kernels import Number, inline, kernel
 
 #: Rows that are matched together at most, and bits of their matrix.
@@ -49,30 +49,51 @@ def list_rows_of(rows_of: np.ndarray, n_rows: int, slot: int, first: int, rows: 
     return int(n)
 
 
-@kernel("void(uint64[:,::1], int64, int64[::1], int64[::1], int64[::1])")
-def count_seats(rows_of: np.ndarray, n_rows: int, slots: np.ndarray, firsts: np.ndarray, counts: np.ndarray) -> None:
-    """Count the seats of each row. Seat k counts the rows of `slots[k]` from `firsts[k]` on."""
+@kernel("int64(uint64[:,::1], int64, int64[::1], int64[::1])")
+def count_rows_of(rows_of: np.ndarray, n_words: int, slots: np.ndarray, counts: np.ndarray) -> int:
+    """Count the rows of each slot, whenever they came; returns the sum."""
+    total = np.int64(0)
     for k in range(len(slots)):
-        for w in range(firsts[k] >> 6, (n_rows + 63) >> 6):
-            left = _word(rows_of, slots[k], w, firsts[k], n_rows)
-            while left:
-                counts[(w << 6) + np.int64(trailing_zeros(left))] += 1
-                left &= left - ONE
+        n = np.int64(0)
+        for w in range(n_words):
+            n += np.int64(count_ones(rows_of[slots[k], w]))
+        counts[k] = n
+        total += n
+    return int(total)
 
 
-@kernel("void(uint64[:,::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+@kernel("int64(uint64[:,::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1])")
 def list_seats(
-    rows_of: np.ndarray, n_rows: int, slots: np.ndarray, firsts: np.ndarray, seats: np.ndarray, at: np.ndarray, found: np.ndarray
-) -> None:
-    """List the seats that `count_seats` counts; `at[row]` is the place of the row's first one, and moves behind its last."""
+    rows_of: np.ndarray, n_rows: int, slots: np.ndarray, firsts: np.ndarray, seats: np.ndarray, counts: np.ndarray,
+    pairs: np.ndarray, at: np.ndarray,
+) -> int:  # fmt: skip
+    """List the (row, seat) pairs seat by seat, and count those of each row into `at`; returns how many.
+
+    Seat k counts the rows of `slots[k]` from `firsts[k]` on; none if `counts[k]` is 0.
+    """
+    n = np.int64(0)
     for k in range(len(slots)):
+        if counts[k] == 0:
+            continue
         for w in range(firsts[k] >> 6, (n_rows + 63) >> 6):
             left = _word(rows_of, slots[k], w, firsts[k], n_rows)
             while left:
                 row = (w << 6) + np.int64(trailing_zeros(left))
-                found[at[row]] = seats[k]
+                pairs[0, n] = row
+                pairs[1, n] = seats[k]
+                n += 1
                 at[row] += 1
                 left &= left - ONE
+    return int(n)
+
+
+@kernel("void(int64[:,::1], int64, int64[::1], int64[::1])")
+def scatter_seats(pairs: np.ndarray, n: int, at: np.ndarray, found: np.ndarray) -> None:
+    """Write the seats of pairs in order of rows; `at[row]` is the place of the row's first, and moves behind its last."""
+    for k in range(n):
+        row = pairs[0, k]
+        found[at[row]] = pairs[1, k]
+        at[row] += 1
 
 
 #: Positions of rows that some query has, and of each (row, seat) the place of the row among them; None: each row has one.
@@ -174,11 +195,12 @@ class SeatedRows:
             rows = np.empty(n_rows, np.int64)
             n = list_rows_of(rows_of, n_rows, int(self._slots[0]), int(firsts[0]), rows)
             return rows[:n], None, np.full(n, self.seats[0])
-        counts = np.zeros(n_rows, np.int64)
-        count_seats(rows_of, n_rows, self._slots, firsts, counts)
-        ends = np.cumsum(counts)
-        seats = np.empty(int(ends[-1]), np.int64)
-        list_seats(rows_of, n_rows, self._slots, firsts, self.seats, ends - counts, seats)
+        of_seats, counts = np.empty(len(self.seats), np.int64), np.zeros(n_rows, np.int64)
+        total = count_rows_of(rows_of, words(n_rows), self._slots, of_seats)
+        pairs = np.empty((2, total), np.int64)
+        n = list_seats(rows_of, n_rows, self._slots, firsts, self.seats, of_seats, pairs, counts)
+        seats = np.empty(n, np.int64)
+        scatter_seats(pairs, n, np.cumsum(counts) - counts, seats)
         some = np.flatnonzero(counts)
         places = None if len(some) == len(seats) else np.repeat(np.arange(len(some)), counts[some])
         return some, places, seats

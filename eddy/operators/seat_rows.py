@@ -10,7 +10,20 @@ import numpy as np
 from eddy.base.results import Results
 from eddy.matching.row_lists import RowLists
 from filters.values.vector import Array, Frame, ListFrame
+from lineage.kernels import kernel
 from windows.operators.recipient import SignedRows
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1])")
+def order_by_seat(seats: np.ndarray, counts: np.ndarray, order: np.ndarray) -> None:
+    """Order rows by seat, those of one seat as they come; `counts` are 0 before, one more than there are seats."""
+    for k in range(len(seats)):
+        counts[seats[k] + 1] += 1
+    for seat in range(1, len(counts)):
+        counts[seat] += counts[seat - 1]
+    for k in range(len(seats)):
+        order[counts[seats[k]]] = k
+        counts[seats[k]] += 1
 
 
 class SeatChanges:
@@ -28,7 +41,9 @@ class SeatChanges:
     @cached_property
     def _order(self) -> Array:
         """The rows by seat, in their order."""
-        return np.argsort(self._seats, kind="stable")
+        order, counts = np.empty(len(self._seats), np.int64), np.zeros(len(self._ids) + 1, np.int64)
+        order_by_seat(self._seats, counts, order)
+        return order
 
     @cached_property
     def _sorted(self) -> Array:

@@ -38,6 +38,9 @@ from windows.operators.seats import Seats
 if TYPE_CHECKING:
     from eddy.operators.tree_query import TreeQuery
 
+#: Seats that are expected to have a row before any came, and after how many times that they are counted anew.
+_SEATS_PER_ROW = 64
+_ANEW = 1.5
 #: Aggregates of a template that are logged though nobody has read them: few enough that it is not felt.
 _LOGGED = 16
 
@@ -122,6 +125,8 @@ class Template:
         self.names: list[tuple[str, ...]] = []
         #: those that the stages read now, each with the number of its block
         self.feeds: list[tuple[int, Feed]] = []
+        #: seats that have a row, at most as far as was seen lately
+        self._seats_per_row: float = _SEATS_PER_ROW / 2
         #: values of queries read by name that could not be computed, in stages that run no more
         self._named_errors_before = 0
 
@@ -238,6 +243,19 @@ class Template:
         """Values of the queries that it reads by name that could not be computed; then it has one seat."""
         named = (stage.feed for stage in self.root.stages() if isinstance(stage, FeedStage) and stage.feed.seats is None)
         return self._named_errors_before + sum(feed.errors for feed in named)
+
+    @property
+    def kept_per_row(self) -> int:
+        """How many rows the operators may keep for one row of a stream, by what they were given lately."""
+        return self.n_operators * min(len(self.members), int(2 * self._seats_per_row) + 1)
+
+    def crowds(self) -> bool:
+        """Look at how many seats had the rows of the last commit; returns whether more rows, or far fewer, are kept than was said."""
+        seen = max((feed.seats_per_row for _, feed in self.feeds if feed.seats_per_row is not None), default=None)
+        if seen is None or len(self.members) < 2:
+            return False
+        before, self._seats_per_row = self._seats_per_row, max(seen, 0.99 * self._seats_per_row)
+        return not before / _ANEW < self._seats_per_row < before * _ANEW
 
     @property
     def log_bytes(self) -> int:

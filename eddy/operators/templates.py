@@ -11,7 +11,6 @@ from eddy.operators.seat_rows import SeatChanges
 from eddy.operators.shared_groups import SharedGroups
 from eddy.operators.stage import CommitStep
 from eddy.operators.template import Member, Template
-from eddy.operators.tree_query import TreeQuery
 from eddy.streams.source import Source
 from eddy.streams.timeline import Timeline
 from windows.operators.operator import TimedOperator
@@ -27,9 +26,9 @@ class Templates:
         #: the templates that run on each timeline that has any, by key, in the order in which they started
         self.running: dict[Timeline, dict[Hashable, Template]] = {}
         self.shared = SharedGroups()
-        #: by source, operators that may keep a row of it; and what each query adds to that
+        #: by source, how many rows operators may keep for one of it; and what each template adds to that
         self._keepers: Counter[Source] = Counter()
-        self._added: dict[TreeQuery, Counter[Source]] = {}
+        self._added: dict[Template, Counter[Source]] = {}
 
     def __contains__(self, timeline: Timeline) -> bool:
         """Whether any query with operators runs on a timeline."""
@@ -45,12 +44,9 @@ class Templates:
 
     def add(self, member: Member) -> None:
         """Run a query's operators from the next commit on."""
-        template, query = member.template, member.query
+        template = member.template
         self.running.setdefault(template.timeline, {})[template.key] = template
-        n_operators = template.n_operators
-        read = Counter(source for core in member.cores for source in core.sources)
-        added = self._added[query] = Counter({source: n * n_operators for source, n in read.items()})
-        self._keepers.update(added)
+        self._charge(template)
 
     def remove(self, member: Member) -> None:
         """Run a query's operators no more; the last query takes its template with it."""
@@ -60,11 +56,20 @@ class Templates:
             del templates[template.key]
             if not templates:
                 del self.running[template.timeline]
+        self._charge(template)
+
+    def _charge(self, template: Template) -> None:
+        """Count anew how many rows a template keeps for a row of each source."""
         # those that come to nothing go
-        self._keepers -= self._added.pop(member.query)
+        self._keepers -= self._added.pop(template, Counter())
+        member = next(iter(template.members.values()), None)
+        if member is not None:
+            read, kept = Counter(source for core in member.cores for source in core.sources), template.kept_per_row
+            added = self._added[template] = Counter({source: n * kept for source, n in read.items()})
+            self._keepers.update(added)
 
     def row_bytes(self, source: Source) -> int:
-        """An upper bound of the bytes that all operators keep for one row of a source."""
+        """The bytes that all operators keep for one row of a source: at most, if as many queries have it as had others lately."""
         return _STATE_BYTES * self._keepers.get(source, 0)
 
     @property
@@ -93,3 +98,5 @@ class Templates:
             template.forget()
         for template in templates:
             template.reconsider(record)
+            if template.crowds():
+                self._charge(template)

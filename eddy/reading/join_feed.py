@@ -86,6 +86,9 @@ class JoinFeed(Feed):
             ended += [together.ended(*found) for found in self._shown(reader, reader.ended(record, True), record, ranks)]
         self._running.update(self._queries)
         plus = self._plus(begun, ranks, True)
+        n_matches = sum(len(one.matches) for one in begun)
+        if n_matches:
+            self.seats_per_row = len(plus) / n_matches
         return Delta(plus, self._minus(ended) if self.sends_ends else no_minus())
 
     def snapshot(self, record: LoggedCommit, seats: Array | None = None) -> Delta:

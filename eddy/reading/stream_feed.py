@@ -45,6 +45,8 @@ class Feed(ABC):
     seats: Seats | None
     #: output values that could not be computed
     errors: int = 0
+    #: how many seats have a row, of those in the last commit that brought any; None: none came yet
+    seats_per_row: float | None = None
 
     @abstractmethod
     def add(self, seat: int, query: Query) -> None:
@@ -107,7 +109,10 @@ class StreamFeed(Feed):
 
     def delta(self, record: LoggedCommit, ranks: Ranks) -> Delta:
         store, width = self._source.store, self._window.width_us
-        began = self._begun(ranks.first(self._source), store.end, ranks, None, True)
+        first = ranks.first(self._source)
+        began = self._begun(first, store.end, ranks, None, True)
+        if first < store.end:
+            self.seats_per_row = len(began) / (store.end - first)
         if not self.sends_ends:
             return Delta(began, no_minus())
         return Delta(began, self._ended(store.first_after(record.before - width), store.first_after(record.after - width)))
