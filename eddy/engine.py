@@ -82,8 +82,6 @@ class Engine(MergeElements):
         bounds = LogBounds(log_rows, log_bytes)
         bounds.check()
         check_state_bytes(state_bytes)
-        if not isinstance(sharing, bool):
-            raise EddyError(f"sharing is {sharing!r}", code="bad_option", hint="True or False")
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise EddyError(f"seed is {seed!r}", code="bad_option", hint="a whole number")
         #: how far past the clock the time of a row may be; None: as far as it likes
@@ -98,7 +96,7 @@ class Engine(MergeElements):
         self._catalog = Catalog()
         self._planner = Planner(self._catalog)
         self._cap = StateCap(state_bytes, self._catalog.inputs, self._committer.templates, self._spare, self._forget)
-        self._lives = Lifecycle(self, self._catalog, self._committer, self._planner, self._cap, expiry, sharing)
+        self._lives = Lifecycle(self, self._catalog, self._committer, self._planner, self._cap, expiry, bool(sharing))
         self._turn = Turn()
 
     # ---- life
@@ -128,12 +126,8 @@ class Engine(MergeElements):
             self._catalog.clear()
 
     def __repr__(self) -> str:
-        state = (
-            "closed"
-            if self._turn.closed
-            else f"{len(self._catalog.sources)} streams, {len(self._catalog.queries)} queries, commit {self._committer.seq}"
-        )
-        return f"<Engine {self._eddy.policy.name}: {state}>"
+        held = f"{len(self._catalog.sources)} streams, {len(self._catalog.queries)} queries, commit {self._committer.seq}"
+        return f"<Engine {self._eddy.policy.name}: {'closed' if self._turn.closed else held}>"
 
     # ---- streams
 

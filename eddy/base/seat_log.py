@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _REST = ("_sizes", "_among", "_bounds", "logged", "n_logged", "n_held", "unread", "_bytes_of", "bytes", "lost")
 
 
-class Block(NamedTuple):
+class CommitBlock(NamedTuple):
     """The changes of one commit."""
 
     results: Results
@@ -47,7 +47,7 @@ class SeatLog:
     )  # fmt: skip
 
     def __init__(self, among: ChangeLogs, bounds: LogBounds) -> None:
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[int, CommitBlock] = {}
         self._sizes: dict[int, int] = {}
         self._n_rows = 0
         self._among = among
@@ -73,7 +73,7 @@ class SeatLog:
         spans, packed, *rest = state
         for name, value in zip(_REST, rest, strict=True):
             setattr(self, name, value)
-        self._blocks = {seq: Block(found, *span) for (seq, span), found in zip(spans.items(), unpack(packed), strict=True)}
+        self._blocks = {seq: CommitBlock(found, *span) for (seq, span), found in zip(spans.items(), unpack(packed), strict=True)}
         self._n_rows = sum(len(block.results) for block in self._blocks.values())
 
     def begin(self, seat: int, log: ChangeLog) -> None:
@@ -121,7 +121,7 @@ class SeatLog:
         if not len(seats):
             return
         first = np.flatnonzero(np.append(True, seats[1:] != seats[:-1]))
-        block = self._blocks[seq] = Block(results, seats[first], np.append(first, len(seats)))
+        block = self._blocks[seq] = CommitBlock(results, seats[first], np.append(first, len(seats)))
         size = self._sizes[seq] = size_of(results)
         self._count(block, size)
         self._among.added += size
@@ -149,7 +149,7 @@ class SeatLog:
         self._count(self._blocks.pop(seq), -self._sizes.pop(seq))
         self.lost = seq
 
-    def _count(self, block: Block, size: int) -> None:
+    def _count(self, block: CommitBlock, size: int) -> None:
         n_rows = len(block.results)
         self._n_rows += n_rows if size > 0 else -n_rows
         self.bytes += size

@@ -1,4 +1,4 @@
-"""The membership of one query in a shared group, in place of operators of its own (`eddy/operators/operation.py`)."""
+"""The membership of one query in a shared group, in place of operators of its own (`eddy/operators/template.py`)."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ class Template:
         return self.n_operators * min(len(self.members), int(2 * self._seats_per_row) + 1)
 
     def crowds(self) -> bool:
-        """Look at how many seats had the rows of the last commit; returns whether more rows, or far fewer, are kept than was said."""
+        """Look at how many seats had the rows of the last commit; returns whether `kept_per_row` is another than it was."""
         seen = max((feed.seats_per_row for _, feed in self.feeds if feed.seats_per_row is not None), default=None)
         if seen is None or len(self.members) < 2:
             return False

@@ -54,11 +54,7 @@ class JoinFeed(Feed):
         #: seats that have given anything: rows there before are then numbered
         self._running: set[int] = set()
         #: the queries by their groups, whose matches are found together; None if they have changed
-        self._groups: list[_Together] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        """All but what is found anew from the queries."""
-        return {**vars(self), "_groups": None}
+        self._groups: list[Together] | None = None
 
     def add(self, seat: int, query: Query) -> None:
         assert isinstance(query, JoinQuery), "all blocks of a template are of one kind"
@@ -104,7 +100,7 @@ class JoinFeed(Feed):
         self._running.update(self._queries if seats is None else seats.tolist())
         return Delta(plus, no_minus())
 
-    def _together(self, chosen: Array | None) -> list[_Together]:
+    def _together(self, chosen: Array | None) -> list[Together]:
         """The queries, or those on some seats, whose matches are found together: those of one group of joins."""
         if chosen is None and self._groups is not None:
             return self._groups
@@ -112,7 +108,7 @@ class JoinFeed(Feed):
         for seat, query in sorted(self._queries.items()):
             if chosen is None or seat in chosen:
                 by_group.setdefault(query.group, {})[seat] = query
-        found = [_Together(queries) for queries in by_group.values()]
+        found = [Together(queries) for queries in by_group.values()]
         if chosen is None:
             self._groups = found
         return found
@@ -219,7 +215,7 @@ class WideTableReader(WideReader, TableReader):
     """The same where some inputs are tables."""
 
 
-class _Together:
+class Together:
     """Queries of one group of joins, by seat."""
 
     def __init__(self, queries: dict[int, JoinQuery]) -> None:

@@ -96,10 +96,6 @@ class StreamFeed(Feed):
         self._next = 0
         self._numbers = ValueCodes([Type.INT, Type.INT])
 
-    def __getstate__(self) -> dict[str, object]:
-        """All but what is found anew from the queries."""
-        return {**vars(self), "_seated": None}
-
     def add(self, seat: int, query: Query) -> None:
         self._queries[seat], self._seated = query, None
 

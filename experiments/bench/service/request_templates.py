@@ -27,7 +27,7 @@ TEMPLATES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class RequestTemplate:
     """The bytes before and after the mark."""
 
     before: bytes
@@ -45,13 +45,13 @@ def mark_of(n: int) -> int:
     return n - 10 ** (_WIDTH - 1) if n >= 10 ** (_WIDTH - 1) else n
 
 
-def make(format_: str, n_rows: int, host: str) -> list[Template]:
+def make(format_: str, n_rows: int, host: str) -> list[RequestTemplate]:
     """Requests of a format."""
     generator = np.random.default_rng(7)
     return [_make(format_, n_rows, host, generator) for _ in range(TEMPLATES)]
 
 
-def _make(format_: str, n_rows: int, host: str, generator: np.random.Generator) -> Template:
+def _make(format_: str, n_rows: int, host: str, generator: np.random.Generator) -> RequestTemplate:
     n = np.zeros(n_rows, np.int64)
     n[0] = _MARK
     columns = {"n": n, "price": np.round(generator.uniform(0, 100, n_rows), 3), "size": generator.integers(0, 1000, n_rows)}
@@ -73,4 +73,4 @@ def _make(format_: str, n_rows: int, host: str, generator: np.random.Generator) 
     mark = _MARK.to_bytes(8, "little") if format_ == "arrow" else str(_MARK).encode()
     at = body.index(mark)
     assert body.count(mark) == 1, "the mark stands once"
-    return Template(head + body[:at], body[at + len(mark) :], format_ == "arrow")
+    return RequestTemplate(head + body[:at], body[at + len(mark) :], format_ == "arrow")

@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 import uvloop
 
-from experiments.bench.service.request_templates import Template, make, mark_of
+from experiments.bench.service.request_templates import RequestTemplate, make, mark_of
 
 MAX_CONNECTIONS = 400
 CLOSED_CONNECTIONS = 32
@@ -92,7 +92,7 @@ async def _listen(host: str, port: int, seen: Seen, ready: asyncio.Event) -> Non
         writer.close()
 
 
-async def _request(connections: Connections, template: Template, mark: int, due: float, seen: Seen) -> None:
+async def _request(connections: Connections, template: RequestTemplate, mark: int, due: float, seen: Seen) -> None:
     seen.due[mark] = due
     try:
         status = await connections.send(template.request(mark))
@@ -110,7 +110,7 @@ async def _request(connections: Connections, template: Template, mark: int, due:
         seen.broken += 1
 
 
-async def _closed(connections: Connections, templates: list[Template], seconds: float, seen: Seen) -> float:
+async def _closed(connections: Connections, templates: list[RequestTemplate], seconds: float, seen: Seen) -> float:
     began = time.perf_counter()
     marks = itertools.count(1)
 
@@ -123,7 +123,7 @@ async def _closed(connections: Connections, templates: list[Template], seconds: 
     return time.perf_counter() - began
 
 
-async def _open(connections: Connections, templates: list[Template], seconds: float, rate: float, seen: Seen) -> float:
+async def _open(connections: Connections, templates: list[RequestTemplate], seconds: float, rate: float, seen: Seen) -> float:
     began = time.perf_counter()
     tasks: set[asyncio.Task[None]] = set()
     for mark in range(1, int(seconds * rate) + 1):

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from eddy import EddyError, Engine, GoneError, Query
-from eddy.base.change_log import size_of
 from eddy.base.result_log import UNREAD_BYTES
 from eddy.history.retention import bytes_kept
 from eddy.operators.tree_query import TreeQuery
@@ -69,7 +68,7 @@ def held(engine: Engine, query: Query) -> int:
 
 def logged_by(query: Query) -> int:
     assert isinstance(query, TreeQuery)
-    return query.log.bytes
+    return query.log.held_bytes
 
 
 def log_bytes(engine: Engine) -> int:
@@ -316,8 +315,8 @@ def test_cancelled_and_paused_queries_leave_no_bytes_behind() -> None:
     queries = [engine.submit(LOGGED[kind]) for kind in ("distinct", "istream", "slide")]
     feed(engine, 0, 3000, 50)
     changes = engine._catalog.timelines["main"].log.changes
-    logs = [query.log for query in queries if isinstance(query, TreeQuery)]
-    assert len(logs) == 3 and changes.bytes == sum([size_of(part) for log in logs for part in log.parts()]) > 0
+    assert len(changes.logs) == 6, "of each query, and of each template"
+    assert changes.bytes == sum(size for log in changes.logs for _, size in log.sizes()) > 0
     queries[0].pause()
     feed(engine, 3000, 4000, 50)
     for query in queries:

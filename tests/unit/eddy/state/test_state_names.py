@@ -30,7 +30,7 @@ MORE = (
     "SELECT g, SUM(k) AS x FROM s [ROWS 5] GROUP BY g",
     f"SELECT s.k, t.v FROM s {W}, t {W} WHERE s.k = t.k AND s.a * s.b > 0.1 AND (s.g LIKE 'u%' OR s.a > 0.5)",
     "SELECT x.k, rooms.floor FROM s [RANGE 1 SECOND SLIDE 100 MILLISECONDS] AS x, rooms WHERE x.g = rooms.g",
-    "SELECT DISTINCT k FROM rows",
+    "SELECT DISTINCT k FROM base",
 )
 OURS = {"lineage", "filters", "stems", "windows", "lmerge", "queries", "eddy"}
 POLICIES = ("random", "lottery", "backpressure", "fixed:nothing")
@@ -65,6 +65,7 @@ def found() -> Names:
     engine = make_engine()
     engine._lives.pace = ReplanPace(every=1, rotates=True)
     submit_all(engine)
+    engine.submit(f"SELECT k FROM s {W}", name="base")
     for sql in MORE:
         for expiry in EXPIRY:
             engine.submit(sql, expiry=expiry)
