@@ -30,7 +30,8 @@ CONDITIONS = [
 RELATIONS = {
     "distinct": "SELECT DISTINCT g FROM s [RANGE {r} MILLISECONDS] WHERE {w}",
     "except": "SELECT g, k FROM s [RANGE {r} MILLISECONDS] WHERE {w} EXCEPT SELECT g, k FROM o [RANGE 7 MILLISECONDS] WHERE {v}",
-    "except all": "SELECT g FROM s [RANGE {r} MILLISECONDS] WHERE {w} EXCEPT ALL SELECT g FROM o [RANGE 7 MILLISECONDS] WHERE {v}",
+    "except all": "SELECT g FROM s [RANGE {r} MILLISECONDS] WHERE {w} EXCEPT ALL"
+    " SELECT g FROM o [RANGE 7 MILLISECONDS] WHERE {v}",
     "intersect": "SELECT k FROM s [RANGE {r} MILLISECONDS] WHERE {w} INTERSECT SELECT k FROM o [RANGE 7 MILLISECONDS] WHERE {v}",
     "intersect all": "SELECT k FROM s [RANGE 9 MILLISECONDS] WHERE {w} INTERSECT ALL SELECT k FROM o [RANGE 7 MILLISECONDS]",
     "union": "SELECT k FROM s [RANGE {r} MILLISECONDS] WHERE {w} UNION SELECT k FROM o [RANGE 7 MILLISECONDS] WHERE {v}",
@@ -50,7 +51,8 @@ RELATIONS = {
     "derived join": "SELECT a.g, b.c FROM (SELECT DISTINCT g FROM s [RANGE {r} MILLISECONDS] WHERE {w}) AS a,"
     " (SELECT g, COUNT(*) AS c FROM o [RANGE 7 MILLISECONDS] GROUP BY g) AS b WHERE a.g = b.g AND b.c < {i}",
     "table": "SELECT d.g, t.word FROM (SELECT DISTINCT g, k FROM s [RANGE {r} MILLISECONDS] WHERE {w}) AS d, t WHERE d.k = t.k",
-    "live table": "SELECT d.g, u.word FROM (SELECT DISTINCT g, k FROM s [RANGE {r} MILLISECONDS] WHERE {w}) AS d, u WHERE d.k = u.k",
+    "live table": "SELECT d.g, u.word FROM (SELECT DISTINCT g, k FROM s [RANGE {r} MILLISECONDS] WHERE {w}) AS d, u"
+    " WHERE d.k = u.k",
     "keyed": "SELECT g, MEDIAN(x) AS m FROM d [RANGE {r} MILLISECONDS] WHERE {w} GROUP BY g",
     "window of changes": "SELECT k, COUNT(*) AS c FROM (ISTREAM (SELECT DISTINCT k FROM s [RANGE {r} MILLISECONDS] WHERE {w}))"
     " [ROWS 3] AS i GROUP BY k",
