@@ -138,9 +138,10 @@ class Catalog:
             source = self.source(name) if table is None else table
             readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
             if readers:
+                kind = "merge" if isinstance(source.intake, MergeIntake) else "stream"
                 shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
                 raise InUseError(
-                    f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
+                    f'{kind if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
                     detail=f"queries: {shown}", hint="cancel them first",
                 )  # fmt: skip
         with changing:
@@ -155,13 +156,17 @@ class Catalog:
     def source(self, name: str) -> Source:
         found = self.sources.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            names = [source.name for source in self.sources.values()]
-            is_table = isinstance(name, str) and name.lower() in self.tables
-            hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), names)
-            if isinstance(name, str) and name.lower() in self._query_by_name:
-                hint = f'"{name}" is a query'
-            raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
+            raise self._unknown("stream", name, list(self.sources.values()))
         return found
+
+    def _unknown(self, what: str, name: str, known: Sequence[Source]) -> NotFoundError:
+        """The error for the name of a stream, or merge, that is not there."""
+        is_table = isinstance(name, str) and name.lower() in self.tables
+        names = [source.name for source in known]
+        hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), names)
+        if isinstance(name, str) and name.lower() in self._query_by_name:
+            hint = f'"{name}" is a query'
+        return NotFoundError(f'{what} "{name}" does not exist', code="unknown_stream", hint=hint)
 
     def plain_source(self, name: str, hint: str) -> Source:
         """The stream of that name, which must be no merged one: `hint` says how that is given rows."""
@@ -172,7 +177,9 @@ class Catalog:
 
     def merge(self, name: str) -> tuple[Source, MergeIntake]:
         """The merged stream of that name."""
-        found = self.source(name)
+        found = self.sources.get(name.lower()) if isinstance(name, str) else None
+        if found is None:
+            raise self._unknown("merge", name, [one for one in self.sources.values() if isinstance(one.intake, MergeIntake)])
         if not isinstance(found.intake, MergeIntake):
             fact = f'"{found.name}" is a stream, not a merged one'
             raise ConflictError(fact, code="no_merge", hint=f'push("{found.name}", rows) gives it rows')
