@@ -153,20 +153,17 @@ class Catalog:
                 source.timeline.keyed.remove(source)
             del self.sources[source.name.lower()]
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str, what: str = "stream") -> Source:
+        """The stream of that name; `what` says what it is called if it is not there, and a "merge" is sought among merges."""
         found = self.sources.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            raise self._unknown("stream", name, list(self.sources.values()))
+            known = [one.name for one in self.sources.values() if what == "stream" or isinstance(one.intake, MergeIntake)]
+            is_table = isinstance(name, str) and name.lower() in self.tables
+            hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), known)
+            if isinstance(name, str) and name.lower() in self._query_by_name:
+                hint = f'"{name}" is a query'
+            raise NotFoundError(f'{what} "{name}" does not exist', code="unknown_stream", hint=hint)
         return found
-
-    def _unknown(self, what: str, name: str, known: Sequence[Source]) -> NotFoundError:
-        """The error for the name of a stream, or merge, that is not there."""
-        is_table = isinstance(name, str) and name.lower() in self.tables
-        names = [source.name for source in known]
-        hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), names)
-        if isinstance(name, str) and name.lower() in self._query_by_name:
-            hint = f'"{name}" is a query'
-        return NotFoundError(f'{what} "{name}" does not exist', code="unknown_stream", hint=hint)
 
     def plain_source(self, name: str, hint: str) -> Source:
         """The stream of that name, which must be no merged one: `hint` says how that is given rows."""
@@ -177,9 +174,7 @@ class Catalog:
 
     def merge(self, name: str) -> tuple[Source, MergeIntake]:
         """The merged stream of that name."""
-        found = self.sources.get(name.lower()) if isinstance(name, str) else None
-        if found is None:
-            raise self._unknown("merge", name, [one for one in self.sources.values() if isinstance(one.intake, MergeIntake)])
+        found = self.source(name, "merge")
         if not isinstance(found.intake, MergeIntake):
             fact = f'"{found.name}" is a stream, not a merged one'
             raise ConflictError(fact, code="no_merge", hint=f'push("{found.name}", rows) gives it rows')
