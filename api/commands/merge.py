@@ -98,7 +98,8 @@ def show(name: _Name, url: Url = None, token: Token = None, json: Json = False) 
     rows = [(of, *(f"{one[c]:.0%}" if c == "leads" else one[c] for c in columns)) for of, one in state["inputs"].items()]
     print_table(["input", *columns], rows, right=["rows", "duplicates", "settled", "contradictions", "leads"])
     for one in state["contradictions"]:
-        place = f"{one['column']} of {one['event']} at {one['time']}"
+        event = ", ".join(f"{name}={value}" for name, value in one["event"].items())
+        place = f"{one['column']} of {event} at {one['time']}"
         print(f"contradiction: {place}: {one['kept']}, {one['input']} says {one['given']}")
 
 

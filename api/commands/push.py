@@ -268,6 +268,10 @@ def _push(
         else:
             found = client.push_body(stream, part.body, part.media, of, csv=form, bad=bad)
         return found
+    except ConflictError as error:
+        if error.code == "is_merge":
+            error.hint = f"eddy push {stream} FILE --input I gives it the rows of one input"
+        raise
     except RowError as error:
         # the service counts from the start of a part
         if error.row is not None:

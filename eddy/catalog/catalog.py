@@ -138,9 +138,10 @@ class Catalog:
             source = self.source(name) if table is None else table
             readers = [query for query in self.queries.values() if source.name.lower() in query.streams]
             if readers:
+                kind = "merge" if isinstance(source.intake, MergeIntake) else "stream"
                 shown = ", ".join(query.name for query in readers[:10]) + (", ..." if len(readers) > 10 else "")
                 raise InUseError(
-                    f'{"stream" if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
+                    f'{kind if table is None else "table"} "{source.name}" is read by {len(readers)} queries',
                     detail=f"queries: {shown}", hint="cancel them first",
                 )  # fmt: skip
         with changing:
@@ -152,15 +153,16 @@ class Catalog:
                 source.timeline.keyed.remove(source)
             del self.sources[source.name.lower()]
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str, what: str = "stream") -> Source:
+        """The stream of that name; `what` says what it is called if it is not there, and a "merge" is sought among merges."""
         found = self.sources.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            names = [source.name for source in self.sources.values()]
+            known = [one.name for one in self.sources.values() if what == "stream" or isinstance(one.intake, MergeIntake)]
             is_table = isinstance(name, str) and name.lower() in self.tables
-            hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), names)
+            hint = f'"{name}" is a table: upsert and delete change it' if is_table else did_you_mean(str(name), known)
             if isinstance(name, str) and name.lower() in self._query_by_name:
                 hint = f'"{name}" is a query'
-            raise NotFoundError(f'stream "{name}" does not exist', code="unknown_stream", hint=hint)
+            raise NotFoundError(f'{what} "{name}" does not exist', code="unknown_stream", hint=hint)
         return found
 
     def plain_source(self, name: str, hint: str) -> Source:
@@ -172,7 +174,7 @@ class Catalog:
 
     def merge(self, name: str) -> tuple[Source, MergeIntake]:
         """The merged stream of that name."""
-        found = self.source(name)
+        found = self.source(name, "merge")
         if not isinstance(found.intake, MergeIntake):
             fact = f'"{found.name}" is a stream, not a merged one'
             raise ConflictError(fact, code="no_merge", hint=f'push("{found.name}", rows) gives it rows')

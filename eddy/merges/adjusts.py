@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eddy.merges.merge_inputs import MergeInput
+from eddy.merges.merge_inputs import BELOW_HINT, MergeInput
 from eddy.merges.merge_intake import MergeIntake
 from eddy.streams.source import Source
 from lineage.elements import FOREVER
@@ -42,10 +42,12 @@ def check_adjusts(
     olds = _ends(checked, n_identity + 2) if end is not None and intake.stream.unique is None else np.zeros(n, np.int64)
     if end is None:
         olds = times + 1
-    _refuse(ends < times, "the event would end before it begins", "bad_end", source, end, ends)
+    _refuse(
+        ends < times, "the event would end before it begins", "bad_end", source, end, ends, "an end at the time removes the event"
+    )
     if (ends < of.said).any():
         fact = f'input "{of.name}" said that nothing would change before {to_iso(of.said)}'
-        _refuse(ends < of.said, fact, "below_point", source, end, ends)
+        _refuse(ends < of.said, fact, "below_point", source, end, ends, BELOW_HINT)
     payloads = intake.codes.encode(checked.cells[:n_identity], checked.nulls[:n_identity], n)
     unknown = intake.unknown_events(of, times, payloads, olds)
     if beside is not None:
@@ -53,7 +55,9 @@ def check_adjusts(
     if unknown.any():
         intake.codes.release(payloads)
         fact = f'input "{of.name}" has given no such event'
-        _refuse(unknown, fact, "unknown_event", source, intake.time_column, times)
+        names = [source.schema.names[k] for k in (*intake.identity, intake.time_column)]
+        hint = f"an adjust names an event that this input gave, and that is not settled, by {', '.join(names)}"
+        _refuse(unknown, fact, "unknown_event", source, intake.time_column, times, hint)
     return np.stack([times, payloads, olds, ends])
 
 
@@ -75,9 +79,11 @@ def _ends(checked: Ingested, column: int) -> np.ndarray:
     return ends if null is None else np.where(null, FOREVER, ends)
 
 
-def _refuse(wrong: np.ndarray, fact: str, code: str, source: Source, column: int | None, values: np.ndarray) -> None:
+def _refuse(
+    wrong: np.ndarray, fact: str, code: str, source: Source, column: int | None, values: np.ndarray, hint: str
+) -> None:  # fmt: skip
     """Raise if some row is wrong, and name the first."""
     if wrong.any():
         row = int(np.argmax(wrong))
         named = None if column is None else source.schema.names[column]
-        raise RowError(fact, code=code, detail=f"the row has {to_iso(int(values[row]))}", row=row, column=named)
+        raise RowError(fact, code=code, detail=f"the row has {to_iso(int(values[row]))}", hint=hint, row=row, column=named)

@@ -26,6 +26,8 @@ from lmerge.merge import Merge
 
 #: Inputs that a merge remembers at most, those that were detached with them.
 MAX_INPUTS = 1024
+#: What helps an input that says what it said it would not.
+BELOW_HINT = "leave it out; an input that is detached and attached again has said nothing yet"
 #: What a row that an input gave may have come to.
 ROW_OUTCOMES = [NEW, KNOWN, REPEATED, SETTLED, IGNORED]
 
@@ -57,7 +59,8 @@ class MergeInput:
         if len(times) and int(times.min()) < self.said:
             row = int(np.argmax(times < self.said))
             fact = f'input "{self.name}" said that no row before {to_iso(self.said)} would come'
-            raise RowError(fact, code="below_point", detail=f"the row has {to_iso(int(times[row]))}", row=row, column=column)
+            detail = f"the row has {to_iso(int(times[row]))}"
+            raise RowError(fact, code="below_point", detail=detail, hint=BELOW_HINT, row=row, column=column)
 
     def check_order(self, times: np.ndarray, order: str | None, column: str) -> None:
         """Raise if a row is against the declared order."""
@@ -121,7 +124,7 @@ class MergeInputs:
         of = self._stream.name
         if isinstance(name, str) and name.lower() in self.detached:
             fact = f'input "{name}" of merge "{of}" is detached'
-            raise ConflictError(fact, code="detached", hint=f'attach("{of}", "{name}") lets it join again')
+            raise ConflictError(fact, code="detached", hint="attach it again, as a new input")
         known = [one.name for one in self.attached.values()]
         hint = did_you_mean(str(name), known) or f"its inputs: {', '.join(known[:10])}"
         raise NotFoundError(f'merge "{of}" has no input "{name}"', code="unknown_input", hint=hint)

@@ -111,7 +111,7 @@ class CaseMerge:
             )
         n = len(batch.kinds)
         out = np.empty((N_OUT_ROWS, n + _SPARE), np.int64)
-        outcomes, taken = np.empty(n, np.int8), np.full(n, NO_NODE)
+        outcomes, taken = np.empty(n, np.int8), self._room_for_nodes(n)
         header = self._header
         header[N_OUT] = 0
         done = 0
@@ -121,6 +121,10 @@ class CaseMerge:
             else:
                 self._make_room(int(header[LACKS]))
         return as_merged(out, int(header[N_OUT]), outcomes, taken, self._end_push())
+
+    def _room_for_nodes(self, n: int) -> np.ndarray:
+        """Return room for the node of each pushed element; none has one where the kernel writes nothing there."""
+        return np.full(n, NO_NODE)
 
     def _merge(
         self, number: int, done: int, batch: ElementBatch, out: np.ndarray, outcomes: np.ndarray, taken: np.ndarray

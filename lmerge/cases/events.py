@@ -11,14 +11,15 @@ import numpy as np
 
 from lineage.hash_table import number_of, table_shift
 from lineage.kernels import Number, inline
+from lmerge.cases.ahead import look_ahead
 from lmerge.cases.due import DUE, NO_NODE, PAYLOAD, START, link, unlink
 from lmerge.cases.header import INSERTS, POINT_OUT, PROBED, SHIFT
 from lmerge.cases.inputs import TALLIED, TOP, count_stable, count_tally, tallied
-from lmerge.cases.nodes import find_event, find_hash, has_node, make_node, n_probes
+from lmerge.cases.nodes import FIELDS, find_event, find_hash, has_node, make_node, n_probes
 from lmerge.cases.outcomes import CHANGED, IGNORED, KNOWN, SETTLED, UNKNOWN
 from lmerge.cases.points import take_stable
 from lmerge.cases.policies import HIGHEST
-from lmerge.streams.elements import ADJUST, INSERT, STABLE, hash_event
+from lmerge.streams.elements import ADJUST, INSERT, STABLE
 
 #: A run of so many skimmed elements pays for the next look.
 _FEW = 4
@@ -43,11 +44,12 @@ def merge_events(
     bits = table_shift(table)
     tops = header[INSERTS] == HIGHEST
     i = done
+    ahead = done
     goes_on = not always
     while True:
         if goes_on:
             begun = i
-            i = skim(i, number, batch, outcomes, taken, nodes, table, bits, inputs, header)
+            i, ahead = skim(i, ahead, number, batch, outcomes, taken, nodes, table, bits, inputs, header)
             goes_on = i - begun >= _FEW
         # a few elements, and after a run of skimmed ones only the one at which it ended
         stop = min(i + (1 if goes_on else TALLIED), len(kinds))
@@ -55,6 +57,7 @@ def merge_events(
         tally = np.int64(0)
         n_probed = np.int64(0)
         while i < stop and kinds[np.uint64(i)] != STABLE:
+            ahead = look_ahead(ahead, i, batch, nodes, FIELDS + number, table, bits, taken)
             at_i = np.uint64(i)
             kind = kinds[at_i]
             start = starts[at_i]
@@ -65,7 +68,7 @@ def merge_events(
                     break
                 if tops and kind == INSERT:
                     inputs[number, TOP] = max(inputs[number, TOP], start)
-            h = hash_event(start, payload)
+            h = taken[at_i]
             at = find_hash(table, bits, h)
             node = number_of(table[np.uint64(at)])
             if node >= 0:

@@ -102,6 +102,9 @@ class NodeMerge(CaseMerge):
         numbers = self._numbers
         return self._nodes, self._table, self._buckets, numbers.free, numbers.header, self._by_start, self._start_buckets
 
+    def _room_for_nodes(self, n: int) -> np.ndarray:
+        return np.empty(n, np.int64)
+
     def _make_room(self, lacks: int) -> None:
         assert lacks == NODES, "a kernel lacks room, nodes or entries"
         self._freed.append(self._take_freed())

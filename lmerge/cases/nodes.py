@@ -199,11 +199,11 @@ def gives_out(header: Number, inputs: Number, number: Number, nodes: Number, nod
 
 @inline
 def skim_nothing(
-    i: Number, number: Number, batch: Number, outcomes: Number, taken: Number, nodes: Number, table: Number, bits: Number,
-    inputs: Number, header: Number,
+    i: Number, ahead: Number, number: Number, batch: Number, outcomes: Number, taken: Number, nodes: Number, table: Number,
+    bits: Number, inputs: Number, header: Number,
 ) -> Number:  # fmt: skip
     """Take no elements: any of them may give out something."""
-    return i
+    return i, ahead
 
 
 @inline

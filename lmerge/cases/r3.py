@@ -21,7 +21,7 @@ import numpy as np
 from lineage.elements import FOREVER
 from lineage.hash_table import hash_of, number_of
 from lineage.kernels import Number, called, inline, kernel
-from lineage.memory import address_of, prefetch
+from lmerge.cases.ahead import look_ahead
 from lmerge.cases.due import DUE, NEXT, NO_NODE, PAYLOAD, START, link
 from lmerge.cases.events import merge_events
 from lmerge.cases.header import ADJUSTS, INSERTS, KEEP_ANY, PENDING, PHASE, POINT_OUT, PROBED, SHIFT, TARGET
@@ -47,12 +47,10 @@ from lmerge.cases.nodes import (
 from lmerge.cases.outcomes import KNOWN, NEW, SETTLED, UNKNOWN
 from lmerge.cases.points import ENTERING
 from lmerge.cases.policies import FIRST, LAZY
-from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch, hash_event
+from lmerge.streams.elements import ADJUST, INSERT, STABLE, ElementBatch
 
 #: No end.
 ABSENT = -(2**63)
-#: How many elements before its turn a node is asked for from memory.
-_AHEAD = 12
 
 
 @inline
@@ -82,24 +80,13 @@ def note_end(nodes: Number, node: Number, number: Number, kind: Number, end: Num
     return KNOWN + has if kind == INSERT else UNKNOWN - has
 
 
-@inline
-def look_ahead(
-    i: Number, batch: Number, nodes: Number, field: Number, table: Number, bits: Number, taken: Number
-) -> None:  # fmt: skip
-    """Keep the hash of an element, and begin to load what its input has of the node that it most likely has."""
-    h = hash_event(batch[1][np.uint64(i)], batch[2][np.uint64(i)])
-    row = address_of(nodes) + number_of(table[np.uint64(h >> bits)]) * np.int64(8 * nodes.shape[1])
-    prefetch(row)
-    prefetch(row + 8 * field)
-    taken[np.uint64(i)] = h
-
-
 @called
 def skim_known(
-    i: Number, number: Number, batch: Number, outcomes: Number, taken: Number, nodes: Number, table: Number, bits: Number,
-    inputs: Number, header: Number,
+    i: Number, ahead: Number, number: Number, batch: Number, outcomes: Number, taken: Number, nodes: Number, table: Number,
+    bits: Number, inputs: Number, header: Number,
 ) -> Number:  # fmt: skip
-    """Take elements up to a stable, or to one that makes a node or is due earlier than its node; returns how many are done."""
+    """Take elements up to a stable, or to one that makes a node or is due earlier than its node; returns how many are done, and
+    the first without a hash."""
     kinds, starts, payloads, _, ends = batch
     n = len(kinds)
     field = np.uint64(FIELDS + number)
@@ -108,11 +95,8 @@ def skim_known(
     n_probed = np.int64(0)
     point = header[POINT_OUT]
     begun = i
-    for k in range(i, min(i + _AHEAD, n)):
-        look_ahead(k, batch, nodes, FIELDS + number, table, bits, taken)
     while i < n:
-        if i + _AHEAD < n:
-            look_ahead(i + _AHEAD, batch, nodes, FIELDS + number, table, bits, taken)
+        ahead = look_ahead(ahead, i, batch, nodes, FIELDS + number, table, bits, taken)
         at_i = np.uint64(i)
         kind = kinds[at_i]
         if kind == STABLE:
@@ -155,7 +139,7 @@ def skim_known(
             tally = np.int64(0)
     count_tally(inputs, number, tally)
     header[PROBED] += n_probed + i - begun
-    return i
+    return i, ahead
 
 
 @inline

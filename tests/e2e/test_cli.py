@@ -165,14 +165,17 @@ def test_merges_are_added_fed_by_input_shown_and_dropped(eddy: Eddy, tmp_path: P
     file.write_text("sensor,temp,ts\n1,20.5,1970-01-01T00:00:01Z\n1,20.5,1970-01-01T00:00:01Z\n2,19,1970-01-01T00:00:02Z\n")
     pushed = eddy("push", "floor", str(file), "--input", "gw1")[0]
     assert pushed.startswith('2 rows into stream "floor", 1 duplicate; settled before 1970-01-01T00:00:01.500000Z, leader gw1')
-    lines = b'{"sensor": 3, "temp": 1.5, "ts": 2500}\n{"stable": 3000}\n'
+    lines = b'{"sensor": 2, "temp": 25, "ts": 2000}\n{"sensor": 3, "temp": 1.5, "ts": 2500}\n{"stable": 3000}\n'
     assert eddy.json("push", "floor", "-", "--format", "ndjson", "--input", "gw2", given=lines)["leader"] == "gw2"
-    assert "leader: gw2" in eddy("merge", "show", "floor")[0]
+    told = eddy("merge", "show", "floor")[0]
+    assert "leader: gw2" in told
+    assert "contradiction: temp of sensor=2 at 1970-01-01T00:00:02Z: 19.0, gw2 says 25.0\n" in told
     assert eddy.json("merge", "show", "floor")["inputs"]["gw1"]["duplicates"] == 1
     eddy("merge", "detach", "floor", "gw1")
     eddy("merge", "attach", "floor", "gw3", "--since", "1970-01-01T00:00:03Z")
     assert list(eddy.json("merge", "show", "floor")["inputs"]) == ["gw2", "gw3"]
-    assert "merged stream" in eddy("push", "floor", str(file), code=1)[1]
+    refused = eddy("push", "floor", str(file), code=1)[1]
+    assert refused == 'error: "floor" is a merged stream\nhint: eddy push floor FILE --input I gives it the rows of one input\n'
     assert "merge add" in eddy("push", "floor", str(file), "--input", "gw2", "--create", code=2)[1]
     eddy("merge", "drop", "floor")
     assert eddy.json("merge", "list") == []

@@ -9,7 +9,10 @@ import orjson
 import pytest
 
 from api.core.calls import Call
-from tests.fault.test_service_crashes import check
+from eddy import Engine
+from tests.fault.test_service_crashes import check, prefixes
+from tests.reference.gateways import COLUMNS as READING
+from tests.reference.gateways import END, GATEWAYS, LATENESS, QUERIES, Gateways, presented, readings
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 COLUMNS = {"a": "int", "b": "string", "ts": "timestamp"}
@@ -66,3 +69,44 @@ def script(seed: int, n_calls: int) -> list[Call]:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_merge_is_what_it_was_wherever_its_service_crashes(seed: int) -> None:
     assert check(script(seed, 30), seed, 12, seed + 1, 3 * seed) == 12
+
+
+def three_gateways(seed: int, missing: str) -> tuple[list[Call], list[Any]]:
+    """Calls of three gateways on one merge with queries over it; and the rows that must have entered in the end."""
+    chance, model = random.Random(seed), Gateways()
+    rows = readings(60)
+    definition = {
+        "columns": READING, "time": "ts", "lateness": LATENESS, "inputs": list(GATEWAYS), "unique": ["sensor"],
+        "missing": missing,
+    }  # fmt: skip
+    calls = [Call("create_merge", {"name": "m", "definition": definition})]
+    calls += [Call("submit", {"definition": {"name": name, "sql": sql.format("m")}}) for name, sql in QUERIES.items()]
+    left = {of: presented(rows, chance) for of in GATEWAYS}
+    while any(left.values()):
+        of = chance.choice([one for one, rest in left.items() if rest])
+        n = chance.randrange(1, 20)
+        part, left[of] = left[of][:n], left[of][n:]
+        model.take(of, part)
+        calls.append(Call("push_input", {"merge": "m", "input": of, "media": JSON}, orjson.dumps(part)))
+    calls.append(Call("stable", {"merge": "m", "input": "gw2", "time": END}))
+    model.say("gw2", END)
+    kept = model.in_time if missing == "any" else model.decided
+    return calls, [row for row in rows if row["ts"] in kept]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", ["any", "leader"])
+def test_three_gateways_give_what_a_plain_stream_gives_at_every_crash_point(missing: str) -> None:
+    seed = 1
+    calls, union = three_gateways(seed, missing)
+    with Engine() as engine:
+        engine.create_stream("p", READING, time="ts", lateness=LATENESS)
+        for name, sql in QUERIES.items():
+            engine.submit(sql.format("p"), name=name)
+        engine.push("p", union)
+        engine.advance(END)
+        plain = {name: sorted(map(repr, engine.answer(name).to_pylist())) for name in QUERIES}
+    last = list(prefixes(calls))[-1]["answers"]
+    assert {name: sorted(map(repr, rows)) for name, (_, _, rows, _) in last.items()} == plain
+    # whoever comes back goes on to the same end: each point of the disk, by a kill or a loss of power
+    assert check(calls, seed, 100_000, 2, 5) > len(calls)

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddy import Engine
+from experiments.cacq.lab import QUERIES, sql
+from tests.reference.comparison import compared
 
 DATA = pathlib.Path(os.environ.get("EDDY_DATA", pathlib.Path(__file__).parents[2].parent / "shared" / "data"))
 LAB = DATA / "intel_lab.parquet"
@@ -67,7 +69,10 @@ def test_the_readings_of_a_lab_give_duckdbs_answers() -> None:
 @pytest.mark.skipif(not LAB.exists(), reason=f"no real data at {LAB.name}; set EDDY_DATA to its folder")
 @pytest.mark.parametrize("missing", ["leader", "any"])
 def test_a_lab_presented_by_three_gateways_gives_the_answers_of_the_plain_stream(missing: str) -> None:
-    """Each gateway shuffles within a second or so and repeats some readings; none has a gap, so both words give all of them."""
+    """Each gateway shuffles within a second or so and repeats some readings; none has a gap, so both words give all of them.
+
+    The queries are those of the lab experiment, and some with windows.
+    """
     table = pq.read_table(LAB).slice(0, 20_000)
     rows = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
     times = rows["ts"].astype("datetime64[us]").astype(np.int64)
@@ -75,14 +80,15 @@ def test_a_lab_presented_by_three_gateways_gives_the_answers_of_the_plain_stream
     # what names a reading is its mote, its epoch and its time
     rows = {name: column[np.sort(first)] for name, column in rows.items()}
     times = times[np.sort(first)]
-    plain, merged = Engine(), Engine()
-    plain.create_stream("lab", COLUMNS, time="ts", lateness=2_000)
+    plain, merged = Engine(log_rows=1_000_000), Engine(log_rows=1_000_000)
+    plain.create_stream("readings", COLUMNS, time="ts", lateness=2_000)
     unique = ["moteid", "epoch"]
-    merged.create_merge("lab", COLUMNS, time="ts", inputs=("a", "b", "c"), unique=unique, missing=missing, lateness=2_000)
+    merged.create_merge("readings", COLUMNS, time="ts", inputs=("a", "b", "c"), unique=unique, missing=missing, lateness=2_000)
     texts = [
-        "SELECT moteid, COUNT(*) AS n, AVG(temperature) AS t, MAX(light) AS l FROM lab [RANGE 5 MINUTES] GROUP BY moteid",
-        "SELECT moteid, temperature FROM lab [RANGE 1 MINUTE] WHERE temperature > 20",
-        "SELECT COUNT(*) AS n FROM lab [RANGE 10 MINUTES SLIDE 1 MINUTE]",
+        "SELECT moteid, COUNT(*) AS n, AVG(temperature) AS t, MAX(light) AS l FROM readings [RANGE 5 MINUTES] GROUP BY moteid",
+        "SELECT moteid, temperature FROM readings [RANGE 1 MINUTE] WHERE temperature > 20",
+        "SELECT COUNT(*) AS n FROM readings [RANGE 10 MINUTES SLIDE 1 MINUTE]",
+        *map(sql, QUERIES),
     ]
     for engine in (plain, merged):
         for text in texts:
@@ -96,14 +102,22 @@ def test_a_lab_presented_by_three_gateways_gives_the_answers_of_the_plain_stream
     for part in range(8):
         for name, order in zip("abc", orders, strict=True):
             some = order[part * len(order) // 8 : (part + 1) * len(order) // 8]
-            merged.push("lab", {column: values[some] for column, values in rows.items()}, input=name)
-    plain.push("lab", rows)
+            merged.push("readings", {column: values[some] for column, values in rows.items()}, input=name)
+    plain.push("readings", rows)
     end = (int(times.max()) + 1_000_000) / 1_000
     plain.advance(end)
     merged.advance(end)
     merged.check()
-    counts = [engine.stats()["streams"]["lab"]["rows"] for engine in (plain, merged)]
+    counts = [engine.stats()["streams"]["readings"]["rows"] for engine in (plain, merged)]
     assert counts[0] == counts[1] == len(times)
     for query in plain.queries:
         ours, theirs = (Counter(map(repr, engine.answer(query).to_pylist())) for engine in (merged, plain))
         assert ours == theirs, query
+        compared()
+    for query in list(plain.queries)[-len(QUERIES) :]:
+        # a stream: all that it gave, by its time
+        ours, theirs = (
+            Counter((change.time, *change.row.values()) for change in engine.changes(query, 0)) for engine in (merged, plain)
+        )
+        assert ours == theirs and ours, query
+        compared()

@@ -28,8 +28,8 @@ MODULES = [
     *(
         f"lmerge.cases.{name}"
         for name in (
-            "header", "outcomes", "policies", "inputs", "merged", "due", "pending", "nodes", "points", "lookup", "copies",
-            "events", "case_merge", "node_merge", "ordered", "r1", "r0", "r2", "r3", "r4",
+            "header", "outcomes", "policies", "inputs", "merged", "due", "pending", "ahead", "nodes", "points", "lookup",
+            "copies", "events", "case_merge", "node_merge", "ordered", "r1", "r0", "r2", "r3", "r4",
         )
     ),
     "lmerge.merge",

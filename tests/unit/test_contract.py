@@ -23,9 +23,11 @@ from api.base.limits import Limits
 from api.cli import app as command_line
 from api.core.service import Service
 from eddy import Change, EddyError, Engine, QueryError, Receipt
+from eddy.catalog.merge_definition import MISSING, ORDERS, POLICIES
 from eddy.client import Client
 from eddy.preparing import EXPIRY
 from eddy.routing import NAMES
+from lmerge.streams.properties import CASES
 from queries.vocabulary import AGGREGATES
 from tests.reference.in_process import in_process
 from tests.unit.test_docs import CONTRACT, text_of
@@ -126,6 +128,17 @@ def test_words_of_policies_and_expiry_are_those_of_the_page() -> None:
     policies, expiry = (re.findall(r"`([a-z:+<>,.-]+)`", part) for part in section(5).split("\n* ")[1:3])
     assert policies[0] == "policy" and set(policies[1:]) == set(NAMES)
     assert expiry[0] == "expiry" and set(expiry[1:]) == set(EXPIRY)
+
+
+def test_words_of_merges_are_those_of_the_page() -> None:
+    text = section(5).split("\n* ")[3]
+    assert "not built yet" not in text.lower()
+    listed = [re.findall(r"`([A-Za-z0-9:-]+)`", part) for part in re.split(r"[;.]\s", text)]
+    words = {found[0]: set(found[1:]) for found in listed if found}
+    assert words["case"] == {"auto", *CASES}
+    assert words["policy"] == {"fraction:f", *POLICIES}
+    assert words["missing"] == set(MISSING)
+    assert words["order"] == {order for order in ORDERS if order is not None}
 
 
 GRAMMAR = re.findall(r"[A-Z_]{2,}", re.split(r"\n    aggr", section(4))[0].split("expr, p:")[1])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eddy import ConflictError, EddyError, Engine, LimitError, MergedStream, NotFoundError, RowError, SchemaError
+from eddy import ConflictError, EddyError, Engine, InUseError, LimitError, MergedStream, NotFoundError, RowError, SchemaError
 from eddy.catalog.merge_definition import merge_definition
 from eddy.merges.merge_intake import MergeIntake
 from lineage.elements import BEGINNING
@@ -122,6 +122,34 @@ def test_merge_calls_on_a_plain_stream_and_unknown_inputs_are_refused() -> None:
     with pytest.raises(ConflictError) as attached:
         engine.attach("m", "b")
     assert attached.value.code == "attached"
+
+
+def test_a_merge_that_is_not_there_is_called_one_and_the_merges_there_are_named() -> None:
+    engine = merged()
+    engine.create_stream("s", COLUMNS, time="ts")
+    with pytest.raises(NotFoundError, match='merge "mm" does not exist') as near:
+        engine.push("mm", [row(1)], input="a")
+    with pytest.raises(NotFoundError, match='merge "nothing" does not exist') as far:
+        engine.detach("nothing", "a")
+    assert (near.value.hint, far.value.hint) == ('did you mean "m"?', "there are: m")
+    engine.submit("SELECT sensor FROM m [NOW]", name="q")
+    with pytest.raises(InUseError, match='merge "m" is read by'):
+        engine.drop("m")
+
+
+def test_what_an_input_must_not_say_has_a_hint() -> None:
+    engine = merged(end="until", unique=["sensor"])
+    engine.push("m", [row(4_000, until=5_000)], input="a")
+    engine.stable("m", "a", 3_000)
+    with pytest.raises(RowError) as below:
+        engine.push("m", [row(2_000, until=5_000)], input="a")
+    with pytest.raises(RowError) as unknown:
+        engine.adjust("m", [{"sensor": 7, "ts": 4_000, "until": 4_500}], input="a")
+    engine.detach("m", "a")
+    with pytest.raises(ConflictError) as detached:
+        engine.push("m", [row(4_000, until=5_000)], input="a")
+    hints = [raised.value.hint for raised in (below, unknown, detached)]
+    assert "attached again" in hints[0] and "sensor, ts" in hints[1] and hints[2] == "attach it again, as a new input"
 
 
 def test_a_row_below_a_point_that_was_said_is_named_and_nothing_is_taken() -> None:
