@@ -91,28 +91,39 @@ def normalise(expression: Expression | None, clauses_apart: bool = True) -> Cond
     """
     if expression is None:
         return EVERY_ROW
+    return gathered([part for conjunct in top_conjuncts(expression) for part in parts_of(conjunct, clauses_apart)])
+
+
+def parts_of(conjunct: Expression, clauses_apart: bool = True) -> list[Clause | None]:
+    """A conjunct as clauses of which each must hold; an empty one holds for no row, None for every row."""
+    found = _clauses(_formula(conjunct, False))
+    if found is None:
+        return [(ResidualAtom(conjunct),)]
+    simplified = [_simplify(clause) for clause in found]
+    if not clauses_apart and any(simple is not None and len(simple) > 1 for simple in simplified):
+        return [(ResidualAtom(conjunct),)]
+    return simplified
+
+
+def gathered(parts: Iterable[Clause | None]) -> Condition:
+    """The condition that all parts hold, in its canonical order."""
     atoms: list[IndexAtom] = []
     residuals: dict[str, ResidualAtom] = {}
     clauses: dict[str, Clause] = {}
-    for conjunct in _conjuncts(expression):
-        found = _clauses(_formula(conjunct, False))
-        simplified = [(ResidualAtom(conjunct),)] if found is None else [_simplify(clause) for clause in found]
-        if not clauses_apart and any(simple is not None and len(simple) > 1 for simple in simplified):
-            simplified = [(ResidualAtom(conjunct),)]
-        for simple in simplified:
-            if simple is None:
-                continue
-            if not simple:
-                return NO_ROW
-            if len(simple) > 1:
-                ordered = tuple(sorted(simple, key=str))
-                clauses[" | ".join(map(str, ordered))] = ordered
-                continue
-            atom = simple[0]
-            if isinstance(atom, ResidualAtom):
-                residuals[str(atom)] = atom
-            else:
-                atoms.append(atom)
+    for part in parts:
+        if part is None:
+            continue
+        if not part:
+            return NO_ROW
+        if len(part) > 1:
+            ordered = tuple(sorted(part, key=str))
+            clauses[" | ".join(map(str, ordered))] = ordered
+            continue
+        atom = part[0]
+        if isinstance(atom, ResidualAtom):
+            residuals[str(atom)] = atom
+        else:
+            atoms.append(atom)
     found_conjuncts = conjunction(atoms)
     if found_conjuncts.never or not (residuals or clauses):
         return found_conjuncts
@@ -134,7 +145,7 @@ def conjunction(atoms: list[IndexAtom]) -> Condition:
     return Condition(kept, (), ()) if kept else EVERY_ROW
 
 
-def _conjuncts(expression: Expression) -> list[Expression]:
+def top_conjuncts(expression: Expression) -> list[Expression]:
     """The top-level conjuncts, without recursion."""
     found: list[Expression] = []
     stack = [expression]

@@ -24,7 +24,7 @@ APART = {
     "Engine": {"_clock", "_turn"},
     "Committer": {"listeners", "_buffers", "_failure"},
     "Eddy": {"lineage", "_trial"},
-    "Planner": {"_texts"},
+    "Planner": {"_skeletons"},
     "FilterBank": {"_pool"},
     "MatchFilters": {"_pool"},
     "RowStore": {"_spare", "_addresses", "_times_addresses"},
