@@ -95,7 +95,7 @@ class Lifting:
             return literal
         return self._constant(slot, SAME, literal.type, value)
 
-    def begin(self, params: Mapping[str, tuple[Type, Any]]) -> dict[str, Literal]:
+    def begin(self, params: Mapping[str, tuple[Type | Literal, Any]]) -> dict[str, Literal]:
         """Bind the text that was parsed: the parameters' values, slots behind those of the text, as literals."""
         if self._parsed is None:
             self._parsed = len(self.constants), frozenset(self.read)
@@ -106,7 +106,7 @@ class Lifting:
         self.read = set(read)
         literals = {}
         for slot, (name, (type_, value)) in enumerate(params.items(), start=len(self._ends)):
-            literals[name] = value if isinstance(value, Literal) else self._constant(slot, SAME, type_, value)
+            literals[name] = type_ if isinstance(type_, Literal) else self._constant(slot, SAME, type_, value)
         return literals
 
     def pinned(self, slots: Sequence[Any], taken: Sequence[int]) -> tuple[int, ...]:

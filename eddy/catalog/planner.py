@@ -33,7 +33,7 @@ from queries.lifting import NEGATIVE, TIME, Lifting, is_lonely, sameness
 from queries.literals import param_literal
 from queries.nodes import LMerge, NamedQuery, Node, Slide, Window, column_refs
 from queries.parser import parse
-from queries.refill import Refill, Unmade
+from queries.refill import Refill, Unmade, any_lifted
 from queries.skeletons import Cut, cut, slot_places
 from queries.split import split
 from queries.sql_text import SqlText
@@ -52,6 +52,8 @@ _NOWHERE = Param(0, 0, "")
 _NO_TEXT = SqlText("")
 
 AnyPlan = Plan | JoinPlan | TreePlan
+#: Of parameters: their types, or what a value stands for that is one of its own.
+_Types = tuple[Type | Literal, ...]
 
 
 class _Watched(dict[str, Any]):
@@ -113,7 +115,7 @@ class _Readings:
             return (sameness(constants, self.fixed),), constants
         read = [slots[slot] for slot in self.pinned]
         exact = [repr(value) if isinstance(value, float) else value for value in read]
-        return (sameness([*constants, *read], self.fixed), *exact), constants
+        return (sameness(constants, self.fixed), *exact), constants
 
 
 @dataclass(slots=True)
@@ -125,9 +127,9 @@ class _Skeleton:
     #: the last text that was parsed
     parsed: ParsedQuery
     lifting: Lifting
-    by_types: dict[tuple[Type, ...], list[_Readings]] = field(default_factory=dict)
+    by_types: dict[_Types, list[_Readings]] = field(default_factory=dict)
 
-    def find(self, slots: Sequence[Any], types: tuple[Type, ...], catalog: Catalog) -> AnyPlan | None:
+    def find(self, slots: Sequence[Any], types: _Types, catalog: Catalog) -> AnyPlan | None:
         """The plan for some slots, those of parameters of these types; None if it has to be bound."""
         for readings in self.by_types.get(types, ()):
             applied = readings.apply(slots)
@@ -136,7 +138,7 @@ class _Skeleton:
                 return reading.make(applied[1])
         return None
 
-    def keep(self, readings: _Readings, slots: Sequence[Any], types: tuple[Type, ...], reading: _Reading) -> None:
+    def keep(self, readings: _Readings, slots: Sequence[Any], types: _Types, reading: _Reading) -> None:
         """Hold a reading of a text with these slots."""
         held = self.by_types.setdefault(types, [])
         same = [one for one in held if (one.pinned, one.constants) == (readings.pinned, readings.constants)]
@@ -200,7 +202,7 @@ class Planner:
         read = _read_params(names, given)
         if read is None:
             # the binder knows what to say
-            return self._draft(parsed, given, {}, _Lookups(self._catalog))([])
+            return self.plan_afresh(sql, given)
         types, values = read
         literals = lifting.begin(dict(zip(names, zip(types, values))))
         lookups, watched = _Lookups(self._catalog), _Watched(given)
@@ -239,7 +241,9 @@ class Planner:
         if join is not None:
             return self._join(parsed, block, join)
         source = self._catalog.sources[block.stream.lower()]
-        outputs = source.shared_outputs(block.columns)
+        outputs = block.columns
+        if not any(any_lifted(column.expression) for column in outputs):
+            outputs = source.shared_outputs(outputs)
         condition: Any = Unmade(block.condition, clauses_apart)
         return Plan(source.name.lower(), block.window, condition, outputs, block.defaults)
 
@@ -320,18 +324,20 @@ def _checked(sql: str, params: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return params or _NO_PARAMS
 
 
-def _read_params(names: tuple[str, ...], given: Mapping[str, Any]) -> tuple[tuple[Type, ...], list[Any]] | None:
-    """The types and values of parameters with these names; None if others are given, or a value that is none."""
+def _read_params(names: tuple[str, ...], given: Mapping[str, Any]) -> tuple[_Types, list[Any]] | None:
+    """The types and values of parameters with these names; None if others are given, or something that is no value."""
     if len(given) != len(names):
         return None
     if not names:
         return (), []
-    types, values = [], []
+    types: list[Type | Literal] = []
+    values: list[Any] = []
     for name in names:
         if name not in given:
             return None
         value = given[name]
         kind = type(value)
+        type_: Type | Literal
         if kind is str and value.isascii():
             type_ = Type.STRING
         elif kind is int and KEY_MIN <= value <= KEY_MAX:
@@ -341,9 +347,7 @@ def _read_params(names: tuple[str, ...], given: Mapping[str, Any]) -> tuple[tupl
                 literal = param_literal(_NO_TEXT, _NOWHERE, name, value)
             except QueryError:
                 return None
-            # a literal in place of a value is none that others have too
-            type_ = literal.type
-            value = literal if is_lonely(literal) else literal.value
+            type_, value = (literal, literal) if is_lonely(literal) else (literal.type, literal.value)
         types.append(type_)
         values.append(value)
     return tuple(types), values

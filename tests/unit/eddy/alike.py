@@ -25,6 +25,8 @@ APART = {
     "Committer": {"listeners", "_buffers", "_failure"},
     "Eddy": {"lineage", "_trial"},
     "Planner": {"_skeletons"},
+    "Refill": {"_steps", "_place", "_n_constants"},
+    "Lifted": {"lifting"},
     "FilterBank": {"_pool"},
     "MatchFilters": {"_pool"},
     "RowStore": {"_spare", "_addresses", "_times_addresses"},
