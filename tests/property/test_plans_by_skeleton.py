@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from eddy import Engine
+from eddy.catalog import planner as planning
 from eddy.catalog.planner import Planner
 from lineage.errors import EddyError
+from queries.lifting import Lifted, Lifting
 from tests.reference.comparison import compared
 from tests.reference.functions import FUNCTIONS
 from tests.reference.join_workload import Source as JoinSource
@@ -21,7 +23,16 @@ from tests.reference.tree_sql import as_sql
 from tests.reference.window_steps import random_sources, tree_maker
 from tests.reference.workload import random_query
 
-COLUMNS = {"id": "int", "x": "float", "s": "string", "ok": "bool", "at": "timestamp[us]", "ts": "timestamp", "n": "int", "y": "float"}
+COLUMNS = {
+    "id": "int",
+    "x": "float",
+    "s": "string",
+    "ok": "bool",
+    "at": "timestamp[us]",
+    "ts": "timestamp",
+    "n": "int",
+    "y": "float",
+}
 
 
 def new_engine() -> Engine:
@@ -154,3 +165,44 @@ def test_literals_in_special_places_are_planned_alike(text: str) -> None:
                 wanted[at] = f":{name}"
                 params[name] = rng.choice(VALUES)
         same_plans(planner, text.format(*wanted), params)
+
+
+def _no_reads(lifted: Lifted) -> Any:
+    return lifted.plain().value
+
+
+def _no_sameness(values: Any, fixed: Any) -> None:
+    return None
+
+
+def _no_pins(lifting: Lifting, slots: Any, taken: Any) -> tuple[int, ...]:
+    lifted = {slot for slot, _ in lifting.constants}
+    return tuple(slot for slot in range(len(slots)) if slot not in lifted)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("where", "name", "wrong"),
+    [
+        (Lifted, "read", _no_reads),
+        (planning, "sameness", _no_sameness),
+        (Lifting, "pinned", _no_pins),
+        (planning, "NEGATIVE", -1),
+        (planning._Reading, "fits", lambda reading, catalog: True),
+    ],
+)
+def test_a_planner_that_takes_texts_for_alike_that_are_not_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, where: Any, name: str, wrong: Any
+) -> None:
+    monkeypatch.setattr(where, name, wrong)
+    if where is Lifted:
+        monkeypatch.setattr(Lifted, "value", property(wrong))
+    with pytest.raises((AssertionError, TypeError)):
+        for text, _ in PAIRS:
+            test_literals_in_special_places_are_planned_alike(text)
+        engine = new_engine()
+        engine.create_stream("r", COLUMNS, time="ts")
+        same_plans(engine._lives._planner, "SELECT id FROM r WHERE id > 1", {})
+        engine.drop("r")
+        engine.create_stream("r", {"x": "int", "id": "string"})
+        same_plans(engine._lives._planner, "SELECT id FROM r WHERE id > 1", {})

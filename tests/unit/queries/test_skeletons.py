@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from eddy import Engine
+from eddy.catalog import planner
 from eddy.operators.tree_query import TreeQuery
+from eddy.preparing import Asked
 from eddy.state.dump import dump_state, load_state
 from lineage.errors import QueryError
+from queries.parser import parse
 from queries.skeletons import cut, slot_places
 
 
@@ -130,3 +133,22 @@ def test_queries_with_operators_keep_their_own_constants_over_a_dump() -> None:
     other = load_state(dump_state(engine))
     other.push("s", {"g": ["a", "a", "b"], "v": [2, 3, 8]})
     assert [query.answer().to_pydict()["n"] for query in other.queries.values()] == [[5, 8], [8], []]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT g FROM s WHERE v = {} AND x > {}.5",
+        "SELECT g, AVG(x) AS a FROM s [RANGE 1 MINUTE] WHERE v = {} GROUP BY g HAVING AVG(x) > {}.5",
+        "SELECT g, COUNT(*) AS n FROM TUMBLE(s, INTERVAL '10 seconds') WHERE v = {} OR g LIKE 'a{}%' GROUP BY g",
+        "SELECT a.g FROM s [NOW] AS a, s [RANGE 1 DAY] AS b WHERE a.g = b.g AND a.v = {} AND b.x * 2 < {}.25",
+        "SELECT CASE WHEN v > {} THEN 'm{}' ELSE g END AS g FROM s",
+    ],
+)
+def test_texts_that_differ_in_literals_only_are_parsed_once(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.create_stream("s", {"g": "string", "v": "int", "x": "float"})
+    parsed = []
+    monkeypatch.setattr(planner, "parse", lambda *given: parsed.append(given) or parse(*given))
+    queries = engine.submit_many([Asked(text.format(7 * k + 100, 3 * k + 200)) for k in range(50)])
+    assert len(parsed) == 1 and len({query.sql for query in queries}) == 50
