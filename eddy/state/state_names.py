@@ -15,6 +15,7 @@ CLASSES: dict[str, str] = {
     "eddy.commit.committer": "Committer",
     "eddy.operators.core": "JoinCore StreamCore",
     "eddy.streams.deferral": "Deferral",
+    "eddy.streams.derived_filters": "DerivedFilters DerivedPredicate",
     "eddy.lives.early_ends": "EarlyEnds",
     "eddy.matching.eddy": "Eddy",
     "eddy.planning.edge_counts": "EdgeCounts",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal
-from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare
+from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, texts_beginning, union_of
 from lineage.schema import Type
 
 #: Beyond this many clauses a conjunct becomes one residual.
@@ -194,28 +194,46 @@ def _atom(expression: Expression, negated: bool) -> _Formula:
 
 def _indexed(call: FunctionCall, negated: bool) -> IndexAtom | None:
     """The atom when a call compares one column with constants, else None."""
+    found = compared(call, negated)
+    if found is None or not isinstance(found[0], ColumnRef):
+        return None
+    return IndexAtom(found[0].position, found[0].name, found[1])
+
+
+def compared(call: FunctionCall, negated: bool) -> tuple[Expression, Intervals] | None:
+    """What a call compares with constants, and for which of its values it is true (negated: false); None if it does not."""
     if call.op in NEGATED:
         left, right, op = call.args[0], call.args[1], call.op
         if isinstance(left, Literal):
             left, right, op = right, left, FLIPPED[op]
-        if not isinstance(left, ColumnRef) or not isinstance(right, Literal):
+        if not isinstance(right, Literal):
             return None
-        return IndexAtom(left.position, left.name, compare(left.type, NEGATED[op] if negated else op, right.value))
-    column = call.args[0] if call.args else None
-    if not isinstance(column, ColumnRef):
+        return left, compare(left.type, NEGATED[op] if negated else op, right.value)
+    if not call.args:
         return None
+    subject = call.args[0]
     if call.op == "is_null":
-        return IndexAtom(column.position, column.name, NOT_NULL if negated else ONLY_NULL)
+        return subject, NOT_NULL if negated else ONLY_NULL
+    if call.op == "like" and len(call.args) == 2 and isinstance(call.args[1], Literal):
+        begins = _prefix(call.args[1].value)
+        return None if begins is None else (subject, _complement(begins) if negated else begins)
     if call.op == "in" and all(isinstance(arg, Literal) for arg in call.args[1:]):
         values = [arg.value for arg in call.args[1:] if isinstance(arg, Literal)]
-        found = NOTHING
-        for value in values:
-            found = found.union(compare(column.type, "=", value))
+        found = union_of([compare(subject.type, "=", value) for value in values])
         if negated:
             # x NOT IN (.., NULL) is never true: it is false or unknown
             found = NOTHING if None in values else _complement(found)
-        return IndexAtom(column.position, column.name, found)
+        return subject, found
     return None
+
+
+def _prefix(pattern: object) -> Intervals | None:
+    """The texts that match a LIKE pattern without wildcards but one % at its end; None for another."""
+    if not isinstance(pattern, str) or "_" in pattern or "%" in pattern[:-1]:
+        return None
+    if not pattern.endswith("%"):
+        return compare(Type.STRING, "=", pattern)
+    return texts_beginning(pattern[:-1])
 
 
 def _complement(intervals: Intervals) -> Intervals:
