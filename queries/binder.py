@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from filters.expressions.expression import TRUE, Expression, FunctionCall, UserFunction
+from filters.expressions.expression import TRUE, Expression, FunctionCall, Literal, UserFunction
 from queries.bound import NOWHERE, BoundInput, Readable
 from queries.grouping import GroupBinder
 from queries.inputs import Derived, Input, InputBinder
 from queries.literals import check_params
 from queries.nodes import Distinct, Node, ToStream
 from queries.output_columns import bind_outputs
-from queries.scalars import ScalarBinder
+from queries.scalars import Known, ScalarBinder
 from queries.scope import Scope
 from queries.select_nodes import conjunction, read_inputs
 from queries.sets import combine, stream_error
@@ -40,6 +40,7 @@ from queries.syntax import (
 
 _NO_PARAMS: Mapping[str, object] = {}
 _NO_FUNCTIONS: Mapping[str, UserFunction] = {}
+_NO_LITERALS: Mapping[str, Literal] = {}
 _NO_NAMES: Mapping[str, Derived] = {}
 
 
@@ -49,29 +50,28 @@ def bind(
     params: Mapping[str, object] | None = None,
     functions: Mapping[str, UserFunction] | None = None,
     known_names: Callable[[], list[str]] | None = None,
+    literals: Mapping[str, Literal] | None = None,
 ) -> Node:
     """Give a parsed query its meaning over the streams, tables and running queries `lookup` knows.
 
     `lookup` takes a name in any case; `functions` has lower-case names; `known_names` is asked only for a hint. The tree names
-    what it reads as the text does. Raises `QueryError`.
+    what it reads as the text does. `literals` stand for parameters in expressions. Raises `QueryError`.
     """
     given = params or _NO_PARAMS
     if given:
         check_params(parsed, given)
     inputs = InputBinder(parsed.source, lookup, given, known_names)
-    return _QueryBinder(parsed.source, inputs, given, functions or _NO_FUNCTIONS).bind(parsed.query, _NO_NAMES).node
+    known = Known(given, literals or _NO_LITERALS, functions or _NO_FUNCTIONS)
+    return _QueryBinder(parsed.source, inputs, known).bind(parsed.query, _NO_NAMES).node
 
 
 class _QueryBinder:
     """Binds the queries of one text."""
 
-    def __init__(
-        self, source: SqlText, inputs: InputBinder, params: Mapping[str, object], functions: Mapping[str, UserFunction]
-    ) -> None:
+    def __init__(self, source: SqlText, inputs: InputBinder, known: Known) -> None:
         self._source = source
         self._inputs = inputs
-        self._params = params
-        self._functions = functions
+        self._known = known
 
     def bind(self, query: QuerySyntax, names: Mapping[str, Derived]) -> Derived:
         """A query that sees these WITH names, given in lower case."""
@@ -103,7 +103,7 @@ class _QueryBinder:
 
     def _select(self, query: SelectQuery, names: Mapping[str, Derived]) -> Derived:
         inputs, derived = self._inputs.bind(query, names, lambda inner: self.bind(inner, names))
-        scalars = ScalarBinder(self._source, Scope(self._source, inputs), self._params, self._functions)
+        scalars = ScalarBinder(self._source, Scope(self._source, inputs), self._known)
         defaults: list[str] = []
         stream, span = _find_stream(inputs, defaults)
         what = "GROUP BY" if query.group_by else "an aggregate" if query.is_grouped else "DISTINCT"

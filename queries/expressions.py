@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from filters.expressions.expression import Literal
 from queries.guards import MAX_DEPTH
+from queries.lifting import negated
 from queries.operand_parser import OperandParser
 from queries.syntax import Apply, Constant, Param, Syntax
 from queries.tokens import Cursor, TokenKind
@@ -250,7 +250,5 @@ class ExpressionParser(OperandParser):
     def _signed(self, op: str, arg: Syntax, start: int) -> Syntax:
         """A sign before a number belongs to the number; a plus elsewhere still asks for a number."""
         if isinstance(arg, Constant) and arg.literal.type.numeric:
-            value = arg.literal.value
-            assert isinstance(value, int | float)
-            return Constant(start, arg.end, Literal(arg.literal.type, -value if op == "neg" else value))
+            return Constant(start, arg.end, negated(arg.literal) if op == "neg" else arg.literal)
         return self.apply(op, (arg,), start, arg.end)

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import SupportsIndex
 
 from filters.expressions.expression import Expression, Interval, Literal
-from filters.values.dates import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import KEY_MAX, KEY_MIN, Type
 from queries.durations import UNITS_HINT, DurationError, parse_duration, timedelta_micros, timestamp_micros
+from queries.lifting import timed
 from queries.sql_text import SqlText
 from queries.syntax import ParsedQuery, Syntax, WindowParam
 from queries.windows import check_rows, check_width
@@ -98,9 +98,10 @@ def param_rows(source: SqlText, node: WindowParam, value: object) -> int:
 
 def as_timestamp(source: SqlText, node: Syntax, text: Expression) -> Literal:
     """A text literal that stands where a time is needed."""
-    assert isinstance(text, Literal) and isinstance(text.value, str)
-    micros = parse_timestamp(text.value)
-    if micros is None:
-        shown = text.value if len(text.value) <= 40 else text.value[:37] + "..."
+    assert isinstance(text, Literal) and text.type is Type.STRING
+    found = timed(text)
+    if found is None:
+        written = str(text.value)
+        shown = written if len(written) <= 40 else written[:37] + "..."
         raise source.error(f"'{shown}' is no time", node.start, node.end, "bad_timestamp", "write 2024-05-01T12:00:00Z")
-    return Literal(Type.TIMESTAMP, micros)
+    return found

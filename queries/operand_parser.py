@@ -11,9 +11,9 @@ import math
 import re
 
 from filters.expressions.expression import Literal
-from filters.values.dates import parse_timestamp
 from lineage.errors import did_you_mean
 from lineage.schema import Type
+from queries.lifting import timed
 from queries.syntax import MAX_HEIGHT, MAX_SIZE, Aggregated, Apply, Constant, Convert, Invoke, Name, Param, Syntax
 from queries.tokens import Cursor, Token, TokenKind
 from queries.vocabulary import AGGREGATES, ARRAYS, FUNCTIONS, OPERANDS, SUBQUERY, RefusedWord, never
@@ -63,7 +63,7 @@ class OperandParser(abc.ABC):
             return self._number(negative)
         if token.kind is TokenKind.STRING:
             cursor.advance()
-            return Constant(token.start, token.end, Literal(Type.STRING, token.text))
+            return Constant(token.start, token.end, self._text_literal(token))
         if token.is_symbol(":"):
             return self._param()
         if token.is_symbol("("):
@@ -110,10 +110,13 @@ class OperandParser(abc.ABC):
                 f'unexpected text behind "{cursor.name(word)}"', word, hint="only TIMESTAMP 'text' and INTERVAL 'text'"
             )
         text = cursor.advance()
-        micros = parse_timestamp(text.text)
-        if micros is None:
+        literal = timed(self._text_literal(text))
+        if literal is None:
             raise cursor.error(f"'{text.text[:40]}' is no time", text, "bad_timestamp", "write 2024-05-01T12:00:00Z")
-        return Constant(word.start, text.end, Literal(Type.TIMESTAMP, micros))
+        return Constant(word.start, text.end, literal)
+
+    def _text_literal(self, token: Token) -> Literal:
+        return self._cursor.literal(token.start, token.end, Literal(Type.STRING, token.text))
 
     def _number(self, negative: bool) -> Syntax:
         cursor = self._cursor
@@ -135,7 +138,8 @@ class OperandParser(abc.ABC):
         if not fits:
             hint = "integers are 64 bits wide; write 1e20 for a float"
             raise cursor.source.error("the number is too large", first.start, last.end, "number_too_large", hint)
-        return Constant(first.start, last.end, Literal(Type.INT if isinstance(value, int) else Type.FLOAT, value))
+        literal = Literal(Type.INT if isinstance(value, int) else Type.FLOAT, value)
+        return Constant(first.start, last.end, cursor.literal(first.start, last.end, literal))
 
     def _param(self) -> Syntax:
         start = self._cursor.token.start

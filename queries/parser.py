@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from queries.guards import check_text
+from queries.lifting import Lifting
 from queries.sources import SourceParser, take_name
 from queries.sql_text import SqlText
 from queries.syntax import (
@@ -55,15 +56,15 @@ _ALIAS_HINT = "write AS before a column's name: expr AS name"
 _FORM = "SELECT ... FROM stream"
 
 
-def parse(sql: str) -> ParsedQuery:
-    """Read a query's text; raises `QueryError` on anything that is not a query of the language.
+def parse(sql: str, lifting: Lifting | None = None) -> ParsedQuery:
+    """Read a query's text, for others too with `lifting`; raises `QueryError` on anything that is no query of the language.
 
     >>> parse("SELECT a FROM s [NOW] WHERE b > :low").params
     frozenset({'low'})
     """
     source = SqlText(sql)
     check_text(source)
-    cursor = Cursor(source, tokenize(source))
+    cursor = Cursor(source, tokenize(source), lifting)
     _check_begin(cursor)
     parser = _QueryParser(cursor)
     query = parser.parse_query()

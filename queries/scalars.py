@@ -8,6 +8,7 @@ The rules of types are in `queries/types.py`, the table of functions in `queries
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from filters.expressions.evaluate import fold
 from filters.expressions.expression import Expression, FunctionCall, Interval, Literal, UserCall, UserFunction
@@ -30,14 +31,22 @@ _MISPLACED = {
 _TIME_DIFFERENCE = "take EPOCH_MS(a) - EPOCH_MS(b), in milliseconds"
 
 
+class Known(NamedTuple):
+    """What an expression may name beside the columns of its inputs."""
+
+    params: Mapping[str, object]
+    #: in the place of parameters, where there are any
+    literals: Mapping[str, Literal]
+    #: by their names in lower case
+    functions: Mapping[str, UserFunction]
+
+
 class ScalarBinder:
     """Binds the expressions of one query over the inputs in its scope."""
 
-    __slots__ = ("source", "scope", "clause", "aggregate", "aliases", "has_constant_call", "_params", "_functions")
+    __slots__ = ("source", "scope", "clause", "aggregate", "aliases", "has_constant_call", "_known")
 
-    def __init__(
-        self, source: SqlText, scope: Scope, params: Mapping[str, object], functions: Mapping[str, UserFunction]
-    ) -> None:
+    def __init__(self, source: SqlText, scope: Scope, known: Known) -> None:
         self.source = source
         self.scope = scope
         #: what is being bound, in the words of an error
@@ -48,8 +57,7 @@ class ScalarBinder:
         self.aliases: Mapping[str, Syntax] = _NO_ALIASES
         #: whether any call over literals only was made: then folding is worth a walk
         self.has_constant_call = False
-        self._params = params
-        self._functions = functions
+        self._known = known
 
     def bind(self, node: Syntax) -> Expression:
         """The bound expression of any type."""
@@ -89,7 +97,10 @@ class ScalarBinder:
         return node.literal
 
     def _param(self, node: Param) -> Expression:
-        return param_literal(self.source, node, node.name, param_value(self.source, node, node.name, self._params))
+        found = self._known.literals.get(node.name)
+        if found is not None:
+            return found
+        return param_literal(self.source, node, node.name, param_value(self.source, node, node.name, self._known.params))
 
     def _convert(self, node: Convert) -> Expression:
         found = convert(self.source, node, node.type, self.bind(node.arg))
@@ -170,7 +181,8 @@ class ScalarBinder:
 
     def _sign(self, node: Apply) -> Expression:
         arg = self.bind(node.args[0])
-        if isinstance(arg, Literal) and isinstance(arg.value, Interval):
+        if isinstance(arg, Literal) and arg.type is Type.INTERVAL:
+            assert isinstance(arg.value, Interval)
             return arg if node.op == "plus" else Literal(Type.INTERVAL, Interval(-arg.value.months, -arg.value.micros))
         if not _is_number(arg.type):
             raise self._error(node, f"a sign needs a number, not a value of type {arg.type.value}", "")
@@ -195,9 +207,9 @@ class ScalarBinder:
             return self._time_part(node)
         if node.name in SPECIAL:
             return self._conditional(node)
-        function = self._functions.get(node.name)
+        function = self._known.functions.get(node.name)
         if function is None:
-            known = sorted({*SIGNATURES, *SPECIAL, *self._functions})
+            known = sorted({*SIGNATURES, *SPECIAL, *self._known.functions})
             hint = did_you_mean(node.name, known)
             if not hint.startswith("did you mean"):
                 hint = "register a Python function under that name first"
@@ -274,7 +286,7 @@ class ScalarBinder:
     def _call(self, kind: Type, op: str, args: tuple[Expression, ...]) -> FunctionCall:
         if not self.has_constant_call:
             for arg in args:
-                if type(arg) is not Literal:
+                if not isinstance(arg, Literal):
                     break
             else:
                 self.has_constant_call = True

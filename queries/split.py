@@ -115,7 +115,8 @@ class _Splitter:
     def _split_bands(self, conjuncts: list[Expression]) -> None:
         bands: dict[tuple[int, int], list[tuple[Band, Expression]]] = {}
         for conjunct in conjuncts:
-            band = read_band(conjunct)
+            # what reads one input is not looked into: it is kept for all values of its constants
+            band = read_band(conjunct) if len(self._inputs_of(conjunct)) == 2 else None
             if band is None or self._input_of(band.left) == self._input_of(band.right):
                 self._add(conjunct)
                 continue

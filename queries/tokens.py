@@ -14,8 +14,10 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
+from filters.expressions.expression import Literal
 from lineage.errors import QueryError
 from queries.guards import MAX_TOKENS
+from queries.lifting import Lifting
 from queries.sql_text import SqlText
 from queries.vocabulary import CLAUSES, SYMBOLS, RefusedWord
 
@@ -99,11 +101,12 @@ def tokenize(source: SqlText) -> list[Token]:
 class Cursor:
     """A position in the tokens of one query, moved forward by the grammar."""
 
-    __slots__ = ("source", "_tokens", "_at")
+    __slots__ = ("source", "_tokens", "_lifting", "_at")
 
-    def __init__(self, source: SqlText, tokens: list[Token]) -> None:
+    def __init__(self, source: SqlText, tokens: list[Token], lifting: Lifting | None = None) -> None:
         self.source = source
         self._tokens = tokens
+        self._lifting = lifting
         self._at = 0
 
     @property
@@ -145,6 +148,10 @@ class Cursor:
     def name(self, token: Token) -> str:
         """A name as the user wrote it."""
         return self.source.text[token.start : token.end] if token.kind is TokenKind.WORD else token.text
+
+    def literal(self, start: int, end: int, literal: Literal) -> Literal:
+        """A literal that stands there, lifted if the text is read for others too."""
+        return literal if self._lifting is None else self._lifting.lifted(start, end, literal)
 
     def error(self, fact: str, token: Token, code: str = "syntax_error", hint: str = "") -> QueryError:
         return self.source.error(fact, token.start, token.end, code, hint)

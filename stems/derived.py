@@ -158,6 +158,12 @@ class DerivedColumns:
         for column in self.columns.values():
             self._compute(column, page, at, stop)
 
+    def errors_in(self, column: DerivedColumn, page: Page, at: int, stop: int) -> int:
+        """The rows of a page's part for which a column cannot be computed."""
+        frame = PageFrame(page, self._store.schema, self._dictionaries, slice(at, stop))
+        evaluate(column.expression, frame)
+        return frame.errors
+
     def _compute(self, column: DerivedColumn, page: Page, at: int, stop: int) -> None:
         encoded = None
         if column.by_text is not None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from filters.expressions.evaluate import true_rows
 from filters.expressions.predicate import Atom, Condition, IndexAtom
 from filters.expressions.residual import TRUE
 from filters.values.intervals import Intervals
@@ -71,12 +72,16 @@ def condition_rows(
     dictionaries: list[Dictionary | None],
     modules: Mapping[str, int],
 ) -> np.ndarray:
-    """Which rows of a page's part satisfy a condition; `modules` numbers its residual expressions by their text."""
+    """Which rows of a page's part satisfy a condition; `modules` numbers the residual expressions that have outcomes."""
 
     def atom_rows(atom: Atom) -> np.ndarray:
         if isinstance(atom, IndexAtom):
             return interval_rows(atom.intervals, store, page, at, stop, atom.position, dictionaries[atom.position])
-        outcome = page.outcomes.get(modules[str(atom)])
+        number = modules.get(str(atom))
+        if number is None:
+            # it was a predicate on a derived column, which may have gone since
+            return true_rows(atom.expression, PageFrame(page, store.schema, dictionaries, slice(at, stop)))
+        outcome = page.outcomes.get(number)
         return np.zeros(stop - at, np.bool_) if outcome is None else outcome[at:stop] == TRUE
 
     if condition.never:

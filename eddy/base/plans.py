@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from eddy.base.results import Results
 from filters.expressions.predicate import Condition
 from filters.values.vector import ListFrame, Vector
+from lineage.identity import ById
 from queries.bound import Block, OutputColumn
 from queries.forms import Forms
 from queries.joins import Join
 from queries.nodes import GroupBy, NamedQuery, Node
+from queries.refill import Refill
 from queries.tree import walk
 from windows.spec import WindowSpec
 
@@ -109,14 +112,32 @@ class JoinPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class TreePlan:
-    """The plan of a query with operators."""
+class Trees:
+    """The trees of a query with operators, and how their blocks run."""
 
     #: the tree as it was written, before selections were pushed down: with as many blocks as its forms, in the same order
     written: Node
     forms: Forms
     #: how each of its blocks is run
-    blocks: Mapping[Block, Plan | JoinPlan]
+    blocks: ById[Block, Plan | JoinPlan]
+
+    @property
+    def root(self) -> Node:
+        """The tree as it was written, with its selections pushed down."""
+        return self.forms.forms[0].root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeShape:
+    """What plans of queries with operators have in common whose texts differ in constants only; one object for all of them.
+
+    `trees` are those of one of them, with its constants as lifted literals (`queries/lifting.py`): their values are those of no
+    other, all else is the same for all.
+    """
+
+    trees: Trees
+    #: makes the trees of a plan from its constants; its blocks have no conditions yet in `trees`
+    refill: Refill
     #: the names of the streams and tables, and of the queries, that it reads, in lower case
     streams: tuple[str, ...]
     queries: tuple[str, ...]
@@ -126,16 +147,71 @@ class TreePlan:
 
     @property
     def root(self) -> Node:
+        return self.trees.root
+
+
+class TreePlan:
+    """The plan of a query with operators: a shape and its constants. Its own trees are made when somebody asks for them."""
+
+    __slots__ = ("shape", "constants", "_trees")
+
+    def __init__(self, shape: TreeShape, constants: tuple[Any, ...]) -> None:
+        self.shape = shape
+        #: the values of the lifted literals, by their number
+        self.constants = constants
+        self._trees: Trees | None = None
+
+    @property
+    def trees(self) -> Trees:
+        if self._trees is None:
+            self._trees = self.shape.refill(self.constants)
+        return self._trees
+
+    @property
+    def written(self) -> Node:
+        return self.trees.written
+
+    @property
+    def forms(self) -> Forms:
+        return self.trees.forms
+
+    @property
+    def blocks(self) -> ById[Block, Plan | JoinPlan]:
+        """How each block of the forms is run."""
+        return self.trees.blocks
+
+    @property
+    def root(self) -> Node:
         """The tree as it was written, with its selections pushed down."""
-        return self.forms.forms[0].root
+        return self.trees.root
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return self.shape.streams
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return self.shape.queries
+
+    @property
+    def timeline(self) -> str:
+        return self.shape.timeline
+
+    @property
+    def outputs(self) -> tuple[OutputColumn, ...]:
+        return self.shape.outputs
+
+    @property
+    def defaults(self) -> tuple[str, ...]:
+        return self.shape.defaults
 
     @property
     def is_stream(self) -> bool:
-        return self.root.is_stream
+        return self.shape.root.is_stream
 
     def needs(self, query: str) -> bool:
         """Whether it reads a query (a name in lower case) elsewhere than in a merge: it cannot go on while that is paused."""
-        read = [node for node in walk(self.root) if isinstance(node, NamedQuery) and node.name.lower() == query]
+        read = [node for node in walk(self.shape.root) if isinstance(node, NamedQuery) and node.name.lower() == query]
         return not all(node.merged for node in read)
 
     @property
@@ -146,5 +222,5 @@ class TreePlan:
             (isinstance(node, GroupBy) and node.scalar)
             or (isinstance(node, NamedQuery) and not node.is_stream)
             or (isinstance(node, Block) and all(item.is_table for item in node.inputs))
-            for node in walk(self.root)
+            for node in walk(self.shape.root)
         )

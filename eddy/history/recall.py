@@ -37,6 +37,9 @@ def recall(source: Source, leg: Leg, first: int) -> None:
     if leg.dense and source.placement.keeps_ids:
         for page, at, stop in source.store.slices(first, leg.since):
             _find_ids(source, leg, page, at, stop)
+    for page, at, stop in source.store.slices(first, leg.since) if leg.derived else ():
+        for one in leg.derived:
+            one.errors_before -= source.derived.errors_in(one.column, page, at, stop)
     # a function that waits for a partner has not seen all rows that came since, either
     waiting = any(source.deferral.pending(number) for number in source.modules.numbers_of(leg.condition).values())
     for page, at, stop in source.store.slices(first, source.store.end if waiting else leg.since):
@@ -48,7 +51,8 @@ def _find_ids(source: Source, leg: Leg, page: Page, at: int, stop: int) -> None:
     n_rows = stop - at
     batch = TupleBatch(page.cells, page.nulls, at, n_rows)
     ranks = np.empty(n_rows, np.int32)
-    for position in {atom.position for atom in leg.condition.atoms() if isinstance(atom, IndexAtom)}:
+    positions = {atom.position for atom in leg.condition.atoms() if isinstance(atom, IndexAtom)}
+    for position in positions | {one.column.position for one in leg.derived}:
         f = source.modules.bank.index(position)
         assert f is not None, "a dense leg has its predicates in the bank"
         filter_ = source.modules.bank.filters[f]
@@ -61,12 +65,12 @@ def _find_outcomes(source: Source, leg: Leg, page: Page, at: int, stop: int) -> 
     if condition.never or all(isinstance(atom, IndexAtom) for atom in condition.atoms()):
         return
     wanted = np.ones(stop - at, np.bool_)
-    for atom in condition.conjuncts:
-        wanted &= interval_rows(
-            atom.intervals, source.store, page, at, stop, atom.position, source.dictionaries[atom.position]
-        )  # fmt: skip
-    for residual in condition.residuals:
-        wanted &= _outcome(source, residual, page, at, stop, wanted)
+    within = [(atom.position, atom.intervals) for atom in condition.conjuncts]
+    for position, intervals in within + [(one.column.position, one.intervals) for one in leg.derived]:
+        wanted &= interval_rows(intervals, source.store, page, at, stop, position, source.dictionaries[position])
+    for residual in leg.single():
+        if not isinstance(residual, IndexAtom):
+            wanted &= _outcome(source, residual, page, at, stop, wanted)
     for clause in condition.clauses:
         for either in clause:
             if not isinstance(either, IndexAtom):

@@ -14,7 +14,7 @@ from eddy.streams.legs import Leg
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from filters.expressions.predicate import Condition, IndexAtom
-from filters.expressions.wording import say_atom, say_condition
+from filters.expressions.wording import say_atom, say_condition, say_expression
 from filters.index.candidates import key_columns
 from windows.patterns import MONOTONIC, OPERATORS, STREAM_CASES, STRICT
 from windows.spec import WindowSpec
@@ -154,16 +154,26 @@ def _stems(plan: JoinPlan, sources: list[Source]) -> list[str]:
 def _modules(source: Source, condition: Condition) -> list[tuple[str, str, int]]:
     """(name, predicate, number of other slots there) of each module that the condition needs."""
     found = []
+    derived = source.placement.derived
+    on_columns = {} if derived is None else derived.on_columns(condition, source.modules.by_text)
     for atom in condition.atoms():
+        value = None if isinstance(atom, IndexAtom) else on_columns.get(str(atom))
         if isinstance(atom, IndexAtom):
-            f = source.modules.bank.index(atom.position)
-            others = 0 if f is None else source.modules.bank.filters[f].n_predicates
-            found.append((f"filter:{source.name}.{atom.name}", say_atom(atom, source.schema), others))
+            found.append((f"filter:{source.name}.{atom.name}", say_atom(atom, source.schema), _others(source, atom.position)))
+        elif value is not None:
+            column = source.derived.columns.get(value)
+            others = 0 if column is None else _others(source, column.position)
+            found.append((f"filter:{source.name}.{say_expression(value)}", say_atom(atom, source.schema), others))
         else:
             module = source.modules.by_text.get(str(atom))
             name = module.name if module is not None else "predicate module"
             found.append((name, say_atom(atom, source.schema), 0 if module is None else len(module.slots)))
     return found
+
+
+def _others(source: Source, position: int) -> int:
+    f = source.modules.bank.index(position)
+    return 0 if f is None else source.modules.bank.filters[f].n_predicates
 
 
 def _placement(source: Source, condition: Condition, leg: Leg | None) -> str:

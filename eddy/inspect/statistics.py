@@ -14,6 +14,7 @@ from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
 from eddy.routing.base import Ledger
+from eddy.streams.legs import Leg
 from eddy.streams.source import Source
 from eddy.streams.table_source import TableSource
 from filters.expressions.predicate import IndexAtom
@@ -158,6 +159,13 @@ def _module(ledger: Ledger, number: int) -> dict[str, Any]:
     }
 
 
+def _leg_errors(source: Source, leg: Leg) -> int:
+    """Values that could not be computed for a leg's condition."""
+    atoms = [atom for clause in (leg.single(), *leg.condition.clauses) for atom in clause]
+    modules = [source.modules.by_text[str(atom)].errors for atom in atoms if not isinstance(atom, IndexAtom)]
+    return sum(modules) + sum(one.column.errors - one.errors_before for one in leg.derived)
+
+
 def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
     """The counters of one query."""
     if isinstance(query, TreeQuery):
@@ -172,8 +180,7 @@ def of_query(query: Query, catalog: Catalog) -> dict[str, Any]:
         source, leg = catalog.input(query.stream), query.leg
         shared = 0 if query.window.is_stream else source.store.bytes()
         results, errors = query.results(0 if leg is None else source.placement.leg_results(leg)), query.errors
-        for atom in () if leg is None else leg.condition.atoms():
-            errors += 0 if isinstance(atom, IndexAtom) else source.modules.by_text[str(atom)].errors
+        errors += 0 if leg is None else _leg_errors(source, leg)
     return {
         "id": query.id,
         "state": query.state,

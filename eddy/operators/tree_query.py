@@ -42,7 +42,7 @@ class TreeQuery(Query):
         #: None while it does not run
         self.operation: Member | SharedOperation | None = None
         #: an aggregate is logged for those who read it
-        aggregate = not tree_plan.is_stream and any(isinstance(node, GroupBy) for node in walk(tree_plan.root))
+        aggregate = not tree_plan.is_stream and any(isinstance(node, GroupBy) for node in walk(tree_plan.shape.root))
         self.log = ChangeLog(timeline.log.changes, bounds, aggregate)
 
     @property
@@ -72,7 +72,7 @@ class TreeQuery(Query):
 
     @property
     def is_stream(self) -> bool:
-        return self.tree_plan.root.is_stream
+        return self.tree_plan.shape.root.is_stream
 
     @property
     def opens(self) -> bool:
@@ -80,11 +80,11 @@ class TreeQuery(Query):
 
     @property
     def update_pattern(self) -> str:
-        return self.tree_plan.root.update_pattern
+        return self.tree_plan.shape.root.update_pattern
 
     @property
     def ends_known(self) -> bool:
-        return self.tree_plan.root.ends_known
+        return self.tree_plan.shape.root.ends_known
 
     @property
     def ends_early(self) -> bool:
@@ -92,15 +92,15 @@ class TreeQuery(Query):
 
     @property
     def levels(self) -> int:
-        return levels(self.tree_plan.root)
+        return levels(self.tree_plan.shape.root)
 
     @property
     def ordered(self) -> bool:
-        return is_ordered(self.tree_plan.root)
+        return is_ordered(self.tree_plan.shape.root)
 
     @property
     def union_bits(self) -> int:
-        return union_bits(self.tree_plan.root)
+        return union_bits(self.tree_plan.shape.root)
 
     def start(self, seq: int, operation: Member | SharedOperation) -> None:
         """Run from the next commit on."""

@@ -186,7 +186,7 @@ def _way_of_values(kind: type) -> Callable[[Any], Any] | None:
     """How to pickle a class of plain values: by its constructor, which takes half the time; None for other classes."""
     if issubclass(kind, tuple):
         return lambda obj: (kind, tuple(obj))
-    if not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
+    if not dataclasses.is_dataclass(kind) or "__dataclass_fields__" not in vars(kind) or hasattr(kind, "__post_init__"):
         return None
     fields = dataclasses.fields(kind)
     frozen = kind.__dataclass_params__.frozen  # type: ignore[attr-defined]  # a dataclass has them

@@ -18,7 +18,8 @@ from typing import Protocol
 
 import numpy as np
 
-from filters.expressions.predicate import Condition
+from eddy.streams.derived_filters import DerivedPredicate
+from filters.expressions.predicate import Atom, Condition, IndexAtom
 from lineage.bits import ONE, U64
 from lineage.kernels import kernel
 from lineage.slots import resized
@@ -74,6 +75,8 @@ class Leg:
     index_column: int | None = None
     #: per clause, the slots of its disjuncts
     disjuncts: tuple[list[int], ...] = ()
+    #: what of its condition is an interval of a derived column
+    derived: tuple[DerivedPredicate, ...] = ()
     #: in the order in which they came: a tuple of few, for most legs have one, or the keys of a dict
     queries: tuple[LegReader, ...] | dict[LegReader, None] = ()
     #: inputs of joins that read it; such a leg is matched but not listed
@@ -83,6 +86,14 @@ class Leg:
     def key(self) -> tuple[WindowSpec, Condition]:
         """The window and condition, which identify a leg."""
         return self.window.window, self.condition
+
+    def single(self) -> list[Atom]:
+        """The atoms that must each be true, without those that are predicates on derived columns."""
+        found = self.condition.single()
+        if not self.derived:
+            return list(found)
+        texts = {text for one in self.derived for text in one.texts}
+        return [atom for atom in found if isinstance(atom, IndexAtom) or str(atom) not in texts]
 
     def add(self, query: LegReader) -> None:
         """Add a query."""

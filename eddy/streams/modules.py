@@ -57,7 +57,7 @@ class Modules:
         self._name = name
         self._store = store
         self._numbers = numbers
-        self.bank = FilterBank(store.schema, dictionaries)
+        self.bank = FilterBank(store.columns, dictionaries)
         #: predicate modules by the text of their expression
         self.by_text: dict[str, PredicateModule] = {}
         self._retained = Retained()
@@ -84,7 +84,6 @@ class Modules:
     # ---- predicates of slots
 
     def on_assign(self, slot: int) -> None:
-        self.bank.on_assign(slot)
         for module in self.by_text.values():
             module.on_assign(slot)
 
@@ -96,14 +95,7 @@ class Modules:
     def add(self, slot: int, atom: Atom, label: str) -> None:
         """Apply a predicate for a slot; `label` names a module that is made for it."""
         if isinstance(atom, IndexAtom):
-            f = self.bank.add(slot, atom.position, atom.intervals)
-            if f == len(self.filter_module):
-                number = self.ledger.add(f"filter:{self._name}.{atom.name}", _FILTER_COST_NS)
-                self.filter_module = np.append(self.filter_module, number)
-                if number == len(self.filter_of):
-                    self.filter_of = np.append(self.filter_of, np.int32(-1))
-                self.filter_of[number] = f
-            self._count_predicate(self.filter_module[f], 1)
+            self.put(slot, atom.position, atom.intervals)
             return
         text = str(atom)
         module = self.by_text.get(text)
@@ -119,6 +111,29 @@ class Modules:
         module.add(slot)
         self._count_predicate(module.number, 1)
 
+    def put(self, slot: int, position: int, intervals: Intervals) -> None:
+        """Apply intervals of a column for a slot; the column may be a derived one."""
+        f = self.bank.add(slot, position, intervals)
+        if f == len(self.filter_module):
+            self.filter_module = np.append(self.filter_module, -1)
+        if self.filter_module[f] < 0:
+            number = self.ledger.add(f"filter:{self._name}.{self._store.columns[position].name}", _FILTER_COST_NS)
+            self.filter_module[f] = number
+            if number == len(self.filter_of):
+                self.filter_of = np.append(self.filter_of, np.int32(-1))
+            self.filter_of[number] = f
+        self._count_predicate(self.filter_module[f], 1)
+
+    def take(self, slot: int, position: int, intervals: Intervals) -> None:
+        """Apply intervals of a column for a slot no more; a filter on a derived column goes with its last predicate."""
+        f = self.bank.remove(slot, position, intervals, self._store.end)
+        number = int(self.filter_module[f])
+        self._count_predicate(number, -1)
+        if position >= len(self._store.schema) and not self.bank.filters[f].n_predicates:
+            self.bank.vacate(f)
+            self.filter_module[f] = self.filter_of[number] = -1
+            self._free_number(number)
+
     def _count_predicate(self, module: int, by: int) -> None:
         """Count a predicate of a module up or down; the first one adds the module to routes, the last one removes it."""
         predicates = self.ledger.predicates
@@ -130,8 +145,7 @@ class Modules:
     def remove(self, slot: int, atom: Atom) -> None:
         """Apply a predicate for a slot no more."""
         if isinstance(atom, IndexAtom):
-            f = self.bank.remove(slot, atom.position, atom.intervals, self._store.end)
-            self._count_predicate(self.filter_module[f], -1)
+            self.take(slot, atom.position, atom.intervals)
             return
         module = self.by_text[str(atom)]
         module.remove(slot)
@@ -147,11 +161,12 @@ class Modules:
         self.ledger.remove(number)
 
     def numbers_of(self, condition: Condition) -> Mapping[str, int]:
-        """Numbers of the predicate modules of a condition, by the text of their expression."""
+        """Numbers of the predicate modules of a condition, by the text of their expression; predicates on derived columns have
+        none."""
         if not condition.residuals and not condition.clauses:
             return NO_MODULES
         texts = [str(atom) for atom in condition.atoms() if not isinstance(atom, IndexAtom)]
-        return {text: self.by_text[text].number for text in texts}
+        return {text: self.by_text[text].number for text in texts if text in self.by_text}
 
     def end_run(self, condition: Condition, until: int) -> None:
         """A run with this condition ends after a commit, but can still be read in the log."""

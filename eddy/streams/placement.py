@@ -15,6 +15,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from eddy.streams.derived_filters import DerivedFilters
 from eddy.streams.legs import Clauses, Leg, LegReader, WindowClass, claim_slot
 from eddy.streams.modules import Modules
 from eddy.streams.outputs import Outputs
@@ -38,12 +39,14 @@ class Placement:
     """The legs of one stream and their places; `stores_ids`: rows that windows let go of are matched by region ids."""
 
     def __init__(
-        self, store: RowStore, dictionaries: list[Dictionary | None], modules: Modules, stores_ids: bool = True
+        self, store: RowStore, dictionaries: list[Dictionary | None], modules: Modules, derived: DerivedFilters | None,
+        stores_ids: bool = True,
     ) -> None:  # fmt: skip
         self._store = store
-        self._schema = store.schema
         self._dictionaries = dictionaries
         self._modules = modules
+        #: None: every residual is a predicate module
+        self.derived = derived
         self.legs: dict[tuple[WindowSpec, Condition], Leg] = {}
         #: the legs of joins: apart from the others, for their rows are not listed
         self.held: dict[tuple[WindowSpec, Condition], Leg] = {}
@@ -166,7 +169,7 @@ class Placement:
     def _drop_leg(self, leg: Leg) -> None:
         """Drop a leg without readers: free its slots and predicates."""
         del self.legs[leg.key]
-        for column in key_columns(leg.condition, self._schema):
+        for column in key_columns(leg.condition, self._store.schema):
             self._fixing[column].pop(leg, None)
         self._unplace(leg)
         leg.window.n_legs -= 1
@@ -189,7 +192,7 @@ class Placement:
         for leg in (*self.legs.values(), *self.held.values()):
             if not leg.dense:
                 continue
-            placed = [(leg.slot, atom) for atom in leg.condition.single()]
+            placed = [(leg.slot, atom) for atom in leg.single()]
             for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
                 placed.extend(zip(slots, clause, strict=True))
             for slot, atom in placed:
@@ -197,6 +200,10 @@ class Placement:
                     f = self._modules.bank.index(atom.position)
                     assert f is not None and slot is not None
                     found.setdefault(f, {})[slot] = atom.intervals
+            for one in leg.derived:
+                f = self._modules.bank.index(one.column.position)
+                assert f is not None and leg.slot is not None
+                found.setdefault(f, {})[leg.slot] = one.intervals
         return found
 
     def _window_class(self, window: WindowSpec) -> WindowClass:
@@ -227,7 +234,11 @@ class Placement:
         self._claim(leg.slot, leg)
         if listed:
             set_bit(self.legs_mask, leg.slot)
-        for atom in leg.condition.single():
+        if self.derived is not None:
+            leg.derived = self.derived.place(leg.condition, self._modules.by_text)
+            for one in leg.derived:
+                self._modules.put(leg.slot, one.column.position, one.intervals)
+        for atom in leg.single():
             self._modules.add(leg.slot, atom, leg.label)
         for clause in leg.condition.clauses:
             slots = []
@@ -274,8 +285,13 @@ class Placement:
                 self.clauses.remove(leg)
                 self._modules.version += not self.clauses.n_clauses
                 leg.disjuncts = ()
-            for atom in leg.condition.single():
+            for atom in leg.single():
                 self._modules.remove(leg.slot, atom)
+            for one in leg.derived:
+                self._modules.take(leg.slot, one.column.position, one.intervals)
+            if self.derived is not None:
+                self.derived.release(leg.condition, leg.derived)
+            leg.derived = ()
             clear_bit(self.legs_mask, leg.slot)
             self._release(leg.slot)
         leg.slot = leg.index_column = None
@@ -284,7 +300,7 @@ class Placement:
 
     def _index_column(self, leg: Leg) -> int | None:
         """The column by whose candidate index the leg should be found, None for a dense slot."""
-        columns = key_columns(leg.condition, self._schema)
+        columns = key_columns(leg.condition, self._store.schema)
         best = None
         for column in columns:
             fixing = self._fixing.setdefault(column, {})
@@ -309,7 +325,7 @@ class Placement:
 
     def _make_index(self, column: int, newcomer: Leg) -> None:
         """Move the legs that fix a column from bits to a candidate index."""
-        self.indexes[column] = CandidateIndex(column, self._schema, self._dictionaries)
+        self.indexes[column] = CandidateIndex(column, self._store.schema, self._dictionaries)
         for leg in [leg for leg in self._fixing[column] if leg is not newcomer and leg.dense]:
             results = self.leg_results(leg)
             readers = list(leg.queries)
@@ -365,7 +381,7 @@ class Placement:
                 assert self._sparse_leg[leg.slot] is leg and self.sparse_class[leg.slot] == leg.window.number
             else:
                 owned.add(leg.slot)
-                for atom in leg.condition.single():
+                for atom in leg.single():
                     expect(leg.slot, atom)
                 for clause, slots in zip(leg.condition.clauses, leg.disjuncts, strict=True):
                     for atom, slot in zip(clause, slots, strict=True):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from eddy.streams.deferral import Deferral
+from eddy.streams.derived_filters import DerivedFilters
 from eddy.streams.expiry import Expiry
 from eddy.streams.legs import WindowClass
 from eddy.streams.modules import Modules
@@ -89,7 +90,8 @@ class Source:
         if key or end_column is not None or taken_back:
             self.own_ends = OwnEnds(self.store, self.gatherer, key, end_column, taken_back)
         self.modules = Modules(name, self.store, self.dictionaries, module_numbers)
-        self.placement = Placement(self.store, self.dictionaries, self.modules, self.stores_ids)
+        filters = DerivedFilters(self.derived) if self.stores_ids else None
+        self.placement = Placement(self.store, self.dictionaries, self.modules, filters, self.stores_ids)
         self.log = StreamLog(self.placement, self.modules, len(schema))
         self.deferral = Deferral(self)
         self.expiry = Expiry(self)
@@ -133,6 +135,7 @@ class Source:
             new_code = dictionary.compact(np.unique(np.concatenate(used)))
             self.store.recode(column, new_code)
             self.stems.recode(column)
+            self.modules.bank.forget_codes()
             if not pushed:
                 continue
             self.row_ends.recode(column)
@@ -140,7 +143,6 @@ class Source:
                 self.own_ends.recode(column)
             self.intake.recode(column, new_code)
             self.placement.recode(column)
-            self.modules.bank.forget_codes()
 
     def bytes(self) -> dict[str, int]:
         return {

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal
-from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare
+from filters.values.intervals import NOT_NULL, NOTHING, ONLY_NULL, Intervals, compare, texts_beginning, union_of
 from lineage.schema import Type
 
 #: Beyond this many clauses a conjunct becomes one residual.
@@ -91,28 +91,39 @@ def normalise(expression: Expression | None, clauses_apart: bool = True) -> Cond
     """
     if expression is None:
         return EVERY_ROW
+    return gathered([part for conjunct in top_conjuncts(expression) for part in parts_of(conjunct, clauses_apart)])
+
+
+def parts_of(conjunct: Expression, clauses_apart: bool = True) -> list[Clause | None]:
+    """A conjunct as clauses of which each must hold; an empty one holds for no row, None for every row."""
+    found = _clauses(_formula(conjunct, False))
+    if found is None:
+        return [(ResidualAtom(conjunct),)]
+    simplified = [_simplify(clause) for clause in found]
+    if not clauses_apart and any(simple is not None and len(simple) > 1 for simple in simplified):
+        return [(ResidualAtom(conjunct),)]
+    return simplified
+
+
+def gathered(parts: Iterable[Clause | None]) -> Condition:
+    """The condition that all parts hold, in its canonical order."""
     atoms: list[IndexAtom] = []
     residuals: dict[str, ResidualAtom] = {}
     clauses: dict[str, Clause] = {}
-    for conjunct in _conjuncts(expression):
-        found = _clauses(_formula(conjunct, False))
-        simplified = [(ResidualAtom(conjunct),)] if found is None else [_simplify(clause) for clause in found]
-        if not clauses_apart and any(simple is not None and len(simple) > 1 for simple in simplified):
-            simplified = [(ResidualAtom(conjunct),)]
-        for simple in simplified:
-            if simple is None:
-                continue
-            if not simple:
-                return NO_ROW
-            if len(simple) > 1:
-                ordered = tuple(sorted(simple, key=str))
-                clauses[" | ".join(map(str, ordered))] = ordered
-                continue
-            atom = simple[0]
-            if isinstance(atom, ResidualAtom):
-                residuals[str(atom)] = atom
-            else:
-                atoms.append(atom)
+    for part in parts:
+        if part is None:
+            continue
+        if not part:
+            return NO_ROW
+        if len(part) > 1:
+            ordered = tuple(sorted(part, key=str))
+            clauses[" | ".join(map(str, ordered))] = ordered
+            continue
+        atom = part[0]
+        if isinstance(atom, ResidualAtom):
+            residuals[str(atom)] = atom
+        else:
+            atoms.append(atom)
     found_conjuncts = conjunction(atoms)
     if found_conjuncts.never or not (residuals or clauses):
         return found_conjuncts
@@ -134,7 +145,7 @@ def conjunction(atoms: list[IndexAtom]) -> Condition:
     return Condition(kept, (), ()) if kept else EVERY_ROW
 
 
-def _conjuncts(expression: Expression) -> list[Expression]:
+def top_conjuncts(expression: Expression) -> list[Expression]:
     """The top-level conjuncts, without recursion."""
     found: list[Expression] = []
     stack = [expression]
@@ -183,28 +194,46 @@ def _atom(expression: Expression, negated: bool) -> _Formula:
 
 def _indexed(call: FunctionCall, negated: bool) -> IndexAtom | None:
     """The atom when a call compares one column with constants, else None."""
+    found = compared(call, negated)
+    if found is None or not isinstance(found[0], ColumnRef):
+        return None
+    return IndexAtom(found[0].position, found[0].name, found[1])
+
+
+def compared(call: FunctionCall, negated: bool) -> tuple[Expression, Intervals] | None:
+    """What a call compares with constants, and for which of its values it is true (negated: false); None if it does not."""
     if call.op in NEGATED:
         left, right, op = call.args[0], call.args[1], call.op
         if isinstance(left, Literal):
             left, right, op = right, left, FLIPPED[op]
-        if not isinstance(left, ColumnRef) or not isinstance(right, Literal):
+        if not isinstance(right, Literal):
             return None
-        return IndexAtom(left.position, left.name, compare(left.type, NEGATED[op] if negated else op, right.value))
-    column = call.args[0] if call.args else None
-    if not isinstance(column, ColumnRef):
+        return left, compare(left.type, NEGATED[op] if negated else op, right.value)
+    if not call.args:
         return None
+    subject = call.args[0]
     if call.op == "is_null":
-        return IndexAtom(column.position, column.name, NOT_NULL if negated else ONLY_NULL)
+        return subject, NOT_NULL if negated else ONLY_NULL
+    if call.op == "like" and len(call.args) == 2 and isinstance(call.args[1], Literal):
+        begins = _prefix(call.args[1].value)
+        return None if begins is None else (subject, _complement(begins) if negated else begins)
     if call.op == "in" and all(isinstance(arg, Literal) for arg in call.args[1:]):
         values = [arg.value for arg in call.args[1:] if isinstance(arg, Literal)]
-        found = NOTHING
-        for value in values:
-            found = found.union(compare(column.type, "=", value))
+        found = union_of([compare(subject.type, "=", value) for value in values])
         if negated:
             # x NOT IN (.., NULL) is never true: it is false or unknown
             found = NOTHING if None in values else _complement(found)
-        return IndexAtom(column.position, column.name, found)
+        return subject, found
     return None
+
+
+def _prefix(pattern: object) -> Intervals | None:
+    """The texts that match a LIKE pattern without wildcards but one % at its end; None for another."""
+    if not isinstance(pattern, str) or "_" in pattern or "%" in pattern[:-1]:
+        return None
+    if not pattern.endswith("%"):
+        return compare(Type.STRING, "=", pattern)
+    return texts_beginning(pattern[:-1])
 
 
 def _complement(intervals: Intervals) -> Intervals:

@@ -50,7 +50,7 @@ from lineage.bits import BYTE_BITS, FULL, U64, OutputArrays, clear_bit_of, set_b
 from lineage.dictionary import Dictionary
 from lineage.kernels import kernel
 from lineage.ragged import Ragged
-from lineage.schema import Schema
+from lineage.schema import Column
 
 #: Bytes that the region tables of one stream may take: 256 for each of 8192 queries. Five attributes of 100 values take a
 #: quarter of it at 8192 queries; it stays in the nearer cache levels.
@@ -86,12 +86,17 @@ def fill_slot(table: np.ndarray, rows: np.ndarray, n_regions: int, slot: int, on
 class FilterBank:
     """The grouped filters of a stream over one page of slots."""
 
-    def __init__(self, schema: Schema, dictionaries: list[Dictionary | None], table_budget: int = TABLE_BUDGET) -> None:
-        self.schema = schema
+    def __init__(
+        self, columns: Sequence[Column], dictionaries: list[Dictionary | None], table_budget: int = TABLE_BUDGET
+    ) -> None:  # fmt: skip
+        """`columns` and `dictionaries` are by position, and grow with derived columns."""
+        self.columns = columns
         self.dictionaries = dictionaries
         self.table_budget = table_budget
         self.filters: list[GroupedFilter] = []
         self._by_position: dict[int, int] = {}
+        #: filters whose column has gone, to be used for others
+        self._vacant: list[int] = []
         self.n_words = 1
         #: above it no slot has a predicate: after it has doubled, half the page is empty
         self._top = 0
@@ -174,11 +179,34 @@ class FilterBank:
         if multi:
             self._multi = None
 
+    def vacate(self, f: int) -> None:
+        """The column of a filter goes, after its last predicate."""
+        filter_ = self.filters[f]
+        assert not filter_.n_predicates and not filter_.n_cuts, "no predicate is left"
+        del self._by_position[filter_.position]
+        if f in self._strings:
+            self._strings.remove(f)
+        self._vacant.append(f)
+
     def _new_filter(self, position: int) -> int:
-        f = len(self.filters)
+        column, dictionary = self.columns[position], self.dictionaries[position]
+        f = self._vacant.pop() if self._vacant else len(self.filters)
         self._by_position[position] = f
+        if f < len(self.filters):
+            filter_ = self.filters[f]
+            filter_.turn_to(column, position, dictionary)
+            self._plan[f, :3] = _found_by(filter_)
+        else:
+            filter_ = self._add_filter(column, position, dictionary)
+        if filter_.cell_kind == CELL_STRING:
+            self._strings.append(f)
+        self._changed(multi=True)
+        return f
+
+    def _add_filter(self, column: Column, position: int, dictionary: Dictionary | None) -> GroupedFilter:
+        f = len(self.filters)
         self._cuts.append()
-        filter_ = GroupedFilter(self.schema.columns[position], position, self.dictionaries[position], f, self._cuts)
+        filter_ = GroupedFilter(column, position, dictionary, f, self._cuts)
         self.filters.append(filter_)
         n_slots = self.n_words * 64
         self.low = np.vstack([self.low, np.zeros((1, n_slots), np.int32)])
@@ -186,16 +214,8 @@ class FilterBank:
         self.interested = np.vstack([self.interested, np.zeros((1, self.n_words), np.uint64)])
         self.visits = np.vstack([self.visits, np.zeros((1, 3), np.int64)])
         self._rows.append(np.array([self._new_row(), self._new_row()], np.int32))
-        is_string = filter_.cell_kind == CELL_STRING
-        plan = np.array([(position, filter_.cell_kind, GIVEN if is_string else BY_SEARCH, TABLE)], np.int32)
-        self._plan = np.vstack([self._plan, plan])
-        if is_string:
-            self._strings.append(f)
-        self._changed(multi=True)
-        return f
-
-    def on_assign(self, slot: int) -> None:
-        """A slot has a new owner: nothing is held for it, for free slots admit everything."""
+        self._plan = np.vstack([self._plan, np.array([(*_found_by(filter_), TABLE)], np.int32)])
+        return filter_
 
     def resize(self, n_words: int) -> None:
         """Make room for more slots, which admit everything, or give up those beyond the width."""
@@ -435,6 +455,11 @@ class FilterBank:
                 )
         used = [row for f in range(len(self.filters)) for row in self._rows.view(f).tolist()]
         assert sorted(used + self._free_rows) == list(range(len(self.table))), "every table row is used once or free"
+
+
+def _found_by(filter_: GroupedFilter) -> tuple[int, int, int]:
+    """The column of a filter, the kind of its cells, and how its ranks come."""
+    return filter_.position, filter_.cell_kind, GIVEN if filter_.cell_kind == CELL_STRING else BY_SEARCH
 
 
 class RankBounds(Protocol):

@@ -163,6 +163,15 @@ class GroupedFilter:
         self._behind: list[tuple[int, bool]] = []
         self._rank_of_code: np.ndarray | None = None
 
+    def turn_to(self, column: Column, position: int, dictionary: Dictionary | None) -> None:
+        """Be the filter of another column, while there is no predicate; ids that stored rows carry are not given out again."""
+        self.column = column
+        self.position = position
+        self.dictionary = dictionary
+        self.cell_kind = {Type.FLOAT: CELL_FLOAT, Type.STRING: CELL_STRING}.get(column.type, CELL_INT)
+        self._finder = self._rank_of_code = None
+        self._behind.clear()
+
     @property
     def cuts(self) -> Any:
         """The cuts, ascending: an int64 array, or a list of str."""

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from lineage.schema import KEY_MAX, KEY_MIN, Type
@@ -121,6 +123,28 @@ def _normal(spans: list[Span]) -> tuple[Span, ...]:
                 continue
         merged.append((lo, hi))
     return tuple(merged)
+
+
+def union_of(sets: Sequence[Intervals]) -> Intervals:
+    """The values in any of some sets; a sort, however many they are."""
+    return Intervals(_normal([span for one in sets for span in one.spans]), any(one.null for one in sets))
+
+
+def texts_beginning(prefix: str) -> Intervals:
+    """The texts that begin with one.
+
+    >>> str(texts_beginning("ab")), str(texts_beginning(""))
+    ("['ab', 'ac')", '[, )')
+    """
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    if not prefix:
+        return NOT_NULL
+    if not kept:
+        return Intervals(((prefix, None),))
+    following = ord(kept[-1]) + 1
+    # no text holds a surrogate
+    after = kept[:-1] + chr(0xE000 if following == 0xD800 else following)
+    return Intervals(((prefix, after),))
 
 
 def _below(key: Key | None) -> Intervals:

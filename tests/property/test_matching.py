@@ -126,7 +126,7 @@ class World:
     def __init__(self, seed: int, budget: int) -> None:
         self.rng = random.Random(seed)
         self.dictionaries = [Dictionary() if column.type is Type.STRING else None for column in SCHEMA.columns]
-        self.bank = FilterBank(SCHEMA, self.dictionaries, budget)
+        self.bank = FilterBank(SCHEMA.columns, self.dictionaries, budget)
         self.twin = ReferenceEddy(SCHEMA.names)
         #: slot -> its predicates by column name, and the end of the store when it was put there
         self.queries: dict[int, dict[str, Intervals]] = {}

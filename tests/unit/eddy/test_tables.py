@@ -314,7 +314,7 @@ def test_a_table_in_use_is_not_dropped_and_cancelling_leaves_nothing() -> None:
     engine = make(retroactive=True)
     push(engine, "s", (1, 10, 1000))
     before = engine.stats()["tables"]["t"]["bytes"]
-    texts = [JOINED, "SELECT name FROM t WHERE name LIKE 'a%'", "SELECT s.v, t.name FROM s, t WHERE s.v < t.k"]
+    texts = [JOINED, "SELECT name FROM t WHERE name LIKE '%a'", "SELECT s.v, t.name FROM s, t WHERE s.v < t.k"]
     queries = [engine.submit(text, name=f"reader{n}") for n, text in enumerate(texts)]
     with pytest.raises(InUseError) as error:
         engine.drop("T")

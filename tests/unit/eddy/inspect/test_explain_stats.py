@@ -18,7 +18,7 @@ def test_explain_tells_the_plan_of_a_query() -> None:
     assert (plan["query"], plan["id"], plan["state"], plan["kind"]) == ("hot", 1, "running", "relation")
     assert (plan["stream"], plan["timeline"], plan["policy"]) == ("readings", "main", "lottery")
     kinds = sorted(name.partition("#")[0] for name in plan["modules"])
-    assert kinds == ["filter:readings.temp", "function:risky", "residual:hot"]
+    assert kinds == ["filter:readings.(temp * sensor)", "filter:readings.temp", "function:risky"]
     assert [operator["name"] for operator in plan["operators"]] == plan["modules"]
     assert plan["update_pattern"] == "weakest"
     edge = {"from": "readings", "to": "result", "update_pattern": "weakest", "ends_known": True, "cases": ["+->+", "-->-"]}
@@ -107,7 +107,8 @@ def test_modules_are_named_by_stream_and_column_function_and_number() -> None:
     )
     names = list(engine.stats()["modules"])
     kinds = sorted(name.partition("#")[0] for name in names)
-    assert kinds == ["filter:readings.temp", "function:risky", "function:risky", "residual:q1", "residual:q1"]
+    filters = ["filter:readings.(temp * sensor)", "filter:readings.temp"]
+    assert kinds == [*filters, "function:risky", "function:risky", "residual:q1"]
     assert len(set(names)) == 5
 
 

@@ -119,7 +119,7 @@ def test_a_disjunction_over_several_columns_keeps_its_atoms_together() -> None:
 
 
 def test_a_disjunction_of_residuals_alone_is_one_residual() -> None:
-    found = normalise(either(call("<", A, B), call("like", S, Literal(Type.STRING, "x%"))))
+    found = normalise(either(call("<", A, B), call("like", S, Literal(Type.STRING, "%x"))))
     assert found.clauses == () and found.conjuncts == ()
     (atom,) = found.residuals
     assert isinstance(atom, ResidualAtom) and isinstance(atom.expression, FunctionCall) and atom.expression.op == "or"

@@ -24,7 +24,7 @@ class Bank:
     """A bank and the predicates in it."""
 
     def __init__(self, budget: int = TABLE_BUDGET) -> None:
-        self.bank = FilterBank(SCHEMA, [None] * len(SCHEMA), budget)
+        self.bank = FilterBank(SCHEMA.columns, [None] * len(SCHEMA), budget)
         self.held: dict[int, dict[int, Intervals]] = {}
 
     def add(self, slot: int, position: int, intervals: Intervals) -> None:
