@@ -247,7 +247,8 @@ class Lifecycle:
         hidden = Query(self._engine, query.id, query.name, query.sql, (), shared.plan)
         core = StreamCore(hidden, self._catalog.sources[shared.plan.stream], False)
         births = self._births(query, core.sources, hidden.windows)
-        query.complete_since_us = complete_since(query.timeline.now, core.sources, hidden.windows, births)
+        read = dict.fromkeys(query.tree_plan.blocks, (core.sources, hidden.windows, births))
+        query.complete_since_us = tree_complete_since(query.tree_plan.root, query.timeline.now, read)
         core.start(self._committer.seq, births)
         return self._committer.operations.shared.join(query, shared, core)
 

@@ -40,7 +40,7 @@ from eddy.state.state_graph import GraphReader, GraphWriter, NotAllowed, NotDump
 from lineage.errors import EddyError
 
 #: The number of the shapes that the objects of a state have.
-LAYOUT = 7
+LAYOUT = 8
 
 MAGIC = b"eddystat"
 #: Magic, layout, number of other parts, lengths of the table and of the graph.
