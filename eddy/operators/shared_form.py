@@ -182,6 +182,11 @@ def _shared(root: Node, grouped: GroupBy, rows: _Input, distinct: bool) -> Share
     return Shareable(form, face, rows.plan, listed, tuple(found), names)
 
 
+def _column(type_: Type, place: int) -> ColumnRef:
+    """A column of the frame of a face; what the query calls it is not part of the face."""
+    return ColumnRef(type_, f"c{place}", place)
+
+
 def _stored(column: Expression | int) -> int:
     assert isinstance(column, ColumnRef), "a column of the stream"
     return column.position
@@ -199,13 +204,13 @@ def _moved(root: Node, grouped: GroupBy, columns: Sequence[Expression | int], ke
     def moved(column: ColumnRef) -> Expression:
         place = column.position
         if place >= n_keys:
-            return ColumnRef(column.type, column.name, place - n_keys + len(keys))
+            return _column(column.type, place - n_keys + len(keys))
         key = columns[place]
         if isinstance(key, int):
-            return ColumnRef(column.type, column.name, n_cells + key)
-        return ColumnRef(column.type, column.name, keys.index(place)) if isinstance(key, ColumnRef) else key
+            return _column(column.type, n_cells + key)
+        return _column(column.type, keys.index(place)) if isinstance(key, ColumnRef) else key
 
-    refs = [ColumnRef(column.type, column.name, at) for at, column in enumerate(grouped.columns)]
+    refs = [_column(column.type, at) for at, column in enumerate(grouped.columns)]
     having = root.condition if isinstance(root, Select) else None
     outputs = [column.expression for column in root.columns] if isinstance(root, Select) else refs
     expressions = outputs if having is None else [*outputs, having]
