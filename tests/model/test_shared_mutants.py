@@ -89,7 +89,7 @@ def _one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = Touches.__init__
 
     def apart(self: Touches, *given: Any) -> None:
-        exact(self, *given[:-1], False)
+        exact(self, *given[:-1], False)  # type: ignore[call-arg]
 
     monkeypatch.setattr(Touches, "__init__", apart)
 

@@ -21,9 +21,14 @@ from tests.reference.window_steps import KEEP, POLICIES, WindowStepMaker
 from tests.reference.workload import MS, arithmetic, combine, compare
 
 #: Wide against the steps of time: a query is young for some of them.
-WINDOWS = [Window(40 * MS), Window(40 * MS), Window(90 * MS), Window(3 * MS), NOW]
-STEPS = [Slide(40 * MS, 20 * MS), Slide(40 * MS, 10 * MS), Slide(10 * MS, 30 * MS), Slide(25 * MS, 25 * MS)]
-EXTENTS = [Slide(each.width, each.slide, bounds=True, called=called) for each in STEPS for called in (False, True)]
+WINDOWS: list[Window | Slide] = [Window(40 * MS), Window(40 * MS), Window(90 * MS), Window(3 * MS), NOW]
+STEPS: list[Window | Slide] = [Slide(40 * MS, 20 * MS), Slide(40 * MS, 10 * MS), Slide(10 * MS, 30 * MS), Slide(25 * MS, 25 * MS)]
+EXTENTS: list[Window | Slide] = [
+    Slide(each.width, each.slide, bounds=True, called=called)
+    for each in STEPS
+    if isinstance(each, Slide)
+    for called in (False, True)
+]
 KEYS = [("g",), ("g",), ("k",), ("g", "k"), ()]
 #: Running queries at a time.
 MAX_SHARED = 12
@@ -37,7 +42,8 @@ class SharedMaker:
         self._streams = streams
         self._keys = rng.choice(KEYS)
         #: of which windows are, and whether extents are keys
-        self._windows, self._bound = rng.choice([(WINDOWS, ()), (WINDOWS, ()), (STEPS, ()), (EXTENTS, ("window_end",))])
+        self._windows = rng.choice([WINDOWS, WINDOWS, STEPS, EXTENTS])
+        self._bound = ("window_end",) if self._windows is EXTENTS else ()
         self._window = rng.choice(self._windows)
         #: whether queries show a column that is computed with a constant
         self._extra = rng.random() < 0.5

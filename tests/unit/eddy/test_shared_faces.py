@@ -1,4 +1,4 @@
-"""Queries that show the same sums in their own way: constants, names, windows in steps, DISTINCT; as each alone would give them."""
+"""Queries that show the same sums in their own way: constants, names, windows in steps, DISTINCT; as each alone would."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_query_that_takes_the_place_of_a_cancelled_one_has_its_own_constants(e
 
 
 def test_listeners_get_each_query_under_the_names_that_it_gave(engine: Engine) -> None:
-    named = {}
+    named: dict[int, list[str]] = {}
     for name in ("n", "m", "n"):
         query = engine.submit(f"SELECT g, COUNT(*) AS {name} FROM s {SPAN} WHERE a < {len(named) + 2} GROUP BY g")
         named[query.id] = ["g", name]
