@@ -161,14 +161,13 @@ class FaceChanges:
 
     def times(self, sign: int, places: Array | slice = slice(None)) -> Array:
         """When a row left, or came: with the extent that holds it, else when its cell was touched, of a value when it flipped."""
-        rows, form, touches = self._rows[sign][places], self._group.form, self._moves.touches
+        rows, form = self._rows[sign][places], self._group.form
         if form.by_extent:
             return np.full(len(rows), self._moves.boundary if sign > 0 else self._moves.former + form.window.slide_us)
-        assert touches is not None, "a cell changes by rows"
         members, groups = self._readers.numbers[self._cells.readers[rows]], self._cells.groups[rows]
         if form.distinct and sign > 0:
-            return touches.flipped(members, groups, self._cells.now[0, rows])
-        return touches.touched(members, groups)
+            return self._moves.touches.flipped(members, groups, self._cells.now[0, rows])
+        return self._moves.touches.touched(members, groups)
 
     def logged(self) -> dict[int, list[Results]]:
         """The changes of each logged reader that has any, - before +, each in order of time."""

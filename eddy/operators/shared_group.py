@@ -15,7 +15,8 @@ The rows of members whose condition is more than one interval are **listed** (`e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,14 +53,26 @@ _NO_NULLS = np.zeros(0, np.uint8)
 _NO_BITS = np.zeros((0, 1), np.uint64)
 
 
-class GroupMoves(NamedTuple):
+class GroupMoves:
     """What a commit did to a group."""
 
-    #: None if no row came or went
-    touches: Touches | None
-    #: the boundaries at which the extents shown before and after it were complete; equal if there are none
-    former: int
-    boundary: int
+    __slots__ = ("former", "boundary", "_rows", "_touches")
+
+    def __init__(self, former: int, boundary: int, rows: Callable[[], Touches] | None = None) -> None:
+        """`rows`: gives the rows that came and went; None if there are none."""
+        #: the boundaries at which the extents shown before and after it were complete; equal if there are none
+        self.former = former
+        self.boundary = boundary
+        self._rows = rows
+        self._touches: Touches | None = None
+
+    @property
+    def touches(self) -> Touches:
+        """When cells changed; a listener that asks for no times never needs it."""
+        if self._touches is None:
+            assert self._rows is not None, "a cell changes by rows"
+            self._touches = self._rows()
+        return self._touches
 
 
 class SharedGroup:
@@ -82,6 +95,8 @@ class SharedGroup:
         self._groups = np.zeros(LEAST, np.int64)
         self._regions = np.zeros(LEAST, np.int64)
         self._ranges: tuple[int, int, AttributeRanges] | None = None
+        #: positions that a commit which was admitted adds, and those that it takes away
+        self._spans = [(self.end, self.end), (self.end, self.end)]
         #: groups of the rows that the last commit ended
         self._ended = np.zeros(0, np.int64)
 
@@ -133,7 +148,7 @@ class SharedGroup:
 
     def readers(self) -> Readers:
         """The watched members."""
-        return self.members.readers(self.sums.readers_at())
+        return self.members.readers(self.sums)
 
     def ranges(self) -> AttributeRanges:
         """The range of regions of each member, from the grouped filter of the attribute."""
@@ -183,7 +198,8 @@ class SharedGroup:
 
     def admit(self, record: LoggedCommit) -> bool:
         """Find the groups of a logged commit's new rows; False, and nothing changed, if there are too many groups."""
-        first, last = self.window.arrivals(self.end, record)
+        self._spans = self.window.spans(self.low, self.end, record)
+        first, last = self._spans[0]
         self._hold_ring(last - self.low)
         self._enter(first, last)
         n_words = len(self.codes) * self.sums.words_a_group(len(self.ranges().rank_of))
@@ -194,37 +210,39 @@ class SharedGroup:
 
     def take(self, record: LoggedCommit) -> GroupMoves | None:
         """Apply an admitted commit to the sums; None if it changes nothing."""
-        window = self.window
-        self._judge()
-        first, last = window.arrivals(self.end, record)
-        low, high = window.ends(self.low, last, record)
+        window, spans = self.window, self._spans
+        if window.slide:
+            self._judge()
+        (first, last), (low, high) = spans
         former, boundary = (window.boundary(clock) if self.form.by_extent else 0 for clock in (record.before, record.after))
         self.low, self.end = low, last
         if first >= last and low >= high:
             self._ended = self._ended[:0]
-            return None if former == boundary else GroupMoves(None, former, boundary)
+            return None if former == boundary else GroupMoves(former, boundary)
         self._write_regions(first, last)
-        spans = [(first, last), (low, high)]
+        n_came = max(0, last - first)
         positions = np.concatenate([np.arange(*span) for span in spans])
         signs = np.ones(len(positions), np.int64)
-        signs[max(0, last - first) :] = -1
-        self._ended = self._groups[positions[signs < 0] & self._mask]
-        values, times = self._values(spans), window.times(spans)
+        signs[n_came:] = -1
+        self._ended = self._groups[positions[n_came:] & self._mask]
+        values, kept = self._values(spans), None
         never = window.never_in(max(first, low), min(last, high))
         if len(never):
             kept = ~np.isin(positions, never)
-            positions, signs, times = positions[kept], signs[kept], times[kept]
+            positions, signs = positions[kept], signs[kept]
             values = [(cells[kept], nulls[kept] if len(nulls) else nulls) for cells, nulls in values]
-        bits = self._apply(positions, signs, values)
+        rows, bits = self._apply(positions, signs, values)
         self.low = high
         self.sums.settle(high)
-        slots = positions & self._mask
-        ranges = self.ranges()
-        touches = Touches(
-            self._groups[slots], ranges.rank_of[self._regions[slots]], positions, times, signs, ranges.low, ranges.high,
-            self.members.born, self.rows.listed(), bits, bool(window.slide),
-        )  # fmt: skip
-        return GroupMoves(touches, former, boundary)
+
+        def touches() -> Touches:
+            ranges, times = self.ranges(), window.times(spans)
+            return Touches(
+                rows.groups, ranges.rank_of[rows.regions], positions, times if kept is None else times[kept], signs, ranges.low,
+                ranges.high, self.members.born, self.rows.listed(), bits, bool(window.slide),
+            )  # fmt: skip
+
+        return GroupMoves(former, boundary, touches)
 
     def settle(self) -> None:
         """Drop the groups without rows, at the end of a commit."""
@@ -248,14 +266,14 @@ class SharedGroup:
             np.concatenate([former.former, now.former], axis=1), np.concatenate([former.now, now.now], axis=1),
         )  # fmt: skip
 
-    def _apply(self, positions: Array, signs: Array, values: list[tuple[Array, Array]]) -> Array:
-        """Add rows to the sums, or take them back; returns the bits of the listed members."""
+    def _apply(self, positions: Array, signs: Array, values: list[tuple[Array, Array]]) -> tuple[MovedRows, Array]:
+        """Add rows to the sums, or take them back; returns them, and the bits of the listed members."""
         slots = positions & self._mask
         listed = self.rows.listed()
         bits = self.rows.bits(listed, positions) if len(listed) else _NO_BITS
         rows = MovedRows(self._groups[slots], self._regions[slots], positions, signs, values)
         self.sums.apply(rows, self.ranges(), Listed(listed, bits) if len(listed) else None)
-        return bits
+        return rows, bits
 
     def _judge(self) -> None:
         """Count the extents that rows which came since the last commit were too late for, for each member that they count for."""

@@ -19,6 +19,7 @@ from eddy.operators.shared_form import Face
 from filters.expressions.expression import Literal
 from filters.values.vector import Array, Vector
 from lineage.growth import LEAST, fitted, room_for
+from windows.shared.aggregates import SharedAggregates
 from windows.state.cells import Cells
 from windows.state.netting import group_stops
 
@@ -218,10 +219,10 @@ class Members:
         """Whether so few are logged that one more may be, though nobody has read it."""
         return int(np.count_nonzero(self.logged)) < _LOGGED
 
-    def readers(self, readers_at: Array) -> Readers:
-        """The watched members; `readers_at` as for `Readers`."""
+    def readers(self, sums: SharedAggregates) -> Readers:
+        """The watched members, which these sums are shown to."""
         if self._readers is None:
-            self._readers = Readers(self, readers_at)
+            self._readers = Readers(self, sums.readers_at())
         return self._readers
 
     @property

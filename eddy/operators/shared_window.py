@@ -49,17 +49,15 @@ class WindowRange:
                 return page.base + at + found
         return self._source.store.end
 
-    def arrivals(self, end: int, record: LoggedCommit) -> tuple[int, int]:
-        """First position and end of the rows that join in a commit, those between that are never in it included."""
-        if self.slide:
-            return end, self.high(record.after, end)
-        return max(end, self.low(record.before)), self._source.store.end
-
-    def ends(self, low: int, last: int, record: LoggedCommit) -> tuple[int, int]:
-        """First position and end of the rows that leave in a commit, of the range low .. last."""
+    def spans(self, low: int, end: int, record: LoggedCommit) -> list[tuple[int, int]]:
+        """The positions that join the range low .. end in a commit, those that are never in it included, and those that leave."""
+        gone, last = self.low(record.after), self.high(record.after, end)
+        first = end
         if not self.slide:
-            low = max(low, self.low(record.before))
-        return low, max(low, min(last, self.low(record.after)))
+            # rows that were over when they came
+            before = self.low(record.before)
+            first, low = max(end, before), max(low, before)
+        return [(first, last), (low, max(low, min(last, gone)))]
 
     def never_in(self, first: int, last: int) -> Array:
         """The positions of first .. last whose rows are never in the range."""
