@@ -252,7 +252,8 @@ class Lifecycle:
         hidden = Query(self._engine, query.id, query.name, query.sql, (), shared.plan)
         core = StreamCore(hidden, self._catalog.sources[shared.plan.stream])
         births = self._births(query, core.sources, hidden.windows)
-        query.complete_since_us = complete_since(query.timeline.now, core.sources, hidden.windows, births)
+        read = {block: (core.sources, hidden.windows, births) for block, _ in query.tree_plan.blocks.items()}
+        query.complete_since_us = tree_complete_since(query.tree_plan.root, query.timeline.now, read)
         core.start(self._committer.seq, births)
         return self._committer.templates.shared.join(query, shared, core)
 

@@ -62,6 +62,13 @@ def has_bit(mask: np.ndarray, slot: int) -> bool:
     return bool(int(mask[slot >> 6]) >> (slot & 63) & 1)
 
 
+def mask_of(slots: np.ndarray, n_words: int) -> np.ndarray:
+    """The mask with the bits of these slots."""
+    mask = np.zeros(n_words, np.uint64)
+    np.bitwise_or.at(mask, slots >> 6, ONE << (slots & 63).astype(np.uint64))
+    return mask
+
+
 def slots_of(mask: np.ndarray) -> np.ndarray:
     """The set bits of a mask, ascending, as int32."""
     return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).astype(np.int32)

@@ -27,7 +27,7 @@ from eddy.planning.plan_choice import Choice, choice_ns, edge_ns, load_of, node_
 from eddy.planning.strategies import Strategies
 from eddy.routing.base import Policy
 from queries.forms import Form
-from queries.nodes import Block, LMerge, Node
+from queries.nodes import Block, LMerge, Node, Slide
 from queries.tree import word_of
 from windows.costs import OPERATORS, Upkeep, operator_cost
 from windows.state.calendar import Calendar
@@ -43,7 +43,8 @@ EARLY = ", early ones as negative rows"
 def explain_tree(plan: TreePlan, catalog: Catalog, policy: Policy, expiry: str, query: TreeQuery | None) -> dict[str, Any]:
     """The plan of a query, or of a text not submitted."""
     operation = None if query is None else query.operation
-    shown = _Shown(plan, expiry, operation.template.replanner if isinstance(operation, Member) else None)
+    missed = operation.missed if isinstance(operation, SharedOperation) else None
+    shown = _Shown(plan, expiry, operation.template.replanner if isinstance(operation, Member) else None, missed)
     # the form that runs is that of the template's first query; blocks stand in the same order in all of them
     running = (node for node in shown.nodes if isinstance(node, Block))
     own = dict(zip((id(node) for node in shown.blocks), blocks_of(plan), strict=True))
@@ -88,8 +89,10 @@ def _block(plan: TreePlan, block: Block, catalog: Catalog, policy: Policy) -> di
 class _Shown:
     """The choice that is shown: the running one, or the first one of a text not submitted."""
 
-    def __init__(self, plan: TreePlan, expiry: str, replanner: Replanner | None) -> None:
+    def __init__(self, plan: TreePlan, expiry: str, replanner: Replanner | None, missed: int | None) -> None:
         self._plan = plan
+        #: of a window in steps that is shared, the extents that rows were too late for
+        self._missed = missed
         self._replanner = replanner
         self._expiry = expiry
         self._flows = Flows() if replanner is None else replanner.seen_now()
@@ -138,6 +141,8 @@ class _Shown:
             found["merge"] = explain_lmerge(node, catalog, stage if isinstance(stage, MergeStage) else None)
         if isinstance(stage, OperatorStage):
             found["holds"] = stage.operator.stats()
+        elif isinstance(node, Slide) and self._missed is not None:
+            found["holds"] = {"missed": self._missed}
         found["cost_ns"] = round(node_ns(node, self.choice, self._flows))
         paper = "intersect" if operator == "intersect-star" else operator
         if paper in OPERATORS:

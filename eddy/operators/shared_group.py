@@ -1,32 +1,35 @@
 """Aggregates of many queries over one stream, window, keys and values: one set of sums, fed once a commit from the row store.
 
-    low <= position < end      the rows in the sums: those alive in the window that came since the group was made
+    low <= position < end      the rows in the sums: those in the window (`eddy/operators/shared_window.py`) that came since the
+                               group was made; rows from `end` on wait for the next boundary of a window in steps
     groups[position]           the code of the row's group (`windows/state/values.py`), with a reference a row
     regions[position]          its region id on the attribute when it was counted: it is taken back where it was added, though
                                `recall` may have written another id into the store since
 
 What the sums are and which path a query is on is told by `windows/shared/aggregates.py`; which queries may be here by
-`eddy/operators/shared_form.py`. A query that looks back behind its submit makes the group start again from the stored rows.
+`eddy/operators/shared_form.py`; what each member has of its own by `eddy/operators/shared_members.py`. A query that looks back
+behind its submit makes the group start again from the stored rows.
 
-A member is **watched** while it is logged or somebody listens to commits: only then its cells are read at every commit. It is
-**logged** from its first reader on (`docs/decisions/0013-aggregates-are-logged-for-readers.md`), the first few from their start
-and until their log is given up (`eddy/base/change_log.py`).
+The rows of members whose condition is more than one interval are **listed** (`eddy/operators/shared_rows.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eddy.base.result_log import LoggedCommit
-from eddy.operators.shared_form import Face, SharedForm
+from eddy.operators.shared_form import Face, Shareable, SharedForm
+from eddy.operators.shared_members import Members, Readers
+from eddy.operators.shared_rows import MemberRows
+from eddy.operators.shared_window import WindowRange
 from eddy.streams.source import Source
 from filters.values.vector import DTYPES, Array, Vector
-from lineage.bits import words
-from lineage.growth import LEAST, fitted, room_for
+from lineage.growth import LEAST, room_for
 from lineage.schema import Type
-from stems.frame import PageFrame, condition_rows
+from stems.frame import PageFrame
 from windows.shared.aggregates import AttributeRanges, Listed, MovedRows, SharedAggregates
 from windows.shared.collecting import Collected
 from windows.shared.measures import finish
@@ -38,8 +41,6 @@ if TYPE_CHECKING:
 
 #: Rows that are applied together where a whole window is.
 _STEP = 1 << 16
-#: Members that are logged though nobody has read them: few enough that it is not felt, and a small engine has a whole log.
-_LOGGED = 16
 #: Words that the sums may take, and what each member allows more: beyond, members get operators of their own.
 _ROOM = 1 << 22
 _ROOM_A_MEMBER = 1 << 13
@@ -52,30 +53,26 @@ _NO_NULLS = np.zeros(0, np.uint8)
 _NO_BITS = np.zeros((0, 1), np.uint64)
 
 
-class Readers:
-    """The watched members of a group: those with the same face side by side, then by number."""
+class GroupMoves:
+    """What a commit did to a group."""
 
-    __slots__ = ("numbers", "ids", "order_of", "faces", "logged")
+    __slots__ = ("former", "boundary", "_rows", "_touches")
 
-    def __init__(self, group: SharedGroup) -> None:
-        by_face: dict[Face, list[int]] = {}
-        for number in sorted(group.watched):
-            by_face.setdefault(group.members[number].face, []).append(number)
-        ordered = [number for numbers in by_face.values() for number in numbers]
-        #: by place in the order: the member, and the id of its query
-        self.numbers = np.array(ordered, np.int64)
-        self.ids = np.array([group.members[number].query.id for number in ordered], np.int64)
-        place_in = np.zeros(len(group.born) + 1, np.int64)
-        place_in[self.numbers] = np.arange(len(ordered))
-        #: by place of `shown`
-        self.order_of = place_in[group.sums.reader_of(np.arange(group.sums.shown.n_places))]
-        #: a face, and from where to where in the order its members are
-        self.faces: list[tuple[Face, int, int]] = []
-        for face, numbers in by_face.items():
-            first = self.faces[-1][2] if self.faces else 0
-            self.faces.append((face, first, first + len(numbers)))
-        #: places in the order of those who are logged
-        self.logged = [place for place, number in enumerate(ordered) if number in group.logged]
+    def __init__(self, former: int, boundary: int, rows: Callable[[], Touches] | None = None) -> None:
+        """`rows`: gives the rows that came and went; None if there are none."""
+        #: the boundaries at which the extents shown before and after it were complete; equal if there are none
+        self.former = former
+        self.boundary = boundary
+        self._rows = rows
+        self._touches: Touches | None = None
+
+    @property
+    def touches(self) -> Touches:
+        """When cells changed; a listener that asks for no times never needs it."""
+        if self._touches is None:
+            assert self._rows is not None, "a cell changes by rows"
+            self._touches = self._rows()
+        return self._touches
 
 
 class SharedGroup:
@@ -84,30 +81,22 @@ class SharedGroup:
     def __init__(self, form: SharedForm, source: Source) -> None:
         self.form = form
         self.source = source
+        self.window = WindowRange(source, form.window)
         self._types = [source.schema.columns[key].type for key in form.keys]
         self.codes = ValueCodes(self._types)
-        self.sums = SharedAggregates([value for _, value in form.values], self._matches)
+        self.members = Members()
+        self.rows = MemberRows(source, self.members)
+        self.sums = SharedAggregates([value for _, value in form.values], self.rows.bits)
         self.low = self.end = source.store.end
+        #: rows before this position have been looked at for extents that they were too late for
+        self._judged = source.store.end
         self.sums.settle(self.low)
         self._mask = LEAST - 1
         self._groups = np.zeros(LEAST, np.int64)
         self._regions = np.zeros(LEAST, np.int64)
-        #: by number
-        self.members: dict[int, SharedOperation] = {}
-        self._free: list[int] = []
-        #: by number of a member: the slot of its leg, its birth, and its results so far
-        self._slots = np.zeros(LEAST, np.int64)
-        self.born = np.zeros(LEAST, np.int64)
-        self.results = np.zeros(LEAST, np.int64)
-        #: members whose cells are read, and those of them with a log
-        self.watched: set[int] = set()
-        self.logged: set[int] = set()
         self._ranges: tuple[int, int, AttributeRanges] | None = None
-        self._version = 0
-        #: those who are watched, in the order in which their changes are told; None if they have changed
-        self._readers: Readers | None = None
-        #: members whose rows are listed one by one, in the order in which they came
-        self._listed: dict[int, None] = {}
+        #: positions that a commit which was admitted adds, and those that it takes away
+        self._spans = [(self.end, self.end), (self.end, self.end)]
         #: groups of the rows that the last commit ended
         self._ended = np.zeros(0, np.int64)
 
@@ -116,89 +105,65 @@ class SharedGroup:
         return self.source.name
 
     @property
-    def scalar(self) -> bool:
+    def _ungrouped(self) -> bool:
+        """Whether all rows are of one group."""
         return not self.form.keys
 
     # ---- members
 
-    def join(self, member: SharedOperation, slot: int, born: int, log: bool) -> int:
+    def join(self, member: SharedOperation, shareable: Shareable, slot: int, born: int, log: bool) -> int:
         """Add a member that counts rows from `born` on; returns its number."""
-        number = self._free.pop() if self._free else len(self.members)
-        if number == len(self._slots):
-            capacity = room_for(number + 1, number)
-            self._slots, self.born = fitted(self._slots, capacity), fitted(self.born, capacity)
-            self.results = fitted(self.results, capacity)
-        self.members[number] = member
-        self._slots[number], self.born[number], self.results[number] = slot, born, 0
-        self._version += 1
-        if member.listed:
-            self._listed[number] = None
+        number = self.members.join(member, slot, born, shareable.face, shareable.parameters, shareable.names)
         self.sums.add(number, born, self.low, listed=member.listed)
         if born < self.end:
             self._start_again(min(self.low, born), self.sums.n_groups)
-        if log or len(self.logged) < _LOGGED:
+        if log or self.members.logs_more:
             self.log(number)
         return number
 
     def leave(self, number: int) -> None:
         self.sums.remove(number)
-        del self.members[number]
-        self.watched.discard(number)
-        self.logged.discard(number)
-        self._readers = None
-        self._listed.pop(number, None)
-        self._free.append(number)
-        self._version += 1
+        self.members.leave(number)
 
     def log(self, number: int) -> None:
         """Log a member's changes from now on: it has a reader."""
-        self.logged.add(number)
-        self._readers = None
-        self._watch(number)
+        self.members.log(number)
+        self._watch(np.array([number]))
 
-    def unlog(self, number: int) -> None:
-        """Stop logging a member whose log was given up unread."""
-        self.logged.discard(number)
-        self._readers = None
-
-    def _watch(self, number: int) -> None:
-        if number not in self.watched:
-            self.watched.add(number)
-            self._readers = None
-            self.sums.watch(number, self.ranges())
+    def _watch(self, numbers: Array) -> None:
+        numbers = numbers[~self.members.watched[numbers]]
+        self.members.watch(numbers)
+        self.sums.watch(numbers, self.ranges())
 
     def watch_all(self, listening: bool) -> None:
         """Watch all members while there are listeners to commits, else only the logged ones."""
+        watched = int(np.count_nonzero(self.members.watched))
         if listening:
-            if len(self.watched) < len(self.members):
-                for number in self.members:
-                    self._watch(number)
-        elif len(self.watched) > len(self.logged):
-            for number in self.watched - self.logged:
-                self.sums.unwatch(number)
-            self.watched = set(self.logged)
-            self._readers = None
+            if watched < len(self.members):
+                self._watch(np.array(sorted(self.members.operations)))
+        elif watched > np.count_nonzero(self.members.logged):
+            unread = np.flatnonzero(self.members.watched & ~self.members.logged)
+            self.sums.unwatch(unread)
+            self.members.watch(unread, False)
 
     def readers(self) -> Readers:
         """The watched members."""
-        if self._readers is None:
-            self._readers = Readers(self)
-        return self._readers
+        return self.members.readers(self.sums)
 
     def ranges(self) -> AttributeRanges:
         """The range of regions of each member, from the grouped filter of the attribute."""
-        bank = self.source.modules.bank
+        bank, members = self.source.modules.bank, self.members
         known = self._ranges
-        if known is not None and known[:2] == (bank.version, self._version):
+        if known is not None and known[:2] == (bank.version, members.version):
             return known[2]
         if self.form.attribute is None:
-            n = len(self._slots)
+            n = len(members.slots)
             found = AttributeRanges(np.zeros(1, np.int64), np.zeros(n, np.int64), np.ones(n, np.int64))
         else:
             f = self._filter()
-            low, high = bank.low[f][self._slots], bank.high[f][self._slots]
+            low, high = bank.low[f][members.slots], bank.high[f][members.slots]
             found = AttributeRanges(bank.filters[f].rank_of().astype(np.int64), low.astype(np.int64), high.astype(np.int64))
-        self._ranges = bank.version, self._version, found
+        self._ranges = bank.version, members.version, found
         return found
 
     def _filter(self) -> int:
@@ -211,8 +176,13 @@ class SharedGroup:
 
     def _start_again(self, first: int, n_groups: int) -> None:
         """Rebuild the sums from the live rows from `first` on: a member looks back, or there is room for too many groups."""
-        store = self.source.store
-        first = max(first, store.first_after(self.source.timeline.now - self.form.window.width_us))
+        now = self.source.timeline.now
+        first = max(first, self.window.low(now))
+        if self.window.slide:
+            # a group that is new knows nothing of the rows before it, not even which wait for a boundary
+            self.end = min(self.end, self.window.high(now, first) if first < self.source.store.end else first)
+            self.low = min(self.low, self.end)
+            first = min(first, self.end)
         parts = [(start, min(start + _STEP, self.end)) for start in range(first, self.end, _STEP)]
         for part in parts:
             self.sums.cover(self._values([part]), self.ranges())
@@ -228,7 +198,8 @@ class SharedGroup:
 
     def admit(self, record: LoggedCommit) -> bool:
         """Find the groups of a logged commit's new rows; False, and nothing changed, if there are too many groups."""
-        first, last = self._arrivals(record)
+        self._spans = self.window.spans(self.low, self.end, record)
+        first, last = self._spans[0]
         self._hold_ring(last - self.low)
         self._enter(first, last)
         n_words = len(self.codes) * self.sums.words_a_group(len(self.ranges().rank_of))
@@ -237,79 +208,80 @@ class SharedGroup:
         self.codes.release(self._groups[np.arange(first, last) & self._mask])
         return False
 
-    def _arrivals(self, record: LoggedCommit) -> tuple[int, int]:
-        """First position and end of the commit's rows, without rows so late that they had already left the window."""
-        store = self.source.store
-        return max(self.end, store.first_after(record.before - self.form.window.width_us)), store.end
-
-    def take(self, record: LoggedCommit) -> Touches | None:
-        """Apply an admitted commit to the sums; None if no row came or went."""
-        store, width = self.source.store, self.form.window.width_us
-        first, last = self._arrivals(record)
-        low = max(self.low, store.first_after(record.before - width))
-        high = max(low, store.first_after(record.after - width))
+    def take(self, record: LoggedCommit) -> GroupMoves | None:
+        """Apply an admitted commit to the sums; None if it changes nothing."""
+        window, spans = self.window, self._spans
+        if window.slide:
+            self._judge()
+        (first, last), (low, high) = spans
+        former, boundary = (window.boundary(clock) if self.form.by_extent else 0 for clock in (record.before, record.after))
         self.low, self.end = low, last
         if first >= last and low >= high:
             self._ended = self._ended[:0]
-            return None
+            return None if former == boundary else GroupMoves(former, boundary)
         self._write_regions(first, last)
-        spans = [(first, last), (low, high)]
+        n_came = max(0, last - first)
         positions = np.concatenate([np.arange(*span) for span in spans])
         signs = np.ones(len(positions), np.int64)
-        signs[max(0, last - first) :] = -1
-        bits = self._apply(positions, signs, self._values(spans))
+        signs[n_came:] = -1
+        self._ended = self._groups[positions[n_came:] & self._mask]
+        values, kept = self._values(spans), None
+        never = window.never_in(max(first, low), min(last, high))
+        if len(never):
+            kept = ~np.isin(positions, never)
+            positions, signs = positions[kept], signs[kept]
+            values = [(cells[kept], nulls[kept] if len(nulls) else nulls) for cells, nulls in values]
+        rows, bits = self._apply(positions, signs, values)
         self.low = high
         self.sums.settle(high)
-        slots = positions & self._mask
-        self._ended = self._groups[slots[max(0, last - first) :]]
-        ranges = self.ranges()
-        return Touches(
-            self._groups[slots], ranges.rank_of[self._regions[slots]], positions, self._times(spans, width), ranges.low,
-            ranges.high, self.born, list(self._listed), bits,
-        )  # fmt: skip
+
+        def touches() -> Touches:
+            ranges, times = self.ranges(), window.times(spans)
+            return Touches(
+                rows.groups, ranges.rank_of[rows.regions], positions, times if kept is None else times[kept], signs, ranges.low,
+                ranges.high, self.members.born, self.rows.listed(), bits, bool(window.slide),
+            )  # fmt: skip
+
+        return GroupMoves(former, boundary, touches)
 
     def settle(self) -> None:
         """Drop the groups without rows, at the end of a commit."""
-        if not self.scalar:
+        if not self._ungrouped:
             self.codes.release(self._ended)
         self._ended = self._ended[:0]
         if self.sums.n_groups > max(_FEW, _LESS * self.codes.capacity):
             self._start_again(self.low, self.codes.capacity)
 
-    def changes(self) -> Collected:
-        """The changed cells of the watched members."""
-        found = self.sums.changes(self.ranges())
-        return Collected(self.readers().order_of[found.places], found.groups, found.former, found.now)
+    def changes(self, moves: GroupMoves) -> Collected:
+        """The changed cells of the watched members, in a commit already applied; where extents changed, all cells with rows."""
+        order = self.readers().order_of
+        if not self.form.by_extent:
+            found = self.sums.changes(self.ranges())
+            return Collected(order[found.places], found.groups, found.former, found.now)
+        if moves.former == moves.boundary:
+            return Collected.none(self.sums.planes.n_measures)
+        former, now = self.sums.show_again(self.ranges())
+        return Collected(
+            order[np.concatenate([former.places, now.places])], np.concatenate([former.groups, now.groups]),
+            np.concatenate([former.former, now.former], axis=1), np.concatenate([former.now, now.now], axis=1),
+        )  # fmt: skip
 
-    def _apply(self, positions: Array, signs: Array, values: list[tuple[Array, Array]]) -> Array:
-        """Add rows to the sums, or take them back; returns the bits of the listed members."""
+    def _apply(self, positions: Array, signs: Array, values: list[tuple[Array, Array]]) -> tuple[MovedRows, Array]:
+        """Add rows to the sums, or take them back; returns them, and the bits of the listed members."""
         slots = positions & self._mask
-        listed = list(self._listed)
-        bits = self._bits(listed, positions) if listed else _NO_BITS
+        listed = self.rows.listed()
+        bits = self.rows.bits(listed, positions) if len(listed) else _NO_BITS
         rows = MovedRows(self._groups[slots], self._regions[slots], positions, signs, values)
-        self.sums.apply(rows, self.ranges(), Listed(np.array(listed), bits) if listed else None)
-        return bits
+        self.sums.apply(rows, self.ranges(), Listed(listed, bits) if len(listed) else None)
+        return rows, bits
 
-    def _bits(self, listed: list[int], positions: Array) -> Array:
-        """The rows that count for each listed member, as bits `[member, word of rows]`."""
-        found = np.zeros((len(listed), 8 * words(len(positions))), np.uint8)
-        for k, number in enumerate(listed):
-            packed = np.packbits(self._matches(number, positions) & (positions >= self.born[number]), bitorder="little")
-            found[k, : len(packed)] = packed
-        return found.view(np.uint64)
-
-    def _matches(self, number: int, positions: Array) -> Array:
-        """For each stored row, whether it satisfies the condition of a member."""
-        source, query = self.source, self.members[number].core.query
-        found = np.zeros(len(positions), np.bool_)
-        for page, which in source.store.by_page(positions):
-            offsets = positions[which] - page.base
-            first, last = int(offsets.min()), int(offsets.max()) + 1
-            mask = condition_rows(
-                query.plan.condition, source.store, page, first, last, source.dictionaries, query.runs[-1].modules
-            )  # fmt: skip
-            found[which] = mask[offsets - first]
-        return found
+    def _judge(self) -> None:
+        """Count the extents that rows which came since the last commit were too late for, for each member that they count for."""
+        positions, missed = self.window.missed(self._judged, self.source.store.end)
+        self._judged = self.source.store.end
+        if len(positions):
+            numbers, counts = self.rows.count(positions, missed)
+            self.members.missed[numbers] += counts
 
     # ---- what is kept by position
 
@@ -328,7 +300,7 @@ class SharedGroup:
         """Find the groups of new rows."""
         if first < last:
             slots = np.arange(first, last) & self._mask
-            self._groups[slots] = 0 if self.scalar else self._encode(self.codes, first, last)
+            self._groups[slots] = 0 if self._ungrouped else self._encode(self.codes, first, last)
 
     def _encode(self, codes: ValueCodes, first: int, last: int) -> Array:
         source, found = self.source, [np.zeros(0, np.int64)]
@@ -363,17 +335,17 @@ class SharedGroup:
             found.append((cells, nulls))
         return found
 
-    def _times(self, spans: list[tuple[int, int]], width: int) -> Array:
-        """The start of each row of the first span, and the end of each row of the second."""
-        slices = self.source.store.slices
-        starts = [page.elements(slice(at, stop), width).starts for page, at, stop in slices(*spans[0])]
-        ends = [page.elements(slice(at, stop), width).ends for page, at, stop in slices(*spans[1])]
-        return np.concatenate([*starts, *ends])
-
     # ---- reading
 
     def keys(self, groups: Array) -> list[Vector]:
-        return [] if self.scalar else self.codes.take(groups)
+        return [] if self._ungrouped else self.codes.take(groups)
+
+    def extents(self, clock: int, n: int) -> list[Vector]:
+        """The bounds of the extent shown at a clock, n times; none where they are not keys."""
+        if not self.form.by_extent:
+            return []
+        last = self.window.boundary(clock) if n else 0
+        return [Vector.constant(Type.TIMESTAMP, at, n) for at in (last - self.form.window.width_us, last)]
 
     def aggregates(self, face: Face, measures: Array) -> tuple[list[Vector], int]:
         """The aggregates of cells, and how many could not be computed; `measures` is `[measure, cell]`."""
@@ -390,24 +362,23 @@ class SharedGroup:
     def answer(self, number: int) -> tuple[Array, Array]:
         """A member's groups with rows, and their measures; without GROUP BY always one group."""
         groups, measures = self.sums.answer(number, self.ranges())
-        if self.scalar and len(groups) == 0:
+        if self.form.scalar and len(groups) == 0:
             return np.zeros(1, np.int64), np.zeros((self.sums.planes.n_measures, 1), np.int64)
         return groups, measures
 
     @property
     def bytes(self) -> int:
-        arrays = (self._groups, self._regions, self._slots, self.born, self.results)
-        return self.sums.bytes + self.codes.bytes + sum(array.nbytes for array in arrays)
+        return self.sums.bytes + self.codes.bytes + self.members.bytes + self._groups.nbytes + self._regions.nbytes
 
     def check(self) -> None:
         """Assert the invariants; O(rows)."""
         store = self.source.store
-        assert self.end == store.end, "every commit is taken"
+        assert self.window.slide or self.end == store.end, "every commit is taken"
         assert store.watermark <= self.low <= self.end, "rows in the sums are stored"
-        assert self.logged <= self.watched <= set(self.members), "who is logged is read"
+        self.members.check()
         self.sums.check()
         self.codes.check()
-        if not self.scalar:
+        if not self._ungrouped:
             counts = np.bincount(self._groups[np.arange(self.low, self.end) & self._mask], minlength=self.codes.capacity)
             live = self.codes.live()
             assert (self.codes.references(live) == counts[live]).all() and counts.sum() == counts[live].sum(), (

@@ -38,7 +38,7 @@ class SharedGroups:
     @property
     def bytes(self) -> int:
         """The bytes of all groups and of their members' logs."""
-        return sum(group.bytes + sum(member.query.log.bytes for member in group.members.values()) for group in self)
+        return sum(group.bytes + sum(member.query.log.bytes for member in group.members.operations.values()) for group in self)
 
     def join(self, query: TreeQuery, shareable: Shareable, core: StreamCore) -> SharedOperation:
         """Make a query a member of the group of its form."""
@@ -63,27 +63,33 @@ class SharedGroups:
         for group in list(self._groups.get(timeline, {}).values()):
             if not group.admit(record):
                 assert self.make_own is not None, "somebody starts queries"
-                for member in list(group.members.values()):
+                for member in list(group.members.operations.values()):
                     self.make_own(member.query, LoggedCommit(before_seq, record.before, record.before))
                 continue
             group.watch_all(listening)
-            touches = group.take(record)
-            if touches is not None and group.watched:
-                for changes in changes_by_face(group, touches):
+            moves = group.take(record)
+            if moves is not None and group.members.watched.any():
+                for changes in changes_by_face(group, moves):
                     self._log(group, changes, record)
                     if listening:
-                        for sign in (-1, 1):
-                            rows = CellRows(changes, sign, group.readers().ids)
-                            if rows.n_rows:
-                                yield group, changes.names, rows, sign
+                        yield from self._parts(group, changes)
             group.settle()
+
+    def _parts(self, group: SharedGroup, changes: FaceChanges) -> Iterator[Part]:
+        """The changes of a face for listeners: a part has one set of column names."""
+        ids = group.readers().ids
+        for names, first, last in changes.named:
+            for sign in (-1, 1):
+                rows = CellRows(changes, sign, ids, first, last)
+                if rows.n_rows:
+                    yield group, names, rows, sign
 
     def _log(self, group: SharedGroup, changes: FaceChanges, record: LoggedCommit) -> None:
         readers = group.readers()
-        group.results[readers.numbers] += np.diff(changes.lists(1)[0])
+        group.members.results[readers.numbers] += np.diff(changes.lists(1)[0])
         for place, parts in changes.logged().items():
             number = int(readers.numbers[place])
-            log = group.members[number].query.log
+            log = group.members.operations[number].query.log
             log.append(record.seq, parts)
             if log.gives_up(record.seq):
-                group.unlog(number)
+                group.members.log(number, False)

@@ -33,7 +33,7 @@ class SharedOperation:
         self.errors = 0
         leg = core.query.leg
         assert leg is not None and leg.slot is not None, "a core that runs, of a condition that can be true"
-        self.number = group.join(self, leg.slot, core.query.born, query.log.read or query.log.open)
+        self.number = group.join(self, shareable, leg.slot, core.query.born, query.log.read or query.log.open)
 
     @property
     def cores(self) -> list[Core]:
@@ -42,11 +42,16 @@ class SharedOperation:
     @property
     def n_results(self) -> int:
         """The number of results so far, in commits in which it was watched."""
-        return int(self.group.results[self.number])
+        return int(self.group.members.results[self.number])
+
+    @property
+    def missed(self) -> int | None:
+        """Extents that its rows were too late for; None without any."""
+        return int(self.group.members.missed[self.number]) if self.group.window.slide else None
 
     @property
     def logged(self) -> bool:
-        return self.number in self.group.logged
+        return bool(self.group.members.logged[self.number])
 
     @property
     def path(self) -> str:
@@ -59,13 +64,15 @@ class SharedOperation:
     def open(self, record: LoggedCommit) -> Results:
         """The first answer, in the commit that opens the query."""
         found = self.answer(record.after)
-        self.group.results[self.number] += len(found)
+        self.group.members.results[self.number] += len(found)
         return found
 
     def answer(self, clock: int) -> Results:
         """The rows of its groups, as + at the clock."""
         groups, measures = self.group.answer(self.number)
-        shown = Projected(self.group, self.face, groups, measures)
+        # one row of constants, for all groups
+        parameters = [vector.take(np.zeros(len(groups), np.int64)) for vector in self.group.members.parameters_of(self.number)]
+        shown = Projected(self.group, self.face, groups, measures, clock, parameters)
         rows = np.flatnonzero(shown.stands)
         columns = shown.columns(rows)
         self.errors = shown.errors
@@ -81,4 +88,4 @@ class SharedOperation:
         return self.group.sums.own_bytes(self.number)
 
     def check(self) -> None:
-        assert self.group.members[self.number] is self, "a group knows its members"
+        assert self.group.members.operations[self.number] is self, "a group knows its members"

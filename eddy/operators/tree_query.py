@@ -20,7 +20,7 @@ from eddy.operators.template import Member
 from eddy.query import Query, QueryHost
 from eddy.streams.timeline import Timeline
 from filters.expressions.predicate import Condition, normalise
-from queries.nodes import GroupBy
+from queries.nodes import Distinct, GroupBy
 from queries.tree import is_ordered, levels, union_bits, walk
 from windows.spec import WindowSpec
 
@@ -41,8 +41,8 @@ class TreeQuery(Query):
         self._timeline = timeline
         #: None while it does not run
         self.operation: Member | SharedOperation | None = None
-        #: an aggregate is logged for those who read it
-        aggregate = not tree_plan.is_stream and any(isinstance(node, GroupBy) for node in walk(tree_plan.shape.root))
+        #: what may be shared is logged for those who read it
+        aggregate = not tree_plan.is_stream and any(isinstance(node, GroupBy | Distinct) for node in walk(tree_plan.shape.root))
         self.log = ChangeLog(timeline.log.changes, bounds, aggregate)
 
     @property

@@ -13,7 +13,7 @@ import pytest
 from eddy.base.change_log import ChangeLog
 from eddy.base.plans import QueryRun
 from eddy.base.result_log import CommitEnds, ResultLog
-from eddy.operators.shared_group import SharedGroup
+from eddy.operators.shared_members import Members
 from eddy.query import Query
 from eddy.streams.marks import Marks
 from eddy.streams.stored import Stored
@@ -81,7 +81,7 @@ MUTANTS: dict[str, tuple[type, str, Change, str]] = {
     "ends of their own": (OwnEnds, "_lowest_alive", lambda position: position + 2, "keyed"),
     "changes of operators": (ChangeLog, "_parts", put({}), "trees"),
     "rows that operators keep": (LiveRows, "ends", lambda ends: ends + 1, "trees"),
-    "what was shown": (SharedGroup, "logged", put(set()), "shared"),
+    "what was shown": (Members, "logged", np.zeros_like, "shared"),
 }
 
 

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from filters.values.vector import Array
+from lineage.growth import LEAST, fitted, room_for
 from lineage.lanes import LANES
-from windows.shared.extremes import NONE
 from windows.shared.measures import finish
 from windows.shared.pair_sums import PairSums, interval_bits, no_bits
 from windows.shared.planes import Planes, ValueColumn
-from windows.shared.region_sums import RegionSums
+from windows.shared.region_sums import RegionRanges, RegionSums
 from windows.shared.shown import MeasureChanges, ShownMeasures
 
 __all__ = ["AttributeRanges", "Listed", "MeasureChanges", "MovedRows", "SharedAggregates", "ValueColumn", "finish"]
@@ -71,66 +71,72 @@ class Listed:
     bits: Array
 
 
-#: From a query and positions of stored rows to a mask of those that satisfy its condition.
-Matches = Callable[[int, Array], Array]
+#: From queries and positions of stored rows to the bits of those that count for each, `[query, word of rows]`.
+Matches = Callable[[Array, Array], Array]
 
-
-class _Query:
-    __slots__ = ("born", "listed", "pair", "shown")
-
-    def __init__(self, born: int, listed: bool) -> None:
-        self.born = born
-        #: whether the caller lists its rows
-        self.listed = listed
-        #: its place on the pair path; -1 iff it is settled
-        self.pair = -1
-        #: its place among those shown; -1 iff it has no reader
-        self.shown = -1
+#: The ways in which a query gets its sums.
+_ABSENT, _SETTLED, _YOUNG, _LISTED = range(4)
+_PATHS = {_SETTLED: "region path", _YOUNG: "young", _LISTED: "pair path"}
 
 
 class SharedAggregates:
     """The sums of all queries over one (stream, window, keys, values)."""
 
     def __init__(self, columns: Sequence[ValueColumn], matches: Matches | None = None) -> None:
-        #: which rows count for a query whose rows the caller lists; asked where an extreme of such a query left
+        #: which rows count for queries whose rows the caller lists; asked where an extreme of such a query left
         self._matches = matches
         self.planes = Planes(columns)
         self._regions = RegionSums(self.planes)
         self._pairs = PairSums(self.planes)
         self.shown = ShownMeasures(self.planes.n_measures)
-        self._queries: dict[int, _Query] = {}
-        #: those of them that are young
-        self._young: dict[int, _Query] = {}
-        #: query number at each place of `shown`
-        self._reading: dict[int, int] = {}
-        #: numbers and places in `shown` of the settled queries that have readers; None if they have changed
-        self._settled: tuple[Array, Array] | None = None
+        #: by query number: its way, its birth, its place on the pair path (-1: none) and among those shown (-1: no reader)
+        self._way = np.zeros(LEAST, np.int64)
+        self._born = np.zeros(LEAST, np.int64)
+        self._pair = np.full(LEAST, -1, np.int64)
+        self._shown = np.full(LEAST, -1, np.int64)
+        #: the young queries
+        self._young = np.zeros(0, np.int64)
+        #: the ranges of settled queries with a reader, with the ranks and the number of regions that they are for; None if
+        #: these queries have changed
+        self._settled: tuple[AttributeRanges, int, RegionRanges] | None = None
 
     # ---- queries
 
     def add(self, query: int, born: int, watermark: int, *, listed: bool = False) -> None:
         """Add a query that counts rows from position `born` on; rows before `watermark` have left the window."""
-        added = self._queries[query] = _Query(born, listed)
-        if listed or born > watermark:
-            added.pair = self._pairs.take_place()
-            if not listed:
-                self._young[query] = added
+        capacity = room_for(query + 1, len(self._way))
+        self._way, self._born = fitted(self._way, capacity), fitted(self._born, capacity)
+        self._pair, self._shown = fitted(self._pair, capacity, -1), fitted(self._shown, capacity, -1)
+        self._born[query] = born
+        self._way[query] = _LISTED if listed else _YOUNG if born > watermark else _SETTLED
+        if self._way[query] != _SETTLED:
+            self._pair[query] = self._pairs.take_place()
+        self._find_young()
 
     def remove(self, query: int) -> None:
-        self.unwatch(query)
-        removed = self._queries.pop(query)
-        self._young.pop(query, None)
-        if removed.pair >= 0:
-            self._pairs.leave_place(removed.pair)
+        self.unwatch(np.array([query]))
+        if self._pair[query] >= 0:
+            self._pairs.leave_places(self._pair[[query]])
+        self._pair[query] = -1
+        self._way[query] = _ABSENT
+        self._find_young()
+
+    def _find_young(self) -> None:
+        self._young = np.flatnonzero(self._way == _YOUNG)
 
     def settle(self, watermark: int) -> None:
         """Move queries born by `watermark` to the region path: rows before that position have left the window."""
         self._regions.extremes.drop_below(watermark)
-        for number in [number for number, query in self._young.items() if query.born <= watermark]:
-            query = self._young.pop(number)
-            self._pairs.leave_place(query.pair)
-            query.pair = -1
+        if len(self._young):
+            self._settle(self._young[self._born[self._young] <= watermark])
+
+    def _settle(self, queries: Array) -> None:
+        if len(queries):
+            self._pairs.leave_places(self._pair[queries])
+            self._pair[queries] = -1
+            self._way[queries] = _SETTLED
             self._settled = None
+            self._find_young()
 
     @property
     def n_groups(self) -> int:
@@ -149,49 +155,48 @@ class SharedAggregates:
         self._pairs.hold(self._regions.n_groups)
         self.shown.cut(self._regions.n_groups // LANES)
         self._regions.extremes.drop_below(watermark)
-        self._young.clear()
         self._settled = None
-        for number, query in self._queries.items():
-            query.pair = self._pairs.take_place() if query.listed or query.born > watermark else -1
-            if query.pair >= 0 and not query.listed:
-                self._young[number] = query
-            if query.pair >= 0 and query.shown >= 0:
-                self._pairs.watch(query.pair, query.shown)
+        self._pair[:] = -1
+        unlisted = np.flatnonzero((self._way == _YOUNG) | (self._way == _SETTLED))
+        self._way[unlisted] = np.where(self._born[unlisted] > watermark, _YOUNG, _SETTLED)
+        for query in np.flatnonzero(self._way > _SETTLED).tolist():
+            self._pair[query] = self._pairs.take_place()
+        watched = np.flatnonzero((self._pair >= 0) & (self._shown >= 0))
+        self._pairs.watch(self._pair[watched], self._shown[watched])
+        self._find_young()
 
     def path(self, query: int) -> str:
         """Return the path of a query: "region path", "pair path" or "young"."""
-        asked = self._queries[query]
-        return "region path" if asked.pair < 0 else "pair path" if asked.listed else "young"
+        return _PATHS[int(self._way[query])]
 
     def words_a_group(self, n_regions: int) -> int:
         """Return the 64-bit words that one more group takes."""
-        return (n_regions + self._pairs.n_taken) * self.planes.n + len(self._reading) * self.planes.n_measures
+        n_shown = int(np.count_nonzero(self._shown >= 0))
+        return (n_regions + self._pairs.n_taken) * self.planes.n + n_shown * self.planes.n_measures
 
     def own_bytes(self, query: int) -> int:
         """Return the bytes kept for one query alone."""
-        asked = self._queries[query]
-        return (self.shown.cells[:, 0].nbytes if asked.shown >= 0 else 0) + (self._pairs.place_bytes if asked.pair >= 0 else 0)
+        shown, pair = self._shown[query] >= 0, self._pair[query] >= 0
+        return (self.shown.cells[:, 0].nbytes if shown else 0) + (self._pairs.place_bytes if pair else 0)
 
-    def watch(self, query: int, ranges: AttributeRanges) -> None:
-        """Give a query a reader, which has its present answer; later changes are listed for it."""
-        watched = self._queries[query]
-        watched.shown = self.shown.take_place()
-        self._settled = None
-        self._reading[watched.shown] = query
-        if watched.pair >= 0:
-            self._pairs.watch(watched.pair, watched.shown)
-        self._show(query, self.shown, watched.shown, ranges)
-
-    def unwatch(self, query: int) -> None:
-        """Take the reader from a query, if it has one."""
-        watched = self._queries[query]
-        if watched.shown >= 0:
-            if watched.pair >= 0:
-                self._pairs.watch(watched.pair, -1)
-            self.shown.leave_place(watched.shown)
+    def watch(self, queries: Array, ranges: AttributeRanges) -> None:
+        """Give queries readers, which have their present answers; later changes are listed for them."""
+        if len(queries):
+            self._shown[queries] = self.shown.take_places(len(queries))
+            paired = queries[self._pair[queries] >= 0]
+            self._pairs.watch(self._pair[paired], self._shown[paired])
             self._settled = None
-            del self._reading[watched.shown]
-            watched.shown = -1
+            self._show(queries, self.shown, self._shown[queries], ranges)
+
+    def unwatch(self, queries: Array) -> None:
+        """Take the readers from those of these queries that have one."""
+        watched = queries[self._shown[queries] >= 0]
+        if len(watched):
+            paired = self._pair[watched]
+            self._pairs.unwatch(paired[paired >= 0])
+            self.shown.leave_places(self._shown[watched])
+            self._shown[watched] = -1
+            self._settled = None
 
     # ---- a commit
 
@@ -205,15 +210,15 @@ class SharedAggregates:
         self._regions.add(rows.groups, rows.regions, vectors)
         keys = self._regions.extremes.apply(rows.positions, rows.groups, rows.regions, rows.signs, rows.values)
         nulls = self._extreme_nulls(rows)
-        young = list(self._young)
-        if young:
+        young = self._young
+        if len(young):
             bits = no_bits(len(young), len(rows))
-            born = np.array([self._queries[number].born for number in young], np.int64)
-            interval_bits(ranges.rank_of[rows.regions], rows.positions, ranges.low[young], ranges.high[young], born, bits)
-            self._pairs.add(bits, self._places(young), rows.groups, vectors, rows.signs, keys, nulls)
+            interval_bits(
+                ranges.rank_of[rows.regions], rows.positions, ranges.low[young], ranges.high[young], self._born[young], bits
+            )  # fmt: skip
+            self._pairs.add(bits, self._pair[young], rows.groups, vectors, rows.signs, keys, nulls)
         if listed is not None:
-            places = self._places(listed.queries.tolist())
-            self._pairs.add(listed.bits, places, rows.groups, vectors, rows.signs, keys, nulls)
+            self._pairs.add(listed.bits, self._pair[listed.queries], rows.groups, vectors, rows.signs, keys, nulls)
 
     def _extreme_nulls(self, rows: MovedRows) -> Array:
         """Return the null bytes of each extreme's values, `[extreme, row]`."""
@@ -223,9 +228,6 @@ class SharedAggregates:
             if len(rows.values[k][1]):
                 found[e] = rows.values[k][1]
         return found
-
-    def _places(self, queries: Sequence[int]) -> Array:
-        return np.array([self._queries[query].pair for query in queries], np.int64)
 
     def _hold(self, n_groups: int, n_regions: int) -> None:
         self._regions.hold(n_groups, n_regions)
@@ -241,48 +243,60 @@ class SharedAggregates:
             self._pairs.move(origins)
             if self.planes.n_measures != n_measures:
                 self.shown.blank(self.planes.n_measures)
-                for place, query in self._reading.items():
-                    self._show(query, self.shown, place, ranges)
+                readers = np.flatnonzero(self._shown >= 0)
+                self._show(readers, self.shown, self._shown[readers], ranges)
 
     def changes(self, ranges: AttributeRanges) -> MeasureChanges:
         """Return the cells whose measures differ from those last shown, of queries with a reader; valid until the next call."""
-        pages = self._regions.touched()
-        if self._settled is None:
-            settled = [(query, place) for place, query in self._reading.items() if self._queries[query].pair < 0]
-            self._settled = tuple(np.array(settled, np.int64).reshape(-1, 2).T.copy())  # type: ignore[assignment]
-        assert self._settled is not None
-        queries, places = self._settled
-        n = self._regions.changes(pages, ranges.rank_of, ranges.low[queries], ranges.high[queries], places, self.shown)
+        n = self._regions.changes(self._regions.touched(), self._settled_ranges(ranges), self.shown)
         self._find_extremes(self._pairs.touched(), ranges)
         return self.shown.changes(self._pairs.changes(self.shown, n))
+
+    def show_again(self, ranges: AttributeRanges) -> tuple[MeasureChanges, MeasureChanges]:
+        """Return all cells with rows as last shown, and all as they are now, of queries with a reader; valid as `changes`."""
+        former = self.shown.take_all()
+        self._regions.touched()
+        n = self._regions.show(self._settled_ranges(ranges), self.shown)
+        self._pairs.touch_all()
+        self._find_extremes(self._pairs.touched(), ranges)
+        return former, self.shown.changes(self._pairs.changes(self.shown, n))
+
+    def _settled_ranges(self, ranges: AttributeRanges) -> RegionRanges:
+        """The ranges of the settled queries with a reader."""
+        known, n_regions = self._settled, self._regions.n_regions
+        if known is not None and known[0] is ranges and known[1] == n_regions:
+            return known[2]
+        queries = np.flatnonzero((self._way == _SETTLED) & (self._shown >= 0))
+        found = self._regions.ranges(ranges.rank_of, ranges.low[queries], ranges.high[queries], self._shown[queries])
+        self._settled = ranges, n_regions, found
+        return found
 
     def _find_extremes(self, cells: Array, ranges: AttributeRanges) -> None:
         """Search the rows for the extremes of records whose best row has left."""
         cells = self._pairs.extremes.unknown(cells)
         if len(cells) == 0:
             return
-        query_at = {query.pair: number for number, query in self._queries.items() if query.pair >= 0}
-        numbers = np.array([query_at[place] for place in (cells // self._pairs.n_groups).tolist()], np.int64)
-        listed = np.array([self._queries[number].listed for number in numbers.tolist()], np.bool_)
-        born = np.array([self._queries[number].born for number in numbers.tolist()], np.int64)
-        groups = cells % self._pairs.n_groups
-        rows = self._regions.extremes
-        own = ~listed
-        low, high = ranges.low[numbers[own]], ranges.high[numbers[own]]
-        self._pairs.extremes.put(cells[own], rows.search(groups[own], low, high, born[own], ranges.rank_of))
-        for cell, number, group in zip(cells[listed].tolist(), numbers[listed].tolist(), groups[listed].tolist()):
+        query_at = np.full(self._pairs.n_places, -1, np.int64)
+        paired = np.flatnonzero(self._pair >= 0)
+        query_at[self._pair[paired]] = paired
+        queries, groups = query_at[cells // self._pairs.n_groups], cells % self._pairs.n_groups
+        listed = self._way[queries] == _LISTED
+        rows, own = self._regions.extremes, ~listed
+        low, high = ranges.low[queries[own]], ranges.high[queries[own]]
+        self._pairs.extremes.put(cells[own], rows.search(groups[own], low, high, self._born[queries[own]], ranges.rank_of))
+        if listed.any():
             assert self._matches is not None, "somebody knows which rows a listed query counts"
-            positions, keys, nulls = rows.rows(group)
-            counted = self._matches(number, positions) & (positions >= self._queries[number].born)
-            keys = np.where(counted & (nulls == 0), keys, NONE)
-            self._pairs.extremes.put(np.array([cell]), keys.min(axis=1, initial=NONE)[:, None])
+            asked, at = np.unique(queries[listed], return_inverse=True)
+            found = rows.rows(np.unique(groups[listed]))
+            bits = self._matches(asked, found.positions)
+            self._pairs.extremes.put(cells[listed], rows.search_listed(groups[listed], at, bits, found))
 
-    def reader_of(self, places: Array) -> Array:
-        """Return the query numbers at places of `shown`."""
+    def readers_at(self) -> Array:
+        """Return the query number at each place of `shown`, -1 where there is none."""
         numbers = np.full(self.shown.n_places, -1, np.int64)
-        for place, query in self._reading.items():
-            numbers[place] = query
-        return numbers[places]
+        readers = np.flatnonzero(self._shown >= 0)
+        numbers[self._shown[readers]] = readers
+        return numbers
 
     # ---- answers
 
@@ -290,20 +304,23 @@ class SharedAggregates:
         """Return a query's groups with rows, ascending, and their measures, `[measure, group]`."""
         fresh = ShownMeasures(self.planes.n_measures)
         fresh.hold(self._regions.n_groups // LANES)
-        found = self._show(query, fresh, fresh.take_place(), ranges)
+        found = self._show(np.array([query]), fresh, fresh.take_places(1), ranges)
         groups = np.sort(found.groups)
         return groups, fresh.now(np.zeros(len(groups), np.int64), groups)
 
-    def _show(self, query: int, shown: ShownMeasures, place: int, ranges: AttributeRanges) -> MeasureChanges:
-        """Write the measures of all groups of a query at a place of `shown`; return the cells."""
-        asked = self._queries[query]
-        if asked.pair >= 0:
-            self._pairs.extremes.forget(asked.pair, known=False)
-            self._find_extremes(self._pairs.cells(asked.pair), ranges)
-            return shown.changes(self._pairs.show(asked.pair, shown, place))
-        pages = np.arange(self._regions.n_groups // LANES)
-        one = np.array([query])
-        n = self._regions.changes(pages, ranges.rank_of, ranges.low[one], ranges.high[one], np.array([place]), shown)
+    def _show(self, queries: Array, shown: ShownMeasures, places: Array, ranges: AttributeRanges) -> MeasureChanges:
+        """Write the measures of all groups of queries at places of `shown`; return the cells if they are of one path."""
+        n = 0
+        paired = self._pair[queries] >= 0
+        if not paired.all():
+            settled = queries[~paired]
+            at = self._regions.ranges(ranges.rank_of, ranges.low[settled], ranges.high[settled], places[~paired])
+            n = self._regions.show(at, shown)
+        if paired.any():
+            pairs = self._pair[queries[paired]]
+            self._pairs.extremes.forget(pairs, known=False)
+            self._find_extremes(self._pairs.cells(pairs), ranges)
+            n = self._pairs.show(pairs, shown, places[paired])
         return shown.changes(n)
 
     @property
@@ -313,7 +330,7 @@ class SharedAggregates:
     def check(self) -> None:
         """Assert the invariants; O(queries)."""
         self._regions.check()
-        for number, query in self._queries.items():
-            assert (query.shown >= 0) == (self._reading.get(query.shown) == number), "a reader is shown its query"
-            assert not query.listed or query.pair >= 0, "a query whose rows are listed has sums of its own"
-            assert (number in self._young) == (query.pair >= 0 and not query.listed), "young queries are known"
+        shown = self._shown[self._shown >= 0]
+        assert len(np.unique(shown)) == len(shown), "each reader has a place of its own"
+        assert ((self._pair >= 0) == (self._way > _SETTLED)).all(), "young and listed queries have sums of their own"
+        assert (self._young == np.flatnonzero(self._way == _YOUNG)).all(), "young queries are known"

@@ -33,6 +33,11 @@ class Collected:
     before: Array
     now: Array
 
+    @classmethod
+    def none(cls, n_measures: int) -> Collected:
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, np.zeros((n_measures, 0), np.int64), np.zeros((n_measures, 0), np.int64))
+
     def __len__(self) -> int:
         return len(self.groups)
 

@@ -17,6 +17,7 @@ and, when one left, found in the rows of the group, which are linked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,16 +105,40 @@ def search_rows(
             slot = np.int64(links[_NEXT, slot])
 
 
-@kernel("int64(int64, int32[::1], int32[:,::1], int64[::1])")
-def list_rows(group: int, heads: np.ndarray, links: np.ndarray, found: np.ndarray) -> int:
-    """List the slots of a group's rows; returns how many."""
+@kernel("int64(int64[::1], int32[::1], int32[:,::1], int64[::1], int64[::1])")
+def list_rows(groups: np.ndarray, heads: np.ndarray, links: np.ndarray, slots: np.ndarray, place_of: np.ndarray) -> int:
+    """List the slots of the rows of groups, with the place of each in that list; returns how many."""
     n = np.int64(0)
-    slot = np.int64(heads[group])
-    while slot >= 0:
-        found[n] = slot
-        n += 1
-        slot = np.int64(links[_NEXT, slot])
+    for g in range(len(groups)):
+        slot = np.int64(heads[groups[g]])
+        while slot >= 0:
+            slots[n] = slot
+            place_of[slot] = n
+            n += 1
+            slot = np.int64(links[_NEXT, slot])
     return int(n)
+
+
+@kernel(
+    "void(int64[::1], int64[::1], uint64[:,::1], int64[::1], int32[::1], int32[:,::1], int64[::1], uint8[:,::1], int64[:,::1],"
+    "int64[:,::1])"
+)
+def search_listed(
+    groups: np.ndarray, queries: np.ndarray, bits: np.ndarray, place_of: np.ndarray, heads: np.ndarray, links: np.ndarray,
+    null_at: np.ndarray, nulls: np.ndarray, keys: np.ndarray, found: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the bests of cells (query, group) to `found[extreme, cell]`, by the bits `[query, place of the row]`."""
+    for c in range(len(groups)):
+        for e in range(len(keys)):
+            found[e, c] = NONE
+        slot = np.int64(heads[groups[c]])
+        while slot >= 0:
+            at = place_of[slot]
+            if (bits[queries[c], at >> 6] >> np.uint64(at & 63)) & np.uint64(1):
+                for e in range(len(keys)):
+                    if nulls[null_at[e], slot] == 0:
+                        found[e, c] = min(found[e, c], keys[e, slot])
+            slot = np.int64(links[_NEXT, slot])
 
 
 @inline
@@ -153,6 +178,14 @@ def read_trees(
             low >>= 1
             high >>= 1
         keep_lanes(fresh, at, fresh, counts[e] * LANES)
+
+
+class GroupRows(NamedTuple):
+    """The rows of some groups."""
+
+    positions: Array
+    #: by slot, the place of the row in them
+    places: Array
 
 
 class RegionExtremes:
@@ -253,11 +286,19 @@ class RegionExtremes:
         )  # fmt: skip
         return found
 
-    def rows(self, group: int) -> tuple[Array, Array, Array]:
-        """Return the rows of a group: positions, and keys and null bytes `[extreme, row]`."""
-        slots = np.empty(self._capacity, np.int64)
-        slots = slots[: list_rows(group, self._heads, self._group_links, slots)]
-        return self._positions[slots], self._keys[:, slots], self._nulls[self._column_of][:, slots]
+    def rows(self, groups: Array) -> GroupRows:
+        """Return the rows of different groups."""
+        slots, places = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
+        n = list_rows(groups, self._heads, self._group_links, slots, places)
+        return GroupRows(self._positions[slots[:n]], places)
+
+    def search_listed(self, groups: Array, queries: Array, bits: Array, rows: GroupRows) -> Array:
+        """Return the bests of cells from the rows of their groups that count: `[extreme, cell]`; bits are `[query, row]`."""
+        found = np.empty((self.n, len(groups)), np.int64)
+        search_listed(
+            groups, queries, bits, rows.places, self._heads, self._group_links, self._column_of, self._nulls, self._keys, found
+        )  # fmt: skip
+        return found
 
     @property
     def bytes(self) -> int:

@@ -64,10 +64,10 @@ class PairExtremes:
             left[: have[0], : have[1]] = self._left
             self.best, self._left = best, left
 
-    def forget(self, place: int, *, known: bool) -> None:
-        """Reset a place: to no rows (`known`), or to bests that have to be searched."""
-        self.best[place] = NONE
-        self._left[place] = not known
+    def forget(self, places: Array, *, known: bool) -> None:
+        """Reset places: to no rows (`known`), or to bests that have to be searched."""
+        self.best[places] = NONE
+        self._left[places] = not known
 
     def add(self, bits: Array, places: Array, watched: Array, groups: Array, signs: Array, keys: Array, nulls: Array) -> None:
         if self.n:

@@ -35,6 +35,26 @@ def interval_bits(
             bits[q, i >> 6] |= U64(inside) << U64(i & 63)
 
 
+@kernel("void(uint64[:,::1], int64[::1], int64[::1], int64[:,::1])")
+def cut_births(bits: np.ndarray, born: np.ndarray, positions: np.ndarray, reach: np.ndarray) -> None:
+    """Clear the bits of the rows from before each query's birth; `reach` is scratch, the least and largest position of a word."""
+    for w in range(reach.shape[1]):
+        reach[0, w] = reach[1, w] = positions[w << 6]
+        for i in range(w << 6, min((w + 1) << 6, len(positions))):
+            reach[0, w] = min(reach[0, w], positions[i])
+            reach[1, w] = max(reach[1, w], positions[i])
+    for q in range(len(bits)):
+        birth = born[q]
+        for w in range(reach.shape[1]):
+            if birth <= reach[0, w] or bits[q, w] == 0:
+                continue
+            kept = U64(0)
+            if birth <= reach[1, w]:
+                for i in range(w << 6, min((w + 1) << 6, len(positions))):
+                    kept |= U64(positions[i] >= birth) << U64(i & 63)
+            bits[q, w] &= kept
+
+
 @kernel(
     "int64(uint64[:,::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64, int64[::1], int64, int64[::1], int64,"
     "int64[::1], int64)"
@@ -165,22 +185,35 @@ class PairSums:
             self._free = list(range(more - 1, have - 1, -1))
         return self._free.pop()
 
-    def leave_place(self, place: int) -> None:
-        self._records[place] = 0
-        self.watch(place, -1)
-        self.extremes.forget(place, known=True)
-        self._free.append(place)
+    def leave_places(self, places: Array) -> None:
+        """Give places back."""
+        self._records[places] = 0
+        self.unwatch(places)
+        self.extremes.forget(places, known=True)
+        self._free.extend(places.tolist())
 
-    def watch(self, place: int, shown_place: int) -> None:
-        """Give the query at a place a reader, by its place in `ShownMeasures`, or none (-1)."""
-        self._shown_place[place] = shown_place
-        self.extremes.forget(place, known=False)
-        if shown_place < 0:
-            touched = self._touched[: self._n_touched]
-            kept = touched[touched // self.n_groups != place]
-            self._touched[: len(kept)] = kept
-            self._n_touched = len(kept)
-            self._stamps[place] = 0
+    def watch(self, places: Array, shown_places: Array) -> None:
+        """Give the queries at some places readers, by their places in `ShownMeasures`."""
+        self._shown_place[places] = shown_places
+        self.extremes.forget(places, known=False)
+
+    def unwatch(self, places: Array) -> None:
+        """Take the readers from the queries at some places."""
+        self._shown_place[places] = -1
+        self.extremes.forget(places, known=False)
+        self._stamps[places] = 0
+        touched = self._touched[: self._n_touched]
+        kept = touched[self._shown_place[touched // self.n_groups] >= 0]
+        self._touched[: len(kept)] = kept
+        self._n_touched = len(kept)
+
+    def touch_all(self) -> None:
+        """Note all records of queries with a reader as touched."""
+        cells = self.cells(np.flatnonzero(self._shown_place >= 0))
+        if len(cells) > len(self._touched):
+            self._touched = np.empty(room_for(len(cells), LEAST), np.int64)
+        self._touched[: len(cells)] = cells
+        self._n_touched = len(cells)
 
     def add(
         self, bits: Array, places: Array, groups: Array, vectors: Array, signs: Array, keys: Array, nulls: Array
@@ -212,15 +245,15 @@ class PairSums:
         self._stamp += 1
         return self._capture(cells, self._shown_place, shown, n)
 
-    def show(self, place: int, shown: ShownMeasures, shown_place: int) -> int:
-        """List all groups of one query that differ from those shown at a place; their extremes are known."""
-        cells = self.cells(place)
-        shown_at = np.full(len(self._records), shown_place, np.int64)
-        return self._capture(cells, shown_at, shown, 0)
+    def show(self, places: Array, shown: ShownMeasures, shown_places: Array) -> int:
+        """List all groups of some queries that differ from those shown at these places; their extremes are known."""
+        shown_at = np.full(len(self._records), -1, np.int64)
+        shown_at[places] = shown_places
+        return self._capture(self.cells(places), shown_at, shown, 0)
 
-    def cells(self, place: int) -> Array:
-        """Return the numbers of all records of a place."""
-        return place * self.n_groups + np.arange(self.n_groups)
+    def cells(self, places: Array) -> Array:
+        """Return the numbers of all records of some places."""
+        return (places[:, None] * self.n_groups + np.arange(self.n_groups)).reshape(-1)
 
     def _capture(self, cells: Array, shown_place: Array, shown: ShownMeasures, n: int) -> int:
         planes = self._planes
@@ -231,6 +264,10 @@ class PairSums:
             cells, self._records, planes.n, shown_place, planes.fields, work, scratch, shown.cells, shown.list, n,
             self.extremes.best, planes.extreme_counts,
         )  # fmt: skip
+
+    @property
+    def n_places(self) -> int:
+        return len(self._records)
 
     @property
     def n_taken(self) -> int:
@@ -245,6 +282,12 @@ class PairSums:
     @property
     def bytes(self) -> int:
         return self._records.nbytes + self._stamps.nbytes + self._touched.nbytes + self.extremes.bytes
+
+
+def count_from_birth(bits: Array, born: Array, positions: Array) -> None:
+    """Clear the bits of the rows from before each query's birth, of bits `[query, word of rows]`."""
+    if len(positions):
+        cut_births(bits, born, positions, np.empty((2, words(len(positions))), np.int64))
 
 
 def no_bits(n_queries: int, n_rows: int) -> Array:

@@ -15,45 +15,72 @@ planes.
 Extremes are kept beside (`windows/shared/extremes.py`) and read in the same walk.
 
 A commit of rows costs its rows, whatever the queries. Cells are read, and compared with what was last shown, only for queries
-with a reader: one walk over the regions in order of rank for each page of groups that the commit touched, with running sums.
+with a reader, in one of two ways:
+
+    wide      one walk over the regions in order of rank for each page of groups that the commit touched, with running sums
+    narrow    ranges of a few regions, as of queries that fix the attribute to a value: each region that was touched on a page
+              leads to the queries that it is in, and their regions are summed; queries whose regions had no row cost nothing
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from filters.values.vector import Array
 from lineage.growth import LEAST, fitted, room_for
 from lineage.kernels import Number, inline, kernel
-from lineage.lanes import LANES, add_lanes, copy_lanes, count_lanes, differing_lanes, subtract_lanes
+from lineage.lanes import (
+    LANES,
+    add_lanes,
+    copy_lanes,
+    count_lanes,
+    differing_lanes,
+    keep_lanes,
+    least_lanes,
+    subtract_lanes,
+)
 from lineage.memory import address_of, prefetch
-from windows.shared.extremes import RegionExtremes, grow_trees, read_trees
+from windows.shared.extremes import NONE, RegionExtremes, grow_trees, read_trees
 from windows.shared.planes import Planes
 from windows.shared.run_measures import read_measures
 from windows.shared.shown import ShownMeasures
 
 #: Rows between asking for a cell and adding to it.
 _AHEAD = 8
+#: Regions that a narrow range has at most.
+_FEW = 3
 
 
-@kernel("void(int64[::1], int64[::1], int64[:,::1], int64[:,:,:,::1], uint8[::1])")
-def scatter(groups: np.ndarray, regions: np.ndarray, vectors: np.ndarray, acc_cells: np.ndarray, touched: np.ndarray) -> None:
-    """Add row vectors to the planes of their cells, and note the pages."""
+@kernel("int64(int64[::1], int64[::1], int64[:,::1], int64[:,:,:,::1], uint8[:,::1], int64[::1], int64)")
+def scatter(
+    groups: np.ndarray, regions: np.ndarray, vectors: np.ndarray, acc_cells: np.ndarray, marks: np.ndarray, touched: np.ndarray,
+    n: int,
+) -> int:  # fmt: skip
+    """Add row vectors to the planes of their cells.
+
+    Each (page, region) that was not marked is, and is appended to a list of n; returns its new length.
+    """
     _, n_regions, n_planes, _ = acc_cells.shape
     acc = acc_cells.reshape(-1)
     address = address_of(acc)
-    n = len(groups)
-    for i in range(n):
-        if i + _AHEAD < n:
+    n_rows = len(groups)
+    for i in range(n_rows):
+        if i + _AHEAD < n_rows:
             group = groups[i + _AHEAD]
             at = (group // LANES * n_regions + regions[i + _AHEAD]) * n_planes * LANES + group % LANES
             for plane in range(n_planes):
                 prefetch(address + 8 * (at + plane * LANES))
         page = groups[i] // LANES
         at = (page * n_regions + regions[i]) * n_planes * LANES + groups[i] % LANES
-        touched[page] = 1
+        # no branch, which would be guessed wrong for half of the rows
+        touched[n] = page * n_regions + regions[i]
+        n += marks[page, regions[i]] == 0
+        marks[page, regions[i]] = 1
         for plane in range(n_planes):
             acc[at + plane * LANES] += vectors[i, plane]
+    return n
 
 
 @inline
@@ -159,6 +186,67 @@ def walk_regions(
     return int(n)
 
 
+@kernel(
+    "int64(int64[:,:,:,::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[::1],"
+    "int64[::1], int64[:,:,:,::1], int64[:,::1], int64, int64[:,:,:,::1], int64[::1])"
+)
+def look_up_regions(
+    acc_cells: np.ndarray, touched: np.ndarray, firsts: np.ndarray, queries: np.ndarray, bounds: np.ndarray, order: np.ndarray,
+    places: np.ndarray, columns: np.ndarray, work: np.ndarray, scratch: np.ndarray, shown_cells: np.ndarray, lists: np.ndarray,
+    n: int, bests: np.ndarray, extreme_counts: np.ndarray,
+) -> int:  # fmt: skip
+    """Append the changed cells of queries with narrow ranges to a list of n cells; returns its new length.
+
+    `touched` are numbers of (page, region); the queries of region r are `queries[firsts[r]:firsts[r + 1]]`, and query q has the
+    regions `order[bounds[0, q]:bounds[1, q]]`. `work` is a run of zeros, then a sum; `scratch` begins with the measures of a run.
+    """
+    _, n_regions, n_planes, _ = acc_cells.shape
+    _, n_places, n_measures, _ = shown_cells.shape
+    n_cells = bests.shape[1] * n_regions * LANES
+    capacity = lists.shape[1]
+    acc, shown, list, best = acc_cells.reshape(-1), shown_cells.reshape(-1), lists.reshape(-1), bests.reshape(-1)
+    fresh = scratch[: n_measures * LANES]
+    scratch = scratch[n_measures * LANES :]
+    n_extremes = len(extreme_counts)
+    for plane in range(LANES):
+        work[plane] = 0
+    row = n_measures * LANES
+    for t in range(len(touched)):
+        page, region = touched[t] // n_regions, touched[t] % n_regions
+        base = page * n_regions * n_planes * LANES
+        for k in range(firsts[region], firsts[region + 1]):
+            q = queries[k]
+            for i in range(n_planes * LANES):
+                work[LANES + i] = 0
+            for at in range(bounds[0, q], bounds[1, q]):
+                for plane in range(n_planes):
+                    add_lanes(work, LANES + plane * LANES, acc, base + (order[at] * n_planes + plane) * LANES)
+            read_measures(work, LANES, 0, columns, fresh, scratch)
+            for e in range(n_extremes):
+                to = (n_measures - n_extremes + e) * LANES
+                for lane in range(LANES):
+                    fresh[to + lane] = NONE
+                for at in range(bounds[0, q], bounds[1, q]):
+                    least_lanes(fresh, to, best, e * n_cells + (page * n_regions + order[at]) * LANES)
+                keep_lanes(fresh, to, fresh, extreme_counts[e] * LANES)
+            cell = (places[q] << np.int64(32)) + page * LANES
+            n = _capture(fresh, n_measures, shown, page * n_places * row + places[q] * row, cell, list, capacity, n)
+    return int(n)
+
+
+class RegionRanges(NamedTuple):
+    """The ranges of some queries as places in the order of regions: those that are wide, and those that are narrow by region."""
+
+    order: Array
+    #: by query, `[first and last + 1, query]`
+    bounds: Array
+    places: Array
+    wide: Array
+    #: the narrow queries of region r are `queries[firsts[r]:firsts[r + 1]]`
+    firsts: Array
+    queries: Array
+
+
 class RegionSums:
     """The planes of every (region, group)."""
 
@@ -167,21 +255,27 @@ class RegionSums:
         self.n_groups = LANES
         self.n_regions = LEAST
         self._acc = np.zeros((1, LEAST, planes.n, LANES), np.int64)
-        #: pages with groups that changed since the last `changes`
-        self._touched = np.zeros(1, np.uint8)
+        #: whether a (page, region) was touched since the last `changes`, and the list of those
+        self._marks = np.zeros((1, LEAST), np.uint8)
+        self._touched = np.zeros(LEAST, np.int64)
+        self._n_touched = 0
         self.extremes = RegionExtremes(planes)
 
     def hold(self, n_groups: int, n_regions: int) -> None:
         """Make room for so many groups and region ids."""
-        pages, rows = room_for(-(-n_groups // LANES), len(self._touched)), room_for(n_regions, self.n_regions)
-        if len(self._touched) == 1 and n_groups <= LANES:
+        have = len(self._acc)
+        pages, rows = room_for(-(-n_groups // LANES), have), room_for(n_regions, self.n_regions)
+        if have == 1 and n_groups <= LANES:
             pages = 1
-        if (pages, rows) == (len(self._touched), self.n_regions):
+        if (pages, rows) == (have, self.n_regions):
             return
         acc = np.zeros((pages, rows, self._planes.n, LANES), np.int64)
-        acc[: len(self._acc), : self.n_regions] = self._acc
-        self._acc = acc
-        self._touched = fitted(self._touched, pages)
+        acc[:have, : self.n_regions] = self._acc
+        marks = np.zeros((pages, rows), np.uint8)
+        marks[:have, : self.n_regions] = self._marks
+        touched = self._touched[: self._n_touched]
+        touched[:] = touched // self.n_regions * rows + touched % self.n_regions
+        self._acc, self._marks = acc, marks
         self.n_groups, self.n_regions = pages * LANES, rows
         self.extremes.hold(pages, rows)
 
@@ -193,30 +287,63 @@ class RegionSums:
 
     def add(self, groups: Array, regions: Array, vectors: Array) -> None:
         """Add row vectors to the sums of their (region, group); there is room for both."""
-        scatter(groups, regions, vectors, self._acc, self._touched)
+        most = min(self._n_touched + len(groups), self._marks.size) + 1
+        if most > len(self._touched):
+            self._touched = fitted(self._touched, room_for(most, LEAST))
+        self._n_touched = scatter(groups, regions, vectors, self._acc, self._marks, self._touched, self._n_touched)
 
     def touched(self) -> Array:
-        """Return the pages touched since the last call."""
-        pages = np.flatnonzero(self._touched)
-        self._touched[pages] = 0
-        return pages
+        """Return the numbers page * n_regions + region that were touched since the last call."""
+        found = self._touched[: self._n_touched].copy()
+        self._n_touched = 0
+        self._marks.reshape(-1)[found] = 0
+        return found
 
-    def changes(
-        self, pages: Array, rank_of: Array, low: Array, high: Array, places: Array, shown: ShownMeasures
-    ) -> int:  # fmt: skip
-        """List the cells on these pages that differ from those shown, for queries with these ranges of ranks; store the new."""
+    def ranges(self, rank_of: Array, low: Array, high: Array, places: Array) -> RegionRanges:
+        """Return the ranges of some queries from their ranges of ranks; valid while those, the ranks and `n_regions` are."""
         # an id there is no room for has had no row yet
         ids = np.flatnonzero(rank_of[: self.n_regions] >= 0)
         order = ids[np.argsort(rank_of[ids], kind="stable")]
         ranks = rank_of[order]
         first = np.searchsorted(ranks, low)
         last = np.maximum(first, np.searchsorted(ranks, high))
-        shown.room((len(low) * len(pages) + 1) * LANES)
+        wide = last - first > _FEW
+        narrow = np.flatnonzero(~wide)
+        n = (last - first)[narrow]
+        at = np.repeat(first[narrow], n) + np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+        by_region = np.argsort(order[at], kind="stable")
+        firsts = np.searchsorted(order[at][by_region], np.arange(self.n_regions + 1))
+        return RegionRanges(order, np.array([first, last]), places, np.flatnonzero(wide), firsts, np.repeat(narrow, n)[by_region])
+
+    def changes(self, touched: Array, ranges: RegionRanges, shown: ShownMeasures) -> int:
+        """List the cells on touched (page, region) that differ from those shown, for some queries; store the new ones."""
+        return self._changes(np.unique(touched // self.n_regions), touched, ranges, shown)
+
+    def show(self, ranges: RegionRanges, shown: ShownMeasures) -> int:
+        """List all cells that differ from those shown, for some queries; store the new ones."""
+        pages, regions = np.arange(len(self._acc)), np.flatnonzero(np.diff(ranges.firsts))
+        return self._changes(pages, (pages[:, None] * self.n_regions + regions).reshape(-1), ranges, shown)
+
+    def _changes(self, pages: Array, touched: Array, ranges: RegionRanges, shown: ShownMeasures) -> int:
+        regions = touched % self.n_regions
+        counts = ranges.firsts[regions + 1] - ranges.firsts[regions]
+        shown.room((len(ranges.wide) * len(pages) + int(counts.sum()) + 1) * LANES)
+        planes, order = self._planes, ranges.order
+        work, scratch = np.empty(LANES * (planes.n + 1), np.int64), self._scratch()
+        n = look_up_regions(
+            self._acc, touched[counts > 0], ranges.firsts, ranges.queries, ranges.bounds, order, ranges.places, planes.fields,
+            work, scratch, shown.cells, shown.list, 0, self.extremes.best, planes.extreme_counts,
+        )  # fmt: skip
+        first, last = ranges.bounds[:, ranges.wide]
+        places = ranges.places[ranges.wide]
         # a range up to the last region begins the order when that is turned round
         turned = (first > 0) & (last == len(order))
-        n = self._walk(pages, order, first[~turned], last[~turned], places[~turned], shown, 0)
+        n = self._walk(pages, order, first[~turned], last[~turned], places[~turned], shown, n)
         upper = len(order) - first[turned]
         return self._walk(pages, order[::-1].copy(), np.zeros(len(upper), np.int64), upper, places[turned], shown, n)
+
+    def _scratch(self) -> Array:
+        return np.empty(self._planes.n_measures * LANES + self._planes.scratch, np.int64)
 
     def _walk(self, pages: Array, order: Array, first: Array, last: Array, places: Array, shown: ShownMeasures, n: int) -> int:
         """Append the changed cells to a list of n cells; returns its new length."""
@@ -229,15 +356,15 @@ class RegionSums:
         lows = np.where(first > 0, np.searchsorted(saves, first), -1)
         trees = np.empty(self.extremes.n * 2 * len(order) * LANES, np.int64)
         work = np.empty(LANES + (2 + len(saves)) * planes.n * LANES, np.int64)
-        scratch = np.empty(planes.n_measures * LANES + planes.scratch, np.int64)
         return walk_regions(
-            self._acc, pages, order, saves, lows, last, places[by_last], planes.fields, work, scratch, shown.cells, shown.list, n,
-            self.extremes.best, trees, planes.extreme_counts,
+            self._acc, pages, order, saves, lows, last, places[by_last], planes.fields, work, self._scratch(), shown.cells,
+            shown.list, n, self.extremes.best, trees, planes.extreme_counts,
         )  # fmt: skip
 
     @property
     def bytes(self) -> int:
-        return self._acc.nbytes + self._touched.nbytes + self.extremes.bytes
+        return self._acc.nbytes + self._marks.nbytes + self._touched.nbytes + self.extremes.bytes
 
     def check(self) -> None:
-        assert self._acc.shape == (len(self._touched), self.n_regions, self._planes.n, LANES), "a page has every plane"
+        assert self._acc.shape == (*self._marks.shape, self._planes.n, LANES), "a page has every plane"
+        assert np.count_nonzero(self._marks) == self._n_touched, "what was touched is listed once"

@@ -51,18 +51,28 @@ class ShownMeasures:
         """Forget everything shown, and give cells another number of measures."""
         self.cells = np.zeros((*self.cells.shape[:2], n_measures, LANES), np.int64)
 
-    def take_place(self) -> int:
-        """Return a free place; its cells are 0."""
-        if not self._free:
+    def take_places(self, n: int) -> Array:
+        """Return so many free places; their cells are 0."""
+        if len(self._free) < n:
             have = self.n_places
-            more = room_for(have + 1, have)
+            more = room_for(have + n - len(self._free), have)
             self._fit(len(self.cells), more)
-            self._free = list(range(more - 1, have - 1, -1))
-        return self._free.pop()
+            self._free = [*range(more - 1, have - 1, -1), *self._free]
+        found = np.array(self._free[len(self._free) - n :][::-1], np.int64)
+        del self._free[len(self._free) - n :]
+        return found
 
-    def leave_place(self, place: int) -> None:
-        self.cells[:, place] = 0
-        self._free.append(place)
+    def leave_places(self, places: Array) -> None:
+        """Give places back."""
+        self.cells[:, places] = 0
+        self._free.extend(places.tolist())
+
+    def take_all(self) -> MeasureChanges:
+        """Return all cells with rows as shown no more, and forget them."""
+        pages, places, lanes = np.nonzero(self.cells[:, :, 0])
+        former = np.ascontiguousarray(self.cells[pages, places, :, lanes].T)
+        self.cells[:] = 0
+        return MeasureChanges((places << 32) + pages * LANES + lanes, former, np.zeros_like(former))
 
     def room(self, capacity: int, listed: int = 0) -> None:
         """Make room for so many cells in the list and keep the first `listed`; memory is reused, for fresh memory is slow."""

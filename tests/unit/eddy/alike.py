@@ -29,6 +29,7 @@ APART = {
     "Lifted": {"lifting"},
     "FilterBank": {"_pool"},
     "MatchFilters": {"_pool"},
+    "MemberRows": {"_pool"},
     "RowStore": {"_spare", "_addresses", "_times_addresses"},
     "Page": {"address", "times_address", "_ids_address", "floats", "columns"},
     "Gatherer": {"_version", "_origin", "_bits", "_lives", "_nulls", "_ids", "_outcomes"},

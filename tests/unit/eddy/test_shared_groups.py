@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import eddy.operators.shared_group
+import eddy.operators.shared_members
 from eddy import Engine
 from eddy.matching.commit import Commit
 from eddy.operators.shared_group import SharedGroup
@@ -141,7 +142,7 @@ def test_room_for_groups_follows_their_number(engine: Engine) -> None:
 
 def late_reader(engine: Engine) -> tuple[Query, list[Query]]:
     """A query behind as many as are logged from their start."""
-    early = [engine.submit(TEXT, params={"c": c}) for c in range(eddy.operators.shared_group._LOGGED)]
+    early = [engine.submit(TEXT, params={"c": c}) for c in range(eddy.operators.shared_members._LOGGED)]
     return engine.submit(TEXT, params={"c": 50}), early
 
 
@@ -214,7 +215,7 @@ def test_a_listener_gets_all_queries_of_a_face_in_one_part_of_each_sign(engine: 
     remove()
     push(engine, ("u", 0, 1, 3))
     (group,) = groups(engine)
-    assert group.watched == group.logged and len(group.logged) == len(early)
+    assert (group.members.watched == group.members.logged).all() and group.members.logged.sum() == len(early)
     engine.check()
 
 

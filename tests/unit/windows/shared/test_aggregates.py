@@ -112,11 +112,14 @@ class Model:
         low, high, born, listed = self.queries[query]
         return low <= row[2] < high and row[0] >= born and (not listed or row[4] == 1)
 
-    def matches(self, query: int, positions: np.ndarray) -> np.ndarray:
-        """The condition of a listed query on stored rows, whatever its birth."""
-        low, high, _, _ = self.queries[query]
-        passed = {row[0] for row in self.rows if low <= row[2] < high and row[4] == 1}
-        return np.array([position in passed for position in positions.tolist()], np.bool_)
+    def matches(self, queries: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """The bits of the stored rows that count for listed queries."""
+        rows = {row[0]: row for row in self.rows}
+        bits = np.zeros((len(queries), words(len(positions)) * 64), np.uint8)
+        for k, query in enumerate(queries.tolist()):
+            for at, position in enumerate(positions.tolist()):
+                bits[k, at] = position in rows and self.counts_for(query, rows[position])
+        return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
 
     # ---- steps
 
@@ -133,7 +136,7 @@ class Model:
         self.queries[query] = (low, high, self.position, listed)
         self.shared.add(query, self.position, self.watermark(), listed=listed)
         if reader:
-            self.shared.watch(query, self.ranges())
+            self.shared.watch(np.array([query]), self.ranges())
             self.shown[query] = self.expected(query)
 
     def remove_query(self, query: int) -> None:
@@ -212,7 +215,7 @@ class Model:
         places, groups = changes.places.copy(), changes.groups.copy()
         former, now = self.finished(changes.former.copy()), self.finished(self.shared.shown.now(places, groups))
         found: set[tuple[int, int]] = set()
-        for query, group, was, is_now in zip(self.shared.reader_of(places).tolist(), groups.tolist(), former, now):
+        for query, group, was, is_now in zip(self.shared.readers_at()[places].tolist(), groups.tolist(), former, now):
             shown = self.shown[query]
             assert (query, group) not in found, "a cell is listed once"
             found.add((query, group))
@@ -312,9 +315,9 @@ def test_a_young_query_shows_no_change_when_it_settles() -> None:
     model.push(40, tame)
     for _ in range(8):
         model.add_query(reader=True, listed=False)
-    assert all(query.pair >= 0 for query in model.shared._queries.values())
+    assert {model.shared.path(query) for query in model.queries} == {"young"}
     model.push(60, tame)
-    assert all(query.pair < 0 for query in model.shared._queries.values())
+    assert {model.shared.path(query) for query in model.queries} == {"region path"}
     model.check()
     assert len(model.shared.changes(model.ranges())) == 0
 
@@ -325,11 +328,11 @@ def test_nobody_is_shown_what_nobody_reads() -> None:
         model.add_query(reader=False, listed=False)
     model.push(60, tame)
     assert len(model.shared.changes(model.ranges())) == 0
-    model.shared.watch(0, model.ranges())
+    model.shared.watch(np.array([0]), model.ranges())
     model.shown[0] = model.expected(0)
     model.push(20, tame)
     model.check()
-    model.shared.unwatch(0)
+    model.shared.unwatch(np.array([0]))
     del model.shown[0]
     model.push(20, tame)
     model.check()
