@@ -18,7 +18,8 @@ from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
 from eddy.operators.core import Core
 from eddy.planning.edge_counts import EdgeCounts
-from eddy.reading.stream_feed import Feed
+from eddy.reading.stream_feed import Feed, StreamFeed
+from eddy.streams.source import Source
 from eddy.streams.timeline import effect_time
 from lineage.elements import BEGINNING
 from lineage.schema import Type
@@ -176,6 +177,14 @@ class OperatorStage(Stage):
     def children(self) -> list[Stage]:
         return self._children
 
+    @property
+    def slid(self) -> Source | None:
+        """The stream as it is pushed over which it is a window in steps; None if it is anything else."""
+        if not isinstance(self.operator, SlideOperator):
+            return None
+        (below,) = self._children
+        return below.feed.sources[0] if isinstance(below, FeedStage) and isinstance(below.feed, StreamFeed) else None
+
     def show_events(self) -> None:
         self.operator.show_events()
         super().show_events()
@@ -285,9 +294,15 @@ class Operation:
         self._errors_before = 0
         #: results so far
         self.n_results = 0
-        own = (stage.operator for stage in self.root.stages() if isinstance(stage, OperatorStage))
-        #: those of its operators whose rows the clock ends
-        self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
+        own = [stage for stage in self.root.stages() if isinstance(stage, OperatorStage)]
+        #: those of its operators whose rows the clock ends, but for windows of streams as they are pushed
+        self.timed = [stage.operator for stage in own if isinstance(stage.operator, TimedOperator) and stage.slid is None]
+        #: of those windows the ones that show each extent by rows of its own
+        self.extents = [
+            (stage.slid, stage.operator.window)
+            for stage in own
+            if stage.slid is not None and isinstance(stage.operator, SlideOperator) and stage.operator.bounds
+        ]
 
     def open(self, record: LoggedCommit) -> Results:
         """The first answer, in the commit that opens the query."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.lives.ranks import Ranks
+from eddy.operators.extent_ends import ExtentEnds
 from eddy.operators.operation import CommitStep, Operation
 from eddy.operators.shared_groups import SharedGroups
 from eddy.operators.tree_query import TreeQuery
@@ -60,9 +61,14 @@ class Operations:
         """The bytes of the operators and change logs of all running queries."""
         return self.shared.bytes + sum(query.held_bytes for queries in self.running.values() for query in queries)
 
-    def timed(self, timeline: Timeline) -> list[TimedOperator]:
-        """The operators with rows that end by the clock, but not with a window of a stream."""
-        return [operator for _, operation in self._own(timeline) for operator in operation.timed]
+    def timed(self, timeline: Timeline) -> list[TimedOperator | ExtentEnds]:
+        """What has rows that end by the clock, but not with a window of a stream."""
+        found: list[TimedOperator | ExtentEnds] = []
+        extents = dict.fromkeys(self.shared.extents(timeline))
+        for _, operation in self._own(timeline):
+            found += operation.timed
+            extents.update(dict.fromkeys(operation.extents))
+        return found + [ExtentEnds(source, window) for source, window in extents]
 
     def _own(self, timeline: Timeline) -> Iterator[tuple[TreeQuery, Operation]]:
         """The queries on a timeline that run operators of their own."""

@@ -15,6 +15,7 @@ from eddy.operators.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.streams.source import Source
 from eddy.streams.timeline import Timeline
+from windows.spec import WindowSpec
 
 #: The group, the names of the columns, the rows of a part, and their sign.
 Part = tuple[SharedGroup, tuple[str, ...], CellRows, int]
@@ -57,6 +58,11 @@ class SharedGroups:
         del groups[group.source, group.form]
         if not groups:
             del self._groups[timeline]
+
+    def extents(self, timeline: Timeline) -> list[tuple[Source, WindowSpec]]:
+        """The windows in steps that show each extent by rows of its own."""
+        groups = self._groups.get(timeline, {}).values()
+        return [(group.source, group.form.window) for group in groups if group.form.by_extent]
 
     def run(self, timeline: Timeline, record: LoggedCommit, before_seq: int, listening: bool) -> Iterator[Part]:
         """Apply a logged commit to all shared aggregates; yields the parts for listeners, and writes the members' logs."""
