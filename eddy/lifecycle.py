@@ -36,8 +36,8 @@ from eddy.operators.core import Core, JoinCore, StreamCore
 from eddy.operators.merge_stage import InputStage, inputs_named
 from eddy.operators.readers import make_reader
 from eddy.operators.replanning import Replanner, ReplanPace
-from eddy.operators.shared_form import Shareable, shareable
-from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.shared.shared_form import Shareable, shareable
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.stage import FeedStage, QueryStage, Stage
 from eddy.operators.template import Member, Template
 from eddy.operators.template_builder import TemplateBuilder

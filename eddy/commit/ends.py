@@ -3,8 +3,9 @@
 An end is one of
 
     a row leaves a window length that some query has          `[RANGE w]` over a stream, in plain queries, joins and blocks
-    a row that is stored reaches the end its stream gave it   `end` columns
-    a row leaves a window that an operator keeps              `SLIDE`, and windows over `ISTREAM (...)`; of rows it has already
+    a row that is stored reaches the end its stream gave it   `end` columns; of rows that are there when the call comes
+    a row of a stream is shown in another extent              `SLIDE`, TUMBLE and HOP whose bounds are looked at; likewise
+    a row leaves a window that an operator keeps              windows over `ISTREAM (...)` and of joins in steps; likewise
 
 A call with more than `MAX_ENDS` of them is cut at the instant of the last of each `STEP_ENDS`; all ends and arrivals up to that
 instant make a commit of their own. So the cut follows from the rows and the queries alone, never from the size of batches or the
@@ -18,13 +19,13 @@ not before, and then it is the row's commit, whose size its sender chose.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from eddy.streams.source import Source
 from eddy.streams.timeline import Rows, Timeline
 from stems.own_ends import OwnEnds
-from windows.operators.operator import TimedOperator
 
 #: A call with more ends is cut.
 MAX_ENDS = 1_000_000
@@ -35,6 +36,14 @@ STEP_ENDS = 4_096
 Released = list[tuple[Source, Rows]]
 #: How many of certain rows end by an instant.
 Count = Callable[[int], int]
+
+
+class TimedRows(Protocol):
+    """Rows that end by the clock, and can be counted."""
+
+    def most_ends(self, upto: int) -> int: ...
+
+    def count_ends(self, upto: int) -> Count: ...
 
 
 class CommitCuts:
@@ -78,7 +87,7 @@ class CommitCuts:
 
 
 def cuts_of(
-    timeline: Timeline, sources: Sequence[Source], released: Released, after: int, operators: Sequence[TimedOperator]
+    timeline: Timeline, sources: Sequence[Source], released: Released, after: int, operators: Sequence[TimedRows]
 ) -> CommitCuts | None:
     """The cuts of a call that takes the clock to `after`; None if it is one commit."""
     arriving = dict(released)

@@ -17,7 +17,7 @@ from eddy.inspect.explain import explain_join, explain_plan
 from eddy.inspect.explain_merge import explain_lmerge
 from eddy.operators.merge_stage import MergeStage
 from eddy.operators.replanning import Replanner, ReplanPace, first_choice, fixed_reason
-from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.stage import OperatorStage
 from eddy.operators.template import Member
 from eddy.operators.template_key import blocks_of

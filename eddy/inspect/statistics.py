@@ -10,7 +10,7 @@ from eddy.history.retention import bytes_kept
 from eddy.joins.join_query import JoinQuery
 from eddy.matching.eddy import Eddy
 from eddy.merges.merge_intake import MergeIntake
-from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
 from eddy.routing.base import Ledger

@@ -9,5 +9,5 @@ From the start of a query to its end:
     commit    `templates.py` asks the root of each template for its delta; stages ask those below, each once. The recipient nets
               the root's delta, `seat_rows.py` cuts it up by seat, for listeners and for the log of the template
     rebuild   `replanning.py` decides again every 256 commits; other operators are built over the same cores between two commits
-    sharing   queries that group the same stream and window by the same keys are one `shared_group.py`
+    sharing   queries that group the same stream and window by the same keys are one group (`shared/`)
 """

@@ -17,7 +17,8 @@ import numpy as np
 from eddy.base.result_log import LoggedCommit
 from eddy.lives.ranks import Ranks
 from eddy.planning.edge_counts import EdgeCounts
-from eddy.reading.stream_feed import Feed
+from eddy.reading.stream_feed import Feed, StreamFeed
+from eddy.streams.source import Source
 from filters.values.vector import Array, Vector
 from lineage.elements import BEGINNING
 from lineage.schema import Type
@@ -177,6 +178,14 @@ class OperatorStage(Stage):
     @property
     def children(self) -> list[Stage]:
         return self._children
+
+    @property
+    def slid(self) -> Source | None:
+        """The stream as it is pushed over which it is a window in steps; None if it is anything else."""
+        if not isinstance(self.operator, SlideOperator):
+            return None
+        (below,) = self._children
+        return below.feed.sources[0] if isinstance(below, FeedStage) and isinstance(below.feed, StreamFeed) else None
 
     def show_events(self) -> None:
         self.operator.show_events()

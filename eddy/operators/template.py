@@ -25,7 +25,7 @@ from eddy.operators.core import Core
 from eddy.operators.replanning import Built, Replanner
 from eddy.operators.seat_rows import SeatChanges
 from eddy.operators.stage import CommitStep, FeedStage, OperatorStage, Stage
-from eddy.operators.template_key import Lifted
+from eddy.operators.template_key import LiftedPlan
 from eddy.reading.stream_feed import Feed
 from eddy.streams.timeline import Timeline, effect_time
 from lineage.elements import BEGINNING
@@ -34,6 +34,7 @@ from windows.delta import Delta
 from windows.operators.operator import TimedOperator
 from windows.operators.recipient import Recipient, SignedRows, StreamRecipient
 from windows.operators.seats import Seats
+from windows.operators.slide import SlideOperator
 
 if TYPE_CHECKING:
     from eddy.operators.tree_query import TreeQuery
@@ -105,7 +106,7 @@ class Member:
 class Template:
     """The operators of all queries with one key, and their seats."""
 
-    def __init__(self, plan: Lifted, timeline: Timeline, emit: str, bounds: LogBounds) -> None:
+    def __init__(self, plan: LiftedPlan, timeline: Timeline, emit: str, bounds: LogBounds) -> None:
         self.key: Hashable = plan.key
         #: the selections of its trees, which read constants by seat
         self.selects = plan.selects
@@ -140,9 +141,15 @@ class Template:
         self.recipient: Recipient | StreamRecipient = built.recipient
         #: whether a - may come for its results
         self.ends_early = self.root.ends_early
-        own = (stage.operator for stage in self.root.stages() if isinstance(stage, OperatorStage))
-        #: those of its operators whose rows the clock ends
-        self.timed = [operator for operator in own if isinstance(operator, TimedOperator)]
+        own = [stage for stage in self.root.stages() if isinstance(stage, OperatorStage)]
+        #: those of its operators whose rows the clock ends, but for windows of streams as they are pushed
+        self.timed = [stage.operator for stage in own if isinstance(stage.operator, TimedOperator) and stage.slid is None]
+        #: of those windows the ones that show each extent by rows of its own
+        self.extents = [
+            (stage.slid, stage.operator.window)
+            for stage in own
+            if stage.slid is not None and isinstance(stage.operator, SlideOperator) and stage.operator.bounds
+        ]
 
     # ---- queries
 

@@ -45,7 +45,7 @@ class LiftedSelect(NamedTuple):
     columns: tuple[Expression, ...]
 
 
-class Lifted(NamedTuple):
+class LiftedPlan(NamedTuple):
     """A plan with its constants taken out."""
 
     key: Hashable
@@ -55,14 +55,14 @@ class Lifted(NamedTuple):
     constants: tuple[Any, ...]
 
 
-def lifted(plan: TreePlan, emit: str, word: str, query: int, sharing: bool) -> Lifted:
+def lifted(plan: TreePlan, emit: str, word: str, query: int, sharing: bool) -> LiftedPlan:
     """The key of the template of a query, by its number, and what the key does not say; without `sharing` it has its own."""
     lift = _Lift(plan)
     forms = tuple(tuple(lift.node(node) for node in lift.entered(form.nodes)) for form in plan.forms.forms)
     blocks = tuple(_block(plan, block) for block in lift.blocks)
     own = query if lift.reads_queries or not sharing else None
     key = (emit, word, plan.timeline, forms, blocks, tuple(lift.types), own)
-    return Lifted(key, ById(lift.selects.items()), tuple(lift.types), tuple(lift.constants))
+    return LiftedPlan(key, ById(lift.selects.items()), tuple(lift.types), tuple(lift.constants))
 
 
 def blocks_of(plan: TreePlan) -> list[Block]:

@@ -8,7 +8,8 @@ from collections.abc import Hashable, Iterator
 from eddy.base.result_log import LoggedCommit
 from eddy.lives.ranks import Ranks
 from eddy.operators.seat_rows import SeatChanges
-from eddy.operators.shared_groups import SharedGroups
+from eddy.operators.shared.extent_ends import ExtentEnds
+from eddy.operators.shared.shared_groups import SharedGroups
 from eddy.operators.stage import CommitStep
 from eddy.operators.template import Member, Template
 from eddy.streams.source import Source
@@ -81,9 +82,14 @@ class Templates:
         """The bytes of the change logs of the queries with operators of their own on a timeline."""
         return sum(template.log_bytes for template in self.running.get(timeline, {}).values())
 
-    def timed(self, timeline: Timeline) -> list[TimedOperator]:
-        """The operators with rows that end by the clock, but not with a window of a stream."""
-        return [operator for template in self.running.get(timeline, {}).values() for operator in template.timed]
+    def timed(self, timeline: Timeline) -> list[TimedOperator | ExtentEnds]:
+        """What has rows that end by the clock, but not with a window of a stream."""
+        found: list[TimedOperator | ExtentEnds] = []
+        extents = dict.fromkeys(self.shared.extents(timeline))
+        for template in self.running.get(timeline, {}).values():
+            found += template.timed
+            extents.update(dict.fromkeys(template.extents))
+        return found + [ExtentEnds(source, window) for source, window in extents]
 
     def run(self, timeline: Timeline, record: LoggedCommit, ranks: Ranks) -> Iterator[tuple[Template, SeatChanges]]:
         """The changes of each template in a commit that was just logged; also written to the queries' logs."""

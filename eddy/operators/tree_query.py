@@ -15,7 +15,7 @@ from eddy.base.plans import NO_MODULES, Kept, Plan, QueryRun, TreePlan
 from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results, net
 from eddy.operators.core import Core
-from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.template import Member
 from eddy.query import Query, QueryHost
 from eddy.streams.timeline import Timeline

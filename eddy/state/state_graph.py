@@ -27,8 +27,8 @@ from eddy.engine import Engine
 from eddy.joins.join_group import JoinGroup
 from eddy.lifecycle import Lifecycle
 from eddy.operators.core import JoinCore, StreamCore
-from eddy.operators.shared_group import SharedGroup
-from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.shared.shared_group import SharedGroup
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.stage import Stage
 from eddy.operators.template import Member, Template
 from eddy.query import Query

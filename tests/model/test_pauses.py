@@ -157,7 +157,7 @@ def test_memory_does_not_double_and_no_commit_ends_more_than_a_step(sql: str, mo
 @pytest.mark.parametrize(
     ("sql", "times"),
     [
-        ("SELECT DISTINCT k FROM s [RANGE 10 SECONDS]", 1.3),
+        ("SELECT DISTINCT k FROM s [RANGE 10 SECONDS]", 1.4),
         # both inputs' events stand side by side while they are walked
         ("SELECT k FROM s [RANGE 10 SECONDS] EXCEPT SELECT k FROM s [RANGE 10 SECONDS] WHERE v > 3", 1.6),
         ("SELECT k FROM s [RANGE 10 SECONDS] EXCEPT ALL SELECT k FROM s [RANGE 10 SECONDS] WHERE v > 3", 1.6),

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.operators.shared_rows
+import eddy.operators.shared.shared_rows
 import windows.shared.pair_sums
-from eddy.operators.shared_members import Members, Readers
-from eddy.operators.shared_rows import MemberRows
-from eddy.operators.shared_window import WindowRange
+from eddy.operators.shared.shared_members import Members, Readers
+from eddy.operators.shared.shared_rows import MemberRows
+from eddy.operators.shared.shared_window import WindowRange
 from tests.model.test_shared_groups import Pair
 from tests.reference.breaking import Breaks, leave_it_to_the_answers
 from windows.shared.aggregates import SharedAggregates
@@ -33,7 +33,7 @@ MUTANTS = breaks = Breaks()
 
 @breaks("births of listed members are ignored")
 def _listed_unborn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eddy.operators.shared_rows, "count_from_birth", lambda bits, born, positions: None)
+    monkeypatch.setattr(eddy.operators.shared.shared_rows, "count_from_birth", lambda bits, born, positions: None)
 
 
 @breaks("births of members with an interval are ignored")

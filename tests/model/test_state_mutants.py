@@ -13,7 +13,7 @@ import pytest
 from eddy.base.change_log import ChangeLog
 from eddy.base.plans import QueryRun
 from eddy.base.result_log import CommitEnds, ResultLog
-from eddy.operators.shared_members import Members
+from eddy.operators.shared.shared_members import Members
 from eddy.query import Query
 from eddy.streams.marks import Marks
 from eddy.streams.stored import Stored

@@ -23,9 +23,27 @@ from lineage.growth import LEAST, fitted
 from lineage.schema import Type
 from windows.delta import SCHEDULED, Delta, Minus, Plus, empty, no_minus
 from windows.operators.operator import Child, TimedOperator
+from windows.spec import WindowSpec
 from windows.state.due import Calendar
 from windows.state.rows import LiveRows, RowEvents
 from windows.state.stored import StoredRows
+
+
+def count_extents(first: Array, last: Array, slide: int, now: int) -> Callable[[int], int]:
+    """Return how many extents are shown by a clock from now on, of rows with these first and last boundaries."""
+    # boundaries as numbers of steps from now on
+    base = now // slide
+    first = np.sort(np.maximum(first // slide - base, 1))
+    last = np.sort(np.maximum(last // slide - base, 0))
+    of_first, of_last = np.cumsum(np.append(0, first)), np.cumsum(np.append(0, last))
+
+    def until(clock: int) -> int:
+        """Count each row's boundaries from its first to the clock's, without those after its last."""
+        here = clock // slide - base
+        begun, over = np.searchsorted(first, here, "right"), np.searchsorted(last, here, "right")
+        return int(begun * (here + 1) - of_first[begun] - (over * here - of_last[over]))
+
+    return until
 
 
 class SlideOperator(TimedOperator):
@@ -36,7 +54,7 @@ class SlideOperator(TimedOperator):
         self._of = tuple(types)
         self._width = width_us
         self._slide = slide_us
-        self._bounds = bounds
+        self.bounds = bounds
         #: rows from their start to the end of the last extent they are in, or to their own
         self._stored = StoredRows(types, LiveRows(Calendar(), by_id=ends_early))
         #: by slot: first and last boundary of a row, and its number by coming
@@ -48,6 +66,10 @@ class SlideOperator(TimedOperator):
         self._n_rows = 0
         #: extents that rows were too late for
         self.missed = 0
+
+    @property
+    def window(self) -> WindowSpec:
+        return WindowSpec.sliding(self._width, self._slide)
 
     def process(self, inputs: Sequence[Delta], upto: int) -> Delta:
         (delta,) = inputs
@@ -88,7 +110,7 @@ class SlideOperator(TimedOperator):
         last = (times - (ranks == SCHEDULED)) // s * s
         self._shown[1, slots] = np.minimum(self._shown[1, slots], last)
         shown = self._shown[0, slots] <= self._shown[1, slots]
-        if self._bounds:
+        if self.bounds:
             # the extent before a boundary ends with it
             shown &= times < self._shown[1, slots] + s
         return Minus(rows.ids[slots[shown]], times[shown], ranks[shown])
@@ -101,7 +123,7 @@ class SlideOperator(TimedOperator):
         waiting = np.concatenate(self._waiting)
         first, last = self._shown[:2, waiting]
         self._waiting = [waiting[(first > upto) & (self._stored.rows.alive[waiting] != 0)]]
-        if self._bounds:
+        if self.bounds:
             return self._plus(*self._extents(np.concatenate([self._stored.rows.live(), ended]), upto))
         slots = waiting[(first <= upto) & (first <= last)]
         order = np.lexsort((self._shown[2, slots], self._shown[0, slots]))
@@ -125,7 +147,7 @@ class SlideOperator(TimedOperator):
         stored = self._stored
         columns = stored.take(slots)
         ends = stored.rows.ends[slots]
-        if self._bounds:
+        if self.bounds:
             ends = np.minimum(boundaries + self._slide, ends)
             columns += [Vector(Type.TIMESTAMP, boundaries - self._width), Vector(Type.TIMESTAMP, boundaries)]
         return Plus(stored.rows.ids[slots], boundaries, np.full(len(slots), SCHEDULED, np.int64), ends, columns)
@@ -145,27 +167,15 @@ class SlideOperator(TimedOperator):
 
     def most_ends(self, upto: int) -> int:
         passed = upto // self._slide - self._clock // self._slide
-        return len(self._stored) * min(passed, self._width // self._slide + 1 if self._bounds else 1)
+        return len(self._stored) * min(passed, self._width // self._slide + 1 if self.bounds else 1)
 
     def count_ends(self, upto: int) -> Callable[[int], int]:
         """Count an extent at the boundary that shows it, which ends the one before."""
         live, s = self._stored.rows.live(), self._slide
-        if not self._bounds:
+        if not self.bounds:
             ends = np.sort(self._shown[1, live]) + s
             return lambda clock: int(np.searchsorted(ends, clock, "right"))
-        # boundaries as numbers of steps from now on
-        base = self._clock // s
-        first = np.sort(np.maximum(self._shown[0, live] // s - base, 1))
-        last = np.sort(np.maximum(self._shown[1, live] // s - base, 0))
-        of_first, of_last = np.cumsum(np.append(0, first)), np.cumsum(np.append(0, last))
-
-        def until(clock: int) -> int:
-            """Count each row's boundaries from its first to the clock's, without those after its last."""
-            here = clock // s - base
-            begun, over = np.searchsorted(first, here, "right"), np.searchsorted(last, here, "right")
-            return int(begun * (here + 1) - of_first[begun] - (over * here - of_last[over]))
-
-        return until
+        return count_extents(self._shown[0, live], self._shown[1, live], s, self._clock)
 
     @property
     def bytes(self) -> int:

@@ -206,7 +206,8 @@ class SharedAggregates:
             return
         self._hold(int(rows.groups.max()) + 1, len(ranges.rank_of))
         self.cover(rows.values, ranges)
-        vectors = self.planes.vectors(rows.values, rows.signs, self._pairs.width)
+        pairs = len(self._young) or listed is not None
+        vectors = self.planes.vectors(rows.values, rows.signs, self._pairs.width if pairs else self.planes.n)
         self._regions.add(rows.groups, rows.regions, vectors)
         keys = self._regions.extremes.apply(rows.positions, rows.groups, rows.regions, rows.signs, rows.values)
         nulls = self._extreme_nulls(rows)

@@ -9,7 +9,7 @@ import pytest
 
 from eddy import Engine
 from eddy.matching.commit import Commit
-from eddy.operators.shared_group import SharedGroup
+from eddy.operators.shared.shared_group import SharedGroup
 from eddy.query import Query
 
 SPAN = "[RANGE 10 MILLISECONDS]"

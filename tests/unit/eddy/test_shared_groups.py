@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import eddy.operators.shared_group
-import eddy.operators.shared_members
+import eddy.operators.shared.shared_group
+import eddy.operators.shared.shared_members
 from eddy import Engine
 from eddy.matching.commit import Commit
-from eddy.operators.shared_group import SharedGroup
-from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.shared.shared_group import SharedGroup
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.template import Member
 from eddy.operators.tree_query import TreeQuery
 from eddy.query import Query
@@ -142,7 +142,7 @@ def test_room_for_groups_follows_their_number(engine: Engine) -> None:
 
 def late_reader(engine: Engine) -> tuple[Query, list[Query]]:
     """A query behind as many as are logged from their start."""
-    early = [engine.submit(TEXT, params={"c": c}) for c in range(eddy.operators.shared_members._LOGGED)]
+    early = [engine.submit(TEXT, params={"c": c}) for c in range(eddy.operators.shared.shared_members._LOGGED)]
     return engine.submit(TEXT, params={"c": 50}), early
 
 
@@ -236,7 +236,7 @@ def test_a_query_that_is_read_by_name_gets_operators_of_its_own_and_shows_no_cha
 def test_too_many_groups_give_every_member_operators_of_its_own_within_the_commit(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(eddy.operators.shared_group, "_ROOM", 2000)
+    monkeypatch.setattr(eddy.operators.shared.shared_group, "_ROOM", 2000)
     twin = engine.submit(TEXT, params={"c": 9}, expiry="direct")
     query = engine.submit(TEXT, params={"c": 9})
     push(engine, ("u", 1, 1, 0), ("v", 1, 1, 1))

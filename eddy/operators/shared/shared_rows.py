@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eddy.operators.shared_members import Members
+from eddy.operators.shared.shared_members import Members
 from eddy.streams.source import Source
 from filters.expressions.residual import TRUE
 from filters.index.bank import Pool

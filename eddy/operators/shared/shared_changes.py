@@ -15,9 +15,9 @@ import numpy as np
 
 from eddy.base.results import Results
 from eddy.matching.row_lists import RowLists
-from eddy.operators.shared_form import Face
-from eddy.operators.shared_group import GroupMoves, SharedGroup
-from eddy.operators.shared_members import FaceReaders
+from eddy.operators.shared.shared_form import Face
+from eddy.operators.shared.shared_group import GroupMoves, SharedGroup
+from eddy.operators.shared.shared_members import FaceReaders
 from filters.expressions.evaluate import evaluate, true_rows
 from filters.expressions.expression import ColumnRef
 from filters.values.vector import Array, Frame, ListFrame, Vector, merged_texts
@@ -119,7 +119,7 @@ def _equal(left: Vector, right: Vector) -> Array:
 class FaceChanges:
     """The changed cells of all members with one face.
 
-    Readers are members by their place in the order of the group's readers (`eddy/operators/shared_members.py`).
+    Readers are members by their place in the order of the group's readers (`eddy/operators/shared/shared_members.py`).
     """
 
     def __init__(self, group: SharedGroup, of: FaceReaders, cells: Collected, moves: GroupMoves) -> None:

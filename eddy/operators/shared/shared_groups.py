@@ -8,13 +8,14 @@ import numpy as np
 
 from eddy.base.result_log import LoggedCommit
 from eddy.operators.core import StreamCore
-from eddy.operators.shared_changes import CellRows, FaceChanges, changes_by_face
-from eddy.operators.shared_form import Shareable, SharedForm
-from eddy.operators.shared_group import SharedGroup
-from eddy.operators.shared_operation import SharedOperation
+from eddy.operators.shared.shared_changes import CellRows, FaceChanges, changes_by_face
+from eddy.operators.shared.shared_form import Shareable, SharedForm
+from eddy.operators.shared.shared_group import SharedGroup
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.tree_query import TreeQuery
 from eddy.streams.source import Source
 from eddy.streams.timeline import Timeline
+from windows.spec import WindowSpec
 
 #: The group, the names of the columns, the rows of a part, and their sign.
 Part = tuple[SharedGroup, tuple[str, ...], CellRows, int]
@@ -57,6 +58,11 @@ class SharedGroups:
         del groups[group.source, group.form]
         if not groups:
             del self._groups[timeline]
+
+    def extents(self, timeline: Timeline) -> list[tuple[Source, WindowSpec]]:
+        """The windows in steps that show each extent by rows of its own."""
+        groups = self._groups.get(timeline, {}).values()
+        return [(group.source, group.form.window) for group in groups if group.form.by_extent]
 
     def run(self, timeline: Timeline, record: LoggedCommit, before_seq: int, listening: bool) -> Iterator[Part]:
         """Apply a logged commit to all shared aggregates; yields the parts for listeners, and writes the members' logs."""

@@ -9,9 +9,9 @@ import numpy as np
 from eddy.base.result_log import LoggedCommit
 from eddy.base.results import Results
 from eddy.operators.core import Core, StreamCore
-from eddy.operators.shared_changes import Projected
-from eddy.operators.shared_form import Shareable
-from eddy.operators.shared_group import SharedGroup
+from eddy.operators.shared.shared_changes import Projected
+from eddy.operators.shared.shared_form import Shareable
+from eddy.operators.shared.shared_group import SharedGroup
 from eddy.streams.timeline import effect_time
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from eddy.operators.shared_form import Face
+from eddy.operators.shared.shared_form import Face
 from filters.expressions.expression import Literal
 from filters.values.vector import Array, Vector
 from lineage.growth import LEAST, fitted, room_for
@@ -24,7 +24,7 @@ from windows.state.cells import Cells
 from windows.state.netting import group_stops
 
 if TYPE_CHECKING:
-    from eddy.operators.shared_operation import SharedOperation
+    from eddy.operators.shared.shared_operation import SharedOperation
 
 #: Members that are logged though nobody has read them: few enough that it is not felt, and a small engine has a whole log.
 _LOGGED = 16

@@ -1,16 +1,16 @@
 """Aggregates of many queries over one stream, window, keys and values: one set of sums, fed once a commit from the row store.
 
-    low <= position < end      the rows in the sums: those in the window (`eddy/operators/shared_window.py`) that came since the
+    low <= position < end      the rows in the sums: those in the window (`eddy/operators/shared/shared_window.py`) that came since the
                                group was made; rows from `end` on wait for the next boundary of a window in steps
     groups[position]           the code of the row's group (`windows/state/values.py`), with a reference a row
     regions[position]          its region id on the attribute when it was counted: it is taken back where it was added, though
                                `recall` may have written another id into the store since
 
 What the sums are and which path a query is on is told by `windows/shared/aggregates.py`; which queries may be here by
-`eddy/operators/shared_form.py`; what each member has of its own by `eddy/operators/shared_members.py`. A query that looks back
+`eddy/operators/shared/shared_form.py`; what each member has of its own by `eddy/operators/shared/shared_members.py`. A query that looks back
 behind its submit makes the group start again from the stored rows.
 
-The rows of members whose condition is more than one interval are **listed** (`eddy/operators/shared_rows.py`).
+The rows of members whose condition is more than one interval are **listed** (`eddy/operators/shared/shared_rows.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eddy.base.result_log import LoggedCommit
-from eddy.operators.shared_form import Face, Shareable, SharedForm
-from eddy.operators.shared_members import Members, Readers
-from eddy.operators.shared_rows import MemberRows
-from eddy.operators.shared_window import WindowRange
+from eddy.operators.shared.shared_form import Face, Shareable, SharedForm
+from eddy.operators.shared.shared_members import Members, Readers
+from eddy.operators.shared.shared_rows import MemberRows
+from eddy.operators.shared.shared_window import WindowRange
 from eddy.streams.source import Source
 from filters.values.vector import DTYPES, Array, Vector
 from lineage.growth import LEAST, room_for
@@ -37,7 +37,7 @@ from windows.shared.touching import Touches
 from windows.state.values import ValueCodes
 
 if TYPE_CHECKING:
-    from eddy.operators.shared_operation import SharedOperation
+    from eddy.operators.shared.shared_operation import SharedOperation
 
 #: Rows that are applied together where a whole window is.
 _STEP = 1 << 16
