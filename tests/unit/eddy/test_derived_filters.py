@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from eddy import Engine
-from eddy.operators.core import StreamCore
 from eddy.state.dump import dump_state, load_state
 from eddy.streams.derived_filters import MAX_ALONE, MAX_ASKING, can_fail
 from queries.binder import bind
