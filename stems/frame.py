@@ -102,7 +102,7 @@ def condition_rows(
 class PageFrame(Frame):
     """The rows of one page at given offsets."""
 
-    __slots__ = ("_page", "_schema", "_dictionaries", "_at")
+    __slots__ = ("_page", "_schema", "_dictionaries", "_at", "_entries")
 
     def __init__(self, page: Page, schema: Schema, dictionaries: list[Dictionary | None], at: np.ndarray | slice) -> None:
         super().__init__(len(range(*at.indices(page.n_rows))) if isinstance(at, slice) else len(at))
@@ -110,6 +110,17 @@ class PageFrame(Frame):
         self._schema = schema
         self._dictionaries = dictionaries
         self._at = at
+        #: what `texts` gave, by column
+        self._entries: dict[int, np.ndarray] = {}
+
+    def texts(self, position: int) -> tuple[Dictionary, np.ndarray] | None:
+        dictionary, entries = self._dictionaries[position], self._entries.get(position)
+        assert dictionary is not None, "a column of texts has a dictionary"
+        if entries is None:
+            entries = self._entries[position] = self._page.cells[position, self._at] + 1
+            if self._page.nulls is not None:
+                entries[self._page.nulls[position, self._at] != 0] = 0
+        return dictionary, entries
 
     def column(self, position: int) -> Vector:
         page, at = self._page, self._at

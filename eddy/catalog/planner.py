@@ -159,10 +159,12 @@ class Planner:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._skeletons: dict[str, _Skeleton] = {}
+        #: the last text that was cut: many calls have the same, with other parameters
+        self._last: tuple[str, Cut | None] = "", None
 
     def __getstate__(self) -> dict[str, object]:
         """All but the skeletons, whose texts are bound again when needed."""
-        return {"_catalog": self._catalog, "_skeletons": {}}
+        return {"_catalog": self._catalog, "_skeletons": {}, "_last": ("", None)}
 
     def over(self, catalog: Catalog) -> Planner:
         """A planner over another catalog, which shares the skeletons."""
@@ -173,7 +175,10 @@ class Planner:
     def plan(self, sql: str, params: Mapping[str, Any] | None) -> AnyPlan:
         """The plan of a query; raises `QueryError` and changes nothing if the text is wrong."""
         given = _checked(sql, params)
-        found = cut(sql)
+        found = self._last[1]
+        if sql != self._last[0]:
+            found = cut(sql)
+            self._last = sql, found
         if found is None:
             return self.plan_afresh(sql, given)
         skeleton = self._skeletons.get(found.skeleton)

@@ -98,6 +98,7 @@ CLASSES: dict[str, str] = {
     "filters.expressions.predicate": "Condition IndexAtom ResidualAtom",
     "filters.index.regions": "KeyGrid RankTable",
     "filters.expressions.residual": "PredicateModule",
+    "filters.expressions.text_outcomes": "TextOutcomes",
     "filters.values.vector": "Vector",
     "lineage.batch": "Lineage",
     "lineage.dictionary": "Dictionary",

@@ -11,6 +11,7 @@ import numpy as np
 
 from filters.expressions.evaluate import true_rows
 from filters.expressions.expression import Expression, user_functions_of
+from filters.expressions.text_outcomes import TextOutcomes
 from filters.values.vector import Frame
 from lineage.bits import clear_bit, has_bit, set_bit, slots_of, words
 from lineage.kernels import kernel
@@ -67,7 +68,7 @@ def refuse_rows(lin: np.ndarray, n_rows: int, interested: np.ndarray, wanted: np
 class PredicateModule:
     """One shared expression and the slots that have it."""
 
-    __slots__ = ("number", "name", "expression", "text", "interested", "slots", "declared_cost_us", "errors")
+    __slots__ = ("number", "name", "expression", "text", "interested", "slots", "declared_cost_us", "errors", "_by_text")
 
     def __init__(self, number: int, name: str, expression: Expression, n_words: int) -> None:
         self.number = number
@@ -82,6 +83,8 @@ class PredicateModule:
         self.declared_cost_us = sum(function.cost for function in functions)
         #: values that could not be computed
         self.errors = 0
+        #: not None iff it reads one column of texts and nothing else
+        self._by_text = TextOutcomes.of(expression)
 
     def add(self, slot: int) -> None:
         set_bit(self.interested, slot)
@@ -105,6 +108,10 @@ class PredicateModule:
 
     def outcome(self, frame: Frame, wanted: np.ndarray) -> np.ndarray:
         """For each row of the frame whether the expression is true; rows not wanted are not looked at and are not."""
+        known = None if self._by_text is None else self._by_text.rows(frame)
+        if known is not None:
+            both: np.ndarray = known & wanted
+            return both
         rows = np.flatnonzero(wanted)
         result = np.zeros(frame.n_rows, np.bool_)
         if len(rows) == frame.n_rows:

@@ -32,6 +32,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from filters.values.dates import timestamp_text
+from lineage.dictionary import Dictionary
 from lineage.schema import Type
 
 Array = NDArray[Any]
@@ -282,6 +283,10 @@ class Frame(ABC):
     @abstractmethod
     def column(self, position: int) -> Vector:
         """The column at that position of the schema, `n_rows` long."""
+
+    def texts(self, position: int) -> tuple[Dictionary, Array] | None:
+        """The dictionary of a column of texts, and for each row 0 under NULL, else its code and 1; None if none is kept."""
+        return None
 
     def select(self, rows: Array) -> Frame:
         """The frame of these rows; it counts its own errors, which the caller adds back by `absorb`."""

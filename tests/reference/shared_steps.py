@@ -1,9 +1,9 @@
 """Draws scripts whose queries group the same few windows of the same streams, so that their aggregates are shared.
 
-Keys and arguments are columns and every key is shown, as `eddy/operators/shared/shared_form.py` asks; conditions are intervals of one
-column (the path of regions) or anything else (that of pairs); HAVING and select lists have constants. Windows move with the clock
-or in steps, with the bounds of extents among the keys or without, and some queries are DISTINCT. Queries come, see stored rows,
-pause, are replaced and go while others run on.
+Keys and arguments are columns and every key is shown, as `eddy/operators/shared/shared_form.py` asks; conditions are intervals of
+one column (the path of regions) or anything else (that of pairs); HAVING and select lists have constants. Windows move with the
+clock or in steps, with the bounds of extents among the keys or without, and some queries are DISTINCT. Queries come, see stored
+rows, pause, are replaced and go while others run on.
 """
 
 from __future__ import annotations

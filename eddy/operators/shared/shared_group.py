@@ -1,16 +1,16 @@
 """Aggregates of many queries over one stream, window, keys and values: one set of sums, fed once a commit from the row store.
 
-    low <= position < end      the rows in the sums: those in the window (`eddy/operators/shared/shared_window.py`) that came since the
-                               group was made; rows from `end` on wait for the next boundary of a window in steps
+    low <= position < end      the rows in the sums: those in the window (`shared_window.py`) that came since the group was made;
+                               rows from `end` on wait for the next boundary of a window in steps
     groups[position]           the code of the row's group (`windows/state/values.py`), with a reference a row
     regions[position]          its region id on the attribute when it was counted: it is taken back where it was added, though
                                `recall` may have written another id into the store since
 
 What the sums are and which path a query is on is told by `windows/shared/aggregates.py`; which queries may be here by
-`eddy/operators/shared/shared_form.py`; what each member has of its own by `eddy/operators/shared/shared_members.py`. A query that looks back
-behind its submit makes the group start again from the stored rows.
+`shared_form.py`; what each member has of its own by `shared_members.py`. A query that looks back behind its submit makes the
+group start again from the stored rows.
 
-The rows of members whose condition is more than one interval are **listed** (`eddy/operators/shared/shared_rows.py`).
+The rows of members whose condition is more than one interval are **listed** (`shared_rows.py`).
 """
 
 from __future__ import annotations

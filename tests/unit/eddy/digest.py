@@ -25,8 +25,9 @@ from eddy import EddyError, Engine
 SKIPPED = {
     "_shared_outputs", "_engine", "timeline", "_lock", "_cap", "_pairs", "_steps", "_begins", "gatherer",
     "_clock", "_skeletons", "_pool", "_places", "expiry", "_buffers", "_scratch", "_trial", "lineage",
-    "_lives", "_planner", "_place", "_n_constants", "_trees", "lifting",
-    "_source", "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
+    "_lives", "_planner", "_source", "_few", "_multi", "routing_ns", "total_ns", "cost_ns", "ns", "__weakref__",
+    # what plans share, and what is made of it when somebody asks
+    "_place", "_n_constants", "_trees", "lifting", "_table", "_strings",
 }  # fmt: skip
 
 #: Packages whose objects are walked.

@@ -149,6 +149,11 @@ def test_texts_that_differ_in_literals_only_are_parsed_once(text: str, monkeypat
     engine = Engine()
     engine.create_stream("s", {"g": "string", "v": "int", "x": "float"})
     parsed = []
-    monkeypatch.setattr(planner, "parse", lambda *given: parsed.append(given) or parse(*given))
+
+    def counted(*given: Any) -> Any:
+        parsed.append(given)
+        return parse(*given)
+
+    monkeypatch.setattr(planner, "parse", counted)
     queries = engine.submit_many([Asked(text.format(7 * k + 100, 3 * k + 200)) for k in range(50)])
     assert len(parsed) == 1 and len({query.sql for query in queries}) == 50

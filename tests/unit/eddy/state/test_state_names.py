@@ -29,6 +29,7 @@ MORE = (
     f"SELECT k FROM s {W} INTERSECT SELECT k FROM t {W}",
     "SELECT g, SUM(k) AS x FROM s [ROWS 5] GROUP BY g",
     f"SELECT s.k, t.v FROM s {W}, t {W} WHERE s.k = t.k AND s.a * s.b > 0.1 AND (s.g LIKE 'u%' OR s.a > 0.5)",
+    f"SELECT k FROM s {W} WHERE g LIKE '%u'",
     "SELECT x.k, rooms.floor FROM s [RANGE 1 SECOND SLIDE 100 MILLISECONDS] AS x, rooms WHERE x.g = rooms.g",
     "SELECT DISTINCT k FROM base",
 )
