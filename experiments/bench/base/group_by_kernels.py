@@ -53,7 +53,7 @@ class Shared:
         self._ranges = AttributeRanges(ranks, low, high)
         for query in range(n_queries):
             self._shared.add(query, 0, 0, listed=listed)
-            self._shared.watch(query, self._ranges)
+            self._shared.watch(np.array([query]), self._ranges)
         shape = (N_BATCHES, rows)
         self._groups = rng.integers(0, n_groups, shape)
         self._ranks = np.searchsorted(cuts, rng.uniform(0, 100, shape))
