@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eddy import Engine
+from eddy.operators.shared.shared_operation import SharedOperation
 from eddy.operators.stage import OperatorStage
 from eddy.operators.template import Member, Template
 from eddy.operators.tree_query import TreeQuery
@@ -38,7 +39,8 @@ class WindowDriver:
 
     def state_bytes(self) -> int:
         """What all operators and answers hold."""
-        return sum(template.bytes for template in self._templates())
+        groups = {query.operation.group for query in self._trees() if isinstance(query.operation, SharedOperation)}
+        return sum(held.bytes for held in (*self._templates(), *groups))
 
     def n_looked_at(self) -> int:
         """Rows that state buffers looked at in search of those due, so far."""
@@ -46,8 +48,10 @@ class WindowDriver:
 
     def _templates(self) -> set[Template]:
         """The templates of the queries; of aggregates that are shared the rows leave with the row store."""
-        operations = [query.operation for query in self.queries if isinstance(query, TreeQuery)]
-        return {operation.template for operation in operations if isinstance(operation, Member)}
+        return {query.operation.template for query in self._trees() if isinstance(query.operation, Member)}
+
+    def _trees(self) -> list[TreeQuery]:
+        return [query for query in self.queries if isinstance(query, TreeQuery)]
 
 
 def _buffers(template: Template) -> list[Buffer]:
