@@ -40,7 +40,7 @@ class WindowDriver:
     def state_bytes(self) -> int:
         """What all operators and answers hold."""
         groups = {query.operation.group for query in self._trees() if isinstance(query.operation, SharedOperation)}
-        return sum(held.bytes for held in (*self._templates(), *groups))
+        return sum(template.bytes for template in self._templates()) + sum(group.bytes for group in groups)
 
     def n_looked_at(self) -> int:
         """Rows that state buffers looked at in search of those due, so far."""

@@ -19,7 +19,7 @@ from eddy.base.result_log import UNREAD_BYTES
     [
         ("SELECT k, SUM(v) AS total FROM s [RANGE 1 SECOND] GROUP BY k", 1),
         ("SELECT k, LAST(v) AS v FROM s [RANGE 1 SECOND] GROUP BY k", 1),
-        ("SELECT DISTINCT k FROM s [RANGE 1 SECOND]", 1),
+        ("SELECT DISTINCT v FROM s [RANGE 1 SECOND]", 1),
         ("SELECT k FROM s [RANGE 1 SECOND]", 0),
     ],
 )
