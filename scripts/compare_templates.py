@@ -5,7 +5,7 @@
 BEFORE and AFTER are checkouts whose kernels are compiled (`python -m eddy.base.compile` there). For each family and
 size the two run alternately, each time in a process of its own, so that both see the same machine. What is printed is the best
 round of each, in milliseconds of thread CPU a push of 4,096 rows, and the rows that listeners were given. Those are equal unless
-a call was cut into several commits in one of them, which shows in the rows between. The families are those of issue 18.
+a call was cut into several commits in one of them, which shows in the rows between.
 """
 
 from __future__ import annotations
