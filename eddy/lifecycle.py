@@ -349,7 +349,7 @@ class Lifecycle:
         parts: list[Part] = [*opening_parts(query.id, left, came, at_us)]
         if taken_back is not None and left is None and self._committer.listeners:
             # it had operators: what listeners have of it are rows of its answer, not of streams
-            parts.insert(0, (query, ResultRows(query.id, taken_back), -1))
+            parts.insert(0, (query, ResultRows(taken_back, query.id), -1))
         self._committer.show(query, timeline, parts)
 
     def _before(self, query: Query) -> tuple[Results | None, Held | None]:

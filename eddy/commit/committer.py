@@ -243,7 +243,7 @@ class Committer:
         timeline = query.timeline
         came, parts = query.open(LoggedCommit(self.seq + 1, timeline.now, timeline.now), taken_back)
         shown = [came] if left and len(came) else [] if left else parts
-        self.show(query, timeline, [*left, *((query, ResultRows(query.id, part), sign) for sign, part in _by_sign(shown))])
+        self.show(query, timeline, [*left, *((query, ResultRows(part, query.id), sign) for sign, part in _by_sign(shown))])
 
     def show(self, query: Query, timeline: Timeline, parts: Sequence[Part]) -> None:
         """Commit the first answer of a query: the given parts with their signs, and the rows of its tables.

@@ -1,4 +1,4 @@
-"""The changes of one query with operators in a commit, as a part for the listeners of `on_commit`."""
+"""Output rows of queries with operators in a commit, as a part for the listeners of `on_commit`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import numpy as np
 
 from eddy.base.results import Results
 from eddy.matching.row_lists import RowLists
-from filters.values.vector import Frame, ListFrame
+from filters.values.vector import Array, Frame, ListFrame
 
 
 class ResultRows:
-    """Output rows of one query, all of one sign; a single list, for no other query shares them."""
+    """Output rows of one sign, those of each query side by side; no two queries share one."""
 
-    __slots__ = ("_query", "_results")
+    __slots__ = ("_results", "_queries")
 
-    def __init__(self, query: int, results: Results) -> None:
-        self._query = query
+    def __init__(self, results: Results, queries: Array | int) -> None:
+        """`queries`: the number of each row's query, or of the only one."""
         self._results = results
+        self._queries = queries if isinstance(queries, np.ndarray) else np.full(len(results), queries)
 
     @property
     def n_rows(self) -> int:
@@ -33,7 +34,9 @@ class ResultRows:
         return np.arange(self.n_rows)
 
     def row_lists(self) -> RowLists:
-        return np.array([self._query]), np.array([0, self.n_rows]), np.arange(self.n_rows, dtype=np.int32)
+        first = np.flatnonzero(np.append(True, self._queries[1:] != self._queries[:-1]))
+        return self._queries[first], np.append(first, self.n_rows), np.arange(self.n_rows, dtype=np.int32)
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([self._query]), np.array([self.n_rows])
+        queries, offsets, _ = self.row_lists()
+        return queries, np.diff(offsets)

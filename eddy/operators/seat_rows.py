@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from eddy.base.results import Results
-from eddy.matching.row_lists import RowLists
-from filters.values.vector import Array, Frame, ListFrame
+from eddy.matching.result_rows import ResultRows
+from filters.values.vector import Array
 from lineage.kernels import kernel
 from windows.operators.recipient import SignedRows
 
@@ -55,49 +55,16 @@ class SeatChanges:
             return self._results, self._seats
         return self._results.take(self._order), self._sorted
 
-    def parts(self) -> Iterator[tuple[tuple[str, ...], SeatRows, int]]:
+    def parts(self) -> Iterator[tuple[tuple[str, ...], ResultRows, int]]:
         """The names of columns, the rows and the sign of each part for listeners, - before +."""
         if self._only is not None:
             names, query = self._names[self._face_of[self._only]], self._ids[self._only]
             for sign, results in self._results.by_sign():
-                yield names, SeatRows(results, np.full(len(results), query)), sign
+                yield names, ResultRows(results, int(query)), sign
             return
         signs, faces = self._results.signs[self._order], self._face_of[self._sorted]
         for face in np.unique(faces).tolist():
             for sign in (-1, 1):
                 rows = self._order[(faces == face) & (signs == sign)]
                 if len(rows):
-                    yield self._names[face], SeatRows(self._results.take(rows), self._ids[self._seats[rows]]), sign
-
-
-class SeatRows:
-    """Rows of one sign, those of each query side by side."""
-
-    __slots__ = ("_results", "_queries")
-
-    def __init__(self, results: Results, queries: Array) -> None:
-        """`queries`: the number of each row's query."""
-        self._results = results
-        self._queries = queries
-
-    @property
-    def n_rows(self) -> int:
-        return len(self._results)
-
-    def frame(self) -> Frame:
-        return ListFrame(self._results.columns, self.n_rows)
-
-    def times(self) -> np.ndarray:
-        return self._results.times
-
-    def numbers(self) -> np.ndarray:
-        """The places of the rows in the part: results of operators have no row numbers."""
-        return np.arange(self.n_rows)
-
-    def row_lists(self) -> RowLists:
-        first = np.flatnonzero(np.append(True, self._queries[1:] != self._queries[:-1]))
-        return self._queries[first], np.append(first, self.n_rows), np.arange(self.n_rows, dtype=np.int32)
-
-    def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        queries, offsets, _ = self.row_lists()
-        return queries, np.diff(offsets)
+                    yield self._names[face], ResultRows(self._results.take(rows), self._ids[self._seats[rows]]), sign

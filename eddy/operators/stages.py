@@ -13,7 +13,7 @@ from dataclasses import replace
 from eddy.operators.merge_stage import MergeStage
 from eddy.operators.stage import FeedStage, OperatorStage, Stage
 from eddy.operators.stamp import StampStage
-from eddy.operators.template_key import PARAMETERS, LiftedSelect
+from eddy.operators.template_key import FIRST_CONSTANT, LiftedSelect
 from eddy.planning.join_order import JoinOrder, slides
 from eddy.planning.strategies import Strategies
 from eddy.reading.stream_feed import Feed
@@ -148,7 +148,7 @@ class Builder:
         lifted = self._selects[node]
 
         def placed(ref: ColumnRef) -> ColumnRef:
-            at = ref.position + 1 if ref.position < PARAMETERS else n_columns + ref.position - PARAMETERS
+            at = ref.position + 1 if ref.position < FIRST_CONSTANT else n_columns + ref.position - FIRST_CONSTANT
             return ColumnRef(ref.type, ref.name, at)
 
         condition = None if lifted.condition is None else replace_columns(lifted.condition, placed)

@@ -1,7 +1,8 @@
 """The key of a template: what of a query stands above the conditions of its blocks, with the constants taken out.
 
     key         forms, blocks (streams, windows, select lists), `emit`, expiry word: queries with equal keys are one template
-    not in it   conditions of blocks, names of outputs, constants in comparisons and sums of the operators above
+    not in it   conditions of blocks, names of outputs, constants of selections above that can be columns
+                (`filters/expressions/parameters.py`)
     constants   those, in the order of the forms' nodes; their types are in the key
 
 A query that reads others by name, or a merge, is a template of its own: what it reads has no seats.
@@ -13,7 +14,8 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from eddy.base.plans import Plan, TreePlan
-from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Literal, replace_columns
+from filters.expressions.expression import ColumnRef, Expression, Literal, replace_columns
+from filters.expressions.parameters import lift
 from lineage.identity import ById
 from lineage.schema import Type
 from queries.nodes import (
@@ -32,10 +34,7 @@ from queries.nodes import (
 )
 
 #: The position of the first constant, where an expression reads it as a column: behind all columns there can be.
-PARAMETERS = 1 << 20
-#: Functions of which a constant may be an argument that differs from query to query: it decides no type.
-_LIFTED = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/"})
-_TYPES = frozenset({Type.INT, Type.FLOAT, Type.STRING, Type.BOOL, Type.TIMESTAMP})
+FIRST_CONSTANT = 1 << 20
 
 
 class LiftedSelect(NamedTuple):
@@ -57,12 +56,13 @@ class LiftedPlan(NamedTuple):
 
 def lifted(plan: TreePlan, emit: str, word: str, query: int, sharing: bool) -> LiftedPlan:
     """The key of the template of a query, by its number, and what the key does not say; without `sharing` it has its own."""
-    lift = _Lift(plan)
-    forms = tuple(tuple(lift.node(node) for node in lift.entered(form.nodes)) for form in plan.forms.forms)
-    blocks = tuple(_block(plan, block) for block in lift.blocks)
-    own = query if lift.reads_queries or not sharing else None
-    key = (emit, word, plan.timeline, forms, blocks, tuple(lift.types), own)
-    return LiftedPlan(key, ById(lift.selects.items()), tuple(lift.types), tuple(lift.constants))
+    lifting = _Lift(plan)
+    forms = tuple(tuple(lifting.node(node) for node in lifting.entered(form.nodes)) for form in plan.forms.forms)
+    blocks = tuple(_block(plan, block) for block in lifting.blocks)
+    own = query if lifting.reads_queries or not sharing else None
+    types = tuple(literal.type for literal in lifting.constants)
+    key = (emit, word, plan.timeline, forms, blocks, types, own)
+    return LiftedPlan(key, lifting.selects, types, tuple(literal.value for literal in lifting.constants))
 
 
 def blocks_of(plan: TreePlan) -> list[Block]:
@@ -89,8 +89,7 @@ class _Lift:
 
     def __init__(self, plan: TreePlan) -> None:
         self.blocks = blocks_of(plan)
-        self.types: list[Type] = []
-        self.constants: list[Any] = []
+        self.constants: list[Literal] = []
         self.selects: ById[Node, LiftedSelect] = ById()
         self.reads_queries = False
         self._block_numbers = ById((block, number) for number, block in enumerate(self.blocks))
@@ -132,17 +131,8 @@ class _Lift:
     def _select(self, node: Node, condition: Expression | None, columns: list[Expression]) -> Hashable:
         found = self.selects.get(node)
         if found is None:
-            met = None if condition is None else self._lift(condition, False)
-            found = self.selects[node] = LiftedSelect(met, tuple(self._lift(column, False) for column in columns))
+            met = None if condition is None else lift(condition, FIRST_CONSTANT, self.constants)
+            shown = tuple(lift(column, FIRST_CONSTANT, self.constants, whole=True) for column in columns)
+            found = self.selects[node] = LiftedSelect(met, shown)
         met = None if found.condition is None else _nameless(found.condition)
         return met, tuple(_nameless(column) for column in found.columns)
-
-    def _lift(self, expression: Expression, liftable: bool) -> Expression:
-        if isinstance(expression, Literal) and liftable and expression.value is not None and expression.type in _TYPES:
-            self.types.append(expression.type)
-            self.constants.append(expression.value)
-            return ColumnRef(expression.type, "", PARAMETERS + len(self.types) - 1)
-        if isinstance(expression, FunctionCall):
-            args = tuple(self._lift(arg, expression.op in _LIFTED) for arg in expression.args)
-            return FunctionCall(expression.type, expression.op, args)
-        return expression
