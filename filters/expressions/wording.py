@@ -11,7 +11,7 @@ from typing import Any
 
 from filters.expressions.expression import ColumnRef, Expression, FunctionCall, Interval, Literal, UserCall
 from filters.expressions.predicate import Atom, Condition, IndexAtom
-from filters.values.intervals import Intervals, Key
+from filters.values.intervals import Intervals, Key, texts_beginning
 from lineage.schema import KEY_MAX, Schema, Type
 from lineage.times import to_iso
 
@@ -59,6 +59,8 @@ def say_intervals(name: str, type_: Type, intervals: Intervals) -> str:
 def _say_span(name: str, type_: Type, lo: Key | None, hi: Key | None) -> str:
     if lo is None and hi is None:
         return f"{name} IS NOT NULL"
+    if isinstance(lo, str) and lo and hi is not None and not set(lo) & set("%_\\") and texts_beginning(lo).spans == ((lo, hi),):
+        return f"{name} LIKE {_value(lo + '%', type_)}"
     parts = []
     if lo is not None:
         parts.append(f"{name} {_bound(lo, type_, '>=', '>')}")

@@ -355,8 +355,8 @@ class _Embedded(_Run):
         super().__init__(recording, "engine")
         self._now = 0
         self._engine = Engine(clock=lambda: self._now / MS)
-        #: by stream, what listeners got; its order and its parts follow routes, which are chosen by what was measured
-        self._given: dict[str, list[bytes]] = {}
+        #: what listeners got; its order and its parts follow routes, which are chosen by what was measured
+        self._given: list[bytes] = []
 
     def run(self) -> None:
         engine = self._engine
@@ -368,8 +368,7 @@ class _Embedded(_Run):
         engine.on_commit(self._listen)
         for self._step, step in enumerate(make_script(), 1):
             self._take(step)
-        for stream, given in self._given.items():
-            self.digest(BAG, f"commits of {stream}", b"".join(sorted(given)))
+        self.digest(BAG, "commits", b"".join(sorted(self._given)))
         engine.check()
         engine.close()
 
@@ -377,9 +376,8 @@ class _Embedded(_Run):
         """What a listener gets of a part of a commit."""
         rows = list(zip(*(column.to_pylist() for column in (commit.time, *commit.columns.values())), strict=True))
         queries, offsets, lists = (array.tolist() for array in commit.row_lists())
-        given = self._given.setdefault(commit.stream, [])
         for query, (first, end) in zip(queries, itertools.pairwise(offsets), strict=True):
-            given += [to_json([commit.seq, commit.added, query, list(commit.columns), rows[k]]) for k in lists[first:end]]
+            self._given += [to_json([commit.seq, commit.added, query, list(commit.columns), rows[k]]) for k in lists[first:end]]
 
     def _take(self, step: Step) -> None:
         engine, said = self._engine, None
