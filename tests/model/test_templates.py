@@ -118,7 +118,12 @@ class Pair:
         name, family = f"q_{self.n_queries}", str(self.rng.choice(self.families))
         self.n_queries += 1
         history = "window" if self.rng.random() < 0.3 else "new"
-        self.each("submit", self.text(family), name=name, history=history, emit=self.emit, expiry=self.expiry)
+        text = self.text(family)
+        for engine, sharing in zip(self.engines, (True, False)):
+            # the + of a DISTINCT value has the time from which it stands where values are counted, as where sums are shared; an
+            # operator that hands values over gives that of the last hand-over
+            counted = family == "distinct" and self.expiry == "auto" and not sharing
+            engine.submit(text, name=name, history=history, emit=self.emit, expiry="direct" if counted else self.expiry)
         self.each("changes", name, since="now")
         self.live[name] = family
 
